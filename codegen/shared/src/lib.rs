@@ -1,0 +1,14 @@
+//! What the generator and the runtime must agree on, written once: element types, type promotion,
+//! backends, and the names of the inference rules.
+//!
+//! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
+//! nor tensors.
+
+mod backend;
+mod dtype;
+mod promotion;
+pub mod rules;
+
+pub use backend::Backend;
+pub use dtype::{DType, DTypeCategory, DTypeSet};
+pub use promotion::{can_cast, promote};

@@ -1,0 +1,1 @@
+//! opsmith-runtime
