@@ -34,15 +34,7 @@ const fn promote_integers(a: DType, b: DType) -> Option<DType> {
     match (a, b) {
         // A signed byte cannot hold an unsigned one.
         (DType::U8, DType::I8) | (DType::I8, DType::U8) => Some(DType::I16),
-        _ => Some(if a.size() >= b.size() && !matches!(a, DType::U8) {
-            a
-        } else if b.size() >= a.size() && !matches!(b, DType::U8) {
-            b
-        } else if a.size() > b.size() {
-            a
-        } else {
-            b
-        }),
+        _ => Some(if a.size() > b.size() { a } else { b }),
     }
 }
 
