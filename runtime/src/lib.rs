@@ -1,1 +1,41 @@
-//! opsmith-runtime
+//! The runtime of opsmith: tensors, inference rules, dispatch, automatic differentiation.
+//!
+//! In: operator definitions ([`op::OpDef`]) that the generator wrote as static data. Out: calls,
+//! gradients and errors. This crate knows no operator by name; an operator that needs special
+//! treatment says so in a field of its definition.
+
+pub mod allocator;
+pub mod arg;
+pub mod autograd;
+pub mod copy;
+pub mod device;
+pub mod dispatch;
+pub mod element;
+pub mod error;
+pub mod foreign;
+pub mod infer;
+pub mod layout;
+pub mod library;
+pub mod npy;
+pub mod op;
+pub mod pointwise;
+mod print;
+pub mod random;
+pub mod scalar;
+pub mod storage;
+pub mod tensor;
+pub mod view;
+
+pub use arg::{Arg, MemoryFormat, MemoryLayout, Value};
+pub use device::Device;
+pub use element::Element;
+pub use error::{Error, ErrorKind, Result};
+pub use half::{bf16, f16};
+pub use layout::{Dims, Layout};
+pub use num_complex::{Complex, Complex32, Complex64};
+pub use opsmith_core::{Backend, DType, DTypeCategory, DTypeSet};
+pub use random::Generator;
+pub use scalar::Scalar;
+pub use smallvec;
+pub use tensor::{Tensor, WeakTensor};
+pub use view::{View, ViewMut};

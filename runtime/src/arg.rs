@@ -1,0 +1,371 @@
+//! Arguments of a call: borrowed ([`Arg`]) on the way in, owned ([`Value`]) at the boxed boundary.
+
+use std::fmt;
+
+use opsmith_core::DType;
+
+use crate::device::Device;
+use crate::error::{Error, Operand, Result};
+use crate::random::Generator;
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+/// How the dimensions of a new tensor lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum MemoryFormat {
+    /// Row-major.
+    #[default]
+    Contiguous,
+    /// As the input's if it has no gaps or overlaps, else row-major.
+    Preserve,
+    /// Channels innermost, for four dimensions (N, C, H, W).
+    ChannelsLast,
+    /// Channels innermost, for five dimensions (N, C, D, H, W).
+    ChannelsLast3d,
+}
+
+impl MemoryFormat {
+    /// Parses PyTorch's names, e.g. `contiguous_format`.
+    pub fn from_name(name: &str) -> Option<MemoryFormat> {
+        Some(match name {
+            "contiguous_format" => MemoryFormat::Contiguous,
+            "preserve_format" => MemoryFormat::Preserve,
+            "channels_last" => MemoryFormat::ChannelsLast,
+            "channels_last_3d" => MemoryFormat::ChannelsLast3d,
+            _ => return None,
+        })
+    }
+}
+
+/// How a tensor stores its elements. Only strided tensors exist.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum MemoryLayout {
+    /// Sizes and strides over one storage.
+    #[default]
+    Strided,
+}
+
+/// One argument of an operator, borrowed from the caller.
+#[derive(Clone, Copy)]
+pub enum Arg<'a> {
+    /// An optional argument that is absent.
+    None,
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A list of tensors.
+    Tensors(&'a [Tensor]),
+    /// A list of tensors of which some may be absent.
+    OptionalTensors(&'a [Option<Tensor>]),
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A number of any kind.
+    Scalar(Scalar),
+    /// A text.
+    Str(&'a str),
+    /// A list of integers.
+    Ints(&'a [i64]),
+    /// A list of floating-point numbers.
+    Floats(&'a [f64]),
+    /// A list of truth values.
+    Bools(&'a [bool]),
+    /// A list of numbers of any kind.
+    Scalars(&'a [Scalar]),
+    /// An element type.
+    DType(DType),
+    /// A device.
+    Device(Device),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
+    /// A storage layout.
+    MemoryLayout(MemoryLayout),
+    /// A random generator.
+    Generator(&'a Generator),
+}
+
+/// One argument or result of a boxed call, owned.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// An optional value that is absent.
+    None,
+    /// A tensor.
+    Tensor(Tensor),
+    /// A list of tensors.
+    Tensors(Vec<Tensor>),
+    /// A list of tensors of which some may be absent.
+    OptionalTensors(Vec<Option<Tensor>>),
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A number of any kind.
+    Scalar(Scalar),
+    /// A text.
+    Str(String),
+    /// A list of integers.
+    Ints(Vec<i64>),
+    /// A list of floating-point numbers.
+    Floats(Vec<f64>),
+    /// A list of truth values.
+    Bools(Vec<bool>),
+    /// A list of numbers of any kind.
+    Scalars(Vec<Scalar>),
+    /// An element type.
+    DType(DType),
+    /// A device.
+    Device(Device),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
+    /// A storage layout.
+    MemoryLayout(MemoryLayout),
+    /// A random generator.
+    Generator(Generator),
+}
+
+impl Value {
+    /// The same value, borrowed.
+    pub fn as_arg(&self) -> Arg<'_> {
+        match self {
+            Value::None => Arg::None,
+            Value::Tensor(value) => Arg::Tensor(value),
+            Value::Tensors(value) => Arg::Tensors(value),
+            Value::OptionalTensors(value) => Arg::OptionalTensors(value),
+            Value::Bool(value) => Arg::Bool(*value),
+            Value::Int(value) => Arg::Int(*value),
+            Value::Float(value) => Arg::Float(*value),
+            Value::Scalar(value) => Arg::Scalar(*value),
+            Value::Str(value) => Arg::Str(value),
+            Value::Ints(value) => Arg::Ints(value),
+            Value::Floats(value) => Arg::Floats(value),
+            Value::Bools(value) => Arg::Bools(value),
+            Value::Scalars(value) => Arg::Scalars(value),
+            Value::DType(value) => Arg::DType(*value),
+            Value::Device(value) => Arg::Device(*value),
+            Value::MemoryFormat(value) => Arg::MemoryFormat(*value),
+            Value::MemoryLayout(value) => Arg::MemoryLayout(*value),
+            Value::Generator(value) => Arg::Generator(value),
+        }
+    }
+
+    /// The tensor inside, or an error that says what is there instead.
+    pub fn into_tensor(self) -> Result<Tensor> {
+        match self {
+            Value::Tensor(tensor) => Ok(tensor),
+            other => Err(Error::argument(format!("expected a tensor, got {}", other.as_arg().kind()))),
+        }
+    }
+}
+
+impl<'a> Arg<'a> {
+    /// The same argument, owned.
+    pub fn to_value(self) -> Value {
+        match self {
+            Arg::None => Value::None,
+            Arg::Tensor(value) => Value::Tensor(value.clone()),
+            Arg::Tensors(value) => Value::Tensors(value.to_vec()),
+            Arg::OptionalTensors(value) => Value::OptionalTensors(value.to_vec()),
+            Arg::Bool(value) => Value::Bool(value),
+            Arg::Int(value) => Value::Int(value),
+            Arg::Float(value) => Value::Float(value),
+            Arg::Scalar(value) => Value::Scalar(value),
+            Arg::Str(value) => Value::Str(value.to_owned()),
+            Arg::Ints(value) => Value::Ints(value.to_vec()),
+            Arg::Floats(value) => Value::Floats(value.to_vec()),
+            Arg::Bools(value) => Value::Bools(value.to_vec()),
+            Arg::Scalars(value) => Value::Scalars(value.to_vec()),
+            Arg::DType(value) => Value::DType(value),
+            Arg::Device(value) => Value::Device(value),
+            Arg::MemoryFormat(value) => Value::MemoryFormat(value),
+            Arg::MemoryLayout(value) => Value::MemoryLayout(value),
+            Arg::Generator(value) => Value::Generator(value.clone()),
+        }
+    }
+
+    /// What the argument is, for error messages.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Arg::None => "none",
+            Arg::Tensor(_) => "a tensor",
+            Arg::Tensors(_) => "a list of tensors",
+            Arg::OptionalTensors(_) => "a list of optional tensors",
+            Arg::Bool(_) => "a bool",
+            Arg::Int(_) => "an int",
+            Arg::Float(_) => "a float",
+            Arg::Scalar(_) => "a number",
+            Arg::Str(_) => "a str",
+            Arg::Ints(_) => "a list of ints",
+            Arg::Floats(_) => "a list of floats",
+            Arg::Bools(_) => "a list of bools",
+            Arg::Scalars(_) => "a list of numbers",
+            Arg::DType(_) => "a dtype",
+            Arg::Device(_) => "a device",
+            Arg::MemoryFormat(_) => "a memory format",
+            Arg::MemoryLayout(_) => "a memory layout",
+            Arg::Generator(_) => "a generator",
+        }
+    }
+
+    /// Calls `visit` with each tensor of the argument, in order.
+    #[inline]
+    pub fn for_each_tensor(self, mut visit: impl FnMut(&'a Tensor)) {
+        match self {
+            Arg::Tensor(tensor) => visit(tensor),
+            Arg::Tensors(tensors) => tensors.iter().for_each(visit),
+            Arg::OptionalTensors(tensors) => tensors.iter().flatten().for_each(visit),
+            _ => {}
+        }
+    }
+}
+
+/// Typed access for generated code; the signature guarantees the variant.
+///
+/// A mismatch can only come from a boxed call that skipped its argument check, which is a defect of
+/// the runtime, so these panic.
+macro_rules! accessors {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident => $ty:ty;)*) => {
+        impl<'a> Arg<'a> {$(
+            $(#[$doc])*
+            #[inline]
+            #[track_caller]
+            pub fn $name(self) -> $ty {
+                match self {
+                    Arg::$variant(value) => value,
+                    other => wrong_variant(stringify!($variant), other),
+                }
+            }
+        )*}
+    };
+}
+
+#[cold]
+#[track_caller]
+fn wrong_variant(expected: &str, got: Arg<'_>) -> ! {
+    panic!("generated code expected {expected}, the dispatcher passed {}", got.kind())
+}
+
+accessors! {
+    /// The tensor.
+    tensor: Tensor => &'a Tensor;
+    /// The list of tensors.
+    tensors: Tensors => &'a [Tensor];
+    /// The list of optional tensors.
+    optional_tensors: OptionalTensors => &'a [Option<Tensor>];
+    /// The truth value.
+    bool: Bool => bool;
+    /// The integer.
+    int: Int => i64;
+    /// The float.
+    float: Float => f64;
+    /// The number.
+    scalar: Scalar => Scalar;
+    /// The text.
+    str: Str => &'a str;
+    /// The integers.
+    ints: Ints => &'a [i64];
+    /// The floats.
+    floats: Floats => &'a [f64];
+    /// The truth values.
+    bools: Bools => &'a [bool];
+    /// The numbers.
+    scalars: Scalars => &'a [Scalar];
+    /// The dtype.
+    dtype: DType => DType;
+    /// The device.
+    device: Device => Device;
+    /// The memory format.
+    memory_format: MemoryFormat => MemoryFormat;
+    /// The storage layout.
+    memory_layout: MemoryLayout => MemoryLayout;
+    /// The generator.
+    generator: Generator => &'a Generator;
+}
+
+impl<'a> Arg<'a> {
+    /// `None` if the argument is absent, else what `get` takes from it.
+    #[inline]
+    pub fn optional<T>(self, get: impl FnOnce(Arg<'a>) -> T) -> Option<T> {
+        match self {
+            Arg::None => None,
+            present => Some(get(present)),
+        }
+    }
+}
+
+impl fmt::Debug for Arg<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_value().fmt(f)
+    }
+}
+
+macro_rules! from_borrowed {
+    ($($ty:ty => $variant:ident;)*) => {$(
+        impl<'a> From<$ty> for Arg<'a> {
+            #[inline]
+            fn from(value: $ty) -> Arg<'a> { Arg::$variant(value) }
+        }
+        impl<'a> From<Option<$ty>> for Arg<'a> {
+            #[inline]
+            fn from(value: Option<$ty>) -> Arg<'a> { value.map_or(Arg::None, Arg::$variant) }
+        }
+    )*};
+}
+
+from_borrowed! {
+    &'a Tensor => Tensor; &'a [Tensor] => Tensors; &'a [Option<Tensor>] => OptionalTensors;
+    bool => Bool; i64 => Int; f64 => Float; Scalar => Scalar; &'a str => Str; &'a [i64] => Ints;
+    &'a [f64] => Floats; &'a [bool] => Bools; &'a [Scalar] => Scalars; DType => DType;
+    Device => Device; MemoryFormat => MemoryFormat; MemoryLayout => MemoryLayout;
+    &'a Generator => Generator;
+}
+
+macro_rules! from_owned {
+    ($($ty:ty => $variant:ident;)*) => {$(
+        impl From<$ty> for Value {
+            fn from(value: $ty) -> Value { Value::$variant(value.into()) }
+        }
+    )*};
+}
+
+from_owned! {
+    Tensor => Tensor; Vec<Tensor> => Tensors; Vec<Option<Tensor>> => OptionalTensors; bool => Bool;
+    i64 => Int; i32 => Int; f64 => Float; f32 => Float; Scalar => Scalar; String => Str; &str => Str;
+    Vec<i64> => Ints; Vec<f64> => Floats; Vec<bool> => Bools; DType => DType; Device => Device;
+    Generator => Generator;
+}
+impl From<&Tensor> for Value {
+    fn from(value: &Tensor) -> Value {
+        Value::Tensor(value.clone())
+    }
+}
+
+/// Describes the tensor operands of a call, for an error.
+pub fn describe_operands<'a>(args: impl Iterator<Item = (&'a str, Arg<'a>)>) -> Vec<Operand> {
+    let mut operands = Vec::new();
+    let mut push = |name: String, tensor: &Tensor| {
+        operands.push(Operand { name, dtype: tensor.dtype(), shape: tensor.shape().to_vec() });
+    };
+    for (name, arg) in args {
+        match arg {
+            Arg::Tensor(tensor) => push(name.to_owned(), tensor),
+            Arg::Tensors(tensors) => {
+                for (index, tensor) in tensors.iter().enumerate() {
+                    push(format!("{name}[{index}]"), tensor);
+                }
+            }
+            Arg::OptionalTensors(tensors) => {
+                for (index, tensor) in tensors.iter().enumerate() {
+                    if let Some(tensor) = tensor {
+                        push(format!("{name}[{index}]"), tensor);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    operands
+}

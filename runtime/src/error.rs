@@ -1,0 +1,174 @@
+//! Run-time errors: data first, sentence second.
+//!
+//! A function that finds a mistake says what is wrong and what to do; the dispatcher adds which
+//! operator was called and what its operands were.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use opsmith_core::DType;
+
+/// The result of every operator.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of mistake an [`Error`] reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Shapes that do not go together.
+    Shape,
+    /// An element type that is not supported or does not match.
+    DType,
+    /// A tensor on the wrong device.
+    Device,
+    /// An index or dimension out of range.
+    Index,
+    /// An attribute whose value is not allowed.
+    Value,
+    /// The wrong number or type of arguments in a call by name.
+    Argument,
+    /// Memory shared where a kernel cannot share it.
+    Aliasing,
+    /// A mistake in differentiation.
+    Autograd,
+    /// A name that is not known.
+    NotFound,
+    /// A kernel or derivative that does not exist.
+    NotImplemented,
+    /// A file that cannot be read or written.
+    Io,
+    /// A kernel written outside the project that reported a failure.
+    Kernel,
+}
+
+/// One tensor operand of the call that failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Operand {
+    /// The argument's name in the signature, with its position if it is a list: `tensors[1]`.
+    pub name: String,
+    /// Its element type.
+    pub dtype: DType,
+    /// Its shape.
+    pub shape: Vec<i64>,
+}
+
+/// An error of the runtime.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Data>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Data {
+    kind: ErrorKind,
+    op: Option<Cow<'static, str>>,
+    operands: Vec<Operand>,
+    message: String,
+    help: Option<String>,
+}
+
+impl Error {
+    /// An error of the given kind; `message` says what is wrong.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error(Box::new(Data { kind, op: None, operands: Vec::new(), message: message.into(), help: None }))
+    }
+
+    /// Adds what the user can do about it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Error {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// Adds the operator and its operands, unless an inner call already did.
+    #[must_use]
+    pub fn in_op(mut self, op: impl Into<Cow<'static, str>>, operands: Vec<Operand>) -> Error {
+        if self.0.op.is_none() {
+            self.0.op = Some(op.into());
+            self.0.operands = operands;
+        }
+        self
+    }
+
+    /// What kind of mistake it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The operator that was called, e.g. `mm`.
+    pub fn op(&self) -> Option<&str> {
+        self.0.op.as_deref()
+    }
+
+    /// The tensor operands of the call.
+    pub fn operands(&self) -> &[Operand] {
+        &self.0.operands
+    }
+
+    /// What is wrong, without operator and operands.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Data { op, operands, message, help, .. } = &*self.0;
+        if let Some(op) = op {
+            write!(f, "{op}: ")?;
+        }
+        f.write_str(message)?;
+        for operand in operands {
+            write!(f, "\n  {}: {} {}", operand.name, operand.dtype, ShapeText(&operand.shape))?;
+        }
+        if let Some(help) = help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `main` returning an error prints it with Debug; a reader wants the sentence there too.
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Prints a shape as `(2, 3)`, a scalar's as `()`.
+pub struct ShapeText<'a>(pub &'a [i64]);
+
+impl fmt::Display for ShapeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (position, size) in self.0.iter().enumerate() {
+            if position > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{size}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+macro_rules! constructors {
+    ($($name:ident => $kind:ident),* $(,)?) => {$(
+        #[doc = concat!("An error of kind [`ErrorKind::", stringify!($kind), "`].")]
+        pub fn $name(message: impl Into<String>) -> Error {
+            Error::new(ErrorKind::$kind, message)
+        }
+    )*};
+}
+
+impl Error {
+    constructors! {
+        shape => Shape, dtype => DType, device => Device, index => Index, value => Value,
+        argument => Argument, aliasing => Aliasing, autograd => Autograd, not_found => NotFound,
+        not_implemented => NotImplemented, io => Io, kernel => Kernel,
+    }
+}

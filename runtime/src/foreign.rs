@@ -1,0 +1,1 @@
+//! The C interface between the dispatcher and kernels written in C or C++.

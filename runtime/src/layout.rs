@@ -1,0 +1,147 @@
+//! Sizes, strides and offset: which elements of a storage a tensor shows, and in what order.
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result, ShapeText};
+
+/// A list of sizes or strides; up to six stay off the heap.
+pub type Dims = SmallVec<[i64; 6]>;
+
+/// The strided view of a storage.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Elements along each dimension.
+    pub sizes: Dims,
+    /// Elements to step in memory for one step along each dimension.
+    pub strides: Dims,
+    /// Elements to skip at the start of the storage.
+    pub offset: i64,
+}
+
+impl Layout {
+    /// The row-major layout of a shape.
+    pub fn contiguous(sizes: &[i64]) -> Layout {
+        Layout { sizes: sizes.into(), strides: contiguous_strides(sizes), offset: 0 }
+    }
+
+    /// Number of dimensions.
+    pub fn dim(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> i64 {
+        numel(&self.sizes)
+    }
+
+    /// Whether the elements lie in memory in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(&self.sizes, &self.strides)
+    }
+
+    /// The lowest and one past the highest element of the storage that the layout touches; `None`
+    /// without elements.
+    pub fn extent(&self) -> Option<(i64, i64)> {
+        let (mut low, mut high) = (self.offset, self.offset);
+        for (&size, &stride) in self.sizes.iter().zip(&self.strides) {
+            if size == 0 {
+                return None;
+            }
+            let reach = (size - 1) * stride;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        Some((low, high + 1))
+    }
+
+    /// Whether two index tuples may name the same element, as in an expanded tensor.
+    ///
+    /// Sorts dimensions by stride and asks that each step clears everything below it. That is
+    /// sufficient for "no overlap"; a layout that interleaves without touching is also reported.
+    pub fn has_internal_overlap(&self) -> bool {
+        if self.is_contiguous() {
+            return false;
+        }
+        let mut steps: SmallVec<[(i64, i64); 6]> = self
+            .sizes
+            .iter()
+            .zip(&self.strides)
+            .filter(|(size, _)| **size > 1)
+            .map(|(&size, &stride)| (stride.abs(), size))
+            .collect();
+        if self.numel() == 0 {
+            return false;
+        }
+        steps.sort_unstable();
+        let mut reach = 0;
+        for (stride, size) in steps {
+            if stride <= reach {
+                return true;
+            }
+            reach += stride * (size - 1);
+        }
+        false
+    }
+}
+
+/// Number of elements of a shape.
+#[inline]
+pub fn numel(sizes: &[i64]) -> i64 {
+    sizes.iter().product()
+}
+
+/// Number of elements of a shape that comes from a user; negative sizes and overflow are errors.
+pub fn checked_numel(sizes: &[i64]) -> Result<i64> {
+    let mut total: i64 = 1;
+    for &size in sizes {
+        if size < 0 {
+            return Err(Error::shape(format!("the shape {} has a negative size", ShapeText(sizes))));
+        }
+        total = total.checked_mul(size).ok_or_else(|| {
+            Error::shape(format!("the shape {} has more elements than memory can hold", ShapeText(sizes)))
+        })?;
+    }
+    Ok(total)
+}
+
+/// The strides of a row-major tensor.
+pub fn contiguous_strides(sizes: &[i64]) -> Dims {
+    let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
+    for dim in (0..sizes.len().saturating_sub(1)).rev() {
+        strides[dim] = strides[dim + 1] * sizes[dim + 1].max(1);
+    }
+    strides
+}
+
+/// Whether sizes and strides are row-major without gaps. Strides of dimensions of size 1 do not matter.
+#[inline]
+pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut expected = 1;
+    for (&size, &stride) in sizes.iter().zip(strides).rev() {
+        if size == 0 {
+            return true;
+        }
+        if size != 1 {
+            if stride != expected {
+                return false;
+            }
+            expected *= size;
+        }
+    }
+    true
+}
+
+/// Turns a dimension that may count from the end into one from the start.
+///
+/// `wrap_dim(-1, 3)` is 2. A scalar counts as having one dimension, so -1 and 0 are allowed there.
+#[inline]
+pub fn wrap_dim(dim: i64, rank: usize) -> Result<usize> {
+    let count = rank.max(1) as i64;
+    if dim < -count || dim >= count {
+        return Err(Error::index(format!(
+            "dimension {dim} is out of range for a tensor with {rank} dimension{}",
+            if rank == 1 { "" } else { "s" }
+        ))
+        .with_help(format!("use {} to {}", -count, count - 1)));
+    }
+    Ok(if dim < 0 { dim + count } else { dim } as usize)
+}

@@ -1,0 +1,391 @@
+//! The definition of an operator, as the generator writes it into static data.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use opsmith_core::{Backend, DType, DTypeSet};
+use smallvec::SmallVec;
+
+use crate::arg::{Arg, Value};
+use crate::autograd::{GradContext, Gradient};
+use crate::device::Device;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout};
+use crate::library::Library;
+use crate::tensor::Tensor;
+use crate::view::{View, ViewMut};
+
+/// Everything the dispatcher knows about one operator.
+pub struct OpDef {
+    /// Full name with overload, e.g. `add.Tensor`.
+    pub name: &'static str,
+    /// The signature.
+    pub schema: Schema,
+    /// Documentation from the spec.
+    pub doc: &'static str,
+    /// Where the operator is declared, e.g. `ops.yaml:12`.
+    pub location: &'static str,
+    /// The forms that exist besides the functional one.
+    pub forms: Forms,
+    /// Shape and dtype of each output, and the dtype that selects the kernel. Views and
+    /// compositions have none.
+    pub infer: Option<InferFn>,
+    /// The element type each argument has when a kernel sees it, by argument.
+    pub element_types: &'static [ElementType],
+    /// Arguments that kernels want in row-major order, a bit each.
+    pub contiguous: u64,
+    /// Kernels by backend and dtype.
+    pub kernels: Option<&'static KernelTable>,
+    /// The layouts of a view operator's outputs.
+    pub view: Option<ViewFn>,
+    /// The operator in terms of others, used where no kernel exists.
+    pub composite: Option<CompositeFn>,
+    /// The result of an operator that returns no tensors.
+    pub host: Option<HostFn>,
+    /// How gradients flow; `None` if they do not, or flow through the composition.
+    pub grad: Option<&'static GradDef>,
+    /// The library the operator belongs to.
+    pub library: &'static Library,
+}
+
+/// The forms of an operator besides the functional one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Forms {
+    /// Full name of the in-place form, e.g. `add_.Tensor`.
+    pub inplace: Option<&'static str>,
+    /// Full name of the form that writes into given tensors, e.g. `add.out`.
+    pub out: Option<&'static str>,
+    /// Whether the outputs may be the same memory as an input element by element (kernels that
+    /// read each element before they write it).
+    pub elementwise: bool,
+}
+
+/// A signature.
+pub struct Schema {
+    /// The signature as declared.
+    pub text: &'static str,
+    /// Arguments in order.
+    pub args: &'static [ArgDef],
+    /// Results in order.
+    pub returns: &'static [ReturnDef],
+}
+
+/// One argument of a signature.
+pub struct ArgDef {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: ArgType,
+    /// What a call by name uses when the argument is not given.
+    pub default: Option<DefaultValue>,
+    /// Whether it can only be given by name.
+    pub keyword_only: bool,
+}
+
+/// One result of a signature.
+pub struct ReturnDef {
+    /// Its name, if declared.
+    pub name: Option<&'static str>,
+    /// Its type.
+    pub ty: ArgType,
+}
+
+/// The type of an argument or result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArgType {
+    /// What it is.
+    pub kind: ArgKind,
+    /// Whether it may be absent.
+    pub optional: bool,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArgKind {
+    /// A tensor.
+    Tensor,
+    /// A list of tensors.
+    Tensors,
+    /// A list of tensors of which some may be absent.
+    OptionalTensors,
+    /// A truth value.
+    Bool,
+    /// An integer.
+    Int,
+    /// A floating-point number.
+    Float,
+    /// A number of any kind.
+    Scalar,
+    /// A text.
+    Str,
+    /// A list of integers; if a length is given, one integer stands for that many.
+    Ints(Option<u32>),
+    /// A list of floating-point numbers.
+    Floats,
+    /// A list of truth values.
+    Bools(Option<u32>),
+    /// A list of numbers.
+    Scalars,
+    /// An element type.
+    DType,
+    /// A device.
+    Device,
+    /// A memory format.
+    MemoryFormat,
+    /// A storage layout.
+    MemoryLayout,
+    /// A random generator.
+    Generator,
+}
+
+/// A default in a signature.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum DefaultValue {
+    /// Absent.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A text.
+    Str(&'static str),
+    /// A list of integers.
+    Ints(&'static [i64]),
+    /// A list of floats.
+    Floats(&'static [f64]),
+    /// A list of truth values.
+    Bools(&'static [bool]),
+    /// An element type.
+    DType(DType),
+    /// A memory format.
+    MemoryFormat(crate::arg::MemoryFormat),
+}
+
+/// The element type of an argument as kernels see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ElementType {
+    /// Not a tensor.
+    NotTensor,
+    /// The dtype that selected the kernel; other dtypes are converted first.
+    Dispatch,
+    /// The real part's type of the dtype that selected the kernel.
+    Real,
+    /// One of a set; a dtype outside it is an error. Kernels see the set's first listed member.
+    Fixed {
+        /// What the kernel sees.
+        kernel: DType,
+        /// What a caller may pass.
+        accepted: DTypeSet,
+    },
+    /// Whatever the caller passed.
+    Any,
+}
+
+/// Shape, dtype and device of one output, before it exists.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutSpec {
+    /// Sizes.
+    pub sizes: Dims,
+    /// Element type.
+    pub dtype: DType,
+}
+
+/// What inference says about a call.
+#[derive(Clone, Debug)]
+pub struct Inferred {
+    /// One entry an output.
+    pub outs: SmallVec<[OutSpec; 1]>,
+    /// The dtype that selects the kernel.
+    pub compute: DType,
+    /// The device of the outputs and the kernel.
+    pub device: Device,
+}
+
+/// Infers a call's outputs.
+pub type InferFn = fn(&[Arg<'_>]) -> Result<Inferred>;
+/// Gives the layouts of a view operator's outputs.
+pub type ViewFn = fn(&[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>>;
+/// The tensors a call returns.
+pub type Outputs = SmallVec<[Tensor; 1]>;
+/// Runs an operator as a composition of others.
+pub type CompositeFn = fn(&[Arg<'_>]) -> Result<Outputs>;
+/// Runs an operator that returns no tensors.
+pub type HostFn = fn(&[Arg<'_>]) -> Result<Vec<Value>>;
+/// A kernel as tables hold it: writes the call's outputs, which have their final shape.
+pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
+
+/// A call as a kernel sees it: arguments in signature order, inputs converted as
+/// [`ElementType`] says, outputs allocated, storages borrowed.
+pub struct KernelCall<'a> {
+    /// The operator.
+    pub op: &'static OpDef,
+    /// Its arguments.
+    pub args: &'a [Arg<'a>],
+    /// Its outputs.
+    pub outs: &'a [Tensor],
+}
+
+impl<'a> KernelCall<'a> {
+    /// A tensor argument's elements.
+    ///
+    /// # Panics
+    /// If the argument is not a tensor of `T`: generated code asks for what the dispatcher prepared.
+    #[inline]
+    pub fn view<T: Element>(&self, index: usize) -> View<'a, T> {
+        typed_view(self.args[index].tensor())
+    }
+
+    /// An optional tensor argument's elements.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view`].
+    #[inline]
+    pub fn optional_view<T: Element>(&self, index: usize) -> Option<View<'a, T>> {
+        self.args[index].optional(|arg| typed_view(arg.tensor()))
+    }
+
+    /// The elements of each tensor of a list argument.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view`].
+    pub fn views<T: Element>(&self, index: usize) -> Vec<View<'a, T>> {
+        self.args[index].tensors().iter().map(typed_view).collect()
+    }
+
+    /// The elements of each tensor of a list argument of which some may be absent.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view`].
+    pub fn optional_views<T: Element>(&self, index: usize) -> Vec<Option<View<'a, T>>> {
+        self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(typed_view)).collect()
+    }
+
+    /// An output's elements, for writing.
+    ///
+    /// # Panics
+    /// If the output's dtype is not `T`'s.
+    #[inline]
+    pub fn view_mut<T: Element>(&self, index: usize) -> ViewMut<'a, T> {
+        let tensor = &self.outs[index];
+        assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's output type differs from the inferred one");
+        // SAFETY: the dtype was checked; the dispatcher holds the borrow while the kernel runs, and
+        // generated code takes each output once.
+        unsafe { tensor.view_mut_unchecked() }
+    }
+}
+
+#[inline]
+fn typed_view<T: Element>(tensor: &Tensor) -> View<'_, T> {
+    assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's input type differs from the declared one");
+    // SAFETY: the dtype was checked; the dispatcher holds the borrow while the kernel runs.
+    unsafe { tensor.view_unchecked() }
+}
+
+/// Kernels of one operator by backend and dtype; entries can be replaced while the program runs.
+pub struct KernelTable {
+    entries: [[AtomicPtr<()>; DType::COUNT]; Backend::COUNT],
+    /// What each backend's kernels are called in the spec, for messages.
+    pub sources: [&'static str; Backend::COUNT],
+}
+
+impl KernelTable {
+    /// A table from kernels by backend and dtype.
+    pub const fn new(
+        kernels: [[Option<KernelFn>; DType::COUNT]; Backend::COUNT],
+        sources: [&'static str; Backend::COUNT],
+    ) -> KernelTable {
+        let mut entries =
+            [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; DType::COUNT] }; Backend::COUNT];
+        let mut backend = 0;
+        while backend < Backend::COUNT {
+            let mut dtype = 0;
+            while dtype < DType::COUNT {
+                if let Some(kernel) = kernels[backend][dtype] {
+                    entries[backend][dtype] = AtomicPtr::new(kernel as *mut ());
+                }
+                dtype += 1;
+            }
+            backend += 1;
+        }
+        KernelTable { entries, sources }
+    }
+
+    /// The kernel for a backend and dtype.
+    #[inline]
+    pub fn get(&self, backend: Backend, dtype: DType) -> Option<KernelFn> {
+        let pointer = self.entries[backend.index()][dtype.index()].load(Ordering::Acquire);
+        // SAFETY: entries are null or come from a `KernelFn`, in `new` and `replace`.
+        (!pointer.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), KernelFn>(pointer) })
+    }
+
+    /// Installs a kernel, or removes it with `None`; returns the one that was there.
+    pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<KernelFn> {
+        let new = kernel.map_or(std::ptr::null_mut(), |kernel| kernel as *mut ());
+        let old = self.entries[backend.index()][dtype.index()].swap(new, Ordering::AcqRel);
+        // SAFETY: as in `get`.
+        (!old.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), KernelFn>(old) })
+    }
+
+    /// The dtypes a backend has kernels for.
+    pub fn dtypes(&self, backend: Backend) -> DTypeSet {
+        DType::ALL
+            .into_iter()
+            .filter(|dtype| self.get(backend, *dtype).is_some())
+            .fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)))
+    }
+}
+
+/// How gradients flow through an operator.
+pub struct GradDef {
+    /// The backward formulas.
+    pub formulas: &'static [Formula],
+    /// Outputs that can have a gradient (given a differentiable dtype), a bit each.
+    pub differentiable_outputs: u64,
+}
+
+/// A backward formula: the gradients of some inputs, from those of the outputs.
+pub struct Formula {
+    /// The arguments whose gradients it computes, in the order it returns them.
+    pub arguments: &'static [u8],
+    /// Tensor arguments whose elements it reads, a bit each.
+    pub reads_arguments: u64,
+    /// Outputs whose elements it reads, a bit each.
+    pub reads_outputs: u64,
+    /// Arguments that are not tensors and that it reads, a bit each.
+    pub reads_attributes: u64,
+    /// Computes the gradients.
+    pub backward: fn(&GradContext<'_>) -> Result<SmallVec<[Gradient; 2]>>,
+}
+
+impl OpDef {
+    /// The position of an argument.
+    pub fn argument(&self, name: &str) -> Option<usize> {
+        self.schema.args.iter().position(|arg| arg.name == name)
+    }
+
+    /// The kernel for a backend and dtype, or an error that lists what there is.
+    #[inline]
+    pub(crate) fn kernel(&self, backend: Backend, dtype: DType) -> Result<KernelFn> {
+        self.kernels
+            .and_then(|table| table.get(backend, dtype))
+            .ok_or_else(|| self.missing_kernel(backend, dtype))
+    }
+
+    #[cold]
+    fn missing_kernel(&self, backend: Backend, dtype: DType) -> Error {
+        let list = |backend: Backend| {
+            let table = self.kernels?;
+            let names: Vec<_> = table.dtypes(backend).iter().map(DType::name).collect();
+            (!names.is_empty()).then(|| format!("{}: {}", backend.key(), names.join(", ")))
+        };
+        let known: Vec<_> = Backend::ALL.into_iter().filter_map(list).collect();
+        let help = if known.is_empty() {
+            "no kernel is registered for it".to_owned()
+        } else {
+            format!("there are kernels for {}", known.join("; "))
+        };
+        Error::not_implemented(format!("there is no {} kernel for {dtype}", backend.key())).with_help(help)
+    }
+}

@@ -1,0 +1,190 @@
+//! Running a function over the elements of tensors that broadcast together.
+//!
+//! The plan (which dimensions to walk, in which order, merged where possible) is the same code for
+//! every operator; only the innermost loop is compiled for each function and element type.
+
+use smallvec::SmallVec;
+
+use crate::element::Element;
+use crate::error::Result;
+use crate::op::KernelCall;
+use crate::tensor::Tensor;
+
+/// Most operands a loop can have, output included.
+pub const MAX_OPERANDS: usize = 8;
+
+/// One stretch of the innermost loop: an address and a byte stride an operand, output first.
+pub struct Row<'a> {
+    /// Address of the first element of each operand.
+    pub pointers: &'a [*mut u8; MAX_OPERANDS],
+    /// Bytes from one element to the next of each operand.
+    pub strides: &'a [isize; MAX_OPERANDS],
+    /// Number of elements.
+    pub length: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Axis {
+    size: i64,
+    strides: [isize; MAX_OPERANDS],
+}
+
+/// Calls `body` for rows that together cover every element of the first operand, the others
+/// broadcast to its shape.
+pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) {
+    let count = operands.len();
+    assert!(count <= MAX_OPERANDS, "a pointwise loop has at most {MAX_OPERANDS} operands");
+    let target = operands[0];
+    let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+    for (pointer, tensor) in pointers.iter_mut().zip(operands) {
+        *pointer = tensor.data_ptr();
+    }
+    let numel = target.numel();
+    if numel == 0 {
+        return;
+    }
+    let whole = operands
+        .iter()
+        .all(|tensor| tensor.numel() == 1 || (tensor.is_contiguous() && tensor.numel() == numel));
+    if whole {
+        let mut strides = [0; MAX_OPERANDS];
+        for (stride, tensor) in strides.iter_mut().zip(operands) {
+            *stride = if tensor.numel() == 1 && numel != 1 { 0 } else { tensor.dtype().size() as isize };
+        }
+        return body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
+    }
+    walk(&merge(axes(operands), count), count, pointers, body);
+}
+
+/// The dimensions to walk, innermost first, with byte strides (0 where an operand is broadcast).
+fn axes(operands: &[&Tensor]) -> SmallVec<[Axis; 6]> {
+    let sizes = operands[0].shape();
+    let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
+    for dim in (0..sizes.len()).rev() {
+        if sizes[dim] == 1 {
+            continue;
+        }
+        let mut strides = [0; MAX_OPERANDS];
+        for (stride, tensor) in strides.iter_mut().zip(operands) {
+            let missing = sizes.len() - tensor.dim();
+            if dim >= missing && tensor.shape()[dim - missing] != 1 {
+                *stride = tensor.strides()[dim - missing] as isize * tensor.dtype().size() as isize;
+            }
+        }
+        axes.push(Axis { size: sizes[dim], strides });
+    }
+    // Walk the output in memory order: its smallest steps innermost. The sort is stable, so equal
+    // steps keep their order.
+    axes.sort_by_key(|axis| axis.strides[0].unsigned_abs());
+    axes
+}
+
+/// Joins neighbouring axes that every operand steps through as one.
+fn merge(axes: SmallVec<[Axis; 6]>, count: usize) -> SmallVec<[Axis; 6]> {
+    let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();
+    for axis in axes {
+        if let Some(inner) = merged.last_mut()
+            && (0..count).all(|operand| axis.strides[operand] == inner.strides[operand] * inner.size as isize)
+        {
+            inner.size *= axis.size;
+            continue;
+        }
+        merged.push(axis);
+    }
+    merged
+}
+
+fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body: &mut dyn FnMut(Row<'_>)) {
+    let Some((inner, outer)) = axes.split_first() else {
+        return body(Row { pointers: &pointers, strides: &[0; MAX_OPERANDS], length: 1 });
+    };
+    let mut index: SmallVec<[i64; 6]> = SmallVec::from_elem(0, outer.len());
+    loop {
+        body(Row { pointers: &pointers, strides: &inner.strides, length: inner.size as usize });
+        let mut level = 0;
+        loop {
+            let Some(axis) = outer.get(level) else { return };
+            index[level] += 1;
+            let wrapped = index[level] == axis.size;
+            let steps = if wrapped { 1 - axis.size as isize } else { 1 };
+            for operand in 0..count {
+                pointers[operand] = pointers[operand].wrapping_offset(axis.strides[operand] * steps);
+            }
+            if !wrapped {
+                break;
+            }
+            index[level] = 0;
+            level += 1;
+        }
+    }
+}
+
+macro_rules! map {
+    ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+            call: &KernelCall<'_>,
+            inputs: [usize; $count],
+            function: F,
+        ) -> Result<()> {
+            let operands: [&Tensor; $count + 1] = std::array::from_fn(|operand| match operand {
+                0 => &call.outs[0],
+                input => call.args[inputs[input - 1]].tensor(),
+            });
+            let types = [R::DTYPE, $($T::DTYPE),*];
+            for (tensor, dtype) in operands.iter().zip(types) {
+                assert_eq!(tensor.dtype(), dtype, "the kernel's element type differs from the declared one");
+            }
+            for_each_row(&operands, &mut |row| {
+                let Row { pointers, strides, length } = row;
+                let out = pointers[0];
+                let natural = strides[0] == size_of::<R>() as isize
+                    $(&& strides[$slot] == size_of::<$T>() as isize)*;
+                if natural {
+                    let out = out.cast::<R>();
+                    $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
+                    for position in 0..length {
+                        // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher
+                        // holds the borrows.
+                        unsafe { *out.add(position) = function($(*$input.add(position)),*) }
+                    }
+                } else {
+                    for position in 0..length as isize {
+                        // SAFETY: as above.
+                        unsafe {
+                            *out.offset(strides[0] * position).cast::<R>() =
+                                function($(*pointers[$slot].offset(strides[$slot] * position).cast::<$T>()),*);
+                        }
+                    }
+                }
+            });
+            Ok(())
+        }
+    };
+}
+
+map! {
+    /// Fills the output with a value a call.
+    map0, 0,
+}
+map! {
+    /// Applies a function to each element of one tensor.
+    map1, 1, A a 1
+}
+map! {
+    /// Applies a function to the elements of two tensors.
+    map2, 2, A a 1, B b 2
+}
+map! {
+    /// Applies a function to the elements of three tensors.
+    map3, 3, A a 1, B b 2, C c 3
+}
+map! {
+    /// Applies a function to the elements of four tensors.
+    map4, 4, A a 1, B b 2, C c 3, D d 4
+}
+map! {
+    /// Applies a function to the elements of five tensors.
+    map5, 5, A a 1, B b 2, C c 3, D d 4, E e 5
+}

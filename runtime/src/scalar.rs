@@ -1,0 +1,173 @@
+//! A number that is not a tensor.
+
+use std::fmt;
+
+use num_complex::Complex64;
+use opsmith_core::DType;
+
+use crate::error::{Error, Result};
+
+/// A bool, integer, float or complex number given as an attribute.
+///
+/// In type promotion a scalar only decides the category: an `int32` tensor plus `1.5` becomes the
+/// default float, plus `1` stays `int32`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Scalar {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A complex number.
+    Complex(Complex64),
+}
+
+impl Scalar {
+    /// The dtype a tensor made from this scalar alone has.
+    pub fn dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => DType::F32,
+            Scalar::Complex(_) => DType::C64,
+        }
+    }
+
+    /// The value as a float; the imaginary part is dropped.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Scalar::Bool(value) => f64::from(u8::from(value)),
+            Scalar::Int(value) => value as f64,
+            Scalar::Float(value) => value,
+            Scalar::Complex(value) => value.re,
+        }
+    }
+
+    /// The value as a complex number.
+    pub fn to_complex(self) -> Complex64 {
+        match self {
+            Scalar::Complex(value) => value,
+            other => Complex64::new(other.to_f64(), 0.0),
+        }
+    }
+
+    /// The value as an integer, truncated toward zero.
+    pub fn to_i64(self) -> i64 {
+        match self {
+            Scalar::Bool(value) => i64::from(value),
+            Scalar::Int(value) => value,
+            Scalar::Float(value) => value as i64,
+            Scalar::Complex(value) => value.re as i64,
+        }
+    }
+
+    /// Whether the value is not zero.
+    pub fn to_bool(self) -> bool {
+        match self {
+            Scalar::Bool(value) => value,
+            Scalar::Int(value) => value != 0,
+            Scalar::Float(value) => value != 0.0,
+            Scalar::Complex(value) => value != Complex64::new(0.0, 0.0),
+        }
+    }
+
+    /// The value as an integer if it is one.
+    pub fn as_integer(self) -> Result<i64> {
+        match self {
+            Scalar::Bool(value) => Ok(i64::from(value)),
+            Scalar::Int(value) => Ok(value),
+            other => Err(Error::value(format!("expected an integer, got {other}"))),
+        }
+    }
+
+    /// Complex conjugate; a real number is its own.
+    #[must_use]
+    pub fn conj(self) -> Scalar {
+        match self {
+            Scalar::Complex(value) => Scalar::Complex(value.conj()),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Bool(value) => write!(f, "{value}"),
+            Scalar::Int(value) => write!(f, "{value}"),
+            Scalar::Float(value) => write!(f, "{value:?}"),
+            Scalar::Complex(value) => write!(f, "{}{:+}j", value.re, value.im),
+        }
+    }
+}
+
+macro_rules! from_number {
+    ($($ty:ty => $variant:ident as $wide:ty),* $(,)?) => {$(
+        impl From<$ty> for Scalar {
+            fn from(value: $ty) -> Scalar {
+                Scalar::$variant(value as $wide)
+            }
+        }
+    )*};
+}
+
+from_number! {
+    bool => Bool as bool,
+    u8 => Int as i64, u16 => Int as i64, u32 => Int as i64, i8 => Int as i64, i16 => Int as i64,
+    i32 => Int as i64, i64 => Int as i64, usize => Int as i64,
+    f32 => Float as f64, f64 => Float as f64,
+    Complex64 => Complex as Complex64,
+}
+impl From<num_complex::Complex32> for Scalar {
+    fn from(value: num_complex::Complex32) -> Scalar {
+        Scalar::Complex(Complex64::new(f64::from(value.re), f64::from(value.im)))
+    }
+}
+
+/// Arithmetic in derivative formulas, with the promotion of plain numbers.
+macro_rules! arithmetic {
+    ($($trait:ident $method:ident $checked:ident $op:tt),* $(,)?) => {$(
+        impl std::ops::$trait for Scalar {
+            type Output = Scalar;
+            fn $method(self, other: Scalar) -> Scalar {
+                match (self, other) {
+                    (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => {
+                        Scalar::Complex(self.to_complex() $op other.to_complex())
+                    }
+                    (Scalar::Float(_), _) | (_, Scalar::Float(_)) => {
+                        Scalar::Float(self.to_f64() $op other.to_f64())
+                    }
+                    _ => Scalar::Int(self.to_i64().$checked(other.to_i64())),
+                }
+            }
+        }
+    )*};
+}
+
+arithmetic! { Add add wrapping_add +, Sub sub wrapping_sub -, Mul mul wrapping_mul * }
+
+impl std::ops::Div for Scalar {
+    type Output = Scalar;
+    /// True division: two integers give a float.
+    fn div(self, other: Scalar) -> Scalar {
+        match (self, other) {
+            (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => {
+                Scalar::Complex(self.to_complex() / other.to_complex())
+            }
+            _ => Scalar::Float(self.to_f64() / other.to_f64()),
+        }
+    }
+}
+
+impl std::ops::Neg for Scalar {
+    type Output = Scalar;
+    fn neg(self) -> Scalar {
+        match self {
+            Scalar::Bool(value) => Scalar::Int(-i64::from(value)),
+            Scalar::Int(value) => Scalar::Int(value.wrapping_neg()),
+            Scalar::Float(value) => Scalar::Float(-value),
+            Scalar::Complex(value) => Scalar::Complex(-value),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Reference-counted memory shared by a tensor and its views.
+//!
+//! The header stands in front of the data in one block, so a small tensor costs one cached
+//! allocation. It carries two words that make sharing safe: a borrow state (readers, or one writer)
+//! that kernels take for the time they run, and a version that grows with every write, by which
+//! automatic differentiation notices a saved tensor that was changed.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+use crate::allocator::{self, ALIGNMENT, Block};
+
+/// A handle to shared memory; cloning counts references.
+pub struct Storage(NonNull<Header>);
+
+#[repr(C, align(64))]
+struct Header {
+    references: AtomicUsize,
+    version: AtomicU64,
+    /// Number of readers, or [`WRITER`].
+    borrow: AtomicU32,
+    class: u32,
+    bytes: usize,
+    data: *mut u8,
+    /// Memory that belongs to somebody else, kept alive while the storage lives.
+    owner: Option<Box<dyn Send + Sync>>,
+}
+
+const WRITER: u32 = u32::MAX;
+const HEADER_SIZE: usize = size_of::<Header>();
+const _: () = assert!(HEADER_SIZE == ALIGNMENT);
+
+// SAFETY: the counters are atomic, and the data is only touched under the borrow state.
+unsafe impl Send for Storage {}
+// SAFETY: as above.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// Memory for `bytes` bytes with arbitrary content.
+    #[inline]
+    pub fn uninitialized(bytes: usize) -> Storage {
+        let block = allocator::allocate(HEADER_SIZE + bytes);
+        // SAFETY: the block is larger than the header.
+        let data = unsafe { block.pointer.as_ptr().add(HEADER_SIZE) };
+        Self::with_header(block, bytes, data, None)
+    }
+
+    /// Memory that `owner` keeps alive, for instance an array received from another library.
+    ///
+    /// # Safety
+    /// `data` is valid for reads and writes of `bytes` bytes while `owner` lives, and nothing else
+    /// writes to it meanwhile.
+    pub unsafe fn external(data: *mut u8, bytes: usize, owner: Box<dyn Send + Sync>) -> Storage {
+        Self::with_header(allocator::allocate(HEADER_SIZE), bytes, data, Some(owner))
+    }
+
+    #[inline]
+    fn with_header(
+        block: Block,
+        bytes: usize,
+        data: *mut u8,
+        owner: Option<Box<dyn Send + Sync>>,
+    ) -> Storage {
+        let header = block.pointer.cast::<Header>();
+        // SAFETY: the block is aligned and large enough for a header, and not shared yet.
+        unsafe {
+            header.as_ptr().write(Header {
+                references: AtomicUsize::new(1),
+                version: AtomicU64::new(0),
+                borrow: AtomicU32::new(0),
+                class: block.class,
+                bytes,
+                data,
+                owner,
+            });
+        }
+        Storage(header)
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        // SAFETY: the header lives while a handle does.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Start of the data.
+    #[inline]
+    pub fn data(&self) -> *mut u8 {
+        self.header().data
+    }
+
+    /// Size of the data in bytes.
+    pub fn bytes(&self) -> usize {
+        self.header().bytes
+    }
+
+    /// Whether both handles name the same memory.
+    #[inline]
+    pub fn same(&self, other: &Storage) -> bool {
+        self.0 == other.0
+    }
+
+    /// How many handles there are.
+    pub fn references(&self) -> usize {
+        self.header().references.load(Ordering::Relaxed)
+    }
+
+    /// Grows by one with every write by an operator.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.header().version.load(Ordering::Relaxed)
+    }
+
+    /// Enters a reader; fails while somebody writes.
+    #[inline]
+    pub(crate) fn try_read(&self) -> bool {
+        let borrow = &self.header().borrow;
+        // Optimistic: a writer's mark plus a reader would wrap, so look first.
+        if borrow.load(Ordering::Relaxed) == WRITER {
+            return false;
+        }
+        borrow
+            .try_update(Ordering::Acquire, Ordering::Relaxed, |readers| {
+                (readers != WRITER).then(|| readers + 1)
+            })
+            .is_ok()
+    }
+
+    /// Leaves as a reader.
+    #[inline]
+    pub(crate) fn end_read(&self) {
+        self.header().borrow.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Enters as the only user; fails while somebody reads or writes.
+    #[inline]
+    pub(crate) fn try_write(&self) -> bool {
+        self.header().borrow.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Leaves as the writer and raises the version.
+    #[inline]
+    pub(crate) fn end_write(&self) {
+        let header = self.header();
+        // Only the writer is here, so a load and a store do.
+        header.version.store(header.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        header.borrow.store(0, Ordering::Release);
+    }
+}
+
+impl Clone for Storage {
+    #[inline]
+    fn clone(&self) -> Storage {
+        self.header().references.fetch_add(1, Ordering::Relaxed);
+        Storage(self.0)
+    }
+}
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
+        if self.header().references.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        let block = Block { pointer: self.0.cast(), class: self.header().class };
+        // SAFETY: this was the last handle; the block came from the allocator.
+        unsafe {
+            std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).owner);
+            allocator::free(block);
+        }
+    }
+}
+
+/// The storages an operation reads and writes, held for as long as it runs.
+///
+/// Takes all or none, so that two operations never wait for each other in a ring.
+pub(crate) struct Borrows<'a> {
+    reads: smallvec::SmallVec<[&'a Storage; 4]>,
+    writes: smallvec::SmallVec<[&'a Storage; 1]>,
+}
+
+impl<'a> Borrows<'a> {
+    /// Borrows every storage, waiting while other threads use them.
+    #[inline]
+    pub fn acquire(reads: &[&'a Storage], writes: &[&'a Storage]) -> Borrows<'a> {
+        loop {
+            if let Some(borrows) = Self::try_acquire(reads, writes) {
+                return borrows;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn try_acquire(reads: &[&'a Storage], writes: &[&'a Storage]) -> Option<Borrows<'a>> {
+        let mut borrows = Borrows { reads: Default::default(), writes: Default::default() };
+        for &storage in writes {
+            if borrows.writes.iter().any(|held| held.same(storage)) {
+                continue;
+            }
+            if !storage.try_write() {
+                borrows.abandon_writes();
+                return None;
+            }
+            borrows.writes.push(storage);
+        }
+        for &storage in reads {
+            if borrows.writes.iter().any(|held| held.same(storage)) {
+                continue;
+            }
+            if !storage.try_read() {
+                borrows.abandon_writes();
+                return None;
+            }
+            borrows.reads.push(storage);
+        }
+        Some(borrows)
+    }
+
+    /// Gives writes back that wrote nothing.
+    fn abandon_writes(&mut self) {
+        for storage in self.writes.drain(..) {
+            storage.header().borrow.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Borrows<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        for storage in &self.reads {
+            storage.end_read();
+        }
+        for storage in &self.writes {
+            storage.end_write();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_share_and_a_writer_is_alone() {
+        let storage = Storage::uninitialized(16);
+        assert!(storage.try_read() && storage.try_read());
+        assert!(!storage.try_write());
+        storage.end_read();
+        storage.end_read();
+        assert!(storage.try_write());
+        assert!(!storage.try_read());
+        assert_eq!(storage.version(), 0);
+        storage.end_write();
+        assert_eq!(storage.version(), 1);
+    }
+
+    #[test]
+    fn writers_in_many_threads_exclude_each_other() {
+        let storage = Storage::uninitialized(8);
+        // SAFETY: the only handle so far.
+        unsafe { storage.data().cast::<u64>().write(0) };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let _held = Borrows::acquire(&[], &[&storage]);
+                        // SAFETY: borrowed for writing.
+                        unsafe { *storage.data().cast::<u64>() += 1 };
+                    }
+                });
+            }
+        });
+        // SAFETY: the threads have ended.
+        assert_eq!(unsafe { *storage.data().cast::<u64>() }, 4000);
+        assert_eq!(storage.version(), 4000);
+    }
+
+    #[test]
+    fn an_external_owner_is_dropped_with_the_last_handle() {
+        struct Owner(std::sync::Arc<AtomicUsize>, Vec<u8>);
+        impl Drop for Owner {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let drops = std::sync::Arc::new(AtomicUsize::new(0));
+        let mut owner = Box::new(Owner(drops.clone(), vec![1, 2, 3]));
+        let data = owner.1.as_mut_ptr();
+        // SAFETY: the vector's buffer stays where it is while the owner lives.
+        let storage = unsafe { Storage::external(data, 3, owner) };
+        let second = storage.clone();
+        drop(storage);
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(second);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,332 @@
+//! The tensor handle.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use opsmith_core::DType;
+
+use crate::autograd::AutogradMeta;
+use crate::copy;
+use crate::device::Device;
+use crate::element::Element;
+use crate::error::{Error, Result, ShapeText};
+use crate::layout::{Dims, Layout, checked_numel};
+use crate::scalar::Scalar;
+use crate::storage::{Borrows, Storage};
+use crate::view::{View, ViewMut};
+
+/// An array of elements of one type, with a shape.
+///
+/// A handle: cloning it is cheap and gives the same tensor. Several tensors can be views of one
+/// storage. Handles may be sent to and shared between threads; operations that write wait for those
+/// that read.
+#[derive(Clone)]
+pub struct Tensor(Arc<Inner>);
+
+/// A handle that does not keep its tensor alive.
+#[derive(Clone)]
+pub struct WeakTensor(Weak<Inner>);
+
+pub(crate) struct Inner {
+    storage: Storage,
+    layout: Layout,
+    numel: i64,
+    dtype: DType,
+    device: Device,
+    contiguous: bool,
+    /// Whether `autograd` holds something that makes this tensor part of a graph.
+    tracked: AtomicBool,
+    autograd: Mutex<Option<Box<AutogradMeta>>>,
+}
+
+impl Tensor {
+    /// A tensor over part of a storage.
+    ///
+    /// # Safety
+    /// Every element the layout reaches lies inside the storage and is initialised before it is read.
+    #[inline]
+    pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
+        let numel = layout.numel();
+        let contiguous = layout.is_contiguous();
+        Tensor(Arc::new(Inner {
+            storage,
+            layout,
+            numel,
+            dtype,
+            device,
+            contiguous,
+            tracked: AtomicBool::new(false),
+            autograd: Mutex::new(None),
+        }))
+    }
+
+    /// A row-major tensor whose elements are still to be written, for kernels and factories.
+    ///
+    /// `sizes` must be non-negative and fit in memory, as inference guarantees.
+    #[inline]
+    pub(crate) fn uninitialized(sizes: Dims, dtype: DType, device: Device) -> Tensor {
+        let strides = crate::layout::contiguous_strides(&sizes);
+        let numel = crate::layout::numel(&sizes);
+        let storage = Storage::uninitialized(numel as usize * dtype.size());
+        Tensor(Arc::new(Inner {
+            storage,
+            layout: Layout { sizes, strides, offset: 0 },
+            numel,
+            dtype,
+            device,
+            contiguous: true,
+            tracked: AtomicBool::new(false),
+            autograd: Mutex::new(None),
+        }))
+    }
+
+    /// A tensor with the given elements in row-major order.
+    ///
+    /// # Errors
+    /// If the number of elements is not the product of the sizes.
+    pub fn from_slice<T: Element>(elements: &[T], shape: &[i64]) -> Result<Tensor> {
+        let numel = checked_numel(shape)?;
+        if numel != elements.len() as i64 {
+            return Err(Error::shape(format!(
+                "{} elements cannot have the shape {}, which needs {numel}",
+                elements.len(),
+                ShapeText(shape)
+            )));
+        }
+        let tensor = Tensor::uninitialized(shape.into(), T::DTYPE, Device::CPU);
+        // SAFETY: the new storage holds `numel` elements of T and nobody else knows it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
+        }
+        Ok(tensor)
+    }
+
+    /// A tensor of one dimension with the given elements.
+    pub fn of<T: Element>(elements: &[T]) -> Tensor {
+        Tensor::from_slice(elements, &[elements.len() as i64]).expect("the shape is the length")
+    }
+
+    /// A tensor without dimensions that holds one number, of the given dtype.
+    pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
+        let value = value.into();
+        let tensor = Tensor::uninitialized(Dims::new(), dtype, Device::CPU);
+        // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
+        crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
+        tensor
+    }
+
+    /// Number of elements along each dimension.
+    #[inline]
+    pub fn shape(&self) -> &[i64] {
+        &self.0.layout.sizes
+    }
+
+    /// Number of elements along one dimension; negative dimensions count from the end.
+    ///
+    /// # Errors
+    /// If there is no such dimension.
+    pub fn size(&self, dim: i64) -> Result<i64> {
+        let wrapped = crate::layout::wrap_dim(dim, self.dim())?;
+        self.shape()
+            .get(wrapped)
+            .copied()
+            .ok_or_else(|| Error::index("a tensor without dimensions has no sizes"))
+    }
+
+    /// Elements to step in memory for one step along each dimension.
+    #[inline]
+    pub fn strides(&self) -> &[i64] {
+        &self.0.layout.strides
+    }
+
+    /// Sizes, strides and offset.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn dim(&self) -> usize {
+        self.0.layout.sizes.len()
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> i64 {
+        self.0.numel
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Where the elements are.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// Whether the elements lie in memory in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.0.contiguous
+    }
+
+    /// The memory this tensor shows part of.
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+
+    /// How often the memory was written to by operators.
+    pub fn version(&self) -> u64 {
+        self.0.storage.version()
+    }
+
+    /// Whether both handles name the same tensor.
+    pub fn same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether both tensors show the same storage.
+    #[inline]
+    pub fn shares_storage(&self, other: &Tensor) -> bool {
+        self.0.storage.same(&other.0.storage)
+    }
+
+    /// A handle that does not keep the tensor alive.
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
+    }
+
+    /// Address of the first element. Reading and writing through it needs the storage's borrow.
+    #[inline]
+    pub fn data_ptr(&self) -> *mut u8 {
+        // SAFETY: the layout's offset lies inside the storage (or one past its end without elements).
+        unsafe { self.0.storage.data().offset(self.0.layout.offset as isize * self.0.dtype.size() as isize) }
+    }
+
+    /// Another layout of the same storage, outside any graph.
+    ///
+    /// # Errors
+    /// If the layout reaches outside the storage.
+    pub(crate) fn with_layout(&self, layout: Layout) -> Result<Tensor> {
+        if let Some((low, high)) = layout.extent() {
+            let capacity = (self.0.storage.bytes() / self.0.dtype.size()) as i64;
+            if low < 0 || high > capacity {
+                return Err(Error::index(format!(
+                    "a view of elements {low} to {high} reaches outside its storage of {capacity} elements"
+                )));
+            }
+        }
+        // SAFETY: the layout stays inside the storage, which is initialised as far as the tensor's is.
+        Ok(unsafe { Tensor::from_parts(self.0.storage.clone(), layout, self.0.dtype, self.0.device) })
+    }
+
+    /// The same elements outside any graph; shares memory and version.
+    pub fn detach(&self) -> Tensor {
+        // SAFETY: the same parts as this tensor's.
+        unsafe {
+            Tensor::from_parts(self.0.storage.clone(), self.0.layout.clone(), self.0.dtype, self.0.device)
+        }
+    }
+
+    /// A typed view for reading.
+    ///
+    /// # Safety
+    /// The dtype is T's, and the storage's borrow is held for reading or writing while the view lives.
+    #[inline]
+    pub(crate) unsafe fn view_unchecked<T: Element>(&self) -> View<'_, T> {
+        debug_assert_eq!(self.dtype(), T::DTYPE);
+        // SAFETY: the layout stays inside the storage.
+        unsafe { View::from_raw(self.data_ptr().cast(), self.shape(), self.strides()) }
+    }
+
+    /// A typed view for writing.
+    ///
+    /// # Safety
+    /// The dtype is T's, and the storage's borrow is held for writing while the view lives.
+    #[inline]
+    pub(crate) unsafe fn view_mut_unchecked<T: Element>(&self) -> ViewMut<'_, T> {
+        debug_assert_eq!(self.dtype(), T::DTYPE);
+        // SAFETY: the layout stays inside the storage.
+        unsafe { ViewMut::from_raw(self.data_ptr().cast(), self.shape(), self.strides()) }
+    }
+
+    /// The elements in row-major order, copied.
+    ///
+    /// # Errors
+    /// If `T` is not the tensor's element type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if self.dtype() != T::DTYPE {
+            return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
+                .with_help("convert it first, or ask for the type it holds"));
+        }
+        let _held = Borrows::acquire(&[self.storage()], &[]);
+        // SAFETY: the dtype was checked and the borrow is held.
+        Ok(unsafe { self.view_unchecked::<T>() }.iter().collect())
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    /// If there is not exactly one.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.numel() != 1 {
+            return Err(Error::shape(format!("a tensor with {} elements has no single value", self.numel()))
+                .with_help("reduce it or select one element first"));
+        }
+        let _held = Borrows::acquire(&[self.storage()], &[]);
+        // SAFETY: one element of the dtype, and the borrow is held.
+        Ok(crate::with_dtype!(self.dtype(), T => unsafe { *self.data_ptr().cast::<T>() }.to_scalar()))
+    }
+
+    /// A copy of the elements with another dtype, outside any graph.
+    pub(crate) fn cast_untracked(&self, dtype: DType) -> Tensor {
+        let result = Tensor::uninitialized(self.shape().into(), dtype, self.device());
+        copy::copy(&result, self);
+        result
+    }
+
+    /// The tensor itself if it is row-major, else a row-major copy outside any graph.
+    pub(crate) fn contiguous_untracked(&self) -> Tensor {
+        if self.is_contiguous() { self.clone() } else { self.cast_untracked(self.dtype()) }
+    }
+
+    /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
+    #[inline]
+    pub fn requires_grad(&self) -> bool {
+        self.0.tracked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tracked(&self, tracked: bool) {
+        self.0.tracked.store(tracked, Ordering::Relaxed);
+    }
+
+    pub(crate) fn autograd(&self) -> MutexGuard<'_, Option<Box<AutogradMeta>>> {
+        self.0.autograd.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl WeakTensor {
+    /// The tensor, if it still exists.
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+}
+
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::print::write_tensor(f, self)
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tensor({self}, dtype={}, shape={})", self.dtype(), ShapeText(self.shape()))
+    }
+}

@@ -1,0 +1,261 @@
+//! Typed, strided views: what a kernel sees of a tensor.
+//!
+//! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every
+//! element of a [`View`] and write every element of a [`ViewMut`] without further checks.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use crate::element::Element;
+use crate::layout::is_contiguous;
+
+/// A tensor's elements for reading.
+#[derive(Clone, Copy)]
+pub struct View<'a, T> {
+    data: *const T,
+    sizes: &'a [i64],
+    strides: &'a [i64],
+    marker: PhantomData<&'a T>,
+}
+
+/// A tensor's elements for writing.
+pub struct ViewMut<'a, T> {
+    data: *mut T,
+    sizes: &'a [i64],
+    strides: &'a [i64],
+    marker: PhantomData<&'a mut T>,
+}
+
+// SAFETY: a view is a shared borrow of elements that are Sync.
+unsafe impl<T: Sync> Send for View<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for View<'_, T> {}
+// SAFETY: a mutable view is a unique borrow of elements that are Send.
+unsafe impl<T: Send> Send for ViewMut<'_, T> {}
+
+macro_rules! shared_methods {
+    () => {
+        /// Number of elements along each dimension.
+        #[inline]
+        pub fn sizes(&self) -> &'a [i64] {
+            self.sizes
+        }
+
+        /// Elements to step in memory for one step along each dimension.
+        #[inline]
+        pub fn strides(&self) -> &'a [i64] {
+            self.strides
+        }
+
+        /// Number of elements along one dimension.
+        #[inline]
+        pub fn size(&self, dim: usize) -> usize {
+            self.sizes[dim] as usize
+        }
+
+        /// Number of dimensions.
+        #[inline]
+        pub fn dim(&self) -> usize {
+            self.sizes.len()
+        }
+
+        /// Number of elements.
+        #[inline]
+        pub fn numel(&self) -> usize {
+            self.sizes.iter().product::<i64>() as usize
+        }
+
+        /// Whether the elements lie in memory in row-major order without gaps.
+        #[inline]
+        pub fn is_contiguous(&self) -> bool {
+            is_contiguous(self.sizes, self.strides)
+        }
+
+        /// The memory position, relative to the first element, of each element in row-major order.
+        pub fn positions(&self) -> Positions<'a> {
+            Positions::new(self.sizes, self.strides)
+        }
+    };
+}
+
+impl<'a, T: Element> View<'a, T> {
+    /// A view of raw memory.
+    ///
+    /// # Safety
+    /// Every element that sizes and strides reach from `data` is valid for reads during `'a`.
+    #[inline]
+    pub unsafe fn from_raw(data: *const T, sizes: &'a [i64], strides: &'a [i64]) -> View<'a, T> {
+        View { data, sizes, strides, marker: PhantomData }
+    }
+
+    shared_methods!();
+
+    /// Address of the first element.
+    #[inline]
+    pub fn as_ptr(&self) -> *const T {
+        self.data
+    }
+
+    /// The element at a memory position relative to the first element.
+    ///
+    /// # Safety
+    /// `position` is reached by some index.
+    #[inline(always)]
+    pub unsafe fn at(&self, position: i64) -> T {
+        // SAFETY: the caller promises it.
+        unsafe { *self.data.offset(position as isize) }
+    }
+
+    /// All elements as a slice, if they are contiguous.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&'a [T]> {
+        // SAFETY: contiguous elements are `numel` valid elements from `data`.
+        self.is_contiguous().then(|| unsafe { raw_slice(self.data, self.numel()) })
+    }
+
+    /// All elements in row-major order: borrowed if contiguous, else copied.
+    pub fn to_contiguous(&self) -> Cow<'a, [T]> {
+        match self.as_slice() {
+            Some(slice) => Cow::Borrowed(slice),
+            None => Cow::Owned(self.iter().collect()),
+        }
+    }
+
+    /// The elements in row-major order.
+    pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
+        let view = *self;
+        // SAFETY: positions come from the view's own sizes and strides.
+        self.positions().map(move |position| unsafe { view.at(position) })
+    }
+}
+
+impl<'a, T: Element> ViewMut<'a, T> {
+    /// A view of raw memory.
+    ///
+    /// # Safety
+    /// Every element that sizes and strides reach from `data` is valid for reads and writes during
+    /// `'a`, and nothing else touches them.
+    #[inline]
+    pub unsafe fn from_raw(data: *mut T, sizes: &'a [i64], strides: &'a [i64]) -> ViewMut<'a, T> {
+        ViewMut { data, sizes, strides, marker: PhantomData }
+    }
+
+    shared_methods!();
+
+    /// Address of the first element.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.data
+    }
+
+    /// Writes the element at a memory position relative to the first element.
+    ///
+    /// # Safety
+    /// `position` is reached by some index.
+    #[inline(always)]
+    pub unsafe fn set(&mut self, position: i64, value: T) {
+        // SAFETY: the caller promises it.
+        unsafe { *self.data.offset(position as isize) = value }
+    }
+
+    /// The element at a memory position relative to the first element.
+    ///
+    /// # Safety
+    /// `position` is reached by some index, and the element was written before.
+    #[inline(always)]
+    pub unsafe fn at(&self, position: i64) -> T {
+        // SAFETY: the caller promises it.
+        unsafe { *self.data.offset(position as isize) }
+    }
+
+    /// All elements as a slice, if they are contiguous.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        if !self.is_contiguous() {
+            return None;
+        }
+        let length = self.numel();
+        if length == 0 {
+            return Some(&mut []);
+        }
+        // SAFETY: contiguous elements are `numel` valid elements from `data`, borrowed uniquely.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.data, length) })
+    }
+
+    /// Writes every element, in row-major order, from the iterator; stops with the shorter of the two.
+    pub fn write(&mut self, values: impl IntoIterator<Item = T>) {
+        for (position, value) in self.positions().zip(values) {
+            // SAFETY: positions come from the view's own sizes and strides.
+            unsafe { self.set(position, value) }
+        }
+    }
+
+    /// The same memory for reading.
+    pub fn as_view(&self) -> View<'_, T> {
+        View { data: self.data, sizes: self.sizes, strides: self.strides, marker: PhantomData }
+    }
+}
+
+/// A slice that may be empty over a dangling address.
+///
+/// # Safety
+/// `length` elements from `data` are valid for reads during `'a`.
+unsafe fn raw_slice<'a, T>(data: *const T, length: usize) -> &'a [T] {
+    if length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller promises it.
+    unsafe { std::slice::from_raw_parts(data, length) }
+}
+
+/// Iterator over memory positions in row-major order.
+#[derive(Clone)]
+pub struct Positions<'a> {
+    sizes: &'a [i64],
+    strides: &'a [i64],
+    index: crate::layout::Dims,
+    position: i64,
+    left: i64,
+}
+
+impl<'a> Positions<'a> {
+    /// The positions of a layout, starting at 0.
+    pub fn new(sizes: &'a [i64], strides: &'a [i64]) -> Positions<'a> {
+        Positions {
+            sizes,
+            strides,
+            index: smallvec::SmallVec::from_elem(0, sizes.len()),
+            position: 0,
+            left: sizes.iter().product(),
+        }
+    }
+}
+
+impl Iterator for Positions<'_> {
+    type Item = i64;
+
+    #[inline]
+    fn next(&mut self) -> Option<i64> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let current = self.position;
+        for dim in (0..self.sizes.len()).rev() {
+            self.index[dim] += 1;
+            self.position += self.strides[dim];
+            if self.index[dim] < self.sizes[dim] {
+                break;
+            }
+            self.position -= self.strides[dim] * self.sizes[dim];
+            self.index[dim] = 0;
+        }
+        Some(current)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl ExactSizeIterator for Positions<'_> {}
