@@ -1,0 +1,94 @@
+//! The keys of a spec: one row each, from which the checks, the docs and the JSON schema come.
+
+/// What a key's value looks like.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ValueKind {
+    /// Text, also over several lines.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A list of texts; one text stands for a list of one.
+    TextList,
+    /// A mapping from names to texts.
+    TextMap,
+    /// Checked by the stage that reads the key.
+    Any,
+}
+
+/// A key of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySpec {
+    /// The key.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub kind: ValueKind,
+    /// What it says, in one line.
+    pub doc: &'static str,
+}
+
+/// A row of a key table.
+const fn key(name: &'static str, kind: ValueKind, doc: &'static str) -> KeySpec {
+    KeySpec { name, kind, doc }
+}
+
+/// The keys at the top of a file.
+pub const FILE_KEYS: &[KeySpec] = &[
+    key("edition", ValueKind::Text, "version of the spec language; this generator reads edition 1"),
+    key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
+    key("functions", ValueKind::Any, "scalar functions that pointwise expressions may call"),
+    key("ops", ValueKind::Any, "the operators"),
+];
+
+/// The keys of an entry of `ops:`.
+pub const OP_KEYS: &[KeySpec] = &[
+    key("func", ValueKind::Text, "signature in PyTorch's schema language"),
+    key("doc", ValueKind::Text, "what the operator computes; Markdown, first sentence first"),
+    key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
+    key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
+    key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
+    key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
+    key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
+    key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
+    key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
+    key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
+    key("dtypes", ValueKind::Any, "dtypes the kernels support, for all backends or each"),
+    key("derivatives", ValueKind::Any, "gradient formula of each input"),
+    key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
+    key("view", ValueKind::Flag, "whether the output shares the input's memory"),
+    key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
+    key("operator", ValueKind::Text, "Rust operator that calls it, such as `+`"),
+    key("role", ValueKind::Text, "part the operator plays for the runtime"),
+    key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
+    key("deterministic", ValueKind::Flag, "whether equal inputs always give equal bits"),
+    key("since", ValueKind::Text, "version that added the operator"),
+    key("deprecated", ValueKind::TextMap, "`since` which version, and what to `use` instead"),
+    key("alias_of", ValueKind::Text, "operator this is another name of"),
+    key("tolerance", ValueKind::Any, "error allowed in tests, for all dtypes or each"),
+    key("samples", ValueKind::Any, "argument values for tests and docs"),
+    key("tags", ValueKind::TextList, "words to find and group operators by"),
+    key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
+];
+
+/// The keys of an entry of `functions:`.
+pub const FUNCTION_KEYS: &[KeySpec] = &[
+    key("func", ValueKind::Text, "name and parameters, such as `exp(x)`"),
+    key("doc", ValueKind::Text, "what the function computes"),
+    key("dtypes", ValueKind::TextList, "dtypes it is defined for"),
+    key("rust", ValueKind::Text, "Rust expression of one element"),
+    key("cuda", ValueKind::Text, "CUDA expression of one element"),
+    key("derivative", ValueKind::TextMap, "derivative by each parameter"),
+];
+
+/// The row of a key.
+pub fn find(table: &'static [KeySpec], name: &str) -> Option<&'static KeySpec> {
+    table.iter().find(|row| row.name == name)
+}
+
+/// The truth value of a flag's text.
+pub fn flag_value(text: &str) -> Option<bool> {
+    match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}

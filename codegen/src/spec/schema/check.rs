@@ -1,0 +1,1 @@
+//! Rules a well-formed signature must also follow.

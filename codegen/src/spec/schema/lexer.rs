@@ -1,0 +1,1 @@
+//! Signature text into tokens.
