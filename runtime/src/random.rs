@@ -122,7 +122,8 @@ pub fn manual_seed(seed: u64) {
     default_generator().manual_seed(seed);
 }
 
-/// Blocks of random bits that one call reserved, in any order.
+/// Blocks of random bits that one call reserved, in any order. C knows it as `OpsmithStream`.
+#[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
     /// The generator's seed.
