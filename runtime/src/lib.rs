@@ -6,6 +6,7 @@
 
 pub mod allocator;
 pub mod arg;
+pub mod arith;
 pub mod autograd;
 pub mod copy;
 pub mod device;

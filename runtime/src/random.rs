@@ -1,5 +1,173 @@
 //! Random numbers: the counter-based Philox 4x32-10 generator.
+//!
+//! In: a seed and how many blocks of random bits a call needs. Out: a [`Stream`] whose blocks can be
+//! computed in any order. Nothing is carried from one element to the next, so the value of element
+//! `i` depends only on the seed, the offset at which the call started, and `i`: any number of threads,
+//! or a GPU, produce the same tensor.
 
-/// A random generator; clones share their state.
-#[derive(Clone, Debug)]
-pub struct Generator;
+mod distribution;
+mod normal;
+mod philox;
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+pub use distribution::{Distribution, Integers, Normal, Uniform, permutation};
+pub use philox::philox4x32_10;
+
+/// A random generator; clones share their state, across threads too.
+///
+/// ```
+/// use opsmith_runtime::random::{Generator, Uniform};
+/// let generator = Generator::new(42);
+/// let mut first = [0.0f32; 3];
+/// generator.fill(&Uniform::<f32>::new(), &mut first);
+/// generator.manual_seed(42);
+/// let mut again = [0.0f32; 3];
+/// generator.fill(&Uniform::<f32>::new(), &mut again);
+/// assert_eq!(first, again);
+/// ```
+#[derive(Clone)]
+pub struct Generator(Arc<Mutex<GeneratorState>>);
+
+/// Where a generator stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GeneratorState {
+    /// The key of the block cipher: which sequence of blocks it is.
+    pub seed: u64,
+    /// The next block of the sequence that was not handed out yet.
+    pub offset: u64,
+}
+
+impl Generator {
+    /// A generator at the start of the sequence of a seed.
+    pub fn new(seed: u64) -> Generator {
+        Generator(Arc::new(Mutex::new(GeneratorState { seed, offset: 0 })))
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.lock().seed
+    }
+
+    /// Goes to the start of the sequence of a seed.
+    pub fn manual_seed(&self, seed: u64) {
+        self.set_state(GeneratorState { seed, offset: 0 });
+    }
+
+    /// Seed and offset, from which [`Generator::set_state`] continues exactly.
+    pub fn state(&self) -> GeneratorState {
+        *self.lock()
+    }
+
+    /// Goes to a place that [`Generator::state`] gave.
+    pub fn set_state(&self, state: GeneratorState) {
+        *self.lock() = state;
+    }
+
+    /// Takes the next `blocks` blocks; no other call gets them.
+    ///
+    /// Past 2^64 blocks the sequence starts over.
+    pub fn reserve(&self, blocks: u64) -> Stream {
+        let mut state = self.lock();
+        let stream = Stream { seed: state.seed, offset: state.offset };
+        state.offset = state.offset.wrapping_add(blocks);
+        stream
+    }
+
+    /// Takes the blocks that `count` elements of a distribution need.
+    pub fn reserve_for<D: Distribution>(&self, _distribution: &D, count: usize) -> Stream {
+        self.reserve((count as u64).div_ceil(D::PER_BLOCK))
+    }
+
+    /// Fills a slice with elements of a distribution.
+    pub fn fill<D: Distribution>(&self, distribution: &D, out: &mut [D::Element]) {
+        self.reserve_for(distribution, out.len()).fill(distribution, 0, out);
+    }
+
+    /// The numbers from 0 to `length - 1` in random order (see [`permutation`]).
+    pub fn permutation(&self, length: usize) -> Vec<i64> {
+        permutation(&self.reserve((length as u64).div_ceil(Integers::PER_BLOCK)), length)
+    }
+
+    /// Whether both handles share their state.
+    pub fn same(&self, other: &Generator) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GeneratorState> {
+        // The state is two words that are always valid, so a panic elsewhere does not spoil it.
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GeneratorState { seed, offset } = self.state();
+        write!(f, "Generator(seed={seed}, offset={offset})")
+    }
+}
+
+/// The generator that operators use when none is given. Its first seed differs from run to run.
+pub fn default_generator() -> &'static Generator {
+    static DEFAULT: LazyLock<Generator> =
+        // The standard library's hasher is the one source of entropy it offers.
+        LazyLock::new(|| Generator::new(RandomState::new().hash_one("opsmith")));
+    &DEFAULT
+}
+
+/// Seeds the default generator, so that a program gives the same numbers each time it runs.
+pub fn manual_seed(seed: u64) {
+    default_generator().manual_seed(seed);
+}
+
+/// Blocks of random bits that one call reserved, in any order. C knows it as `OpsmithStream`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// The generator's seed.
+    pub seed: u64,
+    /// The first reserved block.
+    pub offset: u64,
+}
+
+impl Stream {
+    /// The `index`-th reserved block: Philox 4x32-10 of the counter `(offset + index, 0)` (the first
+    /// number fills the low two words) under the key `seed`.
+    #[inline]
+    pub fn block(&self, index: u64) -> [u32; 4] {
+        self.block_of_attempt(index, 0)
+    }
+
+    /// A further block for the same index, for distributions that reject some of the bits they draw:
+    /// the counter is `(offset + index, attempt)`.
+    #[inline]
+    pub fn block_of_attempt(&self, index: u64, attempt: u64) -> [u32; 4] {
+        let position = self.offset.wrapping_add(index);
+        let words = |value: u64| [value as u32, (value >> 32) as u32];
+        let ([c0, c1], [c2, c3]) = (words(position), words(attempt));
+        philox4x32_10([c0, c1, c2, c3], words(self.seed))
+    }
+
+    /// Element `index` of a tensor filled from this stream.
+    #[inline]
+    pub fn element<D: Distribution>(&self, distribution: &D, index: u64) -> D::Element {
+        let elements = distribution.block(self, index / D::PER_BLOCK);
+        elements.as_ref()[(index % D::PER_BLOCK) as usize]
+    }
+
+    /// Writes the elements from `first` on of a tensor filled from this stream; threads fill parts.
+    pub fn fill<D: Distribution>(&self, distribution: &D, first: u64, out: &mut [D::Element]) {
+        let head = ((D::PER_BLOCK - first % D::PER_BLOCK) % D::PER_BLOCK).min(out.len() as u64);
+        let (head, body) = out.split_at_mut(head as usize);
+        for (index, element) in (first..).zip(head.iter_mut()) {
+            *element = self.element(distribution, index);
+        }
+        let first_block = (first + head.len() as u64) / D::PER_BLOCK;
+        for (block, chunk) in (first_block..).zip(body.chunks_mut(D::PER_BLOCK as usize)) {
+            let elements = distribution.block(self, block);
+            chunk.copy_from_slice(&elements.as_ref()[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+/* The C interface between opsmith's dispatcher and kernels written in C, C++ or CUDA.
+ *
+ * In: a call whose outputs have been inferred and allocated, and whose inputs have the declared
+ * dtype. Out: 0, or another number after opsmith_fail said why. The generator declares each kernel
+ * that ops.yaml names; include its header too, so that a wrong signature does not compile.
+ *
+ *   type in the signature   parameter                       optional (`?`): NULL if absent
+ *   Tensor                  const OpsmithTensor*            const OpsmithTensor*
+ *   Tensor[]                OpsmithTensors                  const OpsmithTensors*
+ *   Tensor?[]               OpsmithOptionalTensors          const OpsmithOptionalTensors*
+ *   bool                    bool                            const bool*
+ *   int                     int64_t                         const int64_t*
+ *   float                   double                          const double*
+ *   Scalar                  OpsmithScalar                   const OpsmithScalar*
+ *   str                     OpsmithString                   const OpsmithString*
+ *   int[]                   OpsmithInts                     const OpsmithInts*
+ *   float[]                 OpsmithFloats                   const OpsmithFloats*
+ *   bool[]                  OpsmithBools                    const OpsmithBools*
+ *   Scalar[]                OpsmithScalars                  const OpsmithScalars*
+ *   ScalarType              int32_t (OPSMITH_FLOAT32, ...)  const int32_t*
+ *   Device                  OpsmithDevice                   const OpsmithDevice*
+ *   MemoryFormat            int32_t (OPSMITH_CONTIGUOUS...) const int32_t*
+ *   Layout                  int32_t (OPSMITH_STRIDED)       const int32_t*
+ *   Generator               const OpsmithGenerator*         the same; never NULL: the default one
+ *   each output             OpsmithTensor*
+ *
+ * Everything a kernel receives lives until it returns. No exception may leave a kernel: C++ code
+ * wraps its body in opsmith::run (kernel.hpp).
+ */
+#ifndef OPSMITH_KERNEL_H
+#define OPSMITH_KERNEL_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows when a struct below changes in a way that old kernels cannot read. */
+#define OPSMITH_ABI_VERSION 1
+
+/* Longest error message with its final zero byte; a longer one is cut. */
+#define OPSMITH_MESSAGE_SIZE 1024
+
+/* What a kernel returns. Any other number is a failure of the kernel's own. */
+enum { OPSMITH_OK = 0, OPSMITH_ERROR = 1 };
+
+/* Element types: OpsmithTensor.dtype. */
+enum {
+  OPSMITH_BOOL = 0,
+  OPSMITH_UINT8 = 1,
+  OPSMITH_UINT16 = 2,
+  OPSMITH_UINT32 = 3,
+  OPSMITH_UINT64 = 4,
+  OPSMITH_INT8 = 5,
+  OPSMITH_INT16 = 6,
+  OPSMITH_INT32 = 7,
+  OPSMITH_INT64 = 8,
+  OPSMITH_FLOAT16 = 9,
+  OPSMITH_BFLOAT16 = 10,
+  OPSMITH_FLOAT32 = 11,
+  OPSMITH_FLOAT64 = 12,
+  OPSMITH_COMPLEX64 = 13,
+  OPSMITH_COMPLEX128 = 14,
+  OPSMITH_DTYPE_COUNT = 15
+};
+
+/* Devices: OpsmithTensor.device_type. */
+enum { OPSMITH_CPU = 0, OPSMITH_CUDA = 1, OPSMITH_DEVICE_TYPE_COUNT = 2 };
+
+/* Kinds of numbers: OpsmithScalar.kind. */
+enum {
+  OPSMITH_SCALAR_BOOL = 0,
+  OPSMITH_SCALAR_INT = 1,
+  OPSMITH_SCALAR_FLOAT = 2,
+  OPSMITH_SCALAR_COMPLEX = 3
+};
+
+/* Memory formats, and the only storage layout. */
+enum {
+  OPSMITH_CONTIGUOUS = 0,
+  OPSMITH_PRESERVE = 1,
+  OPSMITH_CHANNELS_LAST = 2,
+  OPSMITH_CHANNELS_LAST_3D = 3
+};
+enum { OPSMITH_STRIDED = 0 };
+
+typedef struct OpsmithTensor {
+  /* The first element (index 0 in every dimension). On CUDA an address of the device. */
+  void* data;
+  /* Elements along each dimension; ndim numbers. */
+  const int64_t* sizes;
+  /* Elements (not bytes) to step for one step along each dimension; may be 0 or negative. */
+  const int64_t* strides;
+  int32_t ndim;
+  int32_t dtype;
+  int32_t device_type;
+  int32_t device_index;
+} OpsmithTensor;
+
+/* A number of any kind. Every field is filled, whatever the kind: 2.5 has integer 2 and imag 0. */
+typedef struct OpsmithScalar {
+  int32_t kind;
+  int32_t reserved;
+  /* The value truncated toward zero. */
+  int64_t integer;
+  double real;
+  double imag;
+} OpsmithScalar;
+
+typedef struct OpsmithDevice {
+  int32_t type;
+  int32_t index;
+} OpsmithDevice;
+
+/* Lists: `length` entries from `data`, which may be anything if there are none. */
+typedef struct OpsmithInts { const int64_t* data; size_t length; } OpsmithInts;
+typedef struct OpsmithFloats { const double* data; size_t length; } OpsmithFloats;
+typedef struct OpsmithBools { const bool* data; size_t length; } OpsmithBools;
+typedef struct OpsmithScalars { const OpsmithScalar* data; size_t length; } OpsmithScalars;
+typedef struct OpsmithTensors { const OpsmithTensor* data; size_t length; } OpsmithTensors;
+/* Entries may be NULL: absent. */
+typedef struct OpsmithOptionalTensors { const OpsmithTensor* const* data; size_t length; } OpsmithOptionalTensors;
+/* UTF-8 without a final zero byte. */
+typedef struct OpsmithString { const char* data; size_t length; } OpsmithString;
+
+/* Blocks of random bits that were reserved for one call; see random.h. */
+typedef struct OpsmithStream {
+  uint64_t seed;
+  uint64_t offset;
+} OpsmithStream;
+
+typedef struct OpsmithGenerator {
+  void* handle;
+  /* Takes the next `blocks` blocks of the generator; no other call gets them. */
+  OpsmithStream (*reserve)(void* handle, uint64_t blocks);
+} OpsmithGenerator;
+
+/* What surrounds a call. Fields are only ever added at the end, and struct_size says which exist. */
+typedef struct OpsmithContext {
+  uint32_t struct_size;
+  uint32_t abi_version;
+  /* The CUstream to launch on; NULL on the CPU. */
+  void* stream;
+  /* Memory for this call, on the call's device, aligned to 64 bytes, with arbitrary content; it is
+   * taken back after the kernel returns. NULL if there is none. Use opsmith_scratch. */
+  void* (*allocate)(struct OpsmithContext* context, size_t bytes);
+  char message[OPSMITH_MESSAGE_SIZE];
+} OpsmithContext;
+
+/* Memory for this call, see OpsmithContext.allocate. */
+static inline void* opsmith_scratch(OpsmithContext* context, size_t bytes) {
+  return context->allocate(context, bytes);
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+/* Says why the kernel fails; `return opsmith_fail(context, OPSMITH_ERROR, "dim %d is negative", dim);`.
+ * Gives the code back, or OPSMITH_ERROR for the code 0. */
+static inline int opsmith_fail(OpsmithContext* context, int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(context->message, sizeof context->message, format, arguments);
+  va_end(arguments);
+  return code == OPSMITH_OK ? OPSMITH_ERROR : code;
+}
+
+/* Number of elements of a tensor. */
+static inline int64_t opsmith_numel(const OpsmithTensor* tensor) {
+  int64_t total = 1;
+  for (int32_t dim = 0; dim < tensor->ndim; ++dim) total *= tensor->sizes[dim];
+  return total;
+}
+
+/* Whether the elements lie in memory in row-major order without gaps. */
+static inline bool opsmith_is_contiguous(const OpsmithTensor* tensor) {
+  int64_t expected = 1;
+  for (int32_t dim = tensor->ndim; dim-- > 0;) {
+    if (tensor->sizes[dim] == 0) return true;
+    if (tensor->sizes[dim] == 1) continue;
+    if (tensor->strides[dim] != expected) return false;
+    expected *= tensor->sizes[dim];
+  }
+  return true;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,290 @@
+//! Arithmetic that is defined for every type computations happen in.
+//!
+//! In: two numbers of one compute type ([`Element::Compute`]). Out: their sum, product, order. An
+//! expression of a spec means these functions: `a + b` becomes `Arithmetic::add(a, b)`. Nothing here
+//! panics: integers wrap, and dividing one by zero gives zero.
+
+use num_complex::{Complex, Complex32, Complex64};
+
+use crate::element::Element;
+
+/// Sums, products and quotients of one type.
+pub trait Arithmetic: Element {
+    /// The neutral number of addition.
+    const ZERO: Self;
+    /// The neutral number of multiplication.
+    const ONE: Self;
+
+    /// The sum; integers wrap, `bool` is "or".
+    fn add(self, other: Self) -> Self;
+    /// The difference; integers wrap, `bool` is "exclusive or".
+    fn sub(self, other: Self) -> Self;
+    /// The product; integers wrap, `bool` is "and".
+    fn mul(self, other: Self) -> Self;
+    /// The quotient. Integers truncate toward zero, and give 0 if the divisor is 0.
+    fn div(self, other: Self) -> Self;
+    /// What remains of [`Arithmetic::div`] rounded toward zero, with the sign of `self`. Integers
+    /// give 0 if the divisor is 0.
+    fn rem(self, other: Self) -> Self;
+    /// The number with the opposite sign; integers wrap, `bool` stays.
+    fn neg(self) -> Self;
+    /// Whether both numbers are the same; NaN differs from everything, 0.0 equals -0.0.
+    fn equal(self, other: Self) -> bool;
+}
+
+/// The order of real numbers. Every comparison with NaN is false; `false` comes before `true`.
+pub trait Ordered: Arithmetic {
+    /// `self < other`.
+    fn lt(self, other: Self) -> bool;
+    /// `self <= other`.
+    fn le(self, other: Self) -> bool;
+    /// `self > other`.
+    fn gt(self, other: Self) -> bool;
+    /// `self >= other`.
+    fn ge(self, other: Self) -> bool;
+}
+
+impl Arithmetic for bool {
+    const ZERO: bool = false;
+    const ONE: bool = true;
+
+    #[inline(always)]
+    fn add(self, other: bool) -> bool {
+        self | other
+    }
+    #[inline(always)]
+    fn sub(self, other: bool) -> bool {
+        self ^ other
+    }
+    #[inline(always)]
+    fn mul(self, other: bool) -> bool {
+        self & other
+    }
+    #[inline(always)]
+    fn div(self, other: bool) -> bool {
+        self & other
+    }
+    #[inline(always)]
+    fn rem(self, _other: bool) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn neg(self) -> bool {
+        self
+    }
+    #[inline(always)]
+    fn equal(self, other: bool) -> bool {
+        self == other
+    }
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => {$(
+        impl Arithmetic for $ty {
+            const ZERO: $ty = 0;
+            const ONE: $ty = 1;
+
+            #[inline(always)]
+            fn add(self, other: $ty) -> $ty {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: $ty) -> $ty {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: $ty) -> $ty {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn div(self, other: $ty) -> $ty {
+                if other == 0 { 0 } else { self.wrapping_div(other) }
+            }
+            #[inline(always)]
+            fn rem(self, other: $ty) -> $ty {
+                if other == 0 { 0 } else { self.wrapping_rem(other) }
+            }
+            #[inline(always)]
+            fn neg(self) -> $ty {
+                self.wrapping_neg()
+            }
+            #[inline(always)]
+            fn equal(self, other: $ty) -> bool {
+                self == other
+            }
+        }
+    )*};
+}
+
+integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+macro_rules! floats {
+    ($($ty:ty),*) => {$(
+        impl Arithmetic for $ty {
+            const ZERO: $ty = 0.0;
+            const ONE: $ty = 1.0;
+
+            #[inline(always)]
+            fn add(self, other: $ty) -> $ty {
+                self + other
+            }
+            #[inline(always)]
+            fn sub(self, other: $ty) -> $ty {
+                self - other
+            }
+            #[inline(always)]
+            fn mul(self, other: $ty) -> $ty {
+                self * other
+            }
+            #[inline(always)]
+            fn div(self, other: $ty) -> $ty {
+                self / other
+            }
+            #[inline(always)]
+            fn rem(self, other: $ty) -> $ty {
+                self % other
+            }
+            #[inline(always)]
+            fn neg(self) -> $ty {
+                -self
+            }
+            #[inline(always)]
+            fn equal(self, other: $ty) -> bool {
+                self == other
+            }
+        }
+    )*};
+}
+
+floats!(f32, f64);
+
+macro_rules! complexes {
+    ($($ty:ty, $real:ty;)*) => {$(
+        impl Arithmetic for $ty {
+            const ZERO: $ty = Complex::new(0.0, 0.0);
+            const ONE: $ty = Complex::new(1.0, 0.0);
+
+            #[inline(always)]
+            fn add(self, other: $ty) -> $ty {
+                self + other
+            }
+            #[inline(always)]
+            fn sub(self, other: $ty) -> $ty {
+                self - other
+            }
+            #[inline(always)]
+            fn mul(self, other: $ty) -> $ty {
+                self * other
+            }
+            /// Smith's division, which neither overflows nor underflows where the quotient does not.
+            ///
+            /// Source: R. L. Smith, Algorithm 116, CACM 5 (1962); the order of operations is NumPy's.
+            #[inline(always)]
+            fn div(self, other: $ty) -> $ty {
+                if other.re.abs() >= other.im.abs() {
+                    if other.re == 0.0 && other.im == 0.0 {
+                        return Complex::new(self.re / other.re.abs(), self.im / other.im.abs());
+                    }
+                    let ratio = other.im / other.re;
+                    let scale = 1.0 / (other.re + other.im * ratio);
+                    Complex::new((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
+                } else {
+                    let ratio = other.re / other.im;
+                    let scale = 1.0 / (other.im + other.re * ratio);
+                    Complex::new((self.re * ratio + self.im) * scale, (self.im * ratio - self.re) * scale)
+                }
+            }
+            #[inline(always)]
+            fn rem(self, other: $ty) -> $ty {
+                let quotient: $ty = Arithmetic::div(self, other);
+                self - other * Complex::new(quotient.re.trunc(), quotient.im.trunc())
+            }
+            #[inline(always)]
+            fn neg(self) -> $ty {
+                -self
+            }
+            #[inline(always)]
+            fn equal(self, other: $ty) -> bool {
+                self == other
+            }
+        }
+    )*};
+}
+
+complexes! { Complex32, f32; Complex64, f64; }
+
+macro_rules! ordered {
+    ($($ty:ty),*) => {$(
+        impl Ordered for $ty {
+            #[inline(always)]
+            fn lt(self, other: $ty) -> bool {
+                self < other
+            }
+            #[inline(always)]
+            fn le(self, other: $ty) -> bool {
+                self <= other
+            }
+            #[inline(always)]
+            fn gt(self, other: $ty) -> bool {
+                self > other
+            }
+            #[inline(always)]
+            fn ge(self, other: $ty) -> bool {
+                self >= other
+            }
+        }
+    )*};
+}
+
+// Clippy dislikes `<` between bools; here it is one of many types and means what it says.
+#[allow(clippy::bool_comparison)]
+mod ordered_bool {
+    use super::Ordered;
+    ordered!(bool);
+}
+ordered!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_wrap_and_never_panic() {
+        assert_eq!(Arithmetic::add(250u8, 10), 4);
+        assert_eq!(Arithmetic::neg(i8::MIN), i8::MIN);
+        assert_eq!(Arithmetic::neg(1u8), 255);
+        assert_eq!(Arithmetic::div(7i32, 0), 0);
+        assert_eq!(Arithmetic::rem(7i32, 0), 0);
+        assert_eq!(Arithmetic::div(i64::MIN, -1), i64::MIN);
+        assert_eq!(Arithmetic::rem(i64::MIN, -1), 0);
+        assert_eq!(Arithmetic::div(-7i32, 2), -3);
+        assert_eq!(Arithmetic::rem(-7i32, 2), -1);
+    }
+
+    #[test]
+    fn bool_is_logic() {
+        assert!(Arithmetic::add(true, true) && Arithmetic::mul(true, true));
+        assert!(!Arithmetic::sub(true, true));
+        assert!(Ordered::lt(false, true) && Ordered::ge(true, true));
+    }
+
+    #[test]
+    fn nothing_compares_with_nan() {
+        for other in [f64::NAN, 0.0, f64::INFINITY] {
+            assert!(!Ordered::lt(f64::NAN, other) && !Ordered::le(f64::NAN, other));
+            assert!(!Ordered::gt(f64::NAN, other) && !Ordered::ge(f64::NAN, other));
+            assert!(!Arithmetic::equal(f64::NAN, other));
+        }
+        assert!(Arithmetic::equal(0.0, -0.0));
+    }
+
+    #[test]
+    fn complex_division_survives_extremes() {
+        let big = Complex64::new(1e300, 1e300);
+        assert_eq!(Arithmetic::div(big, big), Complex64::ONE);
+        let small = Complex32::new(1e-30, -1e-30);
+        assert!((Arithmetic::div(small, small) - Complex32::ONE).norm() < 1e-6);
+        let by_zero = Arithmetic::div(Complex64::new(1.0, -2.0), Complex64::ZERO);
+        assert_eq!((by_zero.re, by_zero.im), (f64::INFINITY, f64::NEG_INFINITY));
+    }
+}
