@@ -1,0 +1,204 @@
+//! The expressions of a spec: shapes, dtypes, checks, pointwise bodies, derivatives, compositions.
+//!
+//! In: Rust expressions as text ([`parse`]). Out: typed trees ([`Expr`]) in which every name is
+//! resolved and every operand has the type its place wants ([`check`]), so that what passes compiles.
+
+pub mod check;
+pub mod parse;
+
+use std::ops::Range;
+
+use opsmith_core::DType;
+
+use crate::model::{FunctionId, OpId, Symbol, Ty};
+
+/// A typed expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Ty,
+    /// Its bytes in the text it was written in.
+    pub range: Range<usize>,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A name.
+    Variable(Variable),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A text.
+    Str(String),
+    /// An element type.
+    DType(DType),
+    /// `None`.
+    None,
+    /// `[a, b]`.
+    List(Vec<Expr>),
+    /// `(a, b)`.
+    Tuple(Vec<Expr>),
+    /// A call of an operator with all its arguments in order.
+    Op(OpId, Vec<Expr>),
+    /// A call of a scalar function.
+    Function(FunctionId, Vec<Expr>),
+    /// A call of a named inference rule.
+    Rule(&'static str, Vec<Expr>),
+    /// A call of a hand-written Rust function: `views::transpose(self, dim0, dim1)`.
+    Native(String, Vec<Expr>),
+    /// A question about a value that needs no elements: `self.size(0)`.
+    Query(Query, Box<Expr>, Vec<Expr>),
+    /// An operator between plain numbers or elements.
+    Binary(Symbol, Box<Expr>, Box<Expr>),
+    /// `a && b` or `a || b`; true for `&&`.
+    Logical(bool, Box<Expr>, Box<Expr>),
+    /// `-a` or `!a` of a plain number, element or truth value.
+    Unary(Symbol, Box<Expr>),
+    /// `if c { a } else { b }`.
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `{ let a = …; b }`.
+    Block(Vec<(String, Expr)>, Box<Expr>),
+    /// `list[i]` or the i-th value of a tuple.
+    Index(Box<Expr>, Box<Expr>),
+    /// A derivative that says why it cannot be computed.
+    NotImplemented(String),
+    /// The operand, converted to this expression's type.
+    Convert(Box<Expr>),
+}
+
+/// What a name stands for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Variable {
+    /// An argument of the operator.
+    Arg(usize),
+    /// The gradient of an output.
+    Grad(usize),
+    /// An output.
+    Result(usize),
+    /// Whether the gradient of an argument is wanted, by position in the formula's own list.
+    GradInputMask,
+    /// A name bound by `let`.
+    Local(String),
+}
+
+/// Questions about a value that need no elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "each variant is the method's name")]
+pub enum Query {
+    Sizes,
+    Size,
+    Dim,
+    Numel,
+    DType,
+    Device,
+    IsComplex,
+    IsFloat,
+    IsInt,
+    Len,
+    IsSome,
+    IsNone,
+    Unwrap,
+    UnwrapOr,
+    Conj,
+    IsZero,
+    Contains,
+    Concat,
+}
+
+/// One row of the table of questions.
+pub struct QuerySpec {
+    /// The method's name.
+    pub name: &'static str,
+    /// The question.
+    pub query: Query,
+    /// What it answers, for documents and messages.
+    pub doc: &'static str,
+}
+
+/// The methods that are not operators.
+pub const QUERIES: &[QuerySpec] = &[
+    QuerySpec { name: "sizes", query: Query::Sizes, doc: "a tensor's sizes" },
+    QuerySpec { name: "size", query: Query::Size, doc: "a tensor's size along a dimension" },
+    QuerySpec { name: "dim", query: Query::Dim, doc: "a tensor's number of dimensions" },
+    QuerySpec { name: "numel", query: Query::Numel, doc: "a tensor's number of elements" },
+    QuerySpec { name: "dtype", query: Query::DType, doc: "a tensor's element type" },
+    QuerySpec { name: "device", query: Query::Device, doc: "a tensor's device" },
+    QuerySpec { name: "is_complex", query: Query::IsComplex, doc: "whether a tensor or dtype is complex" },
+    QuerySpec { name: "is_float", query: Query::IsFloat, doc: "whether a tensor or dtype is real floating point" },
+    QuerySpec { name: "is_int", query: Query::IsInt, doc: "whether a tensor or dtype is an integer type" },
+    QuerySpec { name: "len", query: Query::Len, doc: "a list's length" },
+    QuerySpec { name: "is_some", query: Query::IsSome, doc: "whether an optional value is there" },
+    QuerySpec { name: "is_none", query: Query::IsNone, doc: "whether an optional value is absent" },
+    QuerySpec { name: "unwrap", query: Query::Unwrap, doc: "an optional value that is there" },
+    QuerySpec { name: "unwrap_or", query: Query::UnwrapOr, doc: "an optional value, or the given one" },
+    QuerySpec { name: "conj", query: Query::Conj, doc: "a number's complex conjugate" },
+    QuerySpec { name: "is_zero", query: Query::IsZero, doc: "whether a number is zero" },
+    QuerySpec { name: "contains", query: Query::Contains, doc: "whether a list of integers has a value" },
+    QuerySpec { name: "concat", query: Query::Concat, doc: "a list of integers followed by another" },
+];
+
+impl Expr {
+    /// Calls `visit` with this expression and every one inside it.
+    pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        match &self.kind {
+            ExprKind::Variable(_)
+            | ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::DType(_)
+            | ExprKind::None
+            | ExprKind::NotImplemented(_) => {}
+            ExprKind::List(items)
+            | ExprKind::Tuple(items)
+            | ExprKind::Op(_, items)
+            | ExprKind::Function(_, items)
+            | ExprKind::Rule(_, items)
+            | ExprKind::Native(_, items) => items.iter().for_each(|item| item.walk(visit)),
+            ExprKind::Query(_, base, args) => {
+                base.walk(visit);
+                args.iter().for_each(|arg| arg.walk(visit));
+            }
+            ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
+                a.walk(visit);
+                b.walk(visit);
+            }
+            ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => operand.walk(visit),
+            ExprKind::If(condition, yes, no) => {
+                condition.walk(visit);
+                yes.walk(visit);
+                no.walk(visit);
+            }
+            ExprKind::Block(bindings, tail) => {
+                bindings.iter().for_each(|(_, value)| value.walk(visit));
+                tail.walk(visit);
+            }
+        }
+    }
+}
+
+/// Whether a question about a tensor can be answered without its elements.
+pub fn is_metadata(query: Query) -> bool {
+    matches!(
+        query,
+        Query::Sizes
+            | Query::Size
+            | Query::Dim
+            | Query::Numel
+            | Query::DType
+            | Query::Device
+            | Query::IsComplex
+            | Query::IsFloat
+            | Query::IsInt
+            | Query::Len
+            | Query::IsSome
+            | Query::IsNone
+    )
+}

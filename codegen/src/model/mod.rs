@@ -1,0 +1,361 @@
+//! The checked model: what every emitter works from.
+//!
+//! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
+//! choice, no emitter sees YAML, and nothing here names an operator.
+
+mod ty;
+
+use std::path::PathBuf;
+
+use opsmith_core::{Backend, DType, DTypeSet};
+
+use crate::diagnostics::Span;
+use crate::expr::Expr;
+
+pub use ty::{Kind, Ty};
+
+/// Everything one run of the generator knows.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// The operators: first those of the parent library, then the spec's own.
+    pub ops: Vec<Op>,
+    /// The scalar functions of pointwise expressions.
+    pub functions: Vec<Function>,
+}
+
+/// The number of an operator in [`Model::ops`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct OpId(pub usize);
+
+/// The number of a function in [`Model::functions`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct FunctionId(pub usize);
+
+/// One operator.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// Full name, e.g. `add.Tensor`.
+    pub name: String,
+    /// Name without overload, e.g. `add`.
+    pub base: String,
+    /// The signature, printed canonically.
+    pub signature: String,
+    /// The crate that generated it, if it comes from a parent library.
+    pub external: bool,
+    /// The entry's place.
+    pub span: Span,
+    /// The entry's place as `ops.yaml:12`.
+    pub location: String,
+    /// Documentation, Markdown.
+    pub doc: String,
+    /// The public Rust function.
+    pub rust_name: String,
+    /// Arguments in signature order.
+    pub args: Vec<Arg>,
+    /// Results in signature order.
+    pub outputs: Vec<Output>,
+    /// Which forms to generate.
+    pub forms: Forms,
+    /// Whether the functional form is also a method of tensors.
+    pub method: bool,
+    /// Conditions on the arguments, checked before inference.
+    pub checks: Vec<Check>,
+    /// Shape and dtype inference; `None` for views, compositions without rules and host operators.
+    pub infer: Option<Infer>,
+    /// What computes the result.
+    pub body: Body,
+    /// Backward formulas.
+    pub derivatives: Vec<Derivative>,
+    /// Arguments without gradient by declaration.
+    pub non_differentiable: Vec<usize>,
+    /// Rust operators that call this operator.
+    pub operators: Vec<Operator>,
+    /// What the runtime uses this operator for.
+    pub role: Option<Role>,
+}
+
+/// One argument.
+#[derive(Clone, Debug)]
+pub struct Arg {
+    /// Its name in the signature.
+    pub name: String,
+    /// Its type.
+    pub ty: Ty,
+    /// What a caller may leave out.
+    pub default: Option<Default>,
+    /// Whether it stands after `*`.
+    pub keyword_only: bool,
+    /// The element type a kernel sees, for tensors.
+    pub element: Element,
+    /// Whether kernels want it row-major.
+    pub contiguous: bool,
+}
+
+/// A default value, of its argument's type.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Default {
+    /// Absent.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A text.
+    Str(String),
+    /// Integers.
+    Ints(Vec<i64>),
+    /// Floats.
+    Floats(Vec<f64>),
+    /// Truth values.
+    Bools(Vec<bool>),
+    /// An element type.
+    DType(DType),
+    /// A memory format, by its variant's name.
+    MemoryFormat(&'static str),
+}
+
+/// The element type of a tensor argument as a kernel sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Element {
+    /// Not a tensor.
+    NotTensor,
+    /// The dtype the kernel was chosen by.
+    Dispatch,
+    /// That dtype's real part.
+    Real,
+    /// A fixed dtype; others of the set are converted.
+    Fixed(DType, DTypeSet),
+    /// As given.
+    Any,
+}
+
+/// One result.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its name, if declared.
+    pub name: Option<String>,
+    /// Its type.
+    pub ty: Ty,
+    /// Its element type as a kernel sees it.
+    pub element: Element,
+}
+
+/// Which forms exist besides the functional one.
+#[derive(Clone, Debug, Default)]
+pub struct Forms {
+    /// Name of the in-place form.
+    pub inplace: Option<String>,
+    /// Name of the out form.
+    pub out: Option<String>,
+}
+
+/// One condition.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The condition.
+    pub condition: Expr,
+    /// As written, for the message.
+    pub text: String,
+}
+
+/// Inference rules.
+#[derive(Clone, Debug)]
+pub struct Infer {
+    /// The sizes of each output.
+    pub shapes: Vec<Expr>,
+    /// The dtype of each output.
+    pub dtypes: Vec<Expr>,
+    /// The dtype that chooses the kernel.
+    pub compute: Expr,
+}
+
+/// What computes a result.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    /// One element as an expression.
+    pub pointwise: Option<Expr>,
+    /// Hand-written kernels.
+    pub kernels: Vec<Kernel>,
+    /// The layout function of a view.
+    pub view: Option<String>,
+    /// The operator in terms of others.
+    pub composite: Option<Expr>,
+    /// The function of an operator that returns no tensors.
+    pub host: Option<String>,
+    /// The dtypes each backend has kernels for.
+    pub dtypes: [DTypeSet; Backend::COUNT],
+}
+
+/// A hand-written kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its backend.
+    pub backend: Backend,
+    /// Where it is.
+    pub source: KernelSource,
+    /// As written in the spec.
+    pub text: String,
+    /// The place of that text.
+    pub span: Span,
+}
+
+/// Where a hand-written kernel is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KernelSource {
+    /// A Rust function, generic over the element type: `linalg::mm`.
+    Rust(String),
+    /// A function in a C or C++ file: `kernels/cpu/flip.cc:flip`.
+    Foreign {
+        /// The file, relative to the spec.
+        file: PathBuf,
+        /// The function.
+        symbol: String,
+    },
+}
+
+/// A backward formula.
+#[derive(Clone, Debug)]
+pub struct Derivative {
+    /// The arguments it gives gradients of.
+    pub arguments: Vec<usize>,
+    /// The formula.
+    pub formula: Expr,
+    /// As written.
+    pub text: String,
+}
+
+/// A Rust operator that stands for a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Operator {
+    /// The symbol.
+    pub symbol: Symbol,
+    /// Whether the operands are swapped: `2 - x` calls the operator with `x` first.
+    pub reversed: bool,
+}
+
+/// The symbols an operator can stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the variants are the symbols' usual names")]
+pub enum Symbol {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Neg,
+    Not,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Symbol {
+    /// Every symbol with its spelling in a spec.
+    pub const ALL: [(Symbol, &'static str); 16] = [
+        (Symbol::Add, "+"),
+        (Symbol::Sub, "-"),
+        (Symbol::Mul, "*"),
+        (Symbol::Div, "/"),
+        (Symbol::Rem, "%"),
+        (Symbol::Neg, "neg"),
+        (Symbol::Not, "!"),
+        (Symbol::BitAnd, "&"),
+        (Symbol::BitOr, "|"),
+        (Symbol::BitXor, "^"),
+        (Symbol::Eq, "=="),
+        (Symbol::Ne, "!="),
+        (Symbol::Lt, "<"),
+        (Symbol::Le, "<="),
+        (Symbol::Gt, ">"),
+        (Symbol::Ge, ">="),
+    ];
+
+    /// The spelling in a spec.
+    pub fn spelling(self) -> &'static str {
+        Self::ALL.iter().find(|(symbol, _)| *symbol == self).map_or("", |(_, text)| text)
+    }
+
+    /// Whether the symbol takes one operand.
+    pub fn is_unary(self) -> bool {
+        matches!(self, Symbol::Neg | Symbol::Not)
+    }
+
+    /// Whether the result is a truth value for plain numbers.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge)
+    }
+}
+
+/// What the runtime uses an operator for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    /// The sum of two gradients.
+    Accumulate,
+    /// Sums a broadcast gradient back.
+    SumTo,
+    /// Converts to another dtype.
+    Cast,
+}
+
+impl Role {
+    /// Every role with its spelling in a spec.
+    pub const ALL: [(Role, &'static str); 3] =
+        [(Role::Accumulate, "accumulate"), (Role::SumTo, "sum_to"), (Role::Cast, "cast")];
+}
+
+/// A scalar function of pointwise expressions.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Its parameters.
+    pub params: Vec<String>,
+    /// What it returns.
+    pub returns: FunctionReturn,
+    /// The Rust function.
+    pub rust: String,
+    /// The dtypes it is defined for.
+    pub dtypes: DTypeSet,
+    /// The place of its entry.
+    pub span: Span,
+}
+
+/// What a scalar function returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FunctionReturn {
+    /// The type of its arguments.
+    Element,
+    /// The real part's type.
+    Real,
+    /// A truth value.
+    Bool,
+}
+
+impl Op {
+    /// The position of an argument.
+    pub fn arg_index(&self, name: &str) -> Option<usize> {
+        self.args.iter().position(|arg| arg.name == name)
+    }
+
+    /// The type of the call as an expression.
+    pub fn result_type(&self) -> Ty {
+        match self.outputs.as_slice() {
+            [] => Ty::new(Kind::Unit),
+            [only] => only.ty.clone(),
+            several => Ty::new(Kind::Tuple(several.iter().map(|output| output.ty.clone()).collect())),
+        }
+    }
+
+    /// Whether every result is a tensor or a list of them.
+    pub fn returns_tensors(&self) -> bool {
+        self.outputs.iter().all(|output| output.ty.is_tensor() || output.ty.kind == Kind::Tensors)
+    }
+}

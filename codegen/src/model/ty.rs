@@ -1,0 +1,163 @@
+//! Types of arguments and of expressions.
+
+use std::fmt;
+
+use crate::spec::schema::{BaseType, Type};
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Ty {
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it may be absent.
+    pub optional: bool,
+}
+
+/// What a value is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// A tensor.
+    Tensor,
+    /// A list of tensors.
+    Tensors,
+    /// A list of tensors of which some may be absent.
+    OptionalTensors,
+    /// A truth value.
+    Bool,
+    /// An integer.
+    Int,
+    /// A float.
+    Float,
+    /// A number of any kind.
+    Scalar,
+    /// A text.
+    Str,
+    /// Integers, with a length if one integer may stand for all.
+    Ints(Option<u32>),
+    /// Floats.
+    Floats,
+    /// Truth values.
+    Bools(Option<u32>),
+    /// Numbers of any kind.
+    Scalars,
+    /// An element type.
+    DType,
+    /// A device.
+    Device,
+    /// A memory format.
+    MemoryFormat,
+    /// A storage layout.
+    MemoryLayout,
+    /// A random generator.
+    Generator,
+    /// The literal `None` (expressions only).
+    None,
+    /// No value (expressions only).
+    Unit,
+    /// Several values (expressions only).
+    Tuple(Vec<Ty>),
+    /// One element of a tensor (pointwise expressions only).
+    Element,
+    /// The real part of one element (pointwise expressions only).
+    RealElement,
+}
+
+impl Ty {
+    /// A type that is always there.
+    pub fn new(kind: Kind) -> Ty {
+        Ty { kind, optional: false }
+    }
+
+    /// The same type, possibly absent.
+    pub fn or_none(self) -> Ty {
+        Ty { optional: true, ..self }
+    }
+
+    /// The same type, always there.
+    pub fn required(&self) -> Ty {
+        Ty { kind: self.kind.clone(), optional: false }
+    }
+
+    /// Whether it is a tensor, always there.
+    pub fn is_tensor(&self) -> bool {
+        self.kind == Kind::Tensor && !self.optional
+    }
+
+    /// Whether it is a tensor, an optional one or a list of them.
+    pub fn holds_tensors(&self) -> bool {
+        matches!(self.kind, Kind::Tensor | Kind::Tensors | Kind::OptionalTensors)
+    }
+
+    /// Whether it is a plain number or truth value.
+    pub fn is_number(&self) -> bool {
+        matches!(self.kind, Kind::Int | Kind::Float | Kind::Scalar | Kind::Bool) && !self.optional
+    }
+
+    /// The type of a signature's argument; `None` if the runtime has no such type.
+    pub fn from_schema(ty: &Type) -> Option<Ty> {
+        Some(match ty {
+            Type::Base(base) => Ty::new(match base {
+                BaseType::Tensor => Kind::Tensor,
+                BaseType::Scalar => Kind::Scalar,
+                BaseType::Int | BaseType::SymInt | BaseType::DeviceIndex => Kind::Int,
+                BaseType::Float => Kind::Float,
+                BaseType::Bool | BaseType::SymBool => Kind::Bool,
+                BaseType::Str => Kind::Str,
+                BaseType::ScalarType => Kind::DType,
+                BaseType::Device => Kind::Device,
+                BaseType::Layout => Kind::MemoryLayout,
+                BaseType::MemoryFormat => Kind::MemoryFormat,
+                BaseType::Generator => Kind::Generator,
+                BaseType::DimVector => Kind::Ints(None),
+                BaseType::QScheme | BaseType::Storage | BaseType::Stream | BaseType::GraphModule => return None,
+            }),
+            Type::Optional(inner) => Ty::from_schema(inner)?.or_none(),
+            Type::List(inner, length) => {
+                let inner = Ty::from_schema(inner)?;
+                Ty::new(match (inner.kind, inner.optional) {
+                    (Kind::Tensor, false) => Kind::Tensors,
+                    (Kind::Tensor, true) => Kind::OptionalTensors,
+                    (Kind::Int, false) => Kind::Ints(*length),
+                    (Kind::Float, false) => Kind::Floats,
+                    (Kind::Bool, false) => Kind::Bools(*length),
+                    (Kind::Scalar, false) => Kind::Scalars,
+                    _ => return None,
+                })
+            }
+            Type::Class(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Tensor => f.write_str("Tensor")?,
+            Kind::Tensors => f.write_str("Tensor[]")?,
+            Kind::OptionalTensors => f.write_str("Tensor?[]")?,
+            Kind::Bool => f.write_str("bool")?,
+            Kind::Int => f.write_str("int")?,
+            Kind::Float => f.write_str("float")?,
+            Kind::Scalar => f.write_str("Scalar")?,
+            Kind::Str => f.write_str("str")?,
+            Kind::Ints(_) => f.write_str("int[]")?,
+            Kind::Floats => f.write_str("float[]")?,
+            Kind::Bools(_) => f.write_str("bool[]")?,
+            Kind::Scalars => f.write_str("Scalar[]")?,
+            Kind::DType => f.write_str("dtype")?,
+            Kind::Device => f.write_str("Device")?,
+            Kind::MemoryFormat => f.write_str("MemoryFormat")?,
+            Kind::MemoryLayout => f.write_str("Layout")?,
+            Kind::Generator => f.write_str("Generator")?,
+            Kind::None => f.write_str("None")?,
+            Kind::Unit => f.write_str("()")?,
+            Kind::Tuple(items) => {
+                let items: Vec<String> = items.iter().map(Ty::to_string).collect();
+                write!(f, "({})", items.join(", "))?;
+            }
+            Kind::Element => f.write_str("element")?,
+            Kind::RealElement => f.write_str("real element")?,
+        }
+        if self.optional { f.write_str("?") } else { Ok(()) }
+    }
+}
