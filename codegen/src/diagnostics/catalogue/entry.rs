@@ -1,0 +1,1 @@
+//! Mistakes of entries, keys and kinds of values.
