@@ -11,6 +11,12 @@ pub fn signature_empty(span: Span) -> Diagnostic {
         .with_help(format!("write one such as `{EXAMPLE}`"))
 }
 
+/// A signature that is refused unread.
+pub fn signature_too_long(span: Span, bytes: usize, limit: usize) -> Diagnostic {
+    let message = format!("the signature has {bytes} bytes, more than the limit of {limit}");
+    Diagnostic::error("E0101", message, span, "not read").with_help("is a quote or a line break missing?")
+}
+
 /// Nothing stands before the parenthesis.
 pub fn signature_without_name(span: Span) -> Diagnostic {
     Diagnostic::error("E0102", "the operator has no name", span, "expected a name here")

@@ -16,6 +16,10 @@ pub(super) fn parse(
     locate: &dyn Fn(Range<usize>) -> Span,
     diagnostics: &mut Diagnostics,
 ) -> Option<Schema> {
+    if text.len() > MAX_BYTES {
+        diagnostics.push(catalogue::signature_too_long(locate(0..text.len()), text.len(), MAX_BYTES));
+        return None;
+    }
     let mut parser = Parser { text, tokens: lex(text), at: 0, locate, errors: Vec::new() };
     let schema = parser.schema();
     let mut errors = parser.errors;
@@ -31,6 +35,12 @@ pub(super) fn parse(
     diagnostics.extend(errors);
     schema.filter(|_| clean)
 }
+
+/// The longest known signature has 900 bytes.
+const MAX_BYTES: usize = 16 << 10;
+/// Further mistakes of one signature are not reported: finding each one's place takes time that
+/// grows with the signature.
+const MAX_ERRORS: usize = 20;
 
 /// The mistake is in [`Parser::errors`]; the caller only has to skip the rest of the item.
 pub(super) struct Reported;
@@ -319,8 +329,10 @@ impl<'a> Parser<'a> {
         range: Range<usize>,
         message: impl FnOnce(Span) -> Diagnostic,
     ) -> Reported {
-        let diagnostic = message((self.locate)(range));
-        self.errors.push(diagnostic);
+        if self.errors.len() < MAX_ERRORS {
+            let diagnostic = message((self.locate)(range));
+            self.errors.push(diagnostic);
+        }
         Reported
     }
 
