@@ -2,7 +2,10 @@
 
 use super::{Diagnostic, Severity};
 
-/// The diagnostics of a run.
+/// Nobody reads more than this, and a hostile file could cause millions.
+pub const MAX_DIAGNOSTICS: usize = 1000;
+
+/// The diagnostics of a run, at most [`MAX_DIAGNOSTICS`].
 #[derive(Clone, Default, Debug)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -14,9 +17,16 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
-    /// Adds one.
+    /// Adds one, unless the collector is full.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.list.push(diagnostic);
+        if !self.is_full() {
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// Whether further diagnostics are dropped, so that looking for them is no use.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= MAX_DIAGNOSTICS
     }
 
     /// Whether nothing was reported, not even a warning.
@@ -58,7 +68,7 @@ impl Diagnostics {
 
 impl Extend<Diagnostic> for Diagnostics {
     fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
-        self.list.extend(diagnostics);
+        diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
     }
 }
 

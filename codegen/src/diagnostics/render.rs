@@ -35,7 +35,8 @@ pub fn summary(diagnostics: &Diagnostics) -> String {
         1 => Some(format!("1 {noun}")),
         _ => Some(format!("{count} {noun}s")),
     };
-    [plural(diagnostics.error_count(), "error"), plural(diagnostics.warning_count(), "warning")]
+    let more = diagnostics.is_full().then(|| "and no more were looked for".to_owned());
+    [plural(diagnostics.error_count(), "error"), plural(diagnostics.warning_count(), "warning"), more]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()

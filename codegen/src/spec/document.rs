@@ -4,6 +4,7 @@
 //! [`keys::OP_KEYS`] and [`keys::FUNCTION_KEYS`]; what a value means is decided later.
 
 pub mod keys;
+mod read;
 
 use super::schema::Schema;
 use super::yaml::{Key, Node};
@@ -137,10 +138,10 @@ impl RawOp {
 }
 
 impl Document {
-    /// Sorts a file's tree into entries. Entries with mistakes are left out; the mistakes of all of
-    /// them go to `diagnostics`. `None` if the file has no entries at all to look at.
+    /// Sorts a file's tree into entries. Keys with mistakes are left out of their entry, and entries
+    /// without a signature are left out altogether; the mistakes of all of them go to `diagnostics`.
+    /// `None` if the file has no entries to look at.
     pub fn from_node(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Document> {
-        let _ = (root, sources, diagnostics);
-        None
+        read::Reader { sources, diagnostics }.document(root)
     }
 }

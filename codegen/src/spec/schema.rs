@@ -11,9 +11,11 @@
 
 mod check;
 mod default;
+mod default_parser;
 mod lexer;
 mod name;
 mod parser;
+mod type_parser;
 mod types;
 
 use std::fmt;

@@ -4,9 +4,15 @@
 //! `no`, `1.10` and `0x1F` are what the file says, and what they mean is for the reader of a key to
 //! decide. Must not know which keys exist.
 
+mod align;
+mod build;
+mod syntax;
+
 use std::ops::Range;
 
-use crate::diagnostics::{Diagnostics, SourceId, SourceMap, Span};
+use crate::diagnostics::{SourceId, Span};
+
+pub use build::parse;
 
 /// A value and its place.
 #[derive(Clone, PartialEq, Debug)]
@@ -94,15 +100,22 @@ impl Node {
     }
 
     /// Where the bytes `range` of a scalar's *value* lie in the file, for carets inside signatures
-    /// and expressions. `source_text` is the text of the file.
+    /// and expressions. `source_text` is the text of the file. The whole node if it is no scalar.
+    ///
+    /// In `doc: 'it''s'` the value is `it's`. Its bytes 3..4, the `s`, are bytes 10..11 of the file.
     pub fn span_within(&self, range: Range<usize>, source_text: &str) -> Span {
-        let _ = (range, source_text);
-        self.span
+        let NodeKind::Scalar(scalar) = &self.kind else { return self.span };
+        let whole = self.span.range();
+        let Some(written) = source_text.get(whole.clone()) else { return self.span };
+        let line_start = source_text[..whole.start].rfind('\n').map_or(0, |newline| newline + 1);
+        match align::source_range(scalar, written, whole.start - line_start, range) {
+            Some(part) => Span::new(self.span.source, whole.start + part.start..whole.start + part.end),
+            None => self.span,
+        }
     }
-}
 
-/// Reads a file into a tree. `None` if it is not usable YAML; the diagnostics say why.
-pub fn parse(sources: &SourceMap, source: SourceId, diagnostics: &mut Diagnostics) -> Option<Node> {
-    let _ = (sources, source, diagnostics);
-    None
+    /// The file the node stands in.
+    pub fn source(&self) -> SourceId {
+        self.span.source
+    }
 }

@@ -1,0 +1,187 @@
+//! Mistakes of entries, keys and kinds of values.
+
+use super::super::{Diagnostic, Span, nearest};
+use crate::spec::document::{KeySpec, ValueKind};
+
+/// A file that is a list, or text.
+pub fn file_not_mapping(span: Span, is_list: bool) -> Diagnostic {
+    let label = if is_list { "a list starts here" } else { "text starts here" };
+    let diagnostic =
+        Diagnostic::error("E0201", "a spec is a mapping with the keys `edition` and `ops`", span, label);
+    match is_list {
+        true => diagnostic.with_help("put `edition: 1` and `ops:` before the list"),
+        false => diagnostic.with_help("start with `edition: 1` and list the operators under `ops:`"),
+    }
+}
+
+/// A file without `edition`.
+pub fn edition_missing(span: Span) -> Diagnostic {
+    Diagnostic::error(
+        "E0202",
+        "the file does not say which edition it is",
+        span,
+        "expected `edition: 1` before this",
+    )
+    .with_help("add the line `edition: 1` at the top")
+}
+
+/// An edition that does not exist.
+pub fn edition_unknown(span: Span, written: &str, edition: u32) -> Diagnostic {
+    let message = format!("unknown edition `{written}`");
+    Diagnostic::error("E0202", message, span, format!("expected `{edition}`")).with_help(format!(
+        "write `edition: {edition}`; if the spec needs a later edition, update the generator"
+    ))
+}
+
+/// `ops:` or `functions:` that is no list.
+pub fn entries_not_list(span: Span, key: &str) -> Diagnostic {
+    Diagnostic::error("E0203", format!("`{key}` must be a list"), span, "not a list")
+        .with_help("start each entry with a dash, as in `- func: relu(Tensor self) -> Tensor`")
+}
+
+/// An entry that is text or a list.
+pub fn entry_not_mapping(span: Span, noun: &str, written: Option<&str>) -> Diagnostic {
+    let help = match written {
+        Some(text) if text.contains('(') => format!("write `- func: {text}`"),
+        _ => "start it with `- func: `, followed by its signature".to_owned(),
+    };
+    Diagnostic::error(
+        "E0204",
+        format!("the entry of {} {noun} must be a mapping", article(noun)),
+        span,
+        "no key",
+    )
+    .with_help(help)
+}
+
+/// An entry without `func`.
+pub fn func_missing(span: Span, noun: &str) -> Diagnostic {
+    let example = match noun {
+        "operator" => "func: relu(Tensor self) -> Tensor",
+        _ => "func: exp(x)",
+    };
+    Diagnostic::error("E0205", format!("this {noun} has no signature"), span, "no key `func` in this entry")
+        .with_help(format!("add a line such as `{example}`"))
+}
+
+/// A key that does not exist.
+pub fn key_unknown(span: Span, key: &str, noun: &str, known: &[&str]) -> Diagnostic {
+    let help = match nearest(key, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            format!("the keys of {} {noun} are {}", article(noun), known.join(", "))
+        }
+    };
+    Diagnostic::error(
+        "E0206",
+        format!("unknown key `{key}`"),
+        span,
+        format!("not a key of {} {noun}", article(noun)),
+    )
+    .with_help(help)
+}
+
+/// `key:` and nothing.
+pub fn value_missing(span: Span, spec: &KeySpec) -> Diagnostic {
+    Diagnostic::error("E0207", format!("`{}` has no value", spec.name), span, "expected a value")
+        .with_help(format!("write {}, or remove the key", expected(spec)))
+        .with_note(format!("`{}`: {}", spec.name, spec.doc))
+}
+
+/// A list or mapping where text belongs.
+pub fn value_not_text(span: Span, spec: &KeySpec, found: &str, written: Option<&str>) -> Diagnostic {
+    let help = match written {
+        Some(written) if !written.contains('"') => {
+            format!("text that starts with a bracket must be quoted: `{}: \"{written}\"`", spec.name)
+        }
+        Some(written) if !written.contains('\'') => {
+            format!("text that starts with a bracket must be quoted: `{}: '{written}'`", spec.name)
+        }
+        _ => format!("write {}", expected(spec)),
+    };
+    Diagnostic::error(
+        "E0208",
+        format!("`{}` must be {}, not {found}", spec.name, one(spec)),
+        span,
+        format!("{found} here"),
+    )
+    .with_help(help)
+    .with_note(format!("`{}`: {}", spec.name, spec.doc))
+}
+
+/// A flag that is neither `true` nor `false`.
+pub fn value_not_flag(span: Span, spec: &KeySpec, written: Option<&str>) -> Diagnostic {
+    let meant = match written.map(str::to_ascii_lowercase).as_deref() {
+        Some("yes" | "on" | "y" | "true" | "1") => "write `true`",
+        Some("no" | "off" | "n" | "false" | "0") => "write `false`",
+        _ => "write `true` or `false`",
+    };
+    Diagnostic::error("E0209", format!("`{}` must be `true` or `false`", spec.name), span, "neither")
+        .with_help(meant)
+        .with_note(format!("`{}`: {}", spec.name, spec.doc))
+}
+
+/// Text or a list where a mapping belongs.
+pub fn value_not_mapping(span: Span, spec: &KeySpec, found: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0210",
+        format!("`{}` must be a mapping, not {found}", spec.name),
+        span,
+        format!("{found} here"),
+    )
+    .with_help(format!("write {}", expected(spec)))
+    .with_note(format!("`{}`: {}", spec.name, spec.doc))
+}
+
+/// A key of a mapping without its value.
+pub fn map_value_missing(span: Span, key: &str, spec: &KeySpec) -> Diagnostic {
+    Diagnostic::error("E0207", format!("`{key}` in `{}` has no value", spec.name), span, "expected a value")
+        .with_help(format!("write `{key}: …`, or remove it"))
+        .with_note(format!("`{}`: {}", spec.name, spec.doc))
+}
+
+/// An item that is no text.
+pub fn item_not_text(span: Span, spec: &KeySpec, found: &str) -> Diagnostic {
+    let message = format!("an item of `{}` must be text, not {found}", spec.name);
+    Diagnostic::error("E0211", message, span, format!("{found} here"))
+        .with_help("quote text that starts with a bracket or holds `: `")
+        .with_note(format!("`{}`: {}", spec.name, spec.doc))
+}
+
+/// A comma inside parentheses that ended an item.
+pub fn item_split(span: Span, written: &str) -> Diagnostic {
+    let help = match written.contains('"') || written.contains('\n') {
+        true => "quote the item, or write it on its own line".to_owned(),
+        false => format!("quote the item: `\"{written}\"`"),
+    };
+    Diagnostic::error("E0212", "YAML splits this item at the comma", span, "meant as one item")
+        .with_help(help)
+        .with_note("between `[` and `]` or `{` and `}`, a comma ends an item even inside parentheses")
+}
+
+/// What to write for a key, for help lines.
+fn expected(spec: &KeySpec) -> String {
+    let name = spec.name;
+    match spec.kind {
+        ValueKind::Text => format!("text after `{name}: `"),
+        ValueKind::Flag => format!("`{name}: true` or `{name}: false`"),
+        ValueKind::TextList => format!("a list such as `{name}: [a, b]`"),
+        ValueKind::TextMap => format!("one `name: text` a line under `{name}:`"),
+        ValueKind::Any => format!("a value after `{name}:`"),
+    }
+}
+
+fn one(spec: &KeySpec) -> &'static str {
+    match spec.kind {
+        ValueKind::TextList => "text or a list of texts",
+        _ => "text",
+    }
+}
+
+fn article(noun: &str) -> &'static str {
+    match noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        true => "an",
+        false => "a",
+    }
+}

@@ -1,0 +1,252 @@
+//! Walks a file's tree and checks keys and kinds of values against the key tables.
+
+use super::keys::{self, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind};
+use super::{Document, Entry, RawFunction, RawOp, Text};
+use crate::diagnostics::{Diagnostics, SourceMap, Span, catalogue, nearest};
+use crate::spec::yaml::{Key, Node, NodeKind, ScalarStyle};
+
+/// The only version of the spec language so far.
+const EDITION: u32 = 1;
+
+/// Where to look things up and what was wrong so far.
+pub(super) struct Reader<'a> {
+    pub(super) sources: &'a SourceMap,
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    pub(super) fn document(&mut self, root: &Node) -> Option<Document> {
+        let Some(entries) = root.as_map() else {
+            let is_list = root.as_seq().is_some();
+            self.diagnostics.push(catalogue::file_not_mapping(start_of(root), is_list));
+            return None;
+        };
+        let mut document =
+            Document { edition: EDITION, include: Vec::new(), ops: Vec::new(), functions: Vec::new() };
+        if !entries.iter().any(|(key, _)| key.text == "edition") {
+            self.diagnostics.push(catalogue::edition_missing(start_of(root)));
+        }
+        for entry in self.entries(FILE_KEYS, "spec", entries) {
+            match entry.spec.name {
+                "edition" => self.edition(&entry.value),
+                "include" => document.include = texts(&entry.value),
+                "ops" => {
+                    for (span, func, entries) in self.list(OP_KEYS, "operator", &entry) {
+                        document.ops.push(RawOp { span, func, entries });
+                    }
+                }
+                "functions" => {
+                    for (span, func, entries) in self.list(FUNCTION_KEYS, "function", &entry) {
+                        document.functions.push(RawFunction { span, func, entries });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(document)
+    }
+
+    fn edition(&mut self, value: &Node) {
+        let text = value.as_text().unwrap_or_default();
+        if text.parse() != Ok(EDITION) {
+            self.diagnostics.push(catalogue::edition_unknown(value.span, text, EDITION));
+        }
+    }
+
+    /// The entries of `ops:` or `functions:`, those with a signature.
+    fn list(
+        &mut self,
+        table: &'static [KeySpec],
+        noun: &'static str,
+        list: &Entry,
+    ) -> Vec<(Span, Text, Vec<Entry>)> {
+        let Some(items) = list.value.as_seq() else {
+            self.diagnostics.push(catalogue::entries_not_list(list.key.span, &list.key.text));
+            return Vec::new();
+        };
+        let mut read = Vec::with_capacity(items.len());
+        for item in items {
+            if self.diagnostics.is_full() {
+                break;
+            }
+            let Some(pairs) = item.as_map() else {
+                let written = item.as_text().map(str::to_owned);
+                self.diagnostics.push(catalogue::entry_not_mapping(start_of(item), noun, written.as_deref()));
+                continue;
+            };
+            let entries = self.entries(table, noun, pairs);
+            let func = entries.iter().find(|entry| entry.spec.name == "func");
+            match func.map(|entry| Text { node: entry.value.clone() }) {
+                Some(func) => read.push((item.span, func, entries)),
+                // A `func` that is there and was refused has been reported.
+                None if pairs.iter().any(|(key, _)| key.text == "func") => {}
+                None => {
+                    let first = pairs.first().map_or(item.span, |(key, _)| key.span);
+                    let misspelt = pairs.iter().find(|(key, _)| nearest(&key.text, ["func"]).is_some());
+                    let place = misspelt.map_or(first, |(key, _)| key.span);
+                    // The unknown key itself has been reported with the suggestion.
+                    if misspelt.is_none() {
+                        self.diagnostics.push(catalogue::func_missing(place, noun));
+                    }
+                }
+            }
+        }
+        read
+    }
+
+    /// The pairs whose key is in `table` and whose value has the right kind.
+    fn entries(
+        &mut self,
+        table: &'static [KeySpec],
+        noun: &'static str,
+        pairs: &[(Key, Node)],
+    ) -> Vec<Entry> {
+        let mut entries = Vec::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            if self.diagnostics.is_full() {
+                break;
+            }
+            let Some(spec) = keys::find(table, &key.text) else {
+                let names: Vec<&str> = table.iter().map(|row| row.name).collect();
+                self.diagnostics.push(catalogue::key_unknown(key.span, &key.text, noun, &names));
+                continue;
+            };
+            if self.value(spec, key, value) {
+                entries.push(Entry { spec, key: key.clone(), value: value.clone() });
+            }
+        }
+        entries
+    }
+
+    /// Whether a value has the kind its key wants; reports it if not.
+    fn value(&mut self, spec: &'static KeySpec, key: &Key, value: &Node) -> bool {
+        if value.is_null() {
+            self.diagnostics.push(catalogue::value_missing(key.span, spec));
+            return false;
+        }
+        let errors = self.diagnostics.len();
+        self.split_items(value);
+        match spec.kind {
+            ValueKind::Text => self.text(spec, key, value),
+            ValueKind::Flag => self.flag(spec, value),
+            ValueKind::TextList => match value.as_seq() {
+                Some(items) => items.iter().for_each(|item| self.item(spec, item)),
+                None => self.text(spec, key, value),
+            },
+            ValueKind::TextMap => match value.as_map() {
+                Some(entries) => entries.iter().for_each(|(key, item)| match item.is_null() {
+                    true => self.diagnostics.push(catalogue::map_value_missing(key.span, &key.text, spec)),
+                    false => self.item(spec, item),
+                }),
+                None => self.diagnostics.push(catalogue::value_not_mapping(value.span, spec, kind_of(value))),
+            },
+            ValueKind::Any => {}
+        }
+        self.diagnostics.len() == errors
+    }
+
+    fn text(&mut self, spec: &'static KeySpec, key: &Key, value: &Node) {
+        if value.as_text().is_none() {
+            let written = self.sources.slice(value.span);
+            let flow = is_flow(written) && !written.contains('\n');
+            let place = if flow { value.span } else { key.span };
+            let written = flow.then_some(written);
+            self.diagnostics.push(catalogue::value_not_text(place, spec, kind_of(value), written));
+        } else if value.as_text().is_some_and(|text| text.trim().is_empty()) {
+            self.diagnostics.push(catalogue::value_missing(value.span, spec));
+        }
+    }
+
+    fn flag(&mut self, spec: &'static KeySpec, value: &Node) {
+        match value.as_text() {
+            Some(text) if keys::flag_value(text).is_some() => {}
+            text => self.diagnostics.push(catalogue::value_not_flag(value.span, spec, text)),
+        }
+    }
+
+    /// An item of a list or mapping of texts.
+    fn item(&mut self, spec: &'static KeySpec, item: &Node) {
+        if item.as_text().is_none() {
+            self.diagnostics.push(catalogue::item_not_text(start_of(item), spec, kind_of(item)));
+        }
+    }
+
+    /// Finds `[f(a, b)]`, which YAML splits at the comma into `f(a` and `b)`.
+    fn split_items(&mut self, value: &Node) {
+        let children: Vec<&Node> = match &value.kind {
+            NodeKind::Seq(items) => items.iter().collect(),
+            NodeKind::Map(entries) => entries.iter().map(|(_, node)| node).collect(),
+            NodeKind::Null | NodeKind::Scalar(_) => return,
+        };
+        let written = self.sources.slice(value.span);
+        if !is_flow(written) {
+            children.into_iter().for_each(|child| self.split_items(child));
+            return;
+        }
+        // In braces the second half becomes a key without a value.
+        let pieces: Vec<(Span, i32)> = match &value.kind {
+            NodeKind::Map(entries) => {
+                let pieces = entries.iter().flat_map(|(key, node)| {
+                    [(key.span, open_brackets(&key.text)), (node.span, plain_open_brackets(node))]
+                });
+                pieces.collect()
+            }
+            _ => children.iter().map(|child| (child.span, plain_open_brackets(child))).collect(),
+        };
+        for (index, (start, open)) in pieces.iter().enumerate().filter(|(_, (_, open))| *open > 0) {
+            let mut open = *open;
+            for (end, more) in &pieces[index + 1..] {
+                open += more;
+                if open <= 0 {
+                    self.diagnostics
+                        .push(catalogue::item_split(start.to(*end), self.sources.slice(start.to(*end))));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The texts of a list; one text counts as a list of one.
+pub(super) fn texts(value: &Node) -> Vec<Text> {
+    let nodes = value.as_seq().unwrap_or(std::slice::from_ref(value));
+    nodes.iter().map(|node| Text { node: node.clone() }).collect()
+}
+
+/// The first thing inside a list or mapping: underlining all of it would show pages.
+fn start_of(node: &Node) -> Span {
+    match &node.kind {
+        NodeKind::Seq(items) => items.first().map_or(node.span, start_of),
+        NodeKind::Map(entries) => entries.first().map_or(node.span, |(key, _)| key.span),
+        NodeKind::Null | NodeKind::Scalar(_) => node.span,
+    }
+}
+
+fn kind_of(node: &Node) -> &'static str {
+    match node.kind {
+        NodeKind::Null => "nothing",
+        NodeKind::Scalar(_) => "text",
+        NodeKind::Seq(_) => "a list",
+        NodeKind::Map(_) => "a mapping",
+    }
+}
+
+fn is_flow(written: &str) -> bool {
+    written.starts_with(['[', '{'])
+}
+
+/// How many brackets an unquoted text opens and does not close; negative if it closes more.
+fn plain_open_brackets(node: &Node) -> i32 {
+    match &node.kind {
+        NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => open_brackets(&scalar.text),
+        _ => 0,
+    }
+}
+
+fn open_brackets(text: &str) -> i32 {
+    text.bytes().fold(0, |open, byte| match byte {
+        b'(' => open + 1,
+        b')' => open - 1,
+        _ => open,
+    })
+}
