@@ -410,3 +410,53 @@ fn convert_input(
         Ok(tensor.clone())
     }
 }
+
+/// An optional value that a spec's expression takes for granted.
+///
+/// # Errors
+/// If it is absent.
+pub fn present<T>(value: Option<T>) -> Result<T> {
+    value.ok_or_else(|| Error::argument("an optional argument is absent that this call needs"))
+}
+
+/// An element of a list that a spec's expression names.
+///
+/// # Errors
+/// If the list is shorter.
+pub fn item<T>(list: &[T], position: i64) -> Result<&T> {
+    usize::try_from(position).ok().and_then(|position| list.get(position)).ok_or_else(|| {
+        Error::index(format!("position {position} is outside a list of {}", list.len()))
+    })
+}
+
+/// A size that a spec's expression names; negative dimensions count from the end.
+///
+/// # Errors
+/// If there is no such dimension.
+#[inline]
+pub fn size(sizes: &[i64], dim: i64) -> Result<i64> {
+    let wrapped = crate::layout::wrap_dim(dim, sizes.len())?;
+    sizes.get(wrapped).copied().ok_or_else(|| Error::index("a tensor without dimensions has no sizes"))
+}
+
+/// The integer quotient in a spec's expression, rounded toward zero.
+///
+/// # Errors
+/// If the divisor is zero.
+pub fn int_div(a: i64, b: i64) -> Result<i64> {
+    if b == 0 {
+        return Err(Error::value(format!("{a} cannot be divided by zero")));
+    }
+    Ok(a.wrapping_div(b))
+}
+
+/// The remainder in a spec's expression, with the sign of the dividend.
+///
+/// # Errors
+/// If the divisor is zero.
+pub fn int_rem(a: i64, b: i64) -> Result<i64> {
+    if b == 0 {
+        return Err(Error::value(format!("{a} cannot be divided by zero")));
+    }
+    Ok(a.wrapping_rem(b))
+}

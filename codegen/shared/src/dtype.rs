@@ -272,6 +272,12 @@ impl DTypeSet {
         DTypeSet(self.0 | other.0)
     }
 
+    /// Members of both sets.
+    #[must_use]
+    pub const fn intersection(self, other: DTypeSet) -> DTypeSet {
+        DTypeSet(self.0 & other.0)
+    }
+
     /// Whether `dtype` is a member.
     pub const fn contains(self, dtype: DType) -> bool {
         self.0 & (1 << dtype.index()) != 0

@@ -10,7 +10,7 @@ use super::Context;
 use crate::diagnostics::{Diagnostic, nearest};
 use crate::expr::check::{Mode, OpTable};
 use crate::expr::{Expr, ExprKind};
-use crate::model::{Body, Check, Element, Function, FunctionReturn, Infer, Kernel, KernelSource, Kind, Op, Ty};
+use crate::model::{Body, Check, Element, Function, Infer, Kernel, KernelSource, Kind, Op, Ty};
 use crate::spec::document::{RawOp, Text};
 
 /// The parts of an operator that need the heads of all.
@@ -43,6 +43,11 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some());
     let mut body = Body { dtypes: dtypes(context, raw), ..Body::default() };
     dispatch(context, raw, &mut body);
+    if infer.as_ref().is_some_and(|infer| matches!(infer.compute.kind, ExprKind::Rule("promote_float", _))) {
+        // Integers never reach these kernels: inference has made them floats.
+        let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+        body.dtypes = body.dtypes.map(|set| set.intersection(inexact));
+    }
     if let Some(text) = &pointwise_text {
         body.pointwise = pointwise(context, &expressions, text, infer.as_ref(), functions, &body);
     }
@@ -172,8 +177,7 @@ fn pointwise(
         let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
         let missing: Vec<&str> =
             body.dtypes[0].iter().filter(|dtype| !function.dtypes.contains(*dtype)).map(DType::name).collect();
-        // A comparison's operands are computed in the dtype that is compared, not in bool.
-        if !missing.is_empty() && !on_masks && !infer.is_some_and(|infer| computes_in_floats(infer, &missing)) {
+        if !missing.is_empty() && !on_masks {
             fine = false;
             context.diagnostics.push(
                 Diagnostic::error(
@@ -186,15 +190,8 @@ fn pointwise(
                 .with_help("narrow `dtypes`, or compute in floats with `dtype: promote_float(…)`"),
             );
         }
-        debug_assert!(matches!(function.returns, FunctionReturn::Element | FunctionReturn::Real | FunctionReturn::Bool));
     });
     fine.then_some(expr)
-}
-
-/// Whether the kernel's dtype is never one of the missing ones because inference promotes to floats.
-fn computes_in_floats(infer: &Infer, missing: &[&str]) -> bool {
-    matches!(infer.compute.kind, ExprKind::Rule("promote_float", _))
-        && missing.iter().all(|name| DType::from_name(name).is_some_and(|dtype| !dtype.is_differentiable()))
 }
 
 fn require_body(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {

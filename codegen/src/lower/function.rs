@@ -5,9 +5,9 @@ use opsmith_core::DTypeSet;
 use super::Context;
 use crate::diagnostics::Diagnostic;
 use crate::model::{Function, FunctionReturn};
-use crate::spec::document::{RawFunction, Text};
+use crate::spec::document::RawFunction;
 
-pub(super) fn lower(context: &mut Context<'_>, raw: &RawFunction, functions: &mut Vec<Function>) {
+pub(super) fn lower(context: &mut Context<'_>, raw: &RawFunction, external: bool, functions: &mut Vec<Function>) {
     let Some((name, params, returns)) = head(raw.func.as_str()) else {
         context.diagnostics.push(
             Diagnostic::error("E0420", "this is not the head of a function", raw.func.span(), "cannot be read")
@@ -36,11 +36,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawFunction, functions: &mu
     if raw.get("dtypes").is_none() {
         dtypes = DTypeSet::from_name("all").unwrap_or_default();
     }
-    functions.push(Function { name, params, returns, rust: rust.as_str().to_owned(), dtypes, span: span(&raw.func) });
-}
-
-fn span(text: &Text) -> crate::diagnostics::Span {
-    text.span()
+    functions.push(Function { name, params, returns, rust: rust.as_str().to_owned(), dtypes, span: raw.func.span(), external });
 }
 
 fn head(text: &str) -> Option<(String, Vec<String>, FunctionReturn)> {

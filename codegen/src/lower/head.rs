@@ -104,7 +104,8 @@ fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Opti
 }
 
 fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Vec<Output>> {
-    let lowered: Vec<Option<Output>> = schema
+    let flags = raw.texts("output_differentiability");
+    let mut lowered: Vec<Option<Output>> = schema
         .returns
         .iter()
         .map(|result| {
@@ -118,9 +119,29 @@ fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Ve
                 ));
                 return None;
             };
-            Some(Output { name: result.name.clone(), ty, element: Element::Dispatch })
+            Some(Output { name: result.name.clone(), ty, element: Element::Dispatch, differentiable: true })
         })
         .collect();
+    if !flags.is_empty() && flags.len() != lowered.len() {
+        context.diagnostics.push(Diagnostic::error(
+            "E0414",
+            format!("`{}` has {} outputs", schema.name, lowered.len()),
+            flags[0].span(),
+            format!("{} flags given; list one for each output", flags.len()),
+        ));
+    }
+    for (flag, output) in flags.iter().zip(lowered.iter_mut().flatten()) {
+        match flag.as_str() {
+            "true" | "True" => {}
+            "false" | "False" => output.differentiable = false,
+            _ => context.diagnostics.push(Diagnostic::error(
+                "E0414",
+                "this is not a flag",
+                flag.span(),
+                "write `true` or `false`",
+            )),
+        }
+    }
     lowered.into_iter().collect()
 }
 

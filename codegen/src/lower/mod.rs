@@ -37,7 +37,7 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
     let mut heads: Vec<(Op, &RawOp)> = Vec::new();
     for loaded in documents {
         for raw in &loaded.document.functions {
-            function::lower(&mut context, raw, &mut functions);
+            function::lower(&mut context, raw, loaded.external, &mut functions);
         }
         for raw in &loaded.document.ops {
             if let Some(op) = head::lower(&mut context, raw, loaded.external) {

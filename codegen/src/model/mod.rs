@@ -140,6 +140,8 @@ pub struct Output {
     pub ty: Ty,
     /// Its element type as a kernel sees it.
     pub element: Element,
+    /// Whether it can have a gradient.
+    pub differentiable: bool,
 }
 
 /// Which forms exist besides the functional one.
@@ -326,6 +328,8 @@ pub struct Function {
     pub dtypes: DTypeSet,
     /// The place of its entry.
     pub span: Span,
+    /// Whether a parent library declares it.
+    pub external: bool,
 }
 
 /// What a scalar function returns.

@@ -1,0 +1,69 @@
+//! What a crate that generates code tells the generator about itself.
+
+use std::path::{Path, PathBuf};
+
+/// Where the spec is, and the crates the generated code refers to.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The spec.
+    pub spec: PathBuf,
+    /// The spec's name in generated files and in `location`s: relative, the same on every machine.
+    pub spec_name: String,
+    /// The specs of libraries whose operators formulas may call, with the crates' paths.
+    pub parents: Vec<Parent>,
+    /// The name of the library.
+    pub library: String,
+    /// Path of the runtime crate.
+    pub runtime: syn::Path,
+    /// Path of the module that hand-written functions are named from.
+    pub kernels: syn::Path,
+    /// Path of the module that `CPU:` kernels are named from.
+    pub cpu_kernels: syn::Path,
+    /// Folders with headers for C and C++ kernels.
+    pub include: Vec<PathBuf>,
+}
+
+/// A library that was generated before.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    /// Its spec.
+    pub spec: PathBuf,
+    /// Path of its crate.
+    pub path: syn::Path,
+}
+
+impl Config {
+    /// For a crate that depends on `opsmith` and keeps its Rust kernels in `src/kernels/`.
+    ///
+    /// # Panics
+    /// Never; the paths are literals.
+    pub fn new(spec: impl AsRef<Path>) -> Config {
+        let path = |text: &str| syn::parse_str(text).expect("a literal path");
+        let spec = spec.as_ref();
+        Config {
+            spec: spec.to_owned(),
+            spec_name: spec.file_name().map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
+            parents: Vec::new(),
+            library: "user".to_owned(),
+            runtime: path("::opsmith::runtime"),
+            kernels: path("crate::kernels"),
+            cpu_kernels: path("crate::kernels"),
+            include: Vec::new(),
+        }
+    }
+
+    /// For the stock library itself.
+    ///
+    /// # Panics
+    /// Never; the paths are literals.
+    pub fn stock(spec: impl AsRef<Path>) -> Config {
+        let path = |text: &str| syn::parse_str(text).expect("a literal path");
+        Config {
+            library: "opsmith".to_owned(),
+            runtime: path("::opsmith_runtime"),
+            kernels: path("::opsmith_kernels"),
+            cpu_kernels: path("::opsmith_kernels::cpu"),
+            ..Config::new(spec)
+        }
+    }
+}

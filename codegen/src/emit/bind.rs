@@ -1,0 +1,95 @@
+//! How a value of each type is taken from a borrowed argument, and what Rust type it has.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::names::ident;
+use crate::model::{Arg, Kind, Ty};
+
+/// The value of an argument, borrowed: `args[1].int()`.
+pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
+    let method = match ty.kind {
+        Kind::Tensor => quote!(tensor),
+        Kind::Tensors => quote!(tensors),
+        Kind::OptionalTensors => quote!(optional_tensors),
+        Kind::Bool => quote!(bool),
+        Kind::Int => quote!(int),
+        Kind::Float => quote!(float),
+        Kind::Scalar => quote!(scalar),
+        Kind::Str => quote!(str),
+        Kind::Ints(_) => quote!(ints),
+        Kind::Floats => quote!(floats),
+        Kind::Bools(_) => quote!(bools),
+        Kind::Scalars => quote!(scalars),
+        Kind::DType => quote!(dtype),
+        Kind::Device => quote!(device),
+        Kind::MemoryFormat => quote!(memory_format),
+        Kind::MemoryLayout => quote!(memory_layout),
+        Kind::Generator => quote!(generator),
+        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+            unreachable!("not the type of an argument")
+        }
+    };
+    if ty.optional { quote!(#source.optional(rt::Arg::#method)) } else { quote!(#source.#method()) }
+}
+
+/// `let` bindings of every argument of an operator, from `args`.
+pub(super) fn all(args: &[Arg]) -> TokenStream {
+    args.iter()
+        .enumerate()
+        .map(|(index, arg)| {
+            let name = ident(&arg.name);
+            let value = access(quote!(args[#index]), &arg.ty);
+            quote!(let #name = #value;)
+        })
+        .collect()
+}
+
+/// The Rust type of a borrowed value.
+pub(super) fn borrowed_type(ty: &Ty) -> TokenStream {
+    let plain = match ty.kind {
+        Kind::Tensor => quote!(&rt::Tensor),
+        Kind::Tensors => quote!(&[rt::Tensor]),
+        Kind::OptionalTensors => quote!(&[Option<rt::Tensor>]),
+        Kind::Bool => quote!(bool),
+        Kind::Int => quote!(i64),
+        Kind::Float => quote!(f64),
+        Kind::Scalar => quote!(rt::Scalar),
+        Kind::Str => quote!(&str),
+        Kind::Ints(_) => quote!(&[i64]),
+        Kind::Floats => quote!(&[f64]),
+        Kind::Bools(_) => quote!(&[bool]),
+        Kind::Scalars => quote!(&[rt::Scalar]),
+        Kind::DType => quote!(rt::DType),
+        Kind::Device => quote!(rt::Device),
+        Kind::MemoryFormat => quote!(rt::MemoryFormat),
+        Kind::MemoryLayout => quote!(rt::MemoryLayout),
+        Kind::Generator => quote!(&rt::Generator),
+        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+            unreachable!("not the type of an argument")
+        }
+    };
+    if ty.optional { quote!(Option<#plain>) } else { plain }
+}
+
+/// The Rust type of an owned value.
+pub(super) fn owned_type(ty: &Ty) -> TokenStream {
+    let plain = match &ty.kind {
+        Kind::Tensor => quote!(rt::Tensor),
+        Kind::Tensors => quote!(Vec<rt::Tensor>),
+        Kind::OptionalTensors => quote!(Vec<Option<rt::Tensor>>),
+        Kind::Str => quote!(String),
+        Kind::Ints(_) => quote!(Vec<i64>),
+        Kind::Floats => quote!(Vec<f64>),
+        Kind::Bools(_) => quote!(Vec<bool>),
+        Kind::Scalars => quote!(Vec<rt::Scalar>),
+        Kind::Generator => quote!(rt::Generator),
+        Kind::Unit => quote!(()),
+        Kind::Tuple(items) => {
+            let items = items.iter().map(owned_type);
+            quote!((#(#items),*))
+        }
+        _ => borrowed_type(&ty.required()),
+    };
+    if ty.optional { quote!(Option<#plain>) } else { plain }
+}

@@ -1,0 +1,251 @@
+//! Backward formulas, each a function of what was saved of the call.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::expr::Emit;
+use super::names::{def_name, ident, raw_name};
+use super::{Generation, bind};
+use crate::expr::{Expr, ExprKind, Query, Variable};
+use crate::model::{Derivative, Kind, Op};
+
+/// What a formula reads, which is what the node has to save.
+#[derive(Clone, Default, Debug)]
+pub struct Reads {
+    /// Arguments and results whose value is read.
+    pub values: BTreeSet<Place>,
+    /// Gradients of outputs.
+    pub grads: BTreeSet<usize>,
+    /// Whether the wanted gradients are asked for.
+    pub mask: bool,
+}
+
+/// An argument or a result, by position.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// An argument.
+    Arg(usize),
+    /// A result.
+    Result(usize),
+}
+
+/// What a formula reads. Questions about metadata read nothing.
+pub fn reads(formula: &Expr) -> Reads {
+    let mut reads = Reads::default();
+    collect(formula, &mut reads);
+    reads
+}
+
+fn collect(expr: &Expr, reads: &mut Reads) {
+    if let ExprKind::Query(query, base, args) = &expr.kind
+        && matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
+        && base.ty.is_tensor()
+        && matches!(
+            query,
+            Query::Sizes | Query::Size | Query::Dim | Query::Numel | Query::DType | Query::Device | Query::IsComplex | Query::IsFloat | Query::IsInt
+        )
+    {
+        return args.iter().for_each(|arg| collect(arg, reads));
+    }
+    match &expr.kind {
+        ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(Place::Arg(*index)),
+        ExprKind::Variable(Variable::Result(index)) => _ = reads.values.insert(Place::Result(*index)),
+        ExprKind::Variable(Variable::Grad(index)) => _ = reads.grads.insert(*index),
+        ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,
+        _ => {}
+    }
+    children(expr, &mut |child| collect(child, reads));
+}
+
+/// The direct parts of an expression.
+fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    let mut depth_one = Vec::new();
+    match &expr.kind {
+        ExprKind::List(items)
+        | ExprKind::Tuple(items)
+        | ExprKind::Op(_, items)
+        | ExprKind::Function(_, items)
+        | ExprKind::Rule(_, items)
+        | ExprKind::Native(_, items) => depth_one.extend(items),
+        ExprKind::Query(_, base, args) => {
+            depth_one.push(&**base);
+            depth_one.extend(args);
+        }
+        ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => depth_one.extend([&**a, &**b]),
+        ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => depth_one.push(operand),
+        ExprKind::If(condition, yes, no) => depth_one.extend([&**condition, &**yes, &**no]),
+        ExprKind::Block(bindings, tail) => {
+            depth_one.extend(bindings.iter().map(|(_, value)| value));
+            depth_one.push(tail);
+        }
+        _ => {}
+    }
+    depth_one.into_iter().for_each(visit);
+}
+
+pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    for op in generation.own_ops().filter(|op| !op.derivatives.is_empty()) {
+        for (index, derivative) in op.derivatives.iter().enumerate() {
+            tokens.extend(formula(generation, op, index, derivative));
+        }
+        tokens.extend(definition(op));
+    }
+    tokens
+}
+
+fn definition(op: &Op) -> TokenStream {
+    let name = def_name(op);
+    let formulas = op.derivatives.iter().enumerate().map(|(index, derivative)| {
+        let reads = reads(&derivative.formula);
+        let arguments = derivative.arguments.iter().map(|index| *index as u8);
+        let (mut tensors, mut attributes, mut outputs) = (0u64, 0u64, 0u64);
+        for place in &reads.values {
+            match place {
+                Place::Arg(index) if op.args[*index].ty.holds_tensors() => tensors |= 1 << index,
+                Place::Arg(index) => attributes |= 1 << index,
+                Place::Result(index) => outputs |= 1 << index,
+            }
+        }
+        let function = format_ident!("{}_{index}", raw_name(op));
+        quote! {
+            rt::op::Formula {
+                arguments: &[#(#arguments),*],
+                reads_arguments: #tensors,
+                reads_outputs: #outputs,
+                reads_attributes: #attributes,
+                backward: #function,
+            }
+        }
+    });
+    let outputs = op
+        .outputs
+        .iter()
+        .enumerate()
+        .filter(|(_, output)| output.ty.holds_tensors() && output.differentiable)
+        .fold(0u64, |bits, (index, _)| bits | 1 << index);
+    quote! {
+        pub static #name: rt::op::GradDef = rt::op::GradDef {
+            formulas: &[#(#formulas),*],
+            differentiable_outputs: #outputs,
+        };
+    }
+}
+
+fn variable_name(op: &Op, variable: &Variable) -> proc_macro2::Ident {
+    match variable {
+        Variable::Arg(index) => ident(&op.args[*index].name),
+        Variable::Result(index) => format_ident!("result{index}"),
+        Variable::Grad(index) => format_ident!("grad{index}"),
+        Variable::GradInputMask => format_ident!("grad_input_mask"),
+        Variable::Local(name) => ident(name),
+    }
+}
+
+fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Derivative) -> TokenStream {
+    let name = format_ident!("{}_{index}", raw_name(op));
+    let reads = reads(&derivative.formula);
+    let bindings = bindings(op, derivative, &reads);
+    let variable = |variable: &Variable| {
+        let name = variable_name(op, variable);
+        quote!(#name)
+    };
+    let metadata = |variable: &Variable, query: Query| {
+        let meta = match variable {
+            Variable::Arg(index) if op.args[*index].ty.is_tensor() => quote!(cx.meta(#index)),
+            Variable::Result(index) => quote!(cx.result_meta(#index)),
+            _ => return None,
+        };
+        match query {
+            Query::Sizes => Some(quote!((&#meta.sizes[..]))),
+            Query::DType => Some(quote!(#meta.dtype)),
+            Query::Device => Some(quote!(#meta.device)),
+            _ => None,
+        }
+    };
+    let emit = Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
+    let value = emit.owned(&derivative.formula);
+    let result = match derivative.arguments.len() {
+        1 => quote!(Ok(rt::smallvec::smallvec![rt::autograd::Gradient::from(#value)])),
+        count => {
+            let names: Vec<_> = (0..count).map(|index| format_ident!("gradient{index}")).collect();
+            quote! {
+                let (#(#names),*) = #value;
+                Ok(rt::smallvec::smallvec![#(rt::autograd::Gradient::from(#names)),*])
+            }
+        }
+    };
+    let wanted: Vec<&str> = derivative.arguments.iter().map(|index| op.args[*index].name.as_str()).collect();
+    let doc = format!("`{}`, {}: `{}` ({}).", op.name, wanted.join(", "), derivative.text.replace('`', "'"), op.location);
+    quote! {
+        #[doc = #doc]
+        #[allow(unreachable_code, reason = "a formula may consist of a refusal")]
+        pub fn #name(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::smallvec::SmallVec<[rt::autograd::Gradient; 2]>> {
+            #bindings
+            #result
+        }
+    }
+}
+
+fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    let optional_grads = optional_grads(&derivative.formula);
+    let count = derivative.arguments.len();
+    for &output in &reads.grads {
+        let name = format_ident!("grad{output}");
+        if optional_grads.contains(&output) {
+            tokens.extend(quote!(let #name = cx.grad(#output);));
+        } else {
+            let nones = (0..count).map(|_| quote!(rt::autograd::Gradient::None));
+            tokens.extend(quote! {
+                let Some(#name) = cx.grad(#output) else {
+                    return Ok(rt::smallvec::smallvec![#(#nones),*]);
+                };
+            });
+        }
+    }
+    if reads.mask {
+        let arguments = &derivative.arguments;
+        tokens.extend(quote!(let grad_input_mask = |position: i64| cx.needs([#(#arguments),*][position as usize]);));
+    }
+    for place in &reads.values {
+        let (name, value, ty) = match place {
+            Place::Arg(index) => {
+                let arg = &op.args[*index];
+                let value = match (&arg.ty.kind, arg.ty.optional) {
+                    (Kind::Tensor, false) => quote!(cx.tensor(#index)?),
+                    (Kind::Tensor, true) => quote!(cx.optional_tensor(#index)?),
+                    (Kind::Tensors, _) => quote!(cx.tensors(#index)?),
+                    (Kind::OptionalTensors, _) => quote!(cx.optional_tensors(#index)?),
+                    _ => bind::access(quote!(cx.attribute(#index)), &arg.ty),
+                };
+                (ident(&arg.name), value, arg.ty.clone())
+            }
+            Place::Result(index) => {
+                (format_ident!("result{index}"), quote!(cx.result(#index)?), op.outputs[*index].ty.clone())
+            }
+        };
+        tokens.extend(match (&ty.kind, ty.optional) {
+            (Kind::Tensor, false) => quote!(let #name = &#value;),
+            (Kind::Tensor, true) => quote!(let #name = #value; let #name = #name.as_ref();),
+            (Kind::Tensors | Kind::OptionalTensors, _) => quote!(let #name = #value; let #name = &#name[..];),
+            _ => quote!(let #name = #value;),
+        });
+    }
+    tokens
+}
+
+/// The gradients a formula takes as possibly absent.
+fn optional_grads(formula: &Expr) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    formula.walk(&mut |part| {
+        if let ExprKind::Variable(Variable::Grad(index)) = part.kind
+            && part.ty.optional
+        {
+            found.insert(index);
+        }
+    });
+    found
+}

@@ -1,0 +1,148 @@
+//! The table of a library's operators, what the runtime needs of them, and calls by name.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Generation;
+use super::names::{def_name, ident, raw_name};
+use crate::model::{Kind, Op, Operator, Role, Symbol};
+
+pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
+    let name = &generation.config.library;
+    let ops = generation.own_ops().map(|op| {
+        let def = def_name(op);
+        quote!(&super::defs::#def)
+    });
+    let names = names(generation);
+    let parents = generation.config.parents.iter().map(|parent| {
+        let path = &parent.path;
+        quote!(&#path::LIBRARY)
+    });
+    let roles = roles(generation);
+    let operators = operators(generation);
+    quote! {
+        /// The operators of this crate.
+        pub static LIBRARY: rt::library::Library = rt::library::Library {
+            name: #name,
+            ops: &[#(#ops),*],
+            names: &[#(#names),*],
+            parents: &[#(#parents),*],
+            roles: #roles,
+            operators: &[#(#operators),*],
+        };
+
+        rt::library::register!(&LIBRARY);
+
+        /// Calls an operator by its full name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
+        ///
+        /// Arguments are given by position, keyword arguments by name; what is left out takes its
+        /// default. An in-place or out form is called by its own name, or by giving `out`.
+        ///
+        /// # Errors
+        /// If there is no such operator (near names are listed), if the arguments do not fit its
+        /// signature, and whatever the operator itself reports.
+        pub fn call(name: &str, args: &[rt::Value], kwargs: &[(&str, rt::Value)]) -> rt::Result<Vec<rt::Value>> {
+            rt::boxed::call(&LIBRARY, name, args, kwargs)
+        }
+    }
+}
+
+/// Every callable name, sorted.
+fn names(generation: &Generation<'_>) -> Vec<TokenStream> {
+    let mut rows: Vec<(String, TokenStream)> = Vec::new();
+    for op in generation.own_ops() {
+        let def = def_name(op);
+        let forms = [
+            (Some(&op.name), quote!(Functional)),
+            (op.forms.inplace.as_ref(), quote!(Inplace)),
+            (op.forms.out.as_ref(), quote!(Out)),
+        ];
+        for (name, form) in forms {
+            if let Some(name) = name {
+                rows.push((name.clone(), quote!((#name, &super::defs::#def, rt::library::Form::#form))));
+            }
+        }
+    }
+    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+fn roles(generation: &Generation<'_>) -> TokenStream {
+    let find = |role: Role| generation.own_ops().find(|op| op.role == Some(role));
+    let (Some(accumulate), Some(sum_to), Some(cast)) =
+        (find(Role::Accumulate), find(Role::SumTo), find(Role::Cast))
+    else {
+        return quote!(None);
+    };
+    let accumulate = role_call(accumulate, &["a", "b"]);
+    let sum_to = role_call(sum_to, &["tensor", "sizes"]);
+    let cast = role_call(cast, &["tensor", "dtype"]);
+    quote! {
+        Some(rt::library::Roles {
+            accumulate: |a, b| #accumulate,
+            sum_to: |tensor, sizes| #sum_to,
+            cast: |tensor, dtype| #cast,
+        })
+    }
+}
+
+/// A call with the first arguments given and defaults for the rest.
+fn role_call(op: &Op, given: &[&str]) -> TokenStream {
+    let function = raw_name(op);
+    let args = op.args.iter().enumerate().map(|(index, arg)| match given.get(index) {
+        Some(name) => {
+            let name = ident(name);
+            if arg.ty.optional { quote!(Some(#name)) } else { quote!(#name) }
+        }
+        None => match &arg.default {
+            Some(crate::model::Default::Int(value)) if arg.ty.kind == Kind::Scalar => {
+                let value = super::expr::int(*value);
+                quote!(rt::Scalar::Int(#value))
+            }
+            Some(crate::model::Default::Bool(value)) => quote!(#value),
+            Some(crate::model::Default::Int(value)) => super::expr::int(*value),
+            _ => quote!(None),
+        },
+    });
+    quote!(super::raw::#function(#(#args),*))
+}
+
+fn operators(generation: &Generation<'_>) -> Vec<TokenStream> {
+    generation
+        .own_ops()
+        .flat_map(|op| op.operators.iter().map(move |operator| (op, *operator)))
+        .filter_map(|(op, operator)| row(op, operator))
+        .collect()
+}
+
+/// Symbols that Rust lets types overload with a result of their own.
+fn row(op: &Op, Operator { symbol, reversed }: Operator) -> Option<TokenStream> {
+    let symbol = match symbol {
+        Symbol::Add => quote!(Add),
+        Symbol::Sub => quote!(Sub),
+        Symbol::Mul => quote!(Mul),
+        Symbol::Div => quote!(Div),
+        Symbol::Rem => quote!(Rem),
+        Symbol::Neg => quote!(Neg),
+        Symbol::Not => quote!(Not),
+        Symbol::BitAnd => quote!(BitAnd),
+        Symbol::BitOr => quote!(BitOr),
+        Symbol::BitXor => quote!(BitXor),
+        // Rust's comparisons give `bool`.
+        Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => return None,
+    };
+    let operand = match op.args.get(1).map(|arg| &arg.ty.kind) {
+        Some(Kind::Tensor) => quote!(Tensor),
+        Some(Kind::Scalar) => quote!(Scalar),
+        _ => quote!(None),
+    };
+    let def = def_name(op);
+    Some(quote! {
+        rt::library::OperatorRow {
+            symbol: rt::library::Symbol::#symbol,
+            operand: rt::library::OperandKind::#operand,
+            reversed: #reversed,
+            op: &super::defs::#def,
+        }
+    })
+}

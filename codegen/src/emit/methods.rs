@@ -1,0 +1,48 @@
+//! Operators whose first argument is `self` as methods of tensors.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::Generation;
+use super::api::{Function, forms, options_name};
+
+pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
+    let methods = generation.own_ops().filter(|op| op.method).flat_map(forms).map(|function| method(&function));
+    let doc = format!("The operators of `{}` as methods of tensors.", generation.config.library);
+    quote! {
+        #[doc = #doc]
+        pub trait TensorOps {
+            /// The tensor the methods work on.
+            fn as_tensor(&self) -> &rt::Tensor;
+            #(#methods)*
+        }
+
+        impl TensorOps for rt::Tensor {
+            fn as_tensor(&self) -> &rt::Tensor {
+                self
+            }
+        }
+    }
+}
+
+fn method(function: &Function<'_>) -> TokenStream {
+    let name = function.name();
+    let params = function.params();
+    let options = options_name(function.op);
+    let declared = params.iter().skip(1).map(|(name, ty)| {
+        if name == "options" { quote!(#name: &super::functions::#options) } else { quote!(#name: #ty) }
+    });
+    let passed = params.iter().skip(1).map(|(name, _)| quote!(#name));
+    let result = function.result();
+    let doc = format!("See [`{name}`](fn@super::{name}).");
+    let summary = function.op.doc.split("\n\n").next().unwrap_or_default().to_owned();
+    let doc = format!("{summary}\n\n{doc}");
+    let receiver = format_ident!("self");
+    quote! {
+        #[doc = #doc]
+        #[allow(clippy::too_many_arguments, reason = "the signature's arguments")]
+        fn #name(&#receiver, #(#declared),*) -> #result {
+            super::functions::#name(#receiver.as_tensor(), #(#passed),*)
+        }
+    }
+}

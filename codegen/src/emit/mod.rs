@@ -1,0 +1,181 @@
+//! The checked model to files, one emitter each.
+//!
+//! In: a [`Model`]. Out: [`File`]s with their text. Emitters never see YAML and never touch the disk.
+
+mod api;
+mod bind;
+mod defs;
+mod expr;
+pub mod gradients;
+mod header;
+mod infer;
+mod kernels;
+mod library;
+mod methods;
+mod names;
+mod pointwise;
+
+use proc_macro2::TokenStream;
+
+use crate::config::Config;
+use crate::model::Model;
+
+pub use names::{raw_name, rust_file_stem};
+
+/// A generated file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// Its name inside the output folder.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// An emitter of Rust code.
+pub struct Emitter {
+    /// The module it writes, which is also the file's name.
+    pub module: &'static str,
+    /// Where the emitter's own source is.
+    pub source: &'static str,
+    /// Whether users see the module.
+    pub public: bool,
+    /// What the module holds, for its documentation.
+    pub doc: &'static str,
+    /// Writes it.
+    pub emit: fn(&Generation<'_>) -> TokenStream,
+}
+
+/// The emitters of Rust code, in the order of their modules.
+pub const EMITTERS: &[Emitter] = &[
+    Emitter {
+        module: "defs",
+        source: "codegen/src/emit/defs.rs",
+        public: true,
+        doc: "The definition of each operator, as the dispatcher reads it.",
+        emit: defs::emit,
+    },
+    Emitter {
+        module: "raw",
+        source: "codegen/src/emit/api.rs",
+        public: true,
+        doc: "Each operator with all its arguments in order, for generated formulas.",
+        emit: api::emit_raw,
+    },
+    Emitter {
+        module: "functions",
+        source: "codegen/src/emit/api.rs",
+        public: false,
+        doc: "The functions users call.",
+        emit: api::emit_functions,
+    },
+    Emitter {
+        module: "methods",
+        source: "codegen/src/emit/methods.rs",
+        public: false,
+        doc: "The same operators as methods of tensors.",
+        emit: methods::emit,
+    },
+    Emitter {
+        module: "inference",
+        source: "codegen/src/emit/infer.rs",
+        public: false,
+        doc: "Shape and dtype inference.",
+        emit: infer::emit,
+    },
+    Emitter {
+        module: "kernel_tables",
+        source: "codegen/src/emit/kernels.rs",
+        public: false,
+        doc: "Kernels by backend and dtype.",
+        emit: kernels::emit,
+    },
+    Emitter {
+        module: "gradients",
+        source: "codegen/src/emit/gradients.rs",
+        public: false,
+        doc: "Backward formulas.",
+        emit: gradients::emit,
+    },
+    Emitter {
+        module: "library",
+        source: "codegen/src/emit/library.rs",
+        public: false,
+        doc: "The table of all operators, and calls by name.",
+        emit: library::emit,
+    },
+];
+
+/// What emitters work from.
+pub struct Generation<'a> {
+    /// The operators.
+    pub model: &'a Model,
+    /// Paths of the crates the code refers to.
+    pub config: &'a Config,
+}
+
+impl<'a> Generation<'a> {
+    /// The operators this run generates; those of parent libraries exist already.
+    pub fn own_ops(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
+        self.model.ops.iter().filter(|op| !op.external)
+    }
+}
+
+/// Writes every file.
+///
+/// # Errors
+/// If an emitter wrote something that is not Rust: a defect of the generator, reported with the text.
+pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
+    let mut files = Vec::new();
+    for emitter in EMITTERS {
+        let tokens = (emitter.emit)(generation);
+        files.push(File { name: format!("{}.rs", emitter.module), text: format(emitter, generation, tokens)? });
+    }
+    files.push(root(generation)?);
+    files.push(header::emit(generation)?);
+    Ok(files)
+}
+
+fn format(emitter: &Emitter, generation: &Generation<'_>, tokens: TokenStream) -> Result<String, String> {
+    let text = format_tokens(tokens)
+        .map_err(|error| format!("the emitter {} wrote something that is not Rust: {error}", emitter.source))?;
+    Ok(format!(
+        "// @generated from {} by {}.\n// See one operator's share with `opsmith expand NAME`.\n\n{text}",
+        generation.config.spec_name, emitter.source
+    ))
+}
+
+/// Tokens as formatted source.
+pub fn format_tokens(tokens: TokenStream) -> Result<String, String> {
+    let file = syn::parse2::<syn::File>(tokens.clone()).map_err(|error| format!("{error}\n{tokens}"))?;
+    Ok(prettyplease::unparse(&file))
+}
+
+/// The file that `src/lib.rs` includes; it names the others.
+fn root(generation: &Generation<'_>) -> Result<File, String> {
+    let runtime = &generation.config.runtime;
+    let kernels = &generation.config.kernels;
+    let mut tokens = TokenStream::new();
+    for emitter in EMITTERS {
+        let module = quote::format_ident!("{}", emitter.module);
+        let path = format!("/{}/{}.rs", crate::output::FOLDER, emitter.module);
+        let doc = emitter.doc;
+        let visibility = if emitter.public { quote::quote!(pub) } else { quote::quote!() };
+        tokens.extend(quote::quote! {
+            #[doc = #doc]
+            #[allow(unused_imports, reason = "every module has the same imports")]
+            #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
+            #visibility mod #module {
+                use #runtime as rt;
+                use #kernels as kernels;
+                include!(concat!(env!("OUT_DIR"), #path));
+            }
+        });
+    }
+    tokens.extend(quote::quote! {
+        pub use functions::*;
+        pub use library::{LIBRARY, call};
+        pub use methods::TensorOps;
+    });
+    let text = format_tokens(tokens)?;
+    Ok(File { name: "lib.rs".into(), text: format!("// @generated from {}.\n\n{text}", generation.config.spec_name) })
+}

@@ -1,0 +1,233 @@
+//! Pointwise expressions to loops over elements.
+
+use opsmith_core::DType;
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::expr::{float, int, punctuation};
+use super::kernels::element_type;
+use super::names::ident;
+use super::{Generation, bind};
+use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::{Element, Kind, Op, Symbol};
+
+/// The body of a kernel for element type `T`.
+pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
+    let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
+    let inputs: Vec<usize> = (0..op.args.len()).filter(|&index| op.args[index].ty.is_tensor()).collect();
+    let attributes = op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
+        let name = ident(&arg.name);
+        let value = bind::access(quote!(call.args[#index]), &arg.ty);
+        quote!(let #name = #value;)
+    });
+    let mut emit = Elements { generation, op, hoisted: Vec::new() };
+    let value = emit.value(expr);
+    let hoisted = &emit.hoisted;
+    let map = format_ident!("map{}", inputs.len());
+    let params = inputs.iter().map(|&index| {
+        let name = ident(&op.args[index].name);
+        let ty = element_type(op.args[index].element);
+        quote!(#name: #ty)
+    });
+    let widened = inputs.iter().filter(|&&index| !is_mask(op.args[index].element)).map(|&index| {
+        let name = ident(&op.args[index].name);
+        quote!(let #name = #name.to_compute();)
+    });
+    let out = element_type(op.outputs[0].element);
+    let result = match op.outputs[0].element {
+        element if is_mask(element) => value,
+        _ => quote!(<R as rt::Element>::from_compute(#value)),
+    };
+    quote! {
+        use rt::Element as _;
+        type C = <T as rt::Element>::Compute;
+        type R = #out;
+        #(#attributes)*
+        #(#hoisted)*
+        rt::pointwise::#map(call, [#(#inputs),*], |#(#params),*| {
+            #(#widened)*
+            #result
+        })
+    }
+}
+
+fn is_mask(element: Element) -> bool {
+    matches!(element, Element::Fixed(DType::Bool, _))
+}
+
+struct Elements<'a> {
+    generation: &'a Generation<'a>,
+    op: &'a Op,
+    /// Values that do not depend on the element, computed once a call.
+    hoisted: Vec<TokenStream>,
+}
+
+impl Elements<'_> {
+    fn hoist(&mut self, value: TokenStream) -> TokenStream {
+        let name = format_ident!("constant{}", self.hoisted.len());
+        self.hoisted.push(quote!(let #name = #value;));
+        quote!(#name)
+    }
+
+    fn value(&mut self, expr: &Expr) -> TokenStream {
+        match &expr.kind {
+            ExprKind::Variable(Variable::Arg(index)) => {
+                let name = ident(&self.op.args[*index].name);
+                quote!(#name)
+            }
+            ExprKind::Variable(Variable::Local(name)) => {
+                let name = ident(name);
+                quote!(#name)
+            }
+            ExprKind::Int(value) => int(*value),
+            ExprKind::Float(value) => float(*value),
+            ExprKind::Bool(value) => quote!(#value),
+            ExprKind::Str(text) => quote!(#text),
+            ExprKind::Convert(inner) => self.conversion(inner, expr),
+            ExprKind::Function(id, args) => {
+                let function = &self.generation.model.functions[id.0];
+                let args: Vec<TokenStream> = args.iter().map(|arg| self.value(arg)).collect();
+                let path: syn::Path = match syn::parse_str(&function.rust) {
+                    Ok(path) => path,
+                    Err(error) => return error.to_compile_error(),
+                };
+                match (function.external, self.generation.config.parents.first()) {
+                    (true, Some(parent)) => {
+                        let root = &parent.path;
+                        quote!(#root::kernels::#path(#(#args),*))
+                    }
+                    _ => quote!(kernels::#path(#(#args),*)),
+                }
+            }
+            ExprKind::Binary(symbol, a, b) => self.binary(*symbol, a, b),
+            ExprKind::Logical(and, a, b) => {
+                let (a, b) = (self.value(a), self.value(b));
+                if *and { quote!((#a && #b)) } else { quote!((#a || #b)) }
+            }
+            ExprKind::Unary(symbol, operand) => {
+                let element = is_element(operand);
+                let value = self.value(operand);
+                match symbol {
+                    Symbol::Neg if element => quote!(rt::arith::Arithmetic::neg(#value)),
+                    Symbol::Neg => quote!((-#value)),
+                    _ => quote!((!#value)),
+                }
+            }
+            ExprKind::If(condition, yes, no) => {
+                let (condition, yes, no) = (self.value(condition), self.value(yes), self.value(no));
+                quote!(if #condition { #yes } else { #no })
+            }
+            ExprKind::Block(bindings, tail) => {
+                let bindings: Vec<TokenStream> = bindings
+                    .iter()
+                    .map(|(name, value)| {
+                        let (name, value) = (ident(name), self.value(value));
+                        quote!(let #name = #value;)
+                    })
+                    .collect();
+                let tail = self.value(tail);
+                quote!({ #(#bindings)* #tail })
+            }
+            ExprKind::Query(..) => {
+                let owner = self.attribute(expr);
+                quote!(#owner)
+            }
+            other => unreachable!("the checker lets no {other:?} into a pointwise expression"),
+        }
+    }
+
+    /// An expression of attributes alone, as in other places.
+    fn attribute(&self, expr: &Expr) -> TokenStream {
+        let variable = |variable: &Variable| match variable {
+            Variable::Arg(index) => {
+                let name = ident(&self.op.args[*index].name);
+                quote!(#name)
+            }
+            Variable::Local(name) => {
+                let name = ident(name);
+                quote!(#name)
+            }
+            other => unreachable!("no gradients here: {other:?}"),
+        };
+        let metadata = |_: &Variable, _: crate::expr::Query| None;
+        super::expr::Emit {
+            model: self.generation.model,
+            config: self.generation.config,
+            variable: &variable,
+            metadata: &metadata,
+        }
+        .borrowed(expr)
+    }
+
+    /// A number where an element is wanted.
+    fn conversion(&mut self, inner: &Expr, to: &Expr) -> TokenStream {
+        if !matches!(to.ty.kind, Kind::Element | Kind::RealElement) {
+            return self.attribute(to);
+        }
+        let value = self.value(inner);
+        let ty = if to.ty.kind == Kind::RealElement {
+            quote!(<<T as rt::Element>::Real as rt::Element>::Compute)
+        } else {
+            quote!(C)
+        };
+        let scalar = match inner.ty.kind {
+            Kind::Int => quote!(rt::Scalar::Int(#value)),
+            Kind::Float => quote!(rt::Scalar::Float(#value)),
+            Kind::Bool => quote!(rt::Scalar::Bool(#value)),
+            Kind::Scalar => value,
+            // A real part among complex elements.
+            _ => return quote!(<#ty as From<_>>::from(#value)),
+        };
+        let converted = quote!(<#ty as rt::Element>::from_scalar(#scalar));
+        if depends_on_elements(self.op, inner) { converted } else { self.hoist(converted) }
+    }
+
+    fn binary(&mut self, symbol: Symbol, a: &Expr, b: &Expr) -> TokenStream {
+        let elements = is_element(a);
+        let scalars = a.ty.kind == Kind::Scalar;
+        if scalars && symbol.is_comparison() {
+            let (a, b) = (self.attribute(a), self.attribute(b));
+            let symbol = punctuation(symbol);
+            return quote!(((#a).to_f64() #symbol (#b).to_f64()));
+        }
+        let (a, b) = (self.value(a), self.value(b));
+        if !elements {
+            let symbol = punctuation(symbol);
+            return quote!((#a #symbol #b));
+        }
+        match symbol {
+            Symbol::Add => quote!(rt::arith::Arithmetic::add(#a, #b)),
+            Symbol::Sub => quote!(rt::arith::Arithmetic::sub(#a, #b)),
+            Symbol::Mul => quote!(rt::arith::Arithmetic::mul(#a, #b)),
+            Symbol::Div => quote!(rt::arith::Arithmetic::div(#a, #b)),
+            Symbol::Rem => quote!(rt::arith::Arithmetic::rem(#a, #b)),
+            Symbol::Eq => quote!(rt::arith::Arithmetic::equal(#a, #b)),
+            Symbol::Ne => quote!((!rt::arith::Arithmetic::equal(#a, #b))),
+            Symbol::Lt => quote!(rt::arith::Ordered::lt(#a, #b)),
+            Symbol::Le => quote!(rt::arith::Ordered::le(#a, #b)),
+            Symbol::Gt => quote!(rt::arith::Ordered::gt(#a, #b)),
+            Symbol::Ge => quote!(rt::arith::Ordered::ge(#a, #b)),
+            _ => {
+                let symbol = punctuation(symbol);
+                quote!((#a #symbol #b))
+            }
+        }
+    }
+}
+
+fn is_element(expr: &Expr) -> bool {
+    matches!(expr.ty.kind, Kind::Element | Kind::RealElement)
+}
+
+/// Whether a value differs from element to element: it mentions a tensor, or a name bound to one.
+fn depends_on_elements(op: &Op, expr: &Expr) -> bool {
+    let mut depends = false;
+    expr.walk(&mut |part| {
+        depends |= match &part.kind {
+            ExprKind::Variable(Variable::Arg(index)) => op.args[*index].ty.holds_tensors(),
+            ExprKind::Variable(Variable::Local(_)) => true,
+            _ => false,
+        };
+    });
+    depends
+}
