@@ -102,10 +102,11 @@ pub fn bracket_not_closed(span: Span, open: char) -> Diagnostic {
 }
 
 /// `[ … }`
-pub fn bracket_mismatched(span: Span, open: char, close: char) -> Diagnostic {
+pub fn bracket_mismatched(span: Span, opening: Span, open: char, close: char) -> Diagnostic {
     let message = format!("`{close}` closes what `{open}` opened");
     let wanted = if open == '[' { ']' } else { '}' };
     Diagnostic::error("E0022", message, span, format!("expected `{wanted}`"))
+        .with_secondary(opening, "opened here")
         .with_help(format!("write `{wanted}`, or quote the text that holds brackets"))
 }
 
@@ -156,6 +157,12 @@ pub fn bad_escape(span: Span) -> Diagnostic {
 pub fn indentation(span: Span) -> Diagnostic {
     Diagnostic::error("E0029", "this line does not fit the lines above", span, "unexpected here")
         .with_help("indent the keys of one entry alike, and list items alike")
+}
+
+/// `key:` deeper than its neighbours, which continues the value above.
+pub fn indented_too_far(span: Span, key: &str) -> Diagnostic {
+    Diagnostic::error("E0029", "this line is indented too far", span, "read as part of the value above")
+        .with_help(format!("indent `{key}` like the other keys of the entry"))
 }
 
 /// Any other mistake, in the parser's words.
