@@ -46,7 +46,10 @@ pub fn entry_not_mapping(span: Span, noun: &str, found: &str, written: Option<&s
         Some(text) if text.contains('(') => format!("write `- func: {text}`"),
         _ => "start it with `- func: `, followed by its signature".to_owned(),
     };
-    let message = format!("this {noun} is {found}, not a mapping");
+    let message = match found {
+        "nothing" => format!("the entry of this {noun} is empty"),
+        _ => format!("this {noun} is {found}, not a mapping"),
+    };
     Diagnostic::error("E0204", message, span, "no key here").with_help(help)
 }
 
@@ -84,7 +87,8 @@ pub fn value_missing(span: Span, spec: &KeySpec) -> Diagnostic {
     let expected = expected(spec);
     let help = match spec.name {
         // Nothing works without these.
-        "func" | "edition" => format!("write {expected}"),
+        "func" => "write a signature such as `relu(Tensor self) -> Tensor` after `func: `".to_owned(),
+        "edition" => "write `edition: 1`".to_owned(),
         _ => format!("write {expected}, or remove the key"),
     };
     Diagnostic::error("E0207", format!("`{}` has no value", spec.name), span, "expected a value")

@@ -28,7 +28,7 @@ pub fn op_name_malformed(span: Span, spelling: &str) -> Diagnostic {
     let message = format!("`{spelling}` is not an operator name");
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._:".contains(c);
     let label = match spelling.chars().find(|&c| !allowed(c)) {
-        Some(c) if c.is_whitespace() => "contains a blank".to_owned(),
+        Some(c) if c.is_whitespace() => "contains a space".to_owned(),
         Some(c) => format!("`{c}` cannot be part of a name"),
         None => "expected `name` or `name.overload`".to_owned(),
     };
@@ -170,6 +170,7 @@ pub fn unexpected_token(span: Span, expected: &str, found: &str) -> Diagnostic {
         "[" => "a list is written `Tensor[]`, and several values go into parentheses",
         "=" => "a default follows the name, as in `int n=1`",
         "+" | "-" | "*" | "/" => "a default is one value; write the result",
+        _ if expected.contains("`]`") => "end the list with `]`",
         _ if expected.contains("`,`") => "separate items with a comma",
         _ if expected.contains("returned") => "write a type such as `Tensor`, or `()` if nothing is returned",
         _ => "an argument is a type and a name, as in `Tensor self`",

@@ -77,10 +77,10 @@ pub fn key_not_text(span: Span) -> Diagnostic {
         .with_help("text that starts with `[` or `{` must be quoted")
 }
 
-/// A tab where YAML wants blanks.
+/// A tab where YAML wants spaces.
 pub fn tab(span: Span) -> Diagnostic {
-    Diagnostic::error("E0020", "YAML is indented with blanks, not tabs", span, "tab")
-        .with_help("replace the tab with blanks")
+    Diagnostic::error("E0020", "YAML is indented with spaces, not tabs", span, "tab")
+        .with_help("replace the tab with spaces")
 }
 
 /// A quoted text without its end.
@@ -132,7 +132,7 @@ pub fn colon_in_text(span: Span) -> Diagnostic {
 /// A line that is neither a key nor a value.
 pub fn colon_missing(span: Span) -> Diagnostic {
     Diagnostic::error("E0025", "expected `key: value`", span, "no `: ` after the key")
-        .with_help("put a colon and a blank after the key; indent a value that goes on over several lines")
+        .with_help("put a colon and a space after the key; indent a value that goes on over several lines")
 }
 
 /// `@` and the like at the start of a value.

@@ -119,3 +119,27 @@ pub fn flag_value(text: &str) -> Option<bool> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_distinct_and_documented() {
+        for table in [FILE_KEYS, OP_KEYS, FUNCTION_KEYS] {
+            for (index, row) in table.iter().enumerate() {
+                assert!(table[..index].iter().all(|other| other.name != row.name), "`{}` twice", row.name);
+                assert!(!row.doc.is_empty() && !row.doc.ends_with('.'), "doc of `{}`", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn synonyms_are_not_keys_and_mean_keys() {
+        let rows = || FILE_KEYS.iter().chain(OP_KEYS).chain(FUNCTION_KEYS);
+        for (other, meant) in SYNONYMS {
+            assert!(rows().all(|row| row.name != *other), "`{other}` is a key");
+            assert!(rows().any(|row| row.name == *meant), "`{meant}` is no key");
+        }
+    }
+}
