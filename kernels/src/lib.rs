@@ -1,1 +1,8 @@
-//! opsmith-kernels
+//! The hand-written kernels of the stock operators, and the scalar functions pointwise expressions
+//! are made of.
+//!
+//! In: typed views of inputs that the dispatcher converted, attributes, and outputs that already
+//! have their final shape. Out: elements written, or an error about a value. No kernel knows the
+//! dispatcher, gradients or the spec.
+
+pub mod math;

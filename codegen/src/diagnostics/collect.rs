@@ -5,10 +5,12 @@ use super::{Diagnostic, Severity};
 /// Nobody reads more than this, and a hostile file could cause millions.
 pub const MAX_DIAGNOSTICS: usize = 1000;
 
-/// The diagnostics of a run, at most [`MAX_DIAGNOSTICS`].
+/// The diagnostics of a run, at most [`MAX_DIAGNOSTICS`] errors and as many warnings.
 #[derive(Clone, Default, Debug)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    errors: usize,
+    warnings: usize,
 }
 
 impl Diagnostics {
@@ -17,16 +19,21 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
-    /// Adds one, unless the collector is full.
+    /// Adds one, unless there are too many of its severity. Warnings never displace an error.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if !self.is_full() {
+        let count = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if *count < MAX_DIAGNOSTICS {
+            *count += 1;
             self.list.push(diagnostic);
         }
     }
 
-    /// Whether further diagnostics are dropped, so that looking for them is no use.
+    /// Whether further errors are dropped, so that looking for them is no use.
     pub fn is_full(&self) -> bool {
-        self.list.len() >= MAX_DIAGNOSTICS
+        self.errors >= MAX_DIAGNOSTICS
     }
 
     /// Whether nothing was reported, not even a warning.
@@ -41,17 +48,17 @@ impl Diagnostics {
 
     /// Whether anything was reported that stops the run.
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.errors > 0
     }
 
     /// The number of errors.
     pub fn error_count(&self) -> usize {
-        self.count(Severity::Error)
+        self.errors
     }
 
     /// The number of warnings.
     pub fn warning_count(&self) -> usize {
-        self.count(Severity::Warning)
+        self.warnings
     }
 
     /// All of them by file and place, so that a reader goes through a file from top to bottom.
@@ -59,10 +66,6 @@ impl Diagnostics {
         let mut sorted: Vec<&Diagnostic> = self.list.iter().collect();
         sorted.sort_by_key(|diagnostic| diagnostic.primary.span);
         sorted.into_iter()
-    }
-
-    fn count(&self, severity: Severity) -> usize {
-        self.list.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 }
 
@@ -78,5 +81,22 @@ impl IntoIterator for Diagnostics {
 
     fn into_iter(self) -> Self::IntoIter {
         self.list.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::{SourceMap, Span, summary};
+
+    #[test]
+    fn warnings_never_hide_an_error() {
+        let source = SourceMap::new().add("a.yaml", "");
+        let place = Span::new(source, 0..0);
+        let mut diagnostics = Diagnostics::new();
+        (0..2 * MAX_DIAGNOSTICS).for_each(|_| diagnostics.push(Diagnostic::warning("W", "odd", place, "")));
+        assert!(!diagnostics.has_errors() && !diagnostics.is_full());
+        diagnostics.push(Diagnostic::error("E", "wrong", place, ""));
+        assert_eq!(summary(&diagnostics), "1 error, 1000 warnings");
     }
 }

@@ -10,7 +10,7 @@ mod render;
 mod source;
 mod suggest;
 
-pub use collect::Diagnostics;
+pub use collect::{Diagnostics, MAX_DIAGNOSTICS};
 pub use render::{render, summary};
 pub use source::{SourceFile, SourceId, SourceMap, Span};
 pub use suggest::nearest;

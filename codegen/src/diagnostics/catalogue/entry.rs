@@ -1,6 +1,7 @@
 //! Mistakes of entries, keys and kinds of values.
 
 use super::super::{Diagnostic, Span, nearest};
+use crate::spec::document::keys::SYNONYMS;
 use crate::spec::document::{KeySpec, ValueKind};
 
 /// A file that is a list, or text.
@@ -40,18 +41,16 @@ pub fn entries_not_list(span: Span, key: &str) -> Diagnostic {
 }
 
 /// An entry that is text or a list.
-pub fn entry_not_mapping(span: Span, noun: &str, written: Option<&str>) -> Diagnostic {
+pub fn entry_not_mapping(span: Span, noun: &str, found: &str, written: Option<&str>) -> Diagnostic {
     let help = match written {
         Some(text) if text.contains('(') => format!("write `- func: {text}`"),
         _ => "start it with `- func: `, followed by its signature".to_owned(),
     };
-    Diagnostic::error(
-        "E0204",
-        format!("the entry of {} {noun} must be a mapping", article(noun)),
-        span,
-        "no key",
-    )
-    .with_help(help)
+    let message = match found {
+        "nothing" => format!("the entry of this {noun} is empty"),
+        _ => format!("this {noun} is {found}, not a mapping"),
+    };
+    Diagnostic::error("E0204", message, span, "no key here").with_help(help)
 }
 
 /// An entry without `func`.
@@ -66,7 +65,8 @@ pub fn func_missing(span: Span, noun: &str) -> Diagnostic {
 
 /// A key that does not exist.
 pub fn key_unknown(span: Span, key: &str, noun: &str, known: &[&str]) -> Diagnostic {
-    let help = match nearest(key, known.iter().copied()) {
+    let synonym = SYNONYMS.iter().find(|(other, meant)| *other == key && known.contains(meant));
+    let help = match synonym.map(|(_, meant)| *meant).or_else(|| nearest(key, known.iter().copied())) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
@@ -84,18 +84,25 @@ pub fn key_unknown(span: Span, key: &str, noun: &str, known: &[&str]) -> Diagnos
 
 /// `key:` and nothing.
 pub fn value_missing(span: Span, spec: &KeySpec) -> Diagnostic {
+    let expected = expected(spec);
+    let help = match spec.name {
+        // Nothing works without these.
+        "func" => "write a signature such as `relu(Tensor self) -> Tensor` after `func: `".to_owned(),
+        "edition" => "write `edition: 1`".to_owned(),
+        _ => format!("write {expected}, or remove the key"),
+    };
     Diagnostic::error("E0207", format!("`{}` has no value", spec.name), span, "expected a value")
-        .with_help(format!("write {}, or remove the key", expected(spec)))
+        .with_help(help)
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
 /// A list or mapping where text belongs.
 pub fn value_not_text(span: Span, spec: &KeySpec, found: &str, written: Option<&str>) -> Diagnostic {
     let help = match written {
-        Some(written) if !written.contains('"') => {
+        Some(written) if spec.kind == ValueKind::Text && !written.contains('"') => {
             format!("text that starts with a bracket must be quoted: `{}: \"{written}\"`", spec.name)
         }
-        Some(written) if !written.contains('\'') => {
+        Some(written) if spec.kind == ValueKind::Text && !written.contains('\'') => {
             format!("text that starts with a bracket must be quoted: `{}: '{written}'`", spec.name)
         }
         _ => format!("write {}", expected(spec)),
@@ -168,6 +175,7 @@ fn expected(spec: &KeySpec) -> String {
         ValueKind::Flag => format!("`{name}: true` or `{name}: false`"),
         ValueKind::TextList => format!("a list such as `{name}: [a, b]`"),
         ValueKind::TextMap => format!("one `name: text` a line under `{name}:`"),
+        ValueKind::Entries => "a list of entries, each starting with `- func: `".to_owned(),
         ValueKind::Any => format!("a value after `{name}:`"),
     }
 }

@@ -28,7 +28,7 @@ pub fn op_name_malformed(span: Span, spelling: &str) -> Diagnostic {
     let message = format!("`{spelling}` is not an operator name");
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._:".contains(c);
     let label = match spelling.chars().find(|&c| !allowed(c)) {
-        Some(c) if c.is_whitespace() => "contains a blank".to_owned(),
+        Some(c) if c.is_whitespace() => "contains a space".to_owned(),
         Some(c) => format!("`{c}` cannot be part of a name"),
         None => "expected `name` or `name.overload`".to_owned(),
     };
@@ -137,8 +137,13 @@ pub fn argument_type_after_name(span: Span, name: &str, written: &str) -> Diagno
         Some(word) if BaseType::from_name(word).is_some() => written,
         _ => "Tensor",
     };
-    Diagnostic::error("E0112", "the type stands before the name", span, "a name and a colon")
-        .with_help(format!("write `{ty} {name}`"))
+    Diagnostic::error(
+        "E0112",
+        format!("the type of `{name}` must stand before its name"),
+        span,
+        "a name and a colon",
+    )
+    .with_help(format!("write `{ty} {name}`"))
 }
 
 /// A comma without an argument.
@@ -160,15 +165,17 @@ pub fn unexpected_token(span: Span, expected: &str, found: &str) -> Diagnostic {
         _ => format!("expected {expected}, found `{found}`"),
     };
     let help = match found {
-        "&" | "const" => {
-            Some("a signature says what is written with `Tensor(a!)`; leave `const` and `&` out".to_owned())
-        }
-        "<" => Some("a list is written `int[]` and an optional type `int?`".to_owned()),
-        "=" => Some("a default follows the name, as in `int n=1`".to_owned()),
-        _ if expected.contains("`,`") => Some("separate items with a comma".to_owned()),
-        _ => None,
+        "&" | "const" => "leave `const` and `&` out; an argument that is written has the type `Tensor(a!)`",
+        "<" => "a list is written `int[]` and an optional type `int?`",
+        "[" => "a list is written `Tensor[]`, and several values go into parentheses",
+        "=" => "a default follows the name, as in `int n=1`",
+        "+" | "-" | "*" | "/" => "a default is one value; write the result",
+        _ if expected.contains("`]`") => "end the list with `]`",
+        _ if expected.contains("`,`") => "separate items with a comma",
+        _ if expected.contains("returned") => "write a type such as `Tensor`, or `()` if nothing is returned",
+        _ => "an argument is a type and a name, as in `Tensor self`",
     };
-    Diagnostic::error("E0114", message, span, format!("expected {expected}")).with_help_if(help)
+    Diagnostic::error("E0114", message, span, format!("expected {expected}")).with_help(help)
 }
 
 /// A second `*`.
@@ -262,12 +269,19 @@ pub fn default_none(span: Span, ty: &Type) -> Diagnostic {
 }
 
 /// A default of another kind than the type.
-pub fn default_of_wrong_kind(span: Span, ty: &Type, found: &str, expected: &str) -> Diagnostic {
-    Diagnostic::error("E0121", format!("{found} is no default for `{ty}`"), span, format!("this is {found}"))
-        .with_help(match expected.strip_prefix("only ") {
-            Some(only) => format!("the only default of this type is {only}"),
-            None => format!("write {expected}"),
-        })
+pub fn default_of_wrong_kind(span: Span, ty: &Type, text: &str, found: &str, expected: &str) -> Diagnostic {
+    let message = match text.len() {
+        0..40 => format!("`{text}` is no default for `{ty}`"),
+        _ => format!("{found} is no default for `{ty}`"),
+    };
+    Diagnostic::error("E0121", message, span, format!("this is {found}"))
+        .with_help(format!("write {expected}"))
+}
+
+/// `none`, `true`
+pub fn default_spelling(span: Span, name: &str, meant: &str) -> Diagnostic {
+    Diagnostic::error("E0123", format!("unknown constant `{name}`"), span, "unknown constant")
+        .with_help(format!("did you mean `{meant}`?"))
 }
 
 /// A list whose length contradicts the type.
@@ -283,9 +297,8 @@ pub fn default_length(span: Span, ty: &Type, wanted: u32, found: usize) -> Diagn
 
 /// A constant that the type does not have.
 pub fn default_name_unknown(span: Span, ty: &Type, name: &str, known: &[&str]) -> Diagnostic {
-    let help = match (name.to_ascii_lowercase().as_str(), nearest(name, known.iter().copied())) {
-        ("none" | "null" | "nullopt", _) => "did you mean `None`?".to_owned(),
-        (_, Some(near)) => format!("did you mean `{near}`?"),
+    let help = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
         _ => format!("known are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
     };
     let ty = ty.without_optional();
@@ -392,15 +405,15 @@ pub fn inplace_self_not_written(span: Span, name: &str) -> Diagnostic {
 }
 
 /// `name_` that does not return `self`.
-pub fn inplace_returns_other(span: Span, this: Span, name: &str) -> Diagnostic {
+pub fn inplace_returns_other(span: Span, this: Span, name: &str, wanted: &str) -> Diagnostic {
     let message = format!("`{name}` is in-place by its name, but does not return `self`");
-    Diagnostic::error("E0136", message, span, "expected `Tensor(a!)`")
+    Diagnostic::error("E0136", message, span, format!("expected `{wanted}`"))
         .with_secondary(this, "written in place")
-        .with_help("end the signature with `-> Tensor(a!)`")
+        .with_help(format!("end the signature with `-> {wanted}`"))
 }
 
 /// As many returned values as out arguments.
-pub fn out_count(span: Span, outs: &[Span], returned: usize) -> Diagnostic {
+pub fn out_count(span: Span, outs: &[Span], returned: usize, wanted: &str) -> Diagnostic {
     let plural = |count: usize, noun: &str| match count {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),
@@ -411,11 +424,11 @@ pub fn out_count(span: Span, outs: &[Span], returned: usize) -> Diagnostic {
     for out in outs {
         diagnostic = diagnostic.with_secondary(*out, "out argument");
     }
-    diagnostic.with_help("return every out argument, in order and with its annotation: `-> Tensor(a!)`")
+    diagnostic.with_help(format!("return every out argument: `-> {wanted}`"))
 }
 
 /// An out argument and the returned value at its place differ.
-pub fn out_order(span: Span, out: Span, name: &str) -> Diagnostic {
+pub fn out_order(span: Span, out: Span, name: &str, wanted: &str) -> Diagnostic {
     Diagnostic::error(
         "E0137",
         format!("the out argument `{name}` is not returned in its place"),
@@ -423,5 +436,5 @@ pub fn out_order(span: Span, out: Span, name: &str) -> Diagnostic {
         "another alias",
     )
     .with_secondary(out, "expected this one's annotation")
-    .with_help("return the out arguments in order, each with its annotation")
+    .with_help(format!("return the out arguments in order: `-> {wanted}`"))
 }

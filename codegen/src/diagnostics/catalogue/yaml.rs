@@ -77,10 +77,10 @@ pub fn key_not_text(span: Span) -> Diagnostic {
         .with_help("text that starts with `[` or `{` must be quoted")
 }
 
-/// A tab where YAML wants blanks.
+/// A tab where YAML wants spaces.
 pub fn tab(span: Span) -> Diagnostic {
-    Diagnostic::error("E0020", "YAML is indented with blanks, not tabs", span, "tab")
-        .with_help("replace the tab with blanks")
+    Diagnostic::error("E0020", "YAML is indented with spaces, not tabs", span, "tab")
+        .with_help("replace the tab with spaces")
 }
 
 /// A quoted text without its end.
@@ -102,10 +102,11 @@ pub fn bracket_not_closed(span: Span, open: char) -> Diagnostic {
 }
 
 /// `[ … }`
-pub fn bracket_mismatched(span: Span, open: char, close: char) -> Diagnostic {
+pub fn bracket_mismatched(span: Span, opening: Span, open: char, close: char) -> Diagnostic {
     let message = format!("`{close}` closes what `{open}` opened");
     let wanted = if open == '[' { ']' } else { '}' };
     Diagnostic::error("E0022", message, span, format!("expected `{wanted}`"))
+        .with_secondary(opening, "opened here")
         .with_help(format!("write `{wanted}`, or quote the text that holds brackets"))
 }
 
@@ -131,7 +132,7 @@ pub fn colon_in_text(span: Span) -> Diagnostic {
 /// A line that is neither a key nor a value.
 pub fn colon_missing(span: Span) -> Diagnostic {
     Diagnostic::error("E0025", "expected `key: value`", span, "no `: ` after the key")
-        .with_help("put a colon and a blank after the key; indent a value that goes on over several lines")
+        .with_help("put a colon and a space after the key; indent a value that goes on over several lines")
 }
 
 /// `@` and the like at the start of a value.
@@ -156,6 +157,12 @@ pub fn bad_escape(span: Span) -> Diagnostic {
 pub fn indentation(span: Span) -> Diagnostic {
     Diagnostic::error("E0029", "this line does not fit the lines above", span, "unexpected here")
         .with_help("indent the keys of one entry alike, and list items alike")
+}
+
+/// `key:` deeper than its neighbours, which continues the value above.
+pub fn indented_too_far(span: Span, key: &str) -> Diagnostic {
+    Diagnostic::error("E0029", "this line is indented too far", span, "read as part of the value above")
+        .with_help(format!("indent `{key}` like the other keys of the entry"))
 }
 
 /// Any other mistake, in the parser's words.

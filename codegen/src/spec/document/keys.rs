@@ -11,6 +11,8 @@ pub enum ValueKind {
     TextList,
     /// A mapping from names to texts.
     TextMap,
+    /// A list of entries, each a mapping with keys of its own.
+    Entries,
     /// Checked by the stage that reads the key.
     Any,
 }
@@ -35,8 +37,8 @@ const fn key(name: &'static str, kind: ValueKind, doc: &'static str) -> KeySpec 
 pub const FILE_KEYS: &[KeySpec] = &[
     key("edition", ValueKind::Text, "version of the spec language; this generator reads edition 1"),
     key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
-    key("functions", ValueKind::Any, "scalar functions that pointwise expressions may call"),
-    key("ops", ValueKind::Any, "the operators"),
+    key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
+    key("ops", ValueKind::Entries, "the operators"),
 ];
 
 /// The keys of an entry of `ops:`.
@@ -81,6 +83,29 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
     key("derivative", ValueKind::TextMap, "derivative by each parameter"),
 ];
 
+/// What other systems call a key, for "did you mean".
+pub const SYNONYMS: &[(&str, &str)] = &[
+    ("operators", "ops"),
+    ("operations", "ops"),
+    ("version", "edition"),
+    ("includes", "include"),
+    ("signature", "func"),
+    ("schema", "func"),
+    ("name", "func"),
+    ("description", "doc"),
+    ("docs", "doc"),
+    ("gradient", "derivatives"),
+    ("gradients", "derivatives"),
+    ("backward", "derivatives"),
+    ("kernel", "dispatch"),
+    ("kernels", "dispatch"),
+    ("structured_delegate", "variants"),
+    ("ufunc_inner_loop", "pointwise"),
+    ("decomposition", "decompose"),
+    ("alias", "alias_of"),
+    ("aliases", "alias_of"),
+];
+
 /// The row of a key.
 pub fn find(table: &'static [KeySpec], name: &str) -> Option<&'static KeySpec> {
     table.iter().find(|row| row.name == name)
@@ -92,5 +117,29 @@ pub fn flag_value(text: &str) -> Option<bool> {
         "true" => Some(true),
         "false" => Some(false),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_distinct_and_documented() {
+        for table in [FILE_KEYS, OP_KEYS, FUNCTION_KEYS] {
+            for (index, row) in table.iter().enumerate() {
+                assert!(table[..index].iter().all(|other| other.name != row.name), "`{}` twice", row.name);
+                assert!(!row.doc.is_empty() && !row.doc.ends_with('.'), "doc of `{}`", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn synonyms_are_not_keys_and_mean_keys() {
+        let rows = || FILE_KEYS.iter().chain(OP_KEYS).chain(FUNCTION_KEYS);
+        for (other, meant) in SYNONYMS {
+            assert!(rows().all(|row| row.name != *other), "`{other}` is a key");
+            assert!(rows().any(|row| row.name == *meant), "`{meant}` is no key");
+        }
     }
 }

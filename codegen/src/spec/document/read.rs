@@ -23,7 +23,9 @@ impl Reader<'_> {
         };
         let mut document =
             Document { edition: EDITION, include: Vec::new(), ops: Vec::new(), functions: Vec::new() };
-        if !entries.iter().any(|(key, _)| key.text == "edition") {
+        // A misspelt `edition` is reported as an unknown key.
+        if !entries.iter().any(|(key, _)| key.text == "edition" || nearest(&key.text, ["edition"]).is_some())
+        {
             self.diagnostics.push(catalogue::edition_missing(start_of(root)));
         }
         for entry in self.entries(FILE_KEYS, "spec", entries) {
@@ -71,7 +73,13 @@ impl Reader<'_> {
             }
             let Some(pairs) = item.as_map() else {
                 let written = item.as_text().map(str::to_owned);
-                self.diagnostics.push(catalogue::entry_not_mapping(start_of(item), noun, written.as_deref()));
+                let found = kind_of(item);
+                self.diagnostics.push(catalogue::entry_not_mapping(
+                    start_of(item),
+                    noun,
+                    found,
+                    written.as_deref(),
+                ));
                 continue;
             };
             let entries = self.entries(table, noun, pairs);
@@ -140,7 +148,7 @@ impl Reader<'_> {
                 }),
                 None => self.diagnostics.push(catalogue::value_not_mapping(value.span, spec, kind_of(value))),
             },
-            ValueKind::Any => {}
+            ValueKind::Entries | ValueKind::Any => {}
         }
         self.diagnostics.len() == errors
     }

@@ -54,6 +54,11 @@ pub(super) fn arguments(
 /// Rules about what is written and what is returned.
 pub(super) fn aliasing(schema: &Schema, locate: &dyn Fn(Range<usize>) -> Span, errors: &mut Vec<Diagnostic>) {
     let place = |range: &Range<usize>| locate(range.clone());
+    if schema.name.inplace && schema.self_arg().is_none() {
+        let name = schema.name.spelling();
+        errors.push(catalogue::inplace_without_self(place(&schema.name_range), &name));
+        return;
+    }
     for ret in &schema.returns {
         returned_alias(schema, ret, &place, errors);
     }
@@ -105,10 +110,7 @@ fn returned_alias(
 /// `name_` writes `self` and returns it.
 fn inplace(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &mut Vec<Diagnostic>) {
     let name = schema.name.spelling();
-    let Some(this) = schema.self_arg() else {
-        errors.push(catalogue::inplace_without_self(place(&schema.name_range), &name));
-        return;
-    };
+    let Some(this) = schema.self_arg() else { return };
     if !this.is_mutable() {
         errors.push(catalogue::inplace_self_not_written(place(&this.range), &name));
         return;
@@ -120,10 +122,12 @@ fn inplace(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &mut 
         _ => false,
     };
     if !returned {
+        let wanted = written_back(&[this]);
         errors.push(catalogue::inplace_returns_other(
             place(&schema.returns_range),
             place(&this.range),
             &name,
+            &wanted,
         ));
     }
 }
@@ -136,14 +140,26 @@ fn out_returns(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &
     }
     let returned: Vec<&Argument> =
         outs.into_iter().filter(|out| !out.name.starts_with("_scratch_")).collect();
+    let wanted = written_back(&returned);
     if returned.len() != schema.returns.len() {
         let outs = returned.iter().map(|out| place(&out.range)).collect::<Vec<_>>();
-        errors.push(catalogue::out_count(place(&schema.returns_range), &outs, schema.returns.len()));
+        errors.push(catalogue::out_count(place(&schema.returns_range), &outs, schema.returns.len(), &wanted));
         return;
     }
     for (out, ret) in returned.into_iter().zip(&schema.returns) {
         if out.alias != ret.alias {
-            errors.push(catalogue::out_order(place(&ret.range), place(&out.range), &out.name));
+            errors.push(catalogue::out_order(place(&ret.range), place(&out.range), &out.name, &wanted));
         }
+    }
+}
+
+/// What a signature returns that returns these arguments.
+fn written_back(args: &[&Argument]) -> String {
+    let value = |arg: &&Argument| {
+        Return { name: None, ty: arg.ty.clone(), alias: arg.alias.clone(), range: 0..0 }.to_string()
+    };
+    match args {
+        [only] => value(only),
+        _ => format!("({})", args.iter().map(value).collect::<Vec<_>>().join(", ")),
     }
 }

@@ -15,8 +15,8 @@ const MEMORY_FORMATS: &[&str] =
 const LAYOUTS: &[&str] = &["strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"];
 
 impl Parser<'_> {
-    /// The value after `=`, which must fit `ty`.
-    pub(super) fn default(&mut self, ty: &Type, name: &str) -> Result<ArgumentDefault, Reported> {
+    /// The value after `=`, which must fit `ty` if `fits` is set.
+    pub(super) fn default(&mut self, ty: &Type, name: &str, fits: bool) -> Result<ArgumentDefault, Reported> {
         let start = self.range().start;
         if self.at_item_end() {
             let equals = self.previous_end();
@@ -26,13 +26,18 @@ impl Parser<'_> {
         let value = self.default_value(0)?;
         let range = start..self.previous_end();
         let text = self.text[range.clone()].to_owned();
-        if self.at_item_end()
+        if let DefaultValue::Ident(name) = &value
+            && let Some(meant) = python_spelling(name)
+        {
+            self.report(range.clone(), |span| catalogue::default_spelling(span, name, meant));
+        } else if fits
+            && self.at_item_end()
             && let Some(misfit) = misfit(ty, &value)
         {
-            let expected = expected_default(ty.without_optional());
+            let expected = expected_default(ty);
             self.report(range.clone(), |span| match misfit {
                 Misfit::None => catalogue::default_none(span, ty),
-                Misfit::Kind => catalogue::default_of_wrong_kind(span, ty, value.kind(), &expected),
+                Misfit::Kind => catalogue::default_of_wrong_kind(span, ty, &text, value.kind(), &expected),
                 Misfit::Length { wanted, found } => catalogue::default_length(span, ty, wanted, found),
                 Misfit::Name(known) => catalogue::default_name_unknown(span, ty, &text, &known),
             });
@@ -88,6 +93,16 @@ impl Parser<'_> {
                 return Err(self.unexpected("`,` or `]`"));
             }
         }
+    }
+}
+
+/// The constant that a name of another language means.
+fn python_spelling(name: &str) -> Option<&'static str> {
+    match name.to_ascii_lowercase().as_str() {
+        "none" | "null" | "nullopt" | "nil" => Some("None"),
+        "true" => Some("True"),
+        "false" => Some("False"),
+        _ => None,
     }
 }
 
@@ -193,9 +208,10 @@ fn expected_default(ty: &Type) -> String {
         Some(BaseType::MemoryFormat) => "a memory format such as `contiguous_format`",
         Some(BaseType::Layout) => "a layout such as `strided`",
         Some(BaseType::Device) => "a quoted device such as `\"cpu\"`",
-        _ => return format!("only `None`, if the type is `{ty}?`"),
+        _ if ty.is_optional() => return "`None`".to_owned(),
+        _ => return format!("`None`, and make the type `{ty}?`"),
     };
-    match ty {
+    match ty.without_optional() {
         Type::List(_, None) => format!("a list in brackets, each item {one}"),
         Type::List(_, Some(_)) => format!("a list in brackets or one item, each {one}"),
         _ => one.to_owned(),

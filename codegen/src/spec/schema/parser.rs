@@ -61,14 +61,21 @@ impl<'a> Parser<'a> {
             return None;
         }
         let (name, name_range) = self.op_name()?;
-        let args = self.arguments();
-        let returns_start = self.arrow()?;
-        let returns = self.returns();
-        if self.peek() != TokenKind::End {
-            let rest = self.range().start..self.text.trim_end().len();
-            self.report(rest, catalogue::signature_trailing);
+        let (args, closed) = self.arguments();
+        let mut returns = Vec::new();
+        let mut returns_start = self.range().start;
+        // An argument list without an end may have swallowed the arrow.
+        if closed || self.peek() == TokenKind::Arrow {
+            if let Some(start) = self.arrow() {
+                returns_start = start;
+                returns = self.returns();
+            }
+            if self.peek() != TokenKind::End {
+                let rest = self.range().start..self.text.trim_end().len();
+                self.report(rest, catalogue::signature_trailing);
+            }
         }
-        let returns_range = returns_start..self.previous_end();
+        let returns_range = returns_start..self.previous_end().max(returns_start);
         Some(Schema { name, args, returns, name_range, returns_range })
     }
 
@@ -117,11 +124,11 @@ impl<'a> Parser<'a> {
         Some((OpName::new(namespace, name, overload), start..end))
     }
 
-    /// `(arguments)`, the opening parenthesis being next.
-    fn arguments(&mut self) -> Vec<Argument> {
+    /// `(arguments)`, the opening parenthesis being next; whether the closing one was found.
+    fn arguments(&mut self) -> (Vec<Argument>, bool) {
         let mut args = Vec::new();
         let mut star: Option<Range<usize>> = None;
-        self.list(|parser| {
+        let closed = self.list(|parser| {
             if parser.peek() == TokenKind::Char('*') {
                 parser.star(&mut star)
             } else {
@@ -130,15 +137,16 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
         });
-        args
+        (args, closed)
     }
 
     /// A parenthesized list, the opening parenthesis being next. An item that fails is skipped.
-    fn list(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Reported>) {
+    /// Whether the closing parenthesis was found.
+    fn list(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Reported>) -> bool {
         let open = self.range();
         self.bump();
         if self.eat(TokenKind::Char(')')) {
-            return;
+            return true;
         }
         loop {
             let mut read = item(self);
@@ -150,10 +158,16 @@ impl<'a> Parser<'a> {
             }
             match self.peek() {
                 TokenKind::Char(',') => self.bump(),
-                TokenKind::Char(')') => return self.bump(),
+                TokenKind::Char(')') => {
+                    self.bump();
+                    return true;
+                }
                 _ => {
-                    self.report(open, catalogue::parenthesis_not_closed);
-                    return;
+                    // A mistake in the last item, such as an open quote, may have hidden it.
+                    if read.is_ok() {
+                        self.report(open, catalogue::parenthesis_not_closed);
+                    }
+                    return false;
                 }
             }
         }
@@ -196,7 +210,9 @@ impl<'a> Parser<'a> {
         self.bump();
         let mut default = None;
         if self.eat(TokenKind::Char('=')) {
-            default = Some(self.default(&ty, &name)?);
+            // Out arguments have no default at all, which is said once.
+            let is_out = kwarg_only && alias.as_ref().is_some_and(|alias| alias.mutable);
+            default = Some(self.default(&ty, &name, !is_out)?);
         }
         let range = first.start..self.previous_end();
         Ok(Argument { name, ty, alias, default, kwarg_only, range, type_range, name_range })
@@ -246,11 +262,13 @@ impl<'a> Parser<'a> {
                 let end = self.previous_end();
                 self.report(end..end, catalogue::returns_missing);
             }
-            TokenKind::Char('(') => self.list(|parser| {
-                let value = parser.returned_value()?;
-                returns.push(value);
-                Ok(())
-            }),
+            TokenKind::Char('(') => {
+                self.list(|parser| {
+                    let value = parser.returned_value()?;
+                    returns.push(value);
+                    Ok(())
+                });
+            }
             _ => match self.returned_value() {
                 Ok(value) => returns.push(value),
                 Err(Reported) => self.skip_to_end(),
@@ -338,6 +356,10 @@ impl<'a> Parser<'a> {
 
     pub(super) fn peek(&self) -> TokenKind {
         self.tokens[self.at].kind
+    }
+
+    pub(super) fn peek_second(&self) -> TokenKind {
+        self.tokens.get(self.at + 1).map_or(TokenKind::End, |token| token.kind)
     }
 
     pub(super) fn range(&self) -> Range<usize> {

@@ -15,6 +15,9 @@ impl Parser<'_> {
     pub(super) fn ty(&mut self) -> Result<(Type, Option<Alias>), Reported> {
         let name_range = self.range();
         let name = self.word();
+        if name == "const" {
+            return Err(self.report(name_range, |span| catalogue::unexpected_token(span, "a type", name)));
+        }
         let mut ty = if name == "__torch__" {
             self.class_path()
         } else {
@@ -22,7 +25,13 @@ impl Parser<'_> {
             match BaseType::from_name(name) {
                 Some(base) => Type::Base(base),
                 None => {
-                    self.report(name_range.clone(), |span| catalogue::unknown_type(span, name));
+                    let reported =
+                        self.report(name_range.clone(), |span| catalogue::unknown_type(span, name));
+                    let bracket = self.peek() == TokenKind::Char('[') && !self.list_follows();
+                    // `Option<Tensor>`, `List[int]`
+                    if bracket || self.peek() == TokenKind::Char('<') {
+                        return Err(reported);
+                    }
                     Type::Class(String::new())
                 }
             }
@@ -49,6 +58,11 @@ impl Parser<'_> {
                 return Ok((ty, alias));
             }
         }
+    }
+
+    /// Whether `[]` or `[n]` is next.
+    fn list_follows(&self) -> bool {
+        matches!(self.peek_second(), TokenKind::Char(']') | TokenKind::Number)
     }
 
     /// `__torch__.torch.classes.a.B`

@@ -18,12 +18,17 @@ pub(super) fn explain(error: &ScanError, source: SourceId, text: &str) -> Diagno
         | Kind::TabInPlainScalar => catalogue::tab(tab_near(source, text, at).unwrap_or(place)),
         // A tab is often met as something else first.
         _ if let Some(tab) = tab_indent_at(source, text, at) => catalogue::tab(tab),
-        Kind::UnclosedQuotedScalar | Kind::DocumentIndicatorInQuotedScalar => {
-            catalogue::quote_not_closed(place)
+        Kind::UnclosedQuotedScalar
+        | Kind::DocumentIndicatorInQuotedScalar
+        | Kind::InvalidQuotedScalarIndent => {
+            catalogue::quote_not_closed(value_start(source, text, at, &['"', '\'']).unwrap_or(place))
         }
         Kind::UnclosedFlowCollection { open } => catalogue::bracket_not_closed(place, *open),
         Kind::MismatchedFlowCollectionEnd { open, close } => {
-            catalogue::bracket_mismatched(place, *open, *close)
+            let wrong = text[at..]
+                .find(*close)
+                .map_or(place, |offset| Span::new(source, at + offset..at + offset + close.len_utf8()));
+            catalogue::bracket_mismatched(wrong, place, *open, *close)
         }
         Kind::MisplacedFlowCollectionEnd => catalogue::bracket_unexpected(place),
         Kind::UnexpectedEofFlowSequence | Kind::ExpectedFlowSequenceSeparator => {
@@ -32,7 +37,7 @@ pub(super) fn explain(error: &ScanError, source: SourceId, text: &str) -> Diagno
         Kind::UnexpectedEofFlowMapping
         | Kind::UnexpectedEofImplicitFlowMapping
         | Kind::ExpectedFlowMappingSeparator => catalogue::flow_separator(place, '}'),
-        Kind::MappingValueNotAllowed | Kind::InvalidColonPlacement => catalogue::colon_in_text(place),
+        Kind::MappingValueNotAllowed | Kind::InvalidColonPlacement => colon(source, text, at, place),
         Kind::UnexpectedCharacter { character } => catalogue::reserved_character(place, *character),
         Kind::InvalidTrailingSingleQuotedScalar | Kind::InvalidTrailingDoubleQuotedScalar => {
             catalogue::text_after_quote(place)
@@ -43,7 +48,9 @@ pub(super) fn explain(error: &ScanError, source: SourceId, text: &str) -> Diagno
         | Kind::InvalidLowSurrogate
         | Kind::MissingLowSurrogate
         | Kind::UnpairedLowSurrogate
-        | Kind::InvalidUnicodeEscape => catalogue::bad_escape(place),
+        | Kind::InvalidUnicodeEscape => {
+            catalogue::bad_escape(escape_after(source, text, at).unwrap_or(place))
+        }
         Kind::SimpleKeyExpected | Kind::InvalidSimpleKey => {
             catalogue::colon_missing(line_of(source, text, at))
         }
@@ -51,12 +58,60 @@ pub(super) fn explain(error: &ScanError, source: SourceId, text: &str) -> Diagno
         | Kind::ExpectedBlockSequenceEntry
         | Kind::InvalidIndentation
         | Kind::InvalidBlockScalarIndent
-        | Kind::InvalidQuotedScalarIndent
         | Kind::InvalidFlowScalarIndent
         | Kind::BlockSequenceEntryNotAllowed
         | Kind::MappingKeyNotAllowed => catalogue::indentation(place),
         kind => catalogue::yaml_syntax(place, &kind.to_string()),
     }
+}
+
+/// A colon where no mapping can start: a bracket left open above, a key indented too far, or a
+/// second colon in plain text.
+fn colon(source: SourceId, text: &str, at: usize, place: Span) -> Diagnostic {
+    let line = line_of(source, text, at);
+    if let Some(open) = value_start(source, text, line.start as usize, &['[', '{']) {
+        let bracket = text[open.range()].chars().next().unwrap_or('[');
+        let close = if bracket == '[' { ']' } else { '}' };
+        if !text[open.end as usize..at].contains(close) {
+            return catalogue::bracket_not_closed(open, bracket);
+        }
+    }
+    let before = text.get(line.start as usize..at).unwrap_or_default();
+    match before.contains(": ") || before.starts_with("- ") {
+        true => catalogue::colon_in_text(place),
+        false => catalogue::indented_too_far(Span::new(source, line.start as usize..at), before),
+    }
+}
+
+/// The last value before `at` that begins with one of `marks`; the span of the mark.
+fn value_start(source: SourceId, text: &str, at: usize, marks: &[char]) -> Option<Span> {
+    let before = text.get(..at)?;
+    let begins_value = |offset: usize| before[..offset].ends_with(": ") || before[..offset].ends_with("- ");
+    let (offset, mark) = before.rmatch_indices(marks).take(100).find(|(offset, _)| begins_value(*offset))?;
+    Some(Span::new(source, offset..offset + mark.len()))
+}
+
+/// The first escape from `at` on that double quotes do not have.
+fn escape_after(source: SourceId, text: &str, at: usize) -> Option<Span> {
+    let mut rest = text[at..].char_indices();
+    while let Some((offset, c)) = rest.next() {
+        if c != '\\' {
+            continue;
+        }
+        let (_, escaped) = rest.next()?;
+        let digits = |count: usize| text.get(at + offset + 2..at + offset + 2 + count).unwrap_or_default();
+        let code = |count: usize| u32::from_str_radix(digits(count), 16).ok().and_then(char::from_u32);
+        let known = match escaped {
+            'x' => code(2).is_some(),
+            'u' => code(4).is_some(),
+            'U' => code(8).is_some(),
+            _ => "0abt\tnvfre \"/\\N_LP\r\n".contains(escaped),
+        };
+        if !known {
+            return Some(Span::new(source, at + offset..at + offset + 1 + escaped.len_utf8()));
+        }
+    }
+    None
 }
 
 fn next_boundary(text: &str, at: usize) -> usize {

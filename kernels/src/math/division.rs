@@ -1,0 +1,149 @@
+//! Quotients rounded to integers, and what remains of them.
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+
+/// Types with division that rounds: integers and floats.
+///
+/// An integer divided by zero gives 0, where PyTorch raises an error: an expression cannot fail.
+pub trait Division: Ordered {
+    /// The quotient rounded toward minus infinity.
+    fn floor_div(self, other: Self) -> Self;
+    /// The quotient rounded toward zero.
+    fn trunc_div(self, other: Self) -> Self;
+    /// What remains of `floor_div`; has the divisor's sign.
+    fn remainder(self, other: Self) -> Self;
+    /// What remains of `trunc_div`; has the dividend's sign.
+    fn fmod(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => {$(
+        impl Division for $ty {
+            #[inline(always)]
+            fn floor_div(self, other: $ty) -> $ty {
+                let quotient = Arithmetic::div(self, other);
+                let rest = Arithmetic::rem(self, other);
+                let below = rest != 0 && ((rest ^ other) & (<$ty>::MIN)) != 0;
+                if below { quotient.wrapping_sub(1) } else { quotient }
+            }
+            #[inline(always)]
+            fn trunc_div(self, other: $ty) -> $ty {
+                Arithmetic::div(self, other)
+            }
+            #[inline(always)]
+            fn remainder(self, other: $ty) -> $ty {
+                let rest = Arithmetic::rem(self, other);
+                let below = rest != 0 && ((rest ^ other) & (<$ty>::MIN)) != 0;
+                if below { rest.wrapping_add(other) } else { rest }
+            }
+            #[inline(always)]
+            fn fmod(self, other: $ty) -> $ty {
+                Arithmetic::rem(self, other)
+            }
+        }
+    )*};
+}
+
+integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+macro_rules! floats {
+    ($($ty:ty),*) => {$(
+        impl Division for $ty {
+            // Python's float floor division: exact even where the quotient rounds up to an integer.
+            #[inline(always)]
+            fn floor_div(self, other: $ty) -> $ty {
+                if other == 0.0 {
+                    return self / other;
+                }
+                let rest = self % other;
+                let mut quotient = (self - rest) / other;
+                if rest != 0.0 && (other < 0.0) != (rest < 0.0) {
+                    quotient -= 1.0;
+                }
+                if quotient == 0.0 {
+                    return (0.0 as $ty).copysign(self / other);
+                }
+                let floor = quotient.floor();
+                if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+            }
+            #[inline(always)]
+            fn trunc_div(self, other: $ty) -> $ty {
+                (self / other).trunc()
+            }
+            #[inline(always)]
+            fn remainder(self, other: $ty) -> $ty {
+                let rest = self % other;
+                if rest != 0.0 && (other < 0.0) != (rest < 0.0) { rest + other } else { rest }
+            }
+            #[inline(always)]
+            fn fmod(self, other: $ty) -> $ty {
+                self % other
+            }
+        }
+    )*};
+}
+
+floats!(f32, f64);
+
+/// The quotient rounded toward minus infinity: `floor_div(-7, 2)` is -4.
+///
+/// Integers give 0 for a zero divisor, floats an infinity or NaN. Source: Python's `//`.
+#[inline(always)]
+pub fn floor_div<T: Division>(a: T, b: T) -> T {
+    a.floor_div(b)
+}
+
+/// The quotient rounded toward zero: `trunc_div(-7, 2)` is -3.
+///
+/// Integers give 0 for a zero divisor, floats an infinity or NaN. Source: C's `/`.
+#[inline(always)]
+pub fn trunc_div<T: Division>(a: T, b: T) -> T {
+    a.trunc_div(b)
+}
+
+/// What remains of the floor quotient: `remainder(-7, 2)` is 1, `remainder(7, -2)` is -1.
+///
+/// Integers give 0 for a zero divisor, floats NaN. Source: Python's `%`.
+#[inline(always)]
+pub fn remainder<T: Division>(a: T, b: T) -> T {
+    a.remainder(b)
+}
+
+/// What remains of the truncated quotient: `fmod(-7, 2)` is -1, `fmod(7, -2)` is 1.
+///
+/// Integers give 0 for a zero divisor, floats NaN. Source: C's `fmod`.
+#[inline(always)]
+pub fn fmod<T: Division>(a: T, b: T) -> T {
+    a.fmod(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_follow_python_and_c() {
+        for (a, b) in [(7i32, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (-6, 3), (0, 5)] {
+            let exact = f64::from(a) / f64::from(b);
+            assert_eq!(floor_div(a, b), exact.floor() as i32, "{a} // {b}");
+            assert_eq!(trunc_div(a, b), exact.trunc() as i32, "{a} / {b}");
+            assert_eq!(remainder(a, b), a - b * exact.floor() as i32, "{a} % {b}");
+            assert_eq!(fmod(a, b), a - b * exact.trunc() as i32, "fmod({a}, {b})");
+            assert_eq!(floor_div(f64::from(a), f64::from(b)), exact.floor());
+            assert_eq!(remainder(f64::from(a), f64::from(b)), f64::from(remainder(a, b)));
+        }
+    }
+
+    #[test]
+    fn extremes_do_not_panic() {
+        assert_eq!(floor_div(i8::MIN, -1), i8::MIN);
+        assert_eq!(remainder(i8::MIN, -1), 0);
+        assert_eq!(floor_div(5u8, 0), 0);
+        assert_eq!(remainder(250u8, 7), 5);
+        assert_eq!(floor_div(1.0, 0.0), f64::INFINITY);
+        assert!(remainder(1.0f64, 0.0).is_nan());
+        // 1 / 0.1 rounds to 10, but 0.1 is a little more than a tenth.
+        assert_eq!(floor_div(1.0, 0.1), 9.0);
+        assert!(floor_div(-0.0f64, 3.0).is_sign_negative());
+    }
+}
