@@ -42,7 +42,9 @@ impl Config {
         let spec = spec.as_ref();
         Config {
             spec: spec.to_owned(),
-            spec_name: spec.file_name().map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
+            spec_name: spec
+                .file_name()
+                .map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
             parents: Vec::new(),
             library: "user".to_owned(),
             runtime: path("::opsmith::runtime"),

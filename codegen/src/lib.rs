@@ -1,24 +1,28 @@
 //! Reads an operator spec and generates everything an operator needs from it.
 //!
-//! `spec` turns YAML into entries with places, `diagnostics` says what is wrong with them.
+//! [`pipeline`] shows the stages in order: `spec` turns YAML into entries with places, `lower` turns
+//! entries into the checked `model` (with `expr` for everything written as an expression), `emit`
+//! turns the model into files, `output` writes them. `diagnostics` says what is wrong on the way.
+//! [`build()`] is what a build script calls.
 
+mod build;
+pub mod config;
 pub mod diagnostics;
+pub mod emit;
+pub mod expr;
+mod lower;
+pub mod model;
+pub mod output;
+pub mod pipeline;
 pub mod spec;
 
+pub use build::{build, build_with};
+pub use config::{Config, Parent};
+
 use diagnostics::{Diagnostics, SourceMap};
-use spec::document::Document;
 
 /// Checks the text of one spec; `path_name` is what messages call it.
 pub fn check_text(path_name: &str, text: &str) -> (SourceMap, Diagnostics) {
-    let mut sources = SourceMap::new();
-    let mut diagnostics = Diagnostics::new();
-    let source = sources.add(path_name, text);
-    if let Some(root) = spec::yaml::parse(&sources, source, &mut diagnostics)
-        && let Some(document) = Document::from_node(&root, &sources, &mut diagnostics)
-    {
-        for op in &document.ops {
-            op.parse_schema(&sources, &mut diagnostics);
-        }
-    }
-    (sources, diagnostics)
+    let checked = pipeline::check_text(path_name, text);
+    (checked.sources, checked.diagnostics)
 }

@@ -424,9 +424,10 @@ pub fn present<T>(value: Option<T>) -> Result<T> {
 /// # Errors
 /// If the list is shorter.
 pub fn item<T>(list: &[T], position: i64) -> Result<&T> {
-    usize::try_from(position).ok().and_then(|position| list.get(position)).ok_or_else(|| {
-        Error::index(format!("position {position} is outside a list of {}", list.len()))
-    })
+    usize::try_from(position)
+        .ok()
+        .and_then(|position| list.get(position))
+        .ok_or_else(|| Error::index(format!("position {position} is outside a list of {}", list.len())))
 }
 
 /// A size that a spec's expression names; negative dimensions count from the end.

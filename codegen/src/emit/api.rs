@@ -155,7 +155,9 @@ impl Function<'_> {
             .args
             .iter()
             .map(|arg| match &arg.default {
-                Some(default) => format!("- `{}`: {}, {} by default", arg.name, arg.ty, describe_default(default)),
+                Some(default) => {
+                    format!("- `{}`: {}, {} by default", arg.name, arg.ty, describe_default(default))
+                }
                 None => format!("- `{}`: {}", arg.name, arg.ty),
             })
             .collect();
@@ -276,7 +278,9 @@ fn public_function(function: &Function<'_>) -> TokenStream {
 fn default_argument(default: &Default, ty: &Ty) -> TokenStream {
     match default {
         Default::None => quote!(rt::Arg::None),
-        Default::Bool(value) => scalar_or(ty, quote!(rt::Scalar::Bool(#value)), quote!(rt::Arg::Bool(#value))),
+        Default::Bool(value) => {
+            scalar_or(ty, quote!(rt::Scalar::Bool(#value)), quote!(rt::Arg::Bool(#value)))
+        }
         Default::Int(value) => {
             let value = super::expr::int(*value);
             scalar_or(ty, quote!(rt::Scalar::Int(#value)), quote!(rt::Arg::Int(#value)))
@@ -314,12 +318,29 @@ fn option_argument(arg: &Arg) -> TokenStream {
     let name = ident(&arg.name);
     match (&arg.ty.kind, arg.ty.optional) {
         (Kind::Tensor | Kind::Generator, true) => quote!(rt::Arg::from(options.#name.as_ref())),
-        (Kind::Str | Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::Scalars | Kind::Tensors | Kind::OptionalTensors, true) => {
+        (
+            Kind::Str
+            | Kind::Ints(_)
+            | Kind::Floats
+            | Kind::Bools(_)
+            | Kind::Scalars
+            | Kind::Tensors
+            | Kind::OptionalTensors,
+            true,
+        ) => {
             quote!(rt::Arg::from(options.#name.as_deref()))
         }
         (Kind::Tensor | Kind::Generator, false) => quote!(rt::Arg::from(&options.#name)),
         (Kind::Str, false) => quote!(rt::Arg::from(options.#name.as_str())),
-        (Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::Scalars | Kind::Tensors | Kind::OptionalTensors, false) => {
+        (
+            Kind::Ints(_)
+            | Kind::Floats
+            | Kind::Bools(_)
+            | Kind::Scalars
+            | Kind::Tensors
+            | Kind::OptionalTensors,
+            false,
+        ) => {
             quote!(rt::Arg::from(&options.#name[..]))
         }
         _ => quote!(rt::Arg::from(options.#name)),

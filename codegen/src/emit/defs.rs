@@ -43,7 +43,8 @@ fn definition(op: &Op) -> TokenStream {
     let view = function("view", op.body.view.is_some());
     let composite = function("composite", op.body.composite.is_some());
     let host = function("host", op.body.host.is_some());
-    let kernels = if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
+    let kernels =
+        if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
     let grad = if op.derivatives.is_empty() { quote!(None) } else { quote!(Some(&super::gradients::#name)) };
     let summary = format!("`{signature}`, declared at {location}.");
     quote! {

@@ -89,7 +89,11 @@ impl Emit<'_> {
             ExprKind::List(items) => {
                 let is_sizes = matches!(expr.ty.kind, Kind::Ints(_));
                 let items = self.list_items(items);
-                if is_sizes { quote!(rt::Dims::from_slice(&[#(#items),*])) } else { quote!(vec![#(#items),*]) }
+                if is_sizes {
+                    quote!(rt::Dims::from_slice(&[#(#items),*]))
+                } else {
+                    quote!(vec![#(#items),*])
+                }
             }
             ExprKind::Tuple(items) => {
                 let items = items.iter().map(|item| self.owned(item));
@@ -116,7 +120,11 @@ impl Emit<'_> {
                 quote!((#base).#position)
             }
             ExprKind::NotImplemented(reason) => {
-                quote!(return Err(rt::Error::not_implemented(format!("the derivative is not implemented: {}", #reason))))
+                quote!(
+                    return Err(rt::Error::not_implemented(
+                        format!("the derivative is not implemented: {}", #reason)
+                    ))
+                )
             }
             _ => {
                 let borrowed = self.borrowed(expr);
@@ -273,8 +281,11 @@ impl Emit<'_> {
             Query::DType => self.tensor_query(query, base, quote!(dtype())),
             Query::Device => self.tensor_query(query, base, quote!(device())),
             Query::IsComplex | Query::IsFloat | Query::IsInt => {
-                let dtype =
-                    if tensor { self.tensor_query(Query::DType, base, quote!(dtype())) } else { self.plain(base) };
+                let dtype = if tensor {
+                    self.tensor_query(Query::DType, base, quote!(dtype()))
+                } else {
+                    self.plain(base)
+                };
                 let method = match query {
                     Query::IsComplex => quote!(is_complex),
                     Query::IsFloat => quote!(is_float),
@@ -472,7 +483,8 @@ fn convert_plain(value: TokenStream, from: &Ty, to: &Ty) -> TokenStream {
 }
 
 fn is_operand_rule(name: &str, dtype: bool) -> bool {
-    let rule = if dtype { opsmith_core::rules::dtype_rule(name) } else { opsmith_core::rules::shape_rule(name) };
+    let rule =
+        if dtype { opsmith_core::rules::dtype_rule(name) } else { opsmith_core::rules::shape_rule(name) };
     rule.is_some_and(|rule| rule.params == [opsmith_core::rules::RuleParam::Operands])
 }
 

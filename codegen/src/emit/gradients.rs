@@ -44,7 +44,15 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         && base.ty.is_tensor()
         && matches!(
             query,
-            Query::Sizes | Query::Size | Query::Dim | Query::Numel | Query::DType | Query::Device | Query::IsComplex | Query::IsFloat | Query::IsInt
+            Query::Sizes
+                | Query::Size
+                | Query::Dim
+                | Query::Numel
+                | Query::DType
+                | Query::Device
+                | Query::IsComplex
+                | Query::IsFloat
+                | Query::IsInt
         )
     {
         return args.iter().for_each(|arg| collect(arg, reads));
@@ -73,7 +81,9 @@ fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
             depth_one.push(&**base);
             depth_one.extend(args);
         }
-        ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => depth_one.extend([&**a, &**b]),
+        ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
+            depth_one.extend([&**a, &**b])
+        }
         ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => depth_one.push(operand),
         ExprKind::If(condition, yes, no) => depth_one.extend([&**condition, &**yes, &**no]),
         ExprKind::Block(bindings, tail) => {
@@ -165,7 +175,8 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
             _ => None,
         }
     };
-    let emit = Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
+    let emit =
+        Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
     let value = emit.owned(&derivative.formula);
     let result = match derivative.arguments.len() {
         1 => quote!(Ok(rt::smallvec::smallvec![rt::autograd::Gradient::from(#value)])),
@@ -178,7 +189,13 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
         }
     };
     let wanted: Vec<&str> = derivative.arguments.iter().map(|index| op.args[*index].name.as_str()).collect();
-    let doc = format!("`{}`, {}: `{}` ({}).", op.name, wanted.join(", "), derivative.text.replace('`', "'"), op.location);
+    let doc = format!(
+        "`{}`, {}: `{}` ({}).",
+        op.name,
+        wanted.join(", "),
+        derivative.text.replace('`', "'"),
+        op.location
+    );
     quote! {
         #[doc = #doc]
         #[allow(unreachable_code, reason = "a formula may consist of a refusal")]
@@ -208,7 +225,9 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
     }
     if reads.mask {
         let arguments = &derivative.arguments;
-        tokens.extend(quote!(let grad_input_mask = |position: i64| cx.needs([#(#arguments),*][position as usize]);));
+        tokens.extend(
+            quote!(let grad_input_mask = |position: i64| cx.needs([#(#arguments),*][position as usize]);),
+        );
     }
     for place in &reads.values {
         let (name, value, ty) = match place {

@@ -42,7 +42,12 @@ fn with_args<R>(generation: &Generation<'_>, op: &Op, body: impl FnOnce(&Emit<'_
         other => unreachable!("no gradients here: {other:?}"),
     };
     let metadata = |_: &Variable, _: Query| None;
-    body(&Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata })
+    body(&Emit {
+        model: generation.model,
+        config: generation.config,
+        variable: &variable,
+        metadata: &metadata,
+    })
 }
 
 fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {

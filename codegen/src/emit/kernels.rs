@@ -64,12 +64,9 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
 
 /// What computes a row of the table, as written in the spec.
 fn row_source(op: &Op, backend: Backend) -> Option<String> {
-    op.body
-        .kernels
-        .iter()
-        .find(|kernel| kernel.backend == backend)
-        .map(|kernel| kernel.text.clone())
-        .or_else(|| op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned()))
+    op.body.kernels.iter().find(|kernel| kernel.backend == backend).map(|kernel| kernel.text.clone()).or_else(
+        || op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned()),
+    )
 }
 
 /// The Rust type of a dtype's elements.
@@ -118,7 +115,9 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream 
             (Kind::Tensor, true) => {
                 (quote!(Option<rt::View<'_, #element>>), quote!(call.optional_view::<#element>(#index)))
             }
-            (Kind::Tensors, _) => (quote!(&[rt::View<'_, #element>]), quote!(&call.views::<#element>(#index))),
+            (Kind::Tensors, _) => {
+                (quote!(&[rt::View<'_, #element>]), quote!(&call.views::<#element>(#index)))
+            }
             (Kind::OptionalTensors, _) => {
                 (quote!(&[Option<rt::View<'_, #element>>]), quote!(&call.optional_views::<#element>(#index)))
             }

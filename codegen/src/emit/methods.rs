@@ -7,7 +7,8 @@ use super::Generation;
 use super::api::{Function, forms, options_name};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
-    let methods = generation.own_ops().filter(|op| op.method).flat_map(forms).map(|function| method(&function));
+    let methods =
+        generation.own_ops().filter(|op| op.method).flat_map(forms).map(|function| method(&function));
     let doc = format!("The operators of `{}` as methods of tensors.", generation.config.library);
     quote! {
         #[doc = #doc]

@@ -8,6 +8,7 @@ mod defs;
 mod expr;
 pub mod gradients;
 mod header;
+
 mod infer;
 mod kernels;
 mod library;
@@ -20,6 +21,7 @@ use proc_macro2::TokenStream;
 use crate::config::Config;
 use crate::model::Model;
 
+pub use header::HEADER;
 pub use names::{raw_name, rust_file_stem};
 
 /// A generated file.
@@ -128,7 +130,10 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
     for emitter in EMITTERS {
         let tokens = (emitter.emit)(generation);
-        files.push(File { name: format!("{}.rs", emitter.module), text: format(emitter, generation, tokens)? });
+        files.push(File {
+            name: format!("{}.rs", emitter.module),
+            text: format(emitter, generation, tokens)?,
+        });
     }
     files.push(root(generation)?);
     files.push(header::emit(generation)?);
@@ -136,8 +141,9 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
 }
 
 fn format(emitter: &Emitter, generation: &Generation<'_>, tokens: TokenStream) -> Result<String, String> {
-    let text = format_tokens(tokens)
-        .map_err(|error| format!("the emitter {} wrote something that is not Rust: {error}", emitter.source))?;
+    let text = format_tokens(tokens).map_err(|error| {
+        format!("the emitter {} wrote something that is not Rust: {error}", emitter.source)
+    })?;
     Ok(format!(
         "// @generated from {} by {}.\n// See one operator's share with `opsmith expand NAME`.\n\n{text}",
         generation.config.spec_name, emitter.source
@@ -177,5 +183,8 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         pub use methods::TensorOps;
     });
     let text = format_tokens(tokens)?;
-    Ok(File { name: "lib.rs".into(), text: format!("// @generated from {}.\n\n{text}", generation.config.spec_name) })
+    Ok(File {
+        name: "lib.rs".into(),
+        text: format!("// @generated from {}.\n\n{text}", generation.config.spec_name),
+    })
 }

@@ -34,7 +34,10 @@ pub(super) fn camel(name: &str) -> String {
         .filter(|word| !word.is_empty())
         .map(|word| {
             let mut letters = word.chars();
-            letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
+            letters
+                .next()
+                .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+                .unwrap_or_default()
         })
         .collect()
 }

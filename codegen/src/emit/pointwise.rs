@@ -15,11 +15,12 @@ use crate::model::{Element, Kind, Op, Symbol};
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
     let inputs: Vec<usize> = (0..op.args.len()).filter(|&index| op.args[index].ty.is_tensor()).collect();
-    let attributes = op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
-        let name = ident(&arg.name);
-        let value = bind::access(quote!(call.args[#index]), &arg.ty);
-        quote!(let #name = #value;)
-    });
+    let attributes =
+        op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
+            let name = ident(&arg.name);
+            let value = bind::access(quote!(call.args[#index]), &arg.ty);
+            quote!(let #name = #value;)
+        });
     let mut emit = Elements { generation, op, hoisted: Vec::new() };
     let value = emit.value(expr);
     let hoisted = &emit.hoisted;

@@ -130,7 +130,11 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "dtype", query: Query::DType, doc: "a tensor's element type" },
     QuerySpec { name: "device", query: Query::Device, doc: "a tensor's device" },
     QuerySpec { name: "is_complex", query: Query::IsComplex, doc: "whether a tensor or dtype is complex" },
-    QuerySpec { name: "is_float", query: Query::IsFloat, doc: "whether a tensor or dtype is real floating point" },
+    QuerySpec {
+        name: "is_float",
+        query: Query::IsFloat,
+        doc: "whether a tensor or dtype is real floating point",
+    },
     QuerySpec { name: "is_int", query: Query::IsInt, doc: "whether a tensor or dtype is an integer type" },
     QuerySpec { name: "len", query: Query::Len, doc: "a list's length" },
     QuerySpec { name: "is_some", query: Query::IsSome, doc: "whether an optional value is there" },

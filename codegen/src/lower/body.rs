@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use opsmith_core::{Backend, DType, DTypeSet};
 
+use super::Context;
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
-use super::Context;
 use crate::diagnostics::{Diagnostic, nearest};
 use crate::expr::check::{Mode, OpTable};
 use crate::expr::{Expr, ExprKind};
@@ -36,7 +36,13 @@ impl Lowered {
     }
 }
 
-pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>, functions: &[Function]) -> Lowered {
+pub(super) fn lower(
+    context: &mut Context<'_>,
+    op: &Op,
+    raw: &RawOp,
+    table: &OpTable<'_>,
+    functions: &[Function],
+) -> Lowered {
     let expressions = Expressions { op, table, functions };
     let pointwise_text = raw.text("pointwise");
     let checks = infer::checks(context, &expressions, raw);
@@ -64,7 +70,8 @@ fn dtypes(context: &mut Context<'_>, raw: &RawOp) -> [DTypeSet; Backend::COUNT] 
     let all = DTypeSet::from_name("all").unwrap_or_default();
     let Some(node) = raw.get("dtypes") else { return [all; Backend::COUNT] };
     let Some(entries) = node.as_map() else {
-        let set = raw.texts("dtypes").iter().fold(DTypeSet::EMPTY, |set, text| set.union(dtype_set(context, text)));
+        let set =
+            raw.texts("dtypes").iter().fold(DTypeSet::EMPTY, |set, text| set.union(dtype_set(context, text)));
         return [set; Backend::COUNT];
     };
     let mut sets = [DTypeSet::EMPTY; Backend::COUNT];
@@ -87,13 +94,19 @@ fn dtypes(context: &mut Context<'_>, raw: &RawOp) -> [DTypeSet; Backend::COUNT] 
 /// A dtype or a named set.
 pub(super) fn dtype_set(context: &mut Context<'_>, text: &Text) -> DTypeSet {
     DTypeSet::from_name(text.as_str()).unwrap_or_else(|| {
-        let names = DTypeSet::NAMED.iter().map(|(name, _)| *name).chain(DType::ALL.iter().map(|dtype| dtype.name()));
+        let names =
+            DTypeSet::NAMED.iter().map(|(name, _)| *name).chain(DType::ALL.iter().map(|dtype| dtype.name()));
         let near = nearest(text.as_str(), names).map(|near| format!("did you mean `{near}`?"));
         let sets: Vec<&str> = DTypeSet::NAMED.iter().map(|(name, _)| *name).collect();
         context.diagnostics.push(
-            Diagnostic::error("E0407", format!("there is no dtype `{}`", text.as_str()), text.span(), "unknown")
-                .with_help(format!("use dtype names such as `float32`, or a set: {}", sets.join(", ")))
-                .with_help_if(near),
+            Diagnostic::error(
+                "E0407",
+                format!("there is no dtype `{}`", text.as_str()),
+                text.span(),
+                "unknown",
+            )
+            .with_help(format!("use dtype names such as `float32`, or a set: {}", sets.join(", ")))
+            .with_help_if(near),
         );
         DTypeSet::EMPTY
     })
@@ -105,9 +118,10 @@ fn unknown_backend(context: &mut Context<'_>, key: &str, span: crate::diagnostic
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys are: {}", keys.join(", ")),
     };
-    context
-        .diagnostics
-        .push(Diagnostic::error("E0450", format!("there is no backend `{key}`"), span, "unknown backend").with_help(help));
+    context.diagnostics.push(
+        Diagnostic::error("E0450", format!("there is no backend `{key}`"), span, "unknown backend")
+            .with_help(help),
+    );
 }
 
 fn dispatch(context: &mut Context<'_>, raw: &RawOp, body: &mut Body) {
@@ -119,7 +133,12 @@ fn dispatch(context: &mut Context<'_>, raw: &RawOp, body: &mut Body) {
             name => match Backend::from_key(name) {
                 Some(backend) => {
                     let source = kernel_source(text.as_str());
-                    body.kernels.push(Kernel { backend, source, text: text.as_str().to_owned(), span: text.span() });
+                    body.kernels.push(Kernel {
+                        backend,
+                        source,
+                        text: text.as_str().to_owned(),
+                        span: text.span(),
+                    });
                 }
                 None => unknown_backend(context, name, key.span),
             },
@@ -129,8 +148,15 @@ fn dispatch(context: &mut Context<'_>, raw: &RawOp, body: &mut Body) {
         && is_view != body.view.is_some()
     {
         context.diagnostics.push(
-            Diagnostic::error("E0451", "a view needs a layout function", entry.value.span, "`view: true` without `dispatch: {View: …}`")
-                .with_help("name the function that gives the output's layout: `dispatch: {View: views::transpose}`"),
+            Diagnostic::error(
+                "E0451",
+                "a view needs a layout function",
+                entry.value.span,
+                "`view: true` without `dispatch: {View: …}`",
+            )
+            .with_help(
+                "name the function that gives the output's layout: `dispatch: {View: views::transpose}`",
+            ),
         );
     }
 }
@@ -156,8 +182,13 @@ fn pointwise(
     let op = expressions.op;
     if !matches!(op.outputs.as_slice(), [only] if only.ty.is_tensor()) {
         context.diagnostics.push(
-            Diagnostic::error("E0452", "a pointwise operator returns one tensor", text.span(), format!("`{}` does not", op.name))
-                .with_help("write a kernel for operators with other results"),
+            Diagnostic::error(
+                "E0452",
+                "a pointwise operator returns one tensor",
+                text.span(),
+                format!("`{}` does not", op.name),
+            )
+            .with_help("write a kernel for operators with other results"),
         );
         return None;
     }
@@ -175,8 +206,11 @@ fn pointwise(
         let ExprKind::Function(id, args) = &part.kind else { return };
         let function = &functions[id.0];
         let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
-        let missing: Vec<&str> =
-            body.dtypes[0].iter().filter(|dtype| !function.dtypes.contains(*dtype)).map(DType::name).collect();
+        let missing: Vec<&str> = body.dtypes[0]
+            .iter()
+            .filter(|dtype| !function.dtypes.contains(*dtype))
+            .map(DType::name)
+            .collect();
         if !missing.is_empty() && !on_masks {
             fine = false;
             context.diagnostics.push(
@@ -197,7 +231,12 @@ fn pointwise(
 fn require_body(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {
     let place = raw.func.span();
     let has = |key: &str| raw.get(key).is_some();
-    if !has("pointwise") && body.kernels.is_empty() && !has("decompose") && body.view.is_none() && body.host.is_none() {
+    if !has("pointwise")
+        && body.kernels.is_empty()
+        && !has("decompose")
+        && body.view.is_none()
+        && body.host.is_none()
+    {
         context.diagnostics.push(
             Diagnostic::error("E0454", format!("nothing computes `{}`", op.name), place, "no body")
                 .with_help("add `pointwise: …`, `dispatch: {CPU: …}` or `decompose: …`"),
@@ -205,8 +244,13 @@ fn require_body(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, in
     }
     if !body.kernels.is_empty() && !has("shape") && infer.is_none() {
         context.diagnostics.push(
-            Diagnostic::error("E0455", format!("the kernels of `{}` need a shape to write", op.name), place, "`shape` is missing")
-                .with_help("add `shape:` and `dtype:`; kernels write into outputs that inference has sized"),
+            Diagnostic::error(
+                "E0455",
+                format!("the kernels of `{}` need a shape to write", op.name),
+                place,
+                "`shape` is missing",
+            )
+            .with_help("add `shape:` and `dtype:`; kernels write into outputs that inference has sized"),
         );
     }
     if let Some(infer) = infer
@@ -217,7 +261,10 @@ fn require_body(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, in
                 context.diagnostics.push(
                     Diagnostic::error(
                         "E0456",
-                        format!("the element type of output {index} of `{}` is not known to its kernels", op.name),
+                        format!(
+                            "the element type of output {index} of `{}` is not known to its kernels",
+                            op.name
+                        ),
                         raw.get("dtype").map_or(place, |node| node.span),
                         "differs from the dtype that chooses the kernel",
                     )

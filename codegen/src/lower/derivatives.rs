@@ -20,8 +20,13 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
     let Some(node) = raw.get("derivatives") else { return found };
     let Some(entries) = node.as_map() else {
         context.diagnostics.push(
-            Diagnostic::error("E0440", "`derivatives` maps arguments to formulas", node.span, "not a mapping")
-                .with_help("write `derivatives: {self: grad}`"),
+            Diagnostic::error(
+                "E0440",
+                "`derivatives` maps arguments to formulas",
+                node.span,
+                "not a mapping",
+            )
+            .with_help("write `derivatives: {self: grad}`"),
         );
         return found;
     };
@@ -30,7 +35,12 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
         let Some(arguments) = arguments(context, expressions.op, key, &mut seen) else { continue };
         let text = Text { node: value.clone() };
         if value.as_text().is_none() {
-            context.diagnostics.push(Diagnostic::error("E0440", "a formula is one expression", value.span, "not text"));
+            context.diagnostics.push(Diagnostic::error(
+                "E0440",
+                "a formula is one expression",
+                value.span,
+                "not text",
+            ));
             continue;
         }
         if text.as_str().trim() == "non_differentiable" {
@@ -45,30 +55,48 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
 }
 
 /// The arguments a key names: `self`, or `self, other`.
-fn arguments(context: &mut Context<'_>, op: &Op, key: &Key, seen: &mut Vec<(usize, Span)>) -> Option<Vec<usize>> {
+fn arguments(
+    context: &mut Context<'_>,
+    op: &Op,
+    key: &Key,
+    seen: &mut Vec<(usize, Span)>,
+) -> Option<Vec<usize>> {
     let mut indices = Vec::new();
     for name in key.text.split(',').map(str::trim) {
         let Some(index) = op.arg_index(name) else {
-            let names: Vec<&str> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).map(|arg| arg.name.as_str()).collect();
+            let names: Vec<&str> =
+                op.args.iter().filter(|arg| arg.ty.holds_tensors()).map(|arg| arg.name.as_str()).collect();
             let help = match nearest(name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the tensor arguments are: {}", names.join(", ")),
             };
             context.diagnostics.push(
-                Diagnostic::error("E0441", format!("`{}` has no argument `{name}`", op.name), key.span, "no such argument").with_help(help),
+                Diagnostic::error(
+                    "E0441",
+                    format!("`{}` has no argument `{name}`", op.name),
+                    key.span,
+                    "no such argument",
+                )
+                .with_help(help),
             );
             return None;
         };
         if !op.args[index].ty.holds_tensors() {
             context.diagnostics.push(
-                Diagnostic::error("E0442", format!("`{name}` is a `{}`, which has no gradient", op.args[index].ty), key.span, "not a tensor")
-                    .with_help("only tensors have gradients; remove this line"),
+                Diagnostic::error(
+                    "E0442",
+                    format!("`{name}` is a `{}`, which has no gradient", op.args[index].ty),
+                    key.span,
+                    "not a tensor",
+                )
+                .with_help("only tensors have gradients; remove this line"),
             );
             return None;
         }
         if let Some((_, first)) = seen.iter().find(|(other, _)| *other == index) {
             context.diagnostics.push(
-                Diagnostic::error("E0443", format!("`{name}` has two formulas"), key.span, "again here").with_secondary(*first, "first here"),
+                Diagnostic::error("E0443", format!("`{name}` has two formulas"), key.span, "again here")
+                    .with_secondary(*first, "first here"),
             );
             return None;
         }
@@ -78,7 +106,12 @@ fn arguments(context: &mut Context<'_>, op: &Op, key: &Key, seen: &mut Vec<(usiz
     Some(indices)
 }
 
-fn formula(context: &mut Context<'_>, expressions: &Expressions<'_>, text: &Text, arguments: &[usize]) -> Option<Expr> {
+fn formula(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    text: &Text,
+    arguments: &[usize],
+) -> Option<Expr> {
     let gradient_type = |index: &usize| match &expressions.op.args[*index].ty.kind {
         Kind::Tensor => Ty::new(Kind::Tensor).or_none(),
         _ => Ty::new(Kind::OptionalTensors),
@@ -95,8 +128,13 @@ fn formula(context: &mut Context<'_>, expressions: &Expressions<'_>, text: &Text
     });
     if !uses_grad && !refuses {
         context.diagnostics.push(
-            Diagnostic::error("E0444", "the formula never uses `grad`", text.span(), "a gradient is linear in `grad`")
-                .with_help("multiply by `grad`, or write `non_differentiable` if nothing flows"),
+            Diagnostic::error(
+                "E0444",
+                "the formula never uses `grad`",
+                text.span(),
+                "a gradient is linear in `grad`",
+            )
+            .with_help("multiply by `grad`, or write `non_differentiable` if nothing flows"),
         );
         return None;
     }

@@ -21,21 +21,30 @@ pub(super) fn lower(
             match word {
                 "functional" => {}
                 "inplace" => {
-                    let fits = args.first().is_some_and(|arg| arg.ty.is_tensor()) && matches!(outputs, [only] if only.ty.is_tensor());
+                    let fits = args.first().is_some_and(|arg| arg.ty.is_tensor())
+                        && matches!(outputs, [only] if only.ty.is_tensor());
                     if !fits {
                         context.diagnostics.push(
                             Diagnostic::error("E0411", format!("`{}` cannot have an in-place form", schema.name), text.span(), "not possible")
                                 .with_help("an in-place form writes its one result into the first argument, which must be a tensor"),
                         );
                     }
-                    forms.inplace = Some(name(&format!("{}_", schema.name.spelling()), &schema.name.overload));
+                    forms.inplace =
+                        Some(name(&format!("{}_", schema.name.spelling()), &schema.name.overload));
                 }
                 "out" => {
                     let fits = !outputs.is_empty() && outputs.iter().all(|output| output.ty.is_tensor());
                     if !fits {
                         context.diagnostics.push(
-                            Diagnostic::error("E0411", format!("`{}` cannot have an out form", schema.name), text.span(), "not possible")
-                                .with_help("an out form writes into given tensors; every result must be one tensor"),
+                            Diagnostic::error(
+                                "E0411",
+                                format!("`{}` cannot have an out form", schema.name),
+                                text.span(),
+                                "not possible",
+                            )
+                            .with_help(
+                                "an out form writes into given tensors; every result must be one tensor",
+                            ),
                         );
                     }
                     let overload = match schema.name.overload.as_str() {
@@ -50,7 +59,13 @@ pub(super) fn lower(
                         None => format!("the forms are: {}", FORMS.join(", ")),
                     };
                     context.diagnostics.push(
-                        Diagnostic::error("E0412", format!("there is no form `{unknown}`"), text.span(), "unknown form").with_help(help),
+                        Diagnostic::error(
+                            "E0412",
+                            format!("there is no form `{unknown}`"),
+                            text.span(),
+                            "unknown form",
+                        )
+                        .with_help(help),
                     );
                 }
             }
@@ -62,16 +77,26 @@ pub(super) fn lower(
             "out" => &mut forms.out,
             _ => {
                 context.diagnostics.push(
-                    Diagnostic::error("E0412", format!("the form `{}` has no name of its own", key.text), key.span, "not a form")
-                        .with_help("name `inplace` or `out`"),
+                    Diagnostic::error(
+                        "E0412",
+                        format!("the form `{}` has no name of its own", key.text),
+                        key.span,
+                        "not a form",
+                    )
+                    .with_help("name `inplace` or `out`"),
                 );
                 continue;
             }
         };
         if slot.is_none() {
             context.diagnostics.push(
-                Diagnostic::error("E0413", format!("there is no {} form to name", key.text), key.span, "not generated")
-                    .with_help(format!("add `{}` to `variants`", key.text)),
+                Diagnostic::error(
+                    "E0413",
+                    format!("there is no {} form to name", key.text),
+                    key.span,
+                    "not generated",
+                )
+                .with_help(format!("add `{}` to `variants`", key.text)),
             );
         }
         *slot = Some(value.as_str().to_owned());

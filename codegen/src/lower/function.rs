@@ -7,25 +7,45 @@ use crate::diagnostics::Diagnostic;
 use crate::model::{Function, FunctionReturn};
 use crate::spec::document::RawFunction;
 
-pub(super) fn lower(context: &mut Context<'_>, raw: &RawFunction, external: bool, functions: &mut Vec<Function>) {
+pub(super) fn lower(
+    context: &mut Context<'_>,
+    raw: &RawFunction,
+    external: bool,
+    functions: &mut Vec<Function>,
+) {
     let Some((name, params, returns)) = head(raw.func.as_str()) else {
         context.diagnostics.push(
-            Diagnostic::error("E0420", "this is not the head of a function", raw.func.span(), "cannot be read")
-                .with_help("write `exp(x)`, `is_nan(x) -> bool` or `abs(x) -> real`"),
+            Diagnostic::error(
+                "E0420",
+                "this is not the head of a function",
+                raw.func.span(),
+                "cannot be read",
+            )
+            .with_help("write `exp(x)`, `is_nan(x) -> bool` or `abs(x) -> real`"),
         );
         return;
     };
     if let Some(first) = functions.iter().find(|known| known.name == name) {
         context.diagnostics.push(
-            Diagnostic::error("E0421", format!("the function `{name}` is declared twice"), raw.func.span(), "declared again here")
-                .with_secondary(first.span, "first declared here"),
+            Diagnostic::error(
+                "E0421",
+                format!("the function `{name}` is declared twice"),
+                raw.func.span(),
+                "declared again here",
+            )
+            .with_secondary(first.span, "first declared here"),
         );
         return;
     }
     let Some(rust) = raw.text("rust") else {
         context.diagnostics.push(
-            Diagnostic::error("E0422", format!("the function `{name}` has no `rust` body"), raw.func.span(), "nothing to call")
-                .with_help("add `rust: math::exp`, the path of a Rust function"),
+            Diagnostic::error(
+                "E0422",
+                format!("the function `{name}` has no `rust` body"),
+                raw.func.span(),
+                "nothing to call",
+            )
+            .with_help("add `rust: math::exp`, the path of a Rust function"),
         );
         return;
     };
@@ -36,7 +56,15 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawFunction, external: bool
     if raw.get("dtypes").is_none() {
         dtypes = DTypeSet::from_name("all").unwrap_or_default();
     }
-    functions.push(Function { name, params, returns, rust: rust.as_str().to_owned(), dtypes, span: raw.func.span(), external });
+    functions.push(Function {
+        name,
+        params,
+        returns,
+        rust: rust.as_str().to_owned(),
+        dtypes,
+        span: raw.func.span(),
+        external,
+    });
 }
 
 fn head(text: &str) -> Option<(String, Vec<String>, FunctionReturn)> {
@@ -53,5 +81,6 @@ fn head(text: &str) -> Option<(String, Vec<String>, FunctionReturn)> {
     let (name, params) = call.strip_suffix(')')?.split_once('(')?;
     let is_name = |text: &str| syn::parse_str::<syn::Ident>(text).is_ok();
     let params: Vec<String> = params.split(',').map(|param| param.trim().to_owned()).collect();
-    (is_name(name.trim()) && params.iter().all(|param| is_name(param))).then(|| (name.trim().to_owned(), params, returns))
+    (is_name(name.trim()) && params.iter().all(|param| is_name(param)))
+        .then(|| (name.trim().to_owned(), params, returns))
 }

@@ -32,7 +32,9 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> O
         span: raw.func.span(),
         location,
         doc: raw.text("doc").map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
-        rust_name: raw.text("rust_name").map_or_else(|| forms::rust_name(&schema), |name| name.as_str().to_owned()),
+        rust_name: raw
+            .text("rust_name")
+            .map_or_else(|| forms::rust_name(&schema), |name| name.as_str().to_owned()),
         method: args.first().is_some_and(|arg| arg.name == "self" && arg.ty.is_tensor()),
         args,
         outputs,
@@ -182,12 +184,21 @@ fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
     let mut accepted = DTypeSet::EMPTY;
     for word in words {
         let Some(set) = DTypeSet::from_name(word.as_str()) else {
-            let names = DTypeSet::NAMED.iter().map(|(name, _)| *name).chain(DType::ALL.iter().map(|dtype| dtype.name()));
-            let near = nearest(word.as_str(), names.chain(["any", "real"])).map(|near| format!("did you mean `{near}`?"));
+            let names = DTypeSet::NAMED
+                .iter()
+                .map(|(name, _)| *name)
+                .chain(DType::ALL.iter().map(|dtype| dtype.name()));
+            let near = nearest(word.as_str(), names.chain(["any", "real"]))
+                .map(|near| format!("did you mean `{near}`?"));
             context.diagnostics.push(
-                Diagnostic::error("E0407", format!("there is no dtype `{}`", word.as_str()), word.span(), "unknown")
-                    .with_help("use dtype names such as `int64`, a set such as `integer`, `real` or `any`")
-                    .with_help_if(near),
+                Diagnostic::error(
+                    "E0407",
+                    format!("there is no dtype `{}`", word.as_str()),
+                    word.span(),
+                    "unknown",
+                )
+                .with_help("use dtype names such as `int64`, a set such as `integer`, `real` or `any`")
+                .with_help_if(near),
             );
             return None;
         };
@@ -203,8 +214,13 @@ fn unknown_argument(name: &str, span: Span, schema: &Schema) -> Diagnostic {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the arguments are: {}", names.join(", ")),
     };
-    Diagnostic::error("E0408", format!("`{}` has no tensor argument `{name}`", schema.name), span, "no such argument")
-        .with_help(help)
+    Diagnostic::error(
+        "E0408",
+        format!("`{}` has no tensor argument `{name}`", schema.name),
+        span,
+        "no such argument",
+    )
+    .with_help(help)
 }
 
 fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
@@ -220,7 +236,9 @@ fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
         (Kind::Str, DefaultValue::Str(value)) => Default::Str(value.clone()),
         (Kind::Ints(Some(length)), DefaultValue::Int(value)) => Default::Ints(vec![*value; *length as usize]),
         (Kind::Ints(_), DefaultValue::List(_)) => Default::Ints(value.as_int_list()?),
-        (Kind::Bools(Some(length)), DefaultValue::Bool(value)) => Default::Bools(vec![*value; *length as usize]),
+        (Kind::Bools(Some(length)), DefaultValue::Bool(value)) => {
+            Default::Bools(vec![*value; *length as usize])
+        }
         (Kind::Floats, DefaultValue::List(items)) => Default::Floats(
             items
                 .iter()
@@ -255,8 +273,13 @@ fn operators(context: &mut Context<'_>, raw: &RawOp) -> Vec<Operator> {
             None => {
                 let known: Vec<&str> = Symbol::ALL.iter().map(|(_, known)| *known).collect();
                 context.diagnostics.push(
-                    Diagnostic::error("E0409", format!("`{spelling}` is not an operator"), text.span(), "unknown symbol")
-                        .with_help(format!("the operators are: {}", known.join("  "))),
+                    Diagnostic::error(
+                        "E0409",
+                        format!("`{spelling}` is not an operator"),
+                        text.span(),
+                        "unknown symbol",
+                    )
+                    .with_help(format!("the operators are: {}", known.join("  "))),
                 );
             }
         }
@@ -270,8 +293,13 @@ fn role(context: &mut Context<'_>, raw: &RawOp) -> Option<Role> {
     if found.is_none() {
         let known: Vec<&str> = Role::ALL.iter().map(|(_, name)| *name).collect();
         context.diagnostics.push(
-            Diagnostic::error("E0410", format!("there is no role `{}`", text.as_str()), text.span(), "unknown role")
-                .with_help(format!("the roles are: {}", known.join(", "))),
+            Diagnostic::error(
+                "E0410",
+                format!("there is no role `{}`", text.as_str()),
+                text.span(),
+                "unknown role",
+            )
+            .with_help(format!("the roles are: {}", known.join(", "))),
         );
     }
     found

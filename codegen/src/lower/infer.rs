@@ -44,7 +44,12 @@ pub(super) fn checks(context: &mut Context<'_>, expressions: &Expressions<'_>, r
 }
 
 /// The inference rules; pointwise operators broadcast and promote if they say nothing else.
-pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp, is_pointwise: bool) -> Option<Infer> {
+pub(super) fn lower(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+    is_pointwise: bool,
+) -> Option<Infer> {
     let op = expressions.op;
     let count = op.outputs.len();
     let sizes = Ty::new(Kind::Ints(None));
@@ -59,14 +64,21 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
         None if is_pointwise => vec![rule("promote", operands(op), dtype.clone())],
         None => {
             context.diagnostics.push(
-                Diagnostic::error("E0430", format!("`{}` has a shape but no dtype", op.name), raw.func.span(), "`dtype` is missing")
-                    .with_help("add `dtype: promote(…)`, `dtype: same(…)` or a dtype's name"),
+                Diagnostic::error(
+                    "E0430",
+                    format!("`{}` has a shape but no dtype", op.name),
+                    raw.func.span(),
+                    "`dtype` is missing",
+                )
+                .with_help("add `dtype: promote(…)`, `dtype: same(…)` or a dtype's name"),
             );
             return None;
         }
     };
     for (key, found) in [("shape", shapes.len()), ("dtype", dtypes.len())] {
-        if found != count && let Some(node) = raw.get(key) {
+        if found != count
+            && let Some(node) = raw.get(key)
+        {
             context.diagnostics.push(Diagnostic::error(
                 "E0431",
                 format!("`{}` has {count} outputs", op.name),
@@ -84,7 +96,14 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
 }
 
 /// A text or a list of texts, each an expression.
-fn each(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp, key: &str, mode: Mode, want: &Ty) -> Option<Vec<Expr>> {
+fn each(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+    key: &str,
+    mode: Mode,
+    want: &Ty,
+) -> Option<Vec<Expr>> {
     let checked: Vec<Option<Expr>> =
         raw.texts(key).iter().map(|text| expressions.check(context, text, mode, want)).collect();
     checked.into_iter().collect()
@@ -99,7 +118,10 @@ fn rule(name: &'static str, args: Vec<Expr>, ty: Ty) -> Expr {
 }
 
 fn tensors(op: &Op) -> Vec<Expr> {
-    (0..op.args.len()).filter(|&index| op.args[index].ty.holds_tensors()).map(|index| variable(op, index)).collect()
+    (0..op.args.len())
+        .filter(|&index| op.args[index].ty.holds_tensors())
+        .map(|index| variable(op, index))
+        .collect()
 }
 
 /// The arguments that decide the dtype: tensors without a type of their own, and numbers.

@@ -49,7 +49,10 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
     let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().unzip();
     let bodies: Vec<_> = {
         let table = OpTable::new(&ops);
-        ops.iter().zip(&raws).map(|(op, raw)| body::lower(&mut context, op, raw, &table, &functions)).collect()
+        ops.iter()
+            .zip(&raws)
+            .map(|(op, raw)| body::lower(&mut context, op, raw, &table, &functions))
+            .collect()
     };
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
@@ -60,8 +63,13 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
 fn refuse_duplicate(context: &mut Context<'_>, heads: &[(Op, &RawOp)], op: &Op) {
     let Some((first, _)) = heads.iter().find(|(other, _)| other.name == op.name) else { return };
     context.diagnostics.push(
-        Diagnostic::error("E0401", format!("`{}` is declared twice", op.name), op.span, "declared again here")
-            .with_secondary(first.span, "first declared here")
-            .with_help("give one of them another overload name, as in `add.Scalar`"),
+        Diagnostic::error(
+            "E0401",
+            format!("`{}` is declared twice", op.name),
+            op.span,
+            "declared again here",
+        )
+        .with_secondary(first.span, "first declared here")
+        .with_help("give one of them another overload name, as in `add.Scalar`"),
     );
 }

@@ -109,7 +109,9 @@ impl Ty {
                 BaseType::MemoryFormat => Kind::MemoryFormat,
                 BaseType::Generator => Kind::Generator,
                 BaseType::DimVector => Kind::Ints(None),
-                BaseType::QScheme | BaseType::Storage | BaseType::Stream | BaseType::GraphModule => return None,
+                BaseType::QScheme | BaseType::Storage | BaseType::Stream | BaseType::GraphModule => {
+                    return None;
+                }
             }),
             Type::Optional(inner) => Ty::from_schema(inner)?.or_none(),
             Type::List(inner, length) => {

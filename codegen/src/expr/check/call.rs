@@ -27,18 +27,23 @@ impl Checker<'_> {
         }
         let (args, named) = self.arguments(call.args.iter())?;
         if path.path.segments.len() > 1 {
-            let text: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            let text: Vec<String> =
+                path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             return self.native(text.join("::"), args, place, range);
         }
         let name = path.path.get_ident()?.to_string();
         match self.scope.mode {
             Mode::Shape => match rules::shape_rule(&name) {
                 Some(rule) => self.rule(rule, args, Ty::new(Kind::Ints(None)), range),
-                None => self.unknown_call(&name, place, rules::SHAPE_RULES.iter().map(|rule| rule.name).collect()),
+                None => {
+                    self.unknown_call(&name, place, rules::SHAPE_RULES.iter().map(|rule| rule.name).collect())
+                }
             },
             Mode::DType => match rules::dtype_rule(&name) {
                 Some(rule) => self.rule(rule, args, Ty::new(Kind::DType), range),
-                None => self.unknown_call(&name, place, rules::DTYPE_RULES.iter().map(|rule| rule.name).collect()),
+                None => {
+                    self.unknown_call(&name, place, rules::DTYPE_RULES.iter().map(|rule| rule.name).collect())
+                }
             },
             Mode::Pointwise => self.function(&name, args, place, range),
             Mode::Check => self.unknown_call(&name, place, Vec::new()),
@@ -71,11 +76,14 @@ impl Checker<'_> {
             None => format!("a `{}` has: {}", receiver.ty, known.join(", ")),
         };
         let label = format!("not a method of `{}` here", receiver.ty);
-        self.report("E0320", format!("there is no method `{name}`"), place, label).help = Some(help);
+        self.report("E0320", format!("there is no method `{name}`"), place, label).help(help);
         None
     }
 
-    fn arguments<'t>(&mut self, args: impl Iterator<Item = &'t syn::Expr>) -> Option<(Vec<Expr>, Vec<Named>)> {
+    fn arguments<'t>(
+        &mut self,
+        args: impl Iterator<Item = &'t syn::Expr>,
+    ) -> Option<(Vec<Expr>, Vec<Named>)> {
         let (mut positional, mut named, mut failed) = (Vec::new(), Vec::new(), false);
         for arg in args {
             match arg {
@@ -92,7 +100,12 @@ impl Checker<'_> {
                 other => match self.expr(other) {
                     Some(value) if named.is_empty() => positional.push(value),
                     Some(value) => {
-                        self.report("E0321", "a positional argument follows a named one", value.range, "give it by name, or first");
+                        self.report(
+                            "E0321",
+                            "a positional argument follows a named one",
+                            value.range,
+                            "give it by name, or first",
+                        );
                         failed = true;
                     }
                     None => failed = true,
@@ -106,7 +119,12 @@ impl Checker<'_> {
         let reason = match call.args.first() {
             Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => text.value(),
             _ => {
-                self.report("E0322", "`not_implemented` needs a reason", range, "write `not_implemented(\"why\")`");
+                self.report(
+                    "E0322",
+                    "`not_implemented` needs a reason",
+                    range,
+                    "write `not_implemented(\"why\")`",
+                );
                 return None;
             }
         };
@@ -116,21 +134,34 @@ impl Checker<'_> {
     fn unknown_call(&mut self, name: &str, place: Range<usize>, known: Vec<&'static str>) -> Option<Expr> {
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => "conditions can use methods such as `size`, `dim` and `dtype`".to_owned(),
+            None if known.is_empty() => {
+                "conditions can use methods such as `size`, `dim` and `dtype`".to_owned()
+            }
             None => format!("the rules are: {}; or name a Rust function by its path", known.join(", ")),
         };
-        self.report("E0323", format!("there is no rule `{name}`"), place, "unknown").help = Some(help);
+        self.report("E0323", format!("there is no rule `{name}`"), place, "unknown").help(help);
         None
     }
 
-    fn native(&mut self, path: String, args: Vec<Expr>, place: Range<usize>, range: Range<usize>) -> Option<Expr> {
+    fn native(
+        &mut self,
+        path: String,
+        args: Vec<Expr>,
+        place: Range<usize>,
+        range: Range<usize>,
+    ) -> Option<Expr> {
         let ty = match self.scope.mode {
             Mode::Shape => Kind::Ints(None),
             Mode::DType => Kind::DType,
             Mode::Check => Kind::Bool,
             _ => {
-                self.report("E0324", "a Rust function cannot be called here", place, "only shapes, dtypes and checks can")
-                    .help = Some("declare an operator with a kernel and call that".into());
+                self.report(
+                    "E0324",
+                    "a Rust function cannot be called here",
+                    place,
+                    "only shapes, dtypes and checks can",
+                )
+                .help("declare an operator with a kernel and call that");
                 return None;
             }
         };
@@ -149,8 +180,13 @@ impl Checker<'_> {
         }
         if args.len() != rule.params.len() {
             let (want, found) = (rule.params.len(), args.len());
-            self.report("E0325", format!("`{}` takes {want} arguments", rule.name), range, format!("{found} given"))
-                .help = Some(format!("it gives {}", rule.doc));
+            self.report(
+                "E0325",
+                format!("`{}` takes {want} arguments", rule.name),
+                range,
+                format!("{found} given"),
+            )
+            .help(format!("it gives {}", rule.doc));
             return None;
         }
         let mut converted = Vec::new();
@@ -169,20 +205,34 @@ impl Checker<'_> {
         Some(Expr { kind: ExprKind::Rule(rule.name, converted), ty, range })
     }
 
-    fn function(&mut self, name: &str, args: Vec<Expr>, place: Range<usize>, range: Range<usize>) -> Option<Expr> {
+    fn function(
+        &mut self,
+        name: &str,
+        args: Vec<Expr>,
+        place: Range<usize>,
+        range: Range<usize>,
+    ) -> Option<Expr> {
         let Some(index) = self.scope.functions.iter().position(|function| function.name == name) else {
             let near = nearest(name, self.scope.functions.iter().map(|function| function.name.as_str()));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "pointwise expressions call scalar functions; declare one under `functions:`".to_owned(),
+                None => {
+                    "pointwise expressions call scalar functions; declare one under `functions:`".to_owned()
+                }
             };
-            self.report("E0326", format!("there is no scalar function `{name}`"), place, "unknown").help = Some(help);
+            self.report("E0326", format!("there is no scalar function `{name}`"), place, "unknown")
+                .help(help);
             return None;
         };
         let function = &self.scope.functions[index];
         if args.len() != function.params.len() {
             let want = function.params.len();
-            self.report("E0325", format!("`{name}` takes {want} arguments"), range, format!("{} given", args.len()));
+            self.report(
+                "E0325",
+                format!("`{name}` takes {want} arguments"),
+                range,
+                format!("{} given", args.len()),
+            );
             return None;
         }
         let returns = match function.returns {
@@ -215,7 +265,7 @@ impl Checker<'_> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "formulas call operators of this spec and of the libraries it builds on".to_owned(),
             };
-            self.report("E0327", format!("there is no operator `{name}`"), place, "unknown").help = Some(help);
+            self.report("E0327", format!("there is no operator `{name}`"), place, "unknown").help(help);
             return None;
         }
         let mut best: Option<(usize, usize)> = None;
@@ -236,8 +286,13 @@ impl Checker<'_> {
             .collect();
         let candidates: Vec<String> =
             overloads.iter().map(|&index| format!("`{}`", self.scope.ops.ops()[index].signature)).collect();
-        self.report("E0328", format!("no overload of `{name}` takes these arguments"), range, format!("({})", given.join(", ")))
-            .help = Some(format!("there is {}", candidates.join(" and ")));
+        self.report(
+            "E0328",
+            format!("no overload of `{name}` takes these arguments"),
+            range,
+            format!("({})", given.join(", ")),
+        )
+        .help(format!("there is {}", candidates.join(" and ")));
         None
     }
 
@@ -257,12 +312,19 @@ impl Checker<'_> {
                 None => return None,
             }
         }
-        let all_known = named.iter().all(|(name, _)| op.arg_index(name).is_some_and(|position| position >= args.len()));
+        let all_known =
+            named.iter().all(|(name, _)| op.arg_index(name).is_some_and(|position| position >= args.len()));
         all_known.then_some(total)
     }
 
     /// The call with every argument in place: given, or the default.
-    pub(super) fn op_call(&mut self, id: OpId, args: Vec<Expr>, named: Vec<Named>, range: Range<usize>) -> Option<Expr> {
+    pub(super) fn op_call(
+        &mut self,
+        id: OpId,
+        args: Vec<Expr>,
+        named: Vec<Named>,
+        range: Range<usize>,
+    ) -> Option<Expr> {
         let op = &self.scope.ops.ops()[id.0];
         let mut given = args.into_iter();
         let mut named = named;
@@ -281,7 +343,14 @@ impl Checker<'_> {
         Some(Expr { kind: ExprKind::Op(id, complete), ty: op.result_type(), range })
     }
 
-    fn query_call(&mut self, query: Query, ty: Ty, receiver: Expr, args: Vec<Expr>, range: Range<usize>) -> Option<Expr> {
+    fn query_call(
+        &mut self,
+        query: Query,
+        ty: Ty,
+        receiver: Expr,
+        args: Vec<Expr>,
+        range: Range<usize>,
+    ) -> Option<Expr> {
         let wanted: Vec<Ty> = match query {
             Query::Size | Query::Contains => vec![Ty::new(Kind::Int)],
             Query::Concat => vec![Ty::new(Kind::Ints(None))],
@@ -316,9 +385,15 @@ fn default_expr(default: &Default, range: Range<usize>) -> Expr {
         Default::Float(value) => (ExprKind::Float(*value), Kind::Float),
         Default::Str(value) => (ExprKind::Str(value.clone()), Kind::Str),
         Default::DType(value) => (ExprKind::DType(*value), Kind::DType),
-        Default::Ints(values) => list(values.iter().map(|value| ExprKind::Int(*value)).collect(), Kind::Int, Kind::Ints(None)),
-        Default::Floats(values) => list(values.iter().map(|value| ExprKind::Float(*value)).collect(), Kind::Float, Kind::Floats),
-        Default::Bools(values) => list(values.iter().map(|value| ExprKind::Bool(*value)).collect(), Kind::Bool, Kind::Bools(None)),
+        Default::Ints(values) => {
+            list(values.iter().map(|value| ExprKind::Int(*value)).collect(), Kind::Int, Kind::Ints(None))
+        }
+        Default::Floats(values) => {
+            list(values.iter().map(|value| ExprKind::Float(*value)).collect(), Kind::Float, Kind::Floats)
+        }
+        Default::Bools(values) => {
+            list(values.iter().map(|value| ExprKind::Bool(*value)).collect(), Kind::Bool, Kind::Bools(None))
+        }
         Default::MemoryFormat(name) => (ExprKind::Str((*name).to_owned()), Kind::MemoryFormat),
     };
     Expr { kind, ty: Ty::new(ty), range }
@@ -329,7 +404,15 @@ fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
     let tensor = receiver.is_tensor();
     let dtype = *receiver == Ty::new(Kind::DType);
     let list = !receiver.optional
-        && matches!(receiver.kind, Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::Tensors | Kind::OptionalTensors | Kind::Scalars);
+        && matches!(
+            receiver.kind,
+            Kind::Ints(_)
+                | Kind::Floats
+                | Kind::Bools(_)
+                | Kind::Tensors
+                | Kind::OptionalTensors
+                | Kind::Scalars
+        );
     let number = receiver.is_number();
     let ints = !receiver.optional && matches!(receiver.kind, Kind::Ints(_));
     let kind = match query {

@@ -90,8 +90,13 @@ impl Checker<'_> {
             }
             _ => None,
         };
-        let diagnostic = self.report("E0310", format!("a `{want}` is needed here"), expr.range, format!("this is a `{found}`"));
-        diagnostic.help = help;
+        self.report(
+            "E0310",
+            format!("a `{want}` is needed here"),
+            expr.range,
+            format!("this is a `{found}`"),
+        )
+        .help_if(help);
         None
     }
 
@@ -99,13 +104,22 @@ impl Checker<'_> {
         let ExprKind::Tuple(items) = expr.kind else { return None };
         if items.len() != wanted.len() {
             let (want, found) = (wanted.len(), items.len());
-            self.report("E0311", format!("{want} values are needed here"), expr.range, format!("these are {found}"));
+            self.report(
+                "E0311",
+                format!("{want} values are needed here"),
+                expr.range,
+                format!("these are {found}"),
+            );
             return None;
         }
         let items: Vec<Option<Expr>> =
             items.into_iter().zip(wanted).map(|(item, want)| self.coerce_or_report(item, want)).collect();
         let items = items.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(Expr { kind: ExprKind::Tuple(items), ty: Ty::new(Kind::Tuple(wanted.to_vec())), range: expr.range })
+        Some(Expr {
+            kind: ExprKind::Tuple(items),
+            ty: Ty::new(Kind::Tuple(wanted.to_vec())),
+            range: expr.range,
+        })
     }
 
     /// Both expressions as one type.
@@ -125,9 +139,13 @@ impl Checker<'_> {
         }
         let (first, second) = (a.ty.to_string(), b.ty.to_string());
         let place = (self.locate)(a.range.clone());
-        let diagnostic =
-            self.report("E0312", "the two branches have different types", b.range, format!("this is a `{second}`"));
-        *diagnostic = diagnostic.clone().with_secondary(place, format!("this is a `{first}`"));
+        self.report(
+            "E0312",
+            "the two branches have different types",
+            b.range,
+            format!("this is a `{second}`"),
+        )
+        .secondary(place, format!("this is a `{first}`"));
         None
     }
 }

@@ -118,11 +118,47 @@ struct Checker<'a> {
     locals: Vec<(String, Ty)>,
 }
 
+/// A diagnostic that is reported when it goes out of scope, so that callers can add to it.
+struct Pending<'d> {
+    diagnostics: &'d mut Diagnostics,
+    diagnostic: Option<Diagnostic>,
+}
+
+impl Pending<'_> {
+    fn help(mut self, help: impl Into<String>) {
+        self.diagnostic = self.diagnostic.take().map(|diagnostic| diagnostic.with_help(help));
+    }
+
+    fn help_if(self, help: Option<String>) {
+        if let Some(help) = help {
+            self.help(help);
+        }
+    }
+
+    fn secondary(mut self, span: Span, label: impl Into<String>) {
+        self.diagnostic = self.diagnostic.take().map(|diagnostic| diagnostic.with_secondary(span, label));
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(diagnostic) = self.diagnostic.take() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+}
+
 impl Checker<'_> {
-    fn report(&mut self, code: &'static str, message: impl Into<String>, range: Range<usize>, label: impl Into<String>) -> &mut Diagnostic {
+    fn report(
+        &mut self,
+        code: &'static str,
+        message: impl Into<String>,
+        range: Range<usize>,
+        label: impl Into<String>,
+    ) -> Pending<'_> {
         let span = (self.locate)(range);
-        self.diagnostics.push(Diagnostic::error(code, message, span, label));
-        self.diagnostics.last_mut().expect("one was just pushed")
+        let diagnostic = Some(Diagnostic::error(code, message, span, label));
+        Pending { diagnostics: self.diagnostics, diagnostic }
     }
 
     fn expr(&mut self, tree: &syn::Expr) -> Option<Expr> {
@@ -143,8 +179,8 @@ impl Checker<'_> {
             syn::Expr::Block(block) => self.block(&block.block, range),
             syn::Expr::Index(index) => self.index(index, range),
             _ => {
-                self.report("E0302", "this syntax has no meaning in a spec", range, "not supported here").help =
-                    Some("use names, numbers, calls, methods, operators, `if`/`else`, `[…]` lists and `{ let …; … }`".into());
+                self.report("E0302", "this syntax has no meaning in a spec", range, "not supported here")
+                    .help("use names, numbers, calls, methods, operators, `if`/`else`, `[…]` lists and `{ let …; … }`");
                 None
             }
         }
@@ -169,7 +205,12 @@ impl Checker<'_> {
             Lit::Bool(value) => (ExprKind::Bool(value.value), Kind::Bool),
             Lit::Str(value) => (ExprKind::Str(value.value()), Kind::Str),
             _ => {
-                self.report("E0303", "this kind of literal has no meaning in a spec", range, "not a number, text or truth value");
+                self.report(
+                    "E0303",
+                    "this kind of literal has no meaning in a spec",
+                    range,
+                    "not a number, text or truth value",
+                );
                 return None;
             }
         };
@@ -191,7 +232,7 @@ impl Checker<'_> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known here: {}", known.join(", ")),
         };
-        self.report("E0305", format!("nothing is called `{name}` here"), range, "unknown name").help = Some(help);
+        self.report("E0305", format!("nothing is called `{name}` here"), range, "unknown name").help(help);
         None
     }
 
@@ -267,7 +308,10 @@ impl Checker<'_> {
         let items: Vec<Option<Expr>> = items.map(|item| self.expr(item)).collect();
         let items: Vec<Expr> = items.into_iter().collect::<Option<_>>()?;
         let has = |kind: Kind| items.iter().any(|item| item.ty.kind == kind);
-        let (item, list) = if items.iter().any(|item| item.ty.kind == Kind::None || item.ty == Ty::new(Kind::Tensor).or_none()) {
+        let (item, list) = if items
+            .iter()
+            .any(|item| item.ty.kind == Kind::None || item.ty == Ty::new(Kind::Tensor).or_none())
+        {
             (Ty::new(Kind::Tensor).or_none(), Kind::OptionalTensors)
         } else if has(Kind::Tensor) {
             (Ty::new(Kind::Tensor), Kind::Tensors)
@@ -280,7 +324,8 @@ impl Checker<'_> {
         } else {
             (Ty::new(Kind::Int), Kind::Ints(None))
         };
-        let items = items.into_iter().map(|found| self.coerce_or_report(found, &item)).collect::<Option<Vec<_>>>()?;
+        let items =
+            items.into_iter().map(|found| self.coerce_or_report(found, &item)).collect::<Option<Vec<_>>>()?;
         Some(Expr { kind: ExprKind::List(items), ty: Ty::new(list), range })
     }
 
@@ -297,7 +342,12 @@ impl Checker<'_> {
         let no = match &branch.else_branch {
             Some((_, no)) => self.expr(no),
             None => {
-                self.report("E0306", "`if` needs an `else` here", range, "has no value when the condition is false");
+                self.report(
+                    "E0306",
+                    "`if` needs an `else` here",
+                    range.clone(),
+                    "has no value when the condition is false",
+                );
                 None
             }
         };
@@ -345,7 +395,12 @@ impl Checker<'_> {
                 }
                 other => {
                     let place = self.places.of(other);
-                    self.report("E0302", "this statement has no effect in a spec", place, "write `let name = …;` or a last expression");
+                    self.report(
+                        "E0302",
+                        "this statement has no effect in a spec",
+                        place,
+                        "write `let name = …;` or a last expression",
+                    );
                     return None;
                 }
             }
@@ -393,7 +448,12 @@ impl Checker<'_> {
                 Some(Expr { kind: ExprKind::Variable(Variable::Grad(value as usize)), ty, range })
             }
             _ => {
-                self.report("E0308", "there is no such gradient", position.range, format!("the operator has {outputs} outputs, numbered from 0"));
+                self.report(
+                    "E0308",
+                    "there is no such gradient",
+                    position.range,
+                    format!("the operator has {outputs} outputs, numbered from 0"),
+                );
                 None
             }
         }

@@ -41,7 +41,11 @@ impl Checker<'_> {
             let left = self.coerce_or_report(left, &bool);
             let right = self.coerce_or_report(right, &bool);
             let and = matches!(binary.op, BinOp::And(_));
-            return Some(Expr { kind: ExprKind::Logical(and, Box::new(left?), Box::new(right?)), ty: bool, range });
+            return Some(Expr {
+                kind: ExprKind::Logical(and, Box::new(left?), Box::new(right?)),
+                ty: bool,
+                range,
+            });
         }
         let Some(symbol) = symbol_of(&binary.op) else {
             self.report("E0302", "this operator has no meaning in a spec", place, "not supported here");
@@ -57,7 +61,13 @@ impl Checker<'_> {
     }
 
     /// Both operands as the type plain arithmetic happens in.
-    fn common_operands(&mut self, symbol: Symbol, left: Expr, right: Expr, place: Range<usize>) -> Option<(Expr, Expr)> {
+    fn common_operands(
+        &mut self,
+        symbol: Symbol,
+        left: Expr,
+        right: Expr,
+        place: Range<usize>,
+    ) -> Option<(Expr, Expr)> {
         let rank = |ty: &Ty| match (&ty.kind, ty.optional) {
             (_, true) => None,
             (Kind::Bool, _) => Some(0),
@@ -73,7 +83,9 @@ impl Checker<'_> {
             return Some((left, right));
         }
         match (rank(&left.ty), rank(&right.ty)) {
-            (Some(0), Some(0)) if matches!(symbol, Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor) => Some((left, right)),
+            (Some(0), Some(0)) if matches!(symbol, Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor) => {
+                Some((left, right))
+            }
             (Some(a), Some(b)) if a + b > 0 => {
                 let ty = if a >= b { left.ty.clone() } else { right.ty.clone() };
                 Some((self.coerce_or_report(left, &ty)?, self.coerce_or_report(right, &ty)?))
@@ -81,7 +93,12 @@ impl Checker<'_> {
             (Some(0), Some(0)) if equality => Some((left, right)),
             _ => {
                 let label = format!("`{}` and `{}`", left.ty, right.ty);
-                self.report("E0313", format!("`{}` does not go between these", symbol.spelling()), place, label);
+                self.report(
+                    "E0313",
+                    format!("`{}` does not go between these", symbol.spelling()),
+                    place,
+                    label,
+                );
                 None
             }
         }
@@ -113,11 +130,19 @@ impl Checker<'_> {
         }
         let fits = match symbol {
             Symbol::Not => operand.ty == Ty::new(Kind::Bool) || operand.ty.kind == Kind::Element,
-            _ => matches!(operand.ty.kind, Kind::Int | Kind::Float | Kind::Scalar | Kind::Element | Kind::RealElement),
+            _ => matches!(
+                operand.ty.kind,
+                Kind::Int | Kind::Float | Kind::Scalar | Kind::Element | Kind::RealElement
+            ),
         };
         if !fits || operand.ty.optional {
             let label = format!("`{}`", operand.ty);
-            self.report("E0313", format!("`{}` does not go before this", symbol.spelling()), operand.range, label);
+            self.report(
+                "E0313",
+                format!("`{}` does not go before this", symbol.spelling()),
+                operand.range,
+                label,
+            );
             return None;
         }
         let ty = operand.ty.clone();
@@ -133,7 +158,12 @@ impl Checker<'_> {
         range: Range<usize>,
     ) -> Option<Expr> {
         if self.scope.mode == Mode::Shape || self.scope.mode == Mode::DType {
-            self.report("E0314", "inference cannot compute with tensors", place, "only their sizes and dtypes are known here");
+            self.report(
+                "E0314",
+                "inference cannot compute with tensors",
+                place,
+                "only their sizes and dtypes are known here",
+            );
             return None;
         }
         let mut best: Option<(usize, OpId, bool)> = None;
@@ -157,8 +187,15 @@ impl Checker<'_> {
         let Some((_, id, reversed)) = best else {
             let types: Vec<String> = operands.iter().map(|operand| format!("`{}`", operand.ty)).collect();
             let spelling = symbol.spelling();
-            self.report("E0315", format!("no operator declares `{spelling}` for these operands"), place, types.join(" and "))
-                .help = Some(format!("add `operator: \"{spelling}\"` to the operator it should call, or call one by name"));
+            self.report(
+                "E0315",
+                format!("no operator declares `{spelling}` for these operands"),
+                place,
+                types.join(" and "),
+            )
+            .help(format!(
+                "add `operator: \"{spelling}\"` to the operator it should call, or call one by name"
+            ));
             return None;
         };
         let mut operands = operands;

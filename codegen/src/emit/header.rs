@@ -1,0 +1,261 @@
+//! Kernels in C and C++: the header that declares them, and the Rust side of the call.
+//!
+//! The header is included before every foreign source, so that a function of another type does not
+//! compile; sources are compiled with missing declarations as errors, so that neither does a function
+//! that no operator names.
+
+use minijinja::{Environment, Value, context};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::names::ident;
+use super::{File, Generation, bind};
+use crate::model::{KernelSource, Kind, Op, Ty};
+
+/// The header's name inside the output folder.
+pub const HEADER: &str = "opsmith_kernels.h";
+
+const TEMPLATE: &str = "\
+/* @generated from {{ spec }} by codegen/src/emit/header.rs: the kernels in C and C++ that it names. */
+#ifndef OPSMITH_KERNELS_H
+#define OPSMITH_KERNELS_H
+
+#include <opsmith/kernel.h>
+
+#ifdef __cplusplus
+extern \"C\" {
+#endif
+{% for kernel in kernels %}
+/* {{ kernel.signature }}
+ * {{ kernel.location }}, defined in {{ kernel.file }} */
+int {{ kernel.symbol }}(OpsmithContext* context
+{%- for parameter in kernel.parameters %}, {{ parameter.ty }} {{ parameter.name }}{% endfor %});
+{% endfor %}
+#ifdef __cplusplus
+}
+#endif
+#endif
+";
+
+/// Every kernel in a C or C++ file, with its operator.
+fn foreign_kernels<'a>(generation: &Generation<'a>) -> Vec<(&'a Op, &'a std::path::Path, &'a str)> {
+    let mut found = Vec::new();
+    for op in generation.own_ops() {
+        for kernel in &op.body.kernels {
+            if let KernelSource::Foreign { file, symbol } = &kernel.source {
+                found.push((op, file.as_path(), symbol.as_str()));
+            }
+        }
+    }
+    found
+}
+
+/// The C header.
+pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
+    let kernels: Vec<Value> = foreign_kernels(generation)
+        .into_iter()
+        .map(|(op, file, symbol)| {
+            context! {
+                signature => op.signature.as_str(),
+                location => op.location.as_str(),
+                file => file.display().to_string(),
+                symbol,
+                parameters => parameters(op),
+            }
+        })
+        .collect();
+    let text = Environment::new()
+        .render_str(TEMPLATE, context! { spec => generation.config.spec_name.as_str(), kernels })
+        .map_err(|error| format!("the header template failed: {error}"))?;
+    Ok(File { name: HEADER.to_owned(), text })
+}
+
+fn parameters(op: &Op) -> Vec<Value> {
+    let inputs = op.args.iter().map(|arg| context! { ty => c_type(&arg.ty), name => c_name(&arg.name) });
+    let outputs = op.outputs.iter().enumerate().map(|(index, output)| {
+        let name = match &output.name {
+            Some(name) => format!("{}_out", c_name(name)),
+            None if op.outputs.len() == 1 => "out".to_owned(),
+            None => format!("out{index}"),
+        };
+        context! { ty => "OpsmithTensor*", name }
+    });
+    inputs.chain(outputs).collect()
+}
+
+fn c_type(ty: &Ty) -> &'static str {
+    match (&ty.kind, ty.optional) {
+        (Kind::Tensor, _) => "const OpsmithTensor*",
+        (Kind::Tensors, false) => "OpsmithTensors",
+        (Kind::Tensors, true) => "const OpsmithTensors*",
+        (Kind::OptionalTensors, false) => "OpsmithOptionalTensors",
+        (Kind::OptionalTensors, true) => "const OpsmithOptionalTensors*",
+        (Kind::Bool, false) => "bool",
+        (Kind::Bool, true) => "const bool*",
+        (Kind::Int, false) => "int64_t",
+        (Kind::Int, true) => "const int64_t*",
+        (Kind::Float, false) => "double",
+        (Kind::Float, true) => "const double*",
+        (Kind::Scalar, false) => "OpsmithScalar",
+        (Kind::Scalar, true) => "const OpsmithScalar*",
+        (Kind::Str, false) => "OpsmithString",
+        (Kind::Str, true) => "const OpsmithString*",
+        (Kind::Ints(_), false) => "OpsmithInts",
+        (Kind::Ints(_), true) => "const OpsmithInts*",
+        (Kind::Floats, false) => "OpsmithFloats",
+        (Kind::Floats, true) => "const OpsmithFloats*",
+        (Kind::Bools(_), false) => "OpsmithBools",
+        (Kind::Bools(_), true) => "const OpsmithBools*",
+        (Kind::Scalars, false) => "OpsmithScalars",
+        (Kind::Scalars, true) => "const OpsmithScalars*",
+        (Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout, false) => "int32_t",
+        (Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout, true) => "const int32_t*",
+        (Kind::Device, false) => "OpsmithDevice",
+        (Kind::Device, true) => "const OpsmithDevice*",
+        (Kind::Generator, _) => "const OpsmithGenerator*",
+        (Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement, _) => {
+            unreachable!("not the type of an argument")
+        }
+    }
+}
+
+/// Argument names that are words of C or C++ get an underscore.
+fn c_name(name: &str) -> String {
+    const WORDS: [&str; 20] = [
+        "this", "new", "delete", "default", "class", "template", "operator", "int", "float", "double",
+        "bool", "char", "long", "short", "signed", "unsigned", "register", "union", "and", "or",
+    ];
+    if WORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
+}
+
+/// The `extern` declarations of the Rust side.
+pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
+    let functions = foreign_kernels(generation).into_iter().map(|(op, _, symbol)| {
+        let symbol = ident(symbol);
+        let inputs = op.args.iter().map(|arg| {
+            let (name, ty) = (ident(&arg.name), rust_abi_type(&arg.ty));
+            quote!(#name: #ty)
+        });
+        let outputs = (0..op.outputs.len()).map(|index| {
+            let name = quote::format_ident!("out{index}");
+            quote!(#name: *mut rt::foreign::ForeignTensor<'_>)
+        });
+        let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+        quote! {
+            #[doc = #doc]
+            pub fn #symbol(context: *mut rt::foreign::RawContext, #(#inputs,)* #(#outputs),*) -> std::ffi::c_int;
+        }
+    });
+    let functions: Vec<TokenStream> = functions.collect();
+    if functions.is_empty() {
+        return TokenStream::new();
+    }
+    quote! {
+        mod foreign {
+            use super::*;
+            unsafe extern "C" { #(#functions)* }
+        }
+    }
+}
+
+fn rust_abi_type(ty: &Ty) -> TokenStream {
+    let plain = match ty.kind {
+        Kind::Tensor => return quote!(*const rt::foreign::ForeignTensor<'_>),
+        Kind::Generator => return quote!(*const rt::foreign::ForeignGenerator<'_>),
+        Kind::Tensors => quote!(rt::foreign::List<'_, rt::foreign::ForeignTensor<'_>>),
+        Kind::OptionalTensors => quote!(rt::foreign::List<'_, *const rt::foreign::ForeignTensor<'_>>),
+        Kind::Bool => quote!(bool),
+        Kind::Int => quote!(i64),
+        Kind::Float => quote!(f64),
+        Kind::Scalar => quote!(rt::foreign::ForeignScalar),
+        Kind::Str => quote!(rt::foreign::List<'_, u8>),
+        Kind::Ints(_) => quote!(rt::foreign::List<'_, i64>),
+        Kind::Floats => quote!(rt::foreign::List<'_, f64>),
+        Kind::Bools(_) => quote!(rt::foreign::List<'_, bool>),
+        Kind::Scalars => quote!(rt::foreign::List<'_, rt::foreign::ForeignScalar>),
+        Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout => quote!(i32),
+        Kind::Device => quote!(rt::foreign::ForeignDevice),
+        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+            unreachable!("not the type of an argument")
+        }
+    };
+    if ty.optional { quote!(*const #plain) } else { plain }
+}
+
+/// The body of a kernel that calls a foreign function.
+pub(super) fn call(op: &Op, symbol: &str) -> TokenStream {
+    let file = op
+        .body
+        .kernels
+        .iter()
+        .find_map(|kernel| match &kernel.source {
+            KernelSource::Foreign { file, symbol: known } if known == symbol => {
+                Some(file.display().to_string())
+            }
+            _ => None,
+        })
+        .unwrap_or_default();
+    let function = ident(symbol);
+    let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
+    for (index, arg) in op.args.iter().enumerate() {
+        let name = ident(&arg.name);
+        let value = bind::access(quote!(call.args[#index]), &arg.ty);
+        let (value, pass) = foreign_value(&name, value, &arg.ty);
+        bindings.extend(quote!(let #name = #value;));
+        values.push(pass);
+    }
+    for index in 0..op.outputs.len() {
+        let name = quote::format_ident!("out{index}");
+        bindings.extend(quote!(let mut #name = rt::foreign::ForeignTensor::of(&call.outs[#index]);));
+        values.push(quote!(&mut #name));
+    }
+    quote! {
+        let mut context = rt::foreign::Context::new(#symbol, #file, call.outs[0].device());
+        #bindings
+        // SAFETY: the generated header declares the function with these types and is included where
+        // it is defined; every pointer lives until the call returns, and the dispatcher holds the
+        // borrows of all tensors.
+        let status = unsafe { foreign::#function(context.as_raw(), #(#values),*) };
+        context.check(status)
+    }
+}
+
+/// A value kept alive by a binding, and what is passed of it.
+fn foreign_value(name: &proc_macro2::Ident, value: TokenStream, ty: &Ty) -> (TokenStream, TokenStream) {
+    let pointer = quote!(rt::foreign::address_or_null(&#name));
+    let convert = match ty.kind {
+        Kind::Tensor => quote!(rt::foreign::ForeignTensor::of),
+        Kind::Generator if ty.optional => {
+            return (quote!(rt::foreign::ForeignGenerator::of(#value)), quote!(&#name));
+        }
+        Kind::Generator => return (quote!(rt::foreign::ForeignGenerator::of(Some(#value))), quote!(&#name)),
+        Kind::Tensors => {
+            return (
+                quote!(rt::foreign::ForeignTensor::of_each(#value)),
+                quote!(rt::foreign::List::of(&#name)),
+            );
+        }
+        Kind::OptionalTensors => {
+            let value = quote!(rt::foreign::ForeignTensor::of_each_present(#value));
+            return (value, quote!(rt::foreign::List::of(&rt::foreign::addresses_or_null(&#name))));
+        }
+        Kind::Scalar => quote!(rt::foreign::ForeignScalar::from),
+        Kind::Str => quote!(rt::foreign::List::<'_, u8>::from),
+        Kind::Ints(_) | Kind::Floats | Kind::Bools(_) => quote!(rt::foreign::List::of),
+        Kind::DType => quote!(rt::foreign::foreign_dtype),
+        Kind::Device => quote!(rt::foreign::ForeignDevice::from),
+        Kind::MemoryFormat | Kind::MemoryLayout => quote!((|value| value as i32)),
+        Kind::Scalars => {
+            let value =
+                quote!(#value.iter().copied().map(rt::foreign::ForeignScalar::from).collect::<Vec<_>>());
+            return (value, quote!(rt::foreign::List::of(&#name)));
+        }
+        _ if ty.optional => return (value, pointer),
+        _ => return (value, quote!(#name)),
+    };
+    match (ty.optional, &ty.kind) {
+        (true, _) => (quote!(#value.map(#convert)), pointer),
+        (false, Kind::Tensor) => (quote!(#convert(#value)), quote!(&#name)),
+        (false, _) => (quote!(#convert(#value)), quote!(#name)),
+    }
+}

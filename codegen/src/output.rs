@@ -1,0 +1,40 @@
+//! Generated files to the disk: all of them or none, and only those that changed.
+
+use std::io;
+use std::path::Path;
+
+use crate::emit::File;
+
+/// The folder inside `OUT_DIR`.
+pub const FOLDER: &str = "opsmith";
+
+/// Writes files into the folder; a file with the same text is left untouched, so that nothing that
+/// depends on it is rebuilt, and a file that is no longer generated is removed.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn write(folder: &Path, files: &[File]) -> io::Result<usize> {
+    std::fs::create_dir_all(folder)?;
+    let mut written = 0;
+    for file in files {
+        let path = folder.join(&file.name);
+        if std::fs::read(&path).is_ok_and(|old| old == file.text.as_bytes()) {
+            continue;
+        }
+        // A run that is stopped leaves the old file or the new one, never half of one.
+        let temporary = folder.join(format!(".{}.tmp", file.name));
+        std::fs::write(&temporary, &file.text)?;
+        std::fs::rename(&temporary, &path)?;
+        written += 1;
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let stale = entry.file_name().to_str().is_some_and(|name| {
+            (name.ends_with(".rs") || name.ends_with(".h")) && !files.iter().any(|file| file.name == name)
+        });
+        if stale {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(written)
+}

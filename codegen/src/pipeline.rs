@@ -1,0 +1,112 @@
+//! The stages, in order: read → sort into entries → lower → emit. Start reading here.
+//!
+//! In: a [`Config`]. Out: the files of a library, or every mistake of its spec.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::diagnostics::{Diagnostics, SourceMap};
+use crate::emit::{self, File, Generation};
+use crate::lower::{self, Loaded};
+use crate::model::Model;
+use crate::spec::document::Document;
+use crate::spec::yaml;
+
+/// A spec that was read and checked.
+pub struct Checked {
+    /// The texts that were read.
+    pub sources: SourceMap,
+    /// What is wrong with them.
+    pub diagnostics: Diagnostics,
+    /// What they say; incomplete if there are errors.
+    pub model: Model,
+    /// The files that were read, in order.
+    pub files: Vec<PathBuf>,
+}
+
+/// Why a library was not generated.
+#[derive(Debug)]
+pub enum Failure {
+    /// A file cannot be read or written.
+    Io(PathBuf, std::io::Error),
+    /// The generator has a defect.
+    Defect(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            Failure::Defect(text) => write!(f, "the generator has a defect; please report it: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Reads and checks the spec of a configuration with the specs it builds on.
+///
+/// # Errors
+/// If a file cannot be read. Mistakes in what it says are in the result's diagnostics.
+pub fn check(config: &Config) -> Result<Checked, Failure> {
+    let mut reader = Reader::default();
+    for parent in &config.parents {
+        reader.read(&parent.spec, &parent.spec.display().to_string(), true)?;
+    }
+    reader.read(&config.spec, &config.spec_name, false)?;
+    Ok(reader.lower())
+}
+
+/// Checks one text, as [`check`] does a file; `include`s are not followed.
+pub fn check_text(name: &str, text: &str) -> Checked {
+    let mut reader = Reader::default();
+    reader.add(name, text, false);
+    reader.lower()
+}
+
+/// The files of a library whose spec has no mistakes.
+///
+/// # Errors
+/// If the generator wrote something that is not Rust.
+pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure> {
+    emit::emit(&Generation { model: &checked.model, config }).map_err(Failure::Defect)
+}
+
+#[derive(Default)]
+struct Reader {
+    sources: SourceMap,
+    diagnostics: Diagnostics,
+    documents: Vec<Loaded>,
+    files: Vec<PathBuf>,
+}
+
+impl Reader {
+    /// Reads a file and those it includes; a file is read once however often it is included.
+    fn read(&mut self, path: &Path, name: &str, external: bool) -> Result<(), Failure> {
+        if self.files.iter().any(|known| known == path) {
+            return Ok(());
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::Io(path.to_owned(), error))?;
+        self.files.push(path.to_owned());
+        let Some(document) = self.add(name, &text, external) else { return Ok(()) };
+        let includes: Vec<String> = document.include.iter().map(|text| text.as_str().to_owned()).collect();
+        for include in includes {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            self.read(&folder.join(&include), &include, external)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, text: &str, external: bool) -> Option<&Document> {
+        let source = self.sources.add(name, text);
+        let root = yaml::parse(&self.sources, source, &mut self.diagnostics)?;
+        let document = Document::from_node(&root, &self.sources, &mut self.diagnostics)?;
+        self.documents.push(Loaded { document, external });
+        self.documents.last().map(|loaded| &loaded.document)
+    }
+
+    fn lower(mut self) -> Checked {
+        let model = lower::lower(&self.documents, &self.sources, &mut self.diagnostics);
+        Checked { sources: self.sources, diagnostics: self.diagnostics, model, files: self.files }
+    }
+}
