@@ -11,6 +11,7 @@ use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
+use crate::library::Form;
 use crate::op::{ElementType, Inferred, KernelCall, OpDef, OutSpec, Outputs};
 use crate::storage::{Borrows, Storage};
 use crate::tensor::Tensor;
@@ -58,7 +59,10 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 /// # Errors
 /// As [`invoke`], and if a result does not fit into its tensor.
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
-    let result = autograd::check_out(args, outs).and_then(|()| forward_out(op, args, outs));
+    let result = autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs));
+    for out in outs.iter() {
+        out.storage().set_last_writer(op, Form::Out);
+    }
     result.map_err(|error| in_op(error, op.forms.out.unwrap_or(op.name), op, args))
 }
 
@@ -116,6 +120,7 @@ fn allocate(spec: &OutSpec, inferred: &Inferred) -> Tensor {
 /// The in-place form without recording.
 pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let target = args[0].tensor();
+    target.storage().set_last_writer(op, Form::Inplace);
     refuse_overlapping_target(target, "self")?;
     let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
         // The kernel may read an input after writing the output, so it gets memory of its own.

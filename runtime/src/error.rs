@@ -62,19 +62,34 @@ struct Data {
     op: Option<Cow<'static, str>>,
     operands: Vec<Operand>,
     message: String,
+    notes: Vec<String>,
     help: Option<String>,
 }
 
 impl Error {
     /// An error of the given kind; `message` says what is wrong.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Data { kind, op: None, operands: Vec::new(), message: message.into(), help: None }))
+        Error(Box::new(Data {
+            kind,
+            op: None,
+            operands: Vec::new(),
+            message: message.into(),
+            notes: Vec::new(),
+            help: None,
+        }))
     }
 
     /// Adds what the user can do about it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Error {
         self.0.help = Some(help.into());
+        self
+    }
+
+    /// Adds where it happened, from the inside out: "in the gradient of `self` of `mul.Tensor`".
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Error {
+        self.0.notes.push(note.into());
         self
     }
 
@@ -108,6 +123,11 @@ impl Error {
         &self.0.message
     }
 
+    /// Where it happened, from the inside out.
+    pub fn notes(&self) -> &[String] {
+        &self.0.notes
+    }
+
     /// What to do about it.
     pub fn help(&self) -> Option<&str> {
         self.0.help.as_deref()
@@ -116,13 +136,16 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Data { op, operands, message, help, .. } = &*self.0;
+        let Data { op, operands, message, notes, help, .. } = &*self.0;
         if let Some(op) = op {
             write!(f, "{op}: ")?;
         }
         f.write_str(message)?;
         for operand in operands {
             write!(f, "\n  {}: {} {}", operand.name, operand.dtype, ShapeText(&operand.shape))?;
+        }
+        for note in notes {
+            write!(f, "\n  {note}")?;
         }
         if let Some(help) = help {
             write!(f, "\n  help: {help}")?;

@@ -341,7 +341,8 @@ impl KernelTable {
 pub struct GradDef {
     /// The backward formulas.
     pub formulas: &'static [Formula],
-    /// Outputs that can have a gradient (given a differentiable dtype), a bit each.
+    /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit stands
+    /// for all tensors of a list.
     pub differentiable_outputs: u64,
 }
 
@@ -351,7 +352,7 @@ pub struct Formula {
     pub arguments: &'static [u8],
     /// Tensor arguments whose elements it reads, a bit each.
     pub reads_arguments: u64,
-    /// Outputs whose elements it reads, a bit each.
+    /// Results whose elements it reads, a bit each; one bit stands for all tensors of a list.
     pub reads_outputs: u64,
     /// Arguments that are not tensors and that it reads, a bit each.
     pub reads_attributes: u64,
@@ -363,6 +364,19 @@ impl OpDef {
     /// The position of an argument.
     pub fn argument(&self, name: &str) -> Option<usize> {
         self.schema.args.iter().position(|arg| arg.name == name)
+    }
+
+    /// Whether an output of the given dtype can have a gradient.
+    #[inline]
+    pub(crate) fn is_differentiable(&self, output: usize, dtype: DType) -> bool {
+        dtype.is_differentiable()
+            && self.grad.is_some_and(|grad| grad.differentiable_outputs & (1 << self.result_of(output)) != 0)
+    }
+
+    /// The declared result that an output belongs to; all tensors of a list belong to one.
+    #[inline]
+    pub(crate) fn result_of(&self, output: usize) -> usize {
+        output.min(self.schema.returns.len().saturating_sub(1))
     }
 
     /// The kernel for a backend and dtype, or an error that lists what there is.

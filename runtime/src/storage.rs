@@ -6,9 +6,11 @@
 //! automatic differentiation notices a saved tensor that was changed.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::allocator::{self, ALIGNMENT, Block};
+use crate::library::Form;
+use crate::op::OpDef;
 
 /// A handle to shared memory; cloning counts references.
 pub struct Storage(NonNull<Header>);
@@ -22,6 +24,8 @@ struct Header {
     class: u32,
     bytes: usize,
     data: *mut u8,
+    /// The operator whose in-place or out form wrote last, for messages.
+    writer: AtomicPtr<OpDef>,
     /// Memory that belongs to somebody else, kept alive while the storage lives.
     owner: Option<Box<dyn Send + Sync>>,
 }
@@ -71,6 +75,7 @@ impl Storage {
                 class: block.class,
                 bytes,
                 data,
+                writer: AtomicPtr::new(std::ptr::null_mut()),
                 owner,
             });
         }
@@ -109,6 +114,23 @@ impl Storage {
     #[inline]
     pub fn version(&self) -> u64 {
         self.header().version.load(Ordering::Relaxed)
+    }
+
+    /// Remembers which operator changed the memory, and in which form.
+    #[inline]
+    pub(crate) fn set_last_writer(&self, op: &'static OpDef, form: Form) {
+        // The definition is aligned, so the lowest bit is free to say which form it was.
+        let pointer =
+            std::ptr::from_ref(op).cast_mut().map_addr(|address| address | usize::from(form == Form::Out));
+        self.header().writer.store(pointer, Ordering::Relaxed);
+    }
+
+    /// The name of the form that changed the memory last, if it was an operator's.
+    pub(crate) fn last_writer(&self) -> Option<&'static str> {
+        let writer = self.header().writer.load(Ordering::Relaxed);
+        // SAFETY: without the lowest bit the pointer is null or came from a reference to static data.
+        let op = unsafe { writer.map_addr(|address| address & !1).as_ref() }?;
+        Some(if writer.addr() & 1 == 0 { op.forms.inplace } else { op.forms.out }.unwrap_or(op.name))
     }
 
     /// Enters a reader; fails while somebody writes.

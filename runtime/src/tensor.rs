@@ -1,12 +1,12 @@
 //! The tensor handle.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use opsmith_core::DType;
 
-use crate::autograd::AutogradMeta;
+use crate::autograd::{self, AutogradMeta};
 use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
@@ -35,10 +35,18 @@ pub(crate) struct Inner {
     dtype: DType,
     device: Device,
     contiguous: bool,
-    /// Whether `autograd` holds something that makes this tensor part of a graph.
-    tracked: AtomicBool,
-    autograd: Mutex<Option<Box<AutogradMeta>>>,
+    flags: AtomicU8,
+    /// The tensor this one is a view of, never itself such a view.
+    base: Option<Tensor>,
+    autograd: Mutex<AutogradMeta>,
 }
+
+/// The tensor is part of a graph.
+const TRACKED: u8 = 1;
+/// The tensor's elements were changed by recorded operators, so its older views follow its graph.
+const REWRITTEN: u8 = 2;
+/// The tensor is a view that was made without recording, so that its base does not know of it.
+const UNRECORDED_VIEW: u8 = 4;
 
 impl Tensor {
     /// A tensor over part of a storage.
@@ -47,18 +55,22 @@ impl Tensor {
     /// Every element the layout reaches lies inside the storage and is initialised before it is read.
     #[inline]
     pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
+        Self::from_inner(storage, layout, dtype, device, 0, None)
+    }
+
+    #[inline]
+    fn from_inner(
+        storage: Storage,
+        layout: Layout,
+        dtype: DType,
+        device: Device,
+        flags: u8,
+        base: Option<Tensor>,
+    ) -> Tensor {
         let numel = layout.numel();
         let contiguous = layout.is_contiguous();
-        Tensor(Arc::new(Inner {
-            storage,
-            layout,
-            numel,
-            dtype,
-            device,
-            contiguous,
-            tracked: AtomicBool::new(false),
-            autograd: Mutex::new(None),
-        }))
+        let (flags, autograd) = (AtomicU8::new(flags), Mutex::new(AutogradMeta::default()));
+        Tensor(Arc::new(Inner { storage, layout, numel, dtype, device, contiguous, flags, base, autograd }))
     }
 
     /// A row-major tensor whose elements are still to be written, for kernels and factories.
@@ -76,8 +88,9 @@ impl Tensor {
             dtype,
             device,
             contiguous: true,
-            tracked: AtomicBool::new(false),
-            autograd: Mutex::new(None),
+            flags: AtomicU8::new(0),
+            base: None,
+            autograd: Mutex::new(AutogradMeta::default()),
         }))
     }
 
@@ -210,7 +223,7 @@ impl Tensor {
         unsafe { self.0.storage.data().offset(self.0.layout.offset as isize * self.0.dtype.size() as isize) }
     }
 
-    /// Another layout of the same storage, outside any graph.
+    /// A view: another layout of the same storage. Its place in a graph is for `autograd` to add.
     ///
     /// # Errors
     /// If the layout reaches outside the storage.
@@ -223,8 +236,14 @@ impl Tensor {
                 )));
             }
         }
-        // SAFETY: the layout stays inside the storage, which is initialised as far as the tensor's is.
-        Ok(unsafe { Tensor::from_parts(self.0.storage.clone(), layout, self.0.dtype, self.0.device) })
+        let (flags, base) =
+            if autograd::recording() && self.0.flags.load(Ordering::Relaxed) & UNRECORDED_VIEW == 0 {
+                (0, Some(self.0.base.as_ref().unwrap_or(self).clone()))
+            } else {
+                (UNRECORDED_VIEW, None)
+            };
+        let storage = self.0.storage.clone();
+        Ok(Self::from_inner(storage, layout, self.0.dtype, self.0.device, flags, base))
     }
 
     /// The same elements outside any graph; shares memory and version.
@@ -300,15 +319,53 @@ impl Tensor {
     /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        self.0.tracked.load(Ordering::Relaxed)
+        self.has(TRACKED) || self.0.base.as_ref().is_some_and(|base| base.has(REWRITTEN))
+    }
+
+    #[inline]
+    fn has(&self, flag: u8) -> bool {
+        self.0.flags.load(Ordering::Relaxed) & flag != 0
     }
 
     pub(crate) fn set_tracked(&self, tracked: bool) {
-        self.0.tracked.store(tracked, Ordering::Relaxed);
+        if tracked {
+            self.0.flags.fetch_or(TRACKED, Ordering::Relaxed);
+        } else {
+            self.0.flags.fetch_and(!TRACKED, Ordering::Relaxed);
+        }
     }
 
-    pub(crate) fn autograd(&self) -> MutexGuard<'_, Option<Box<AutogradMeta>>> {
+    /// Says that recorded operators changed the elements, so that views must follow the new graph.
+    pub(crate) fn set_rewritten(&self) {
+        self.0.flags.fetch_or(REWRITTEN, Ordering::Relaxed);
+    }
+
+    /// Whether the tensor is a view that was made while nothing was recorded.
+    pub(crate) fn is_unrecorded_view(&self) -> bool {
+        self.has(UNRECORDED_VIEW)
+    }
+
+    /// The tensor that this one is a view of; `None` if it is no view, or was made as one while
+    /// nothing was recorded.
+    pub(crate) fn base(&self) -> Option<&Tensor> {
+        self.0.base.as_ref()
+    }
+
+    /// Whether this is the only handle to the tensor.
+    pub(crate) fn is_unique(&mut self) -> bool {
+        Arc::get_mut(&mut self.0).is_some()
+    }
+
+    pub(crate) fn autograd(&self) -> MutexGuard<'_, AutogradMeta> {
         self.0.autograd.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The autograd data without locking, if this is the only handle; marks the tensor tracked.
+    #[inline]
+    pub(crate) fn track_unique(&mut self) -> Option<&mut AutogradMeta> {
+        let inner = Arc::get_mut(&mut self.0)?;
+        *inner.flags.get_mut() |= TRACKED;
+        Some(inner.autograd.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 }
 

@@ -1,11 +1,18 @@
 //! What a backward formula sees: the gradients of the outputs and what was saved of the call.
 
+use std::sync::Arc;
+
 use opsmith_core::DType;
 
+use super::call::Call;
+use super::engine::Wanted;
+use super::node::{Edge, Node};
+use super::saved::{SavedName, Slot, tracked_at};
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Dims;
+use crate::op::OpDef;
 use crate::tensor::Tensor;
 
 /// The gradient of one argument.
@@ -46,9 +53,36 @@ pub struct TensorMeta {
     pub device: Device,
 }
 
+impl TensorMeta {
+    /// What is known of a tensor.
+    #[inline]
+    pub fn of(tensor: &Tensor) -> TensorMeta {
+        TensorMeta { sizes: Dims::from_slice(tensor.shape()), dtype: tensor.dtype(), device: tensor.device() }
+    }
+
+    /// Stands where an optional tensor is absent.
+    pub(super) fn absent() -> TensorMeta {
+        TensorMeta { sizes: Dims::new(), dtype: DType::Bool, device: Device::CPU }
+    }
+
+    /// Number of dimensions.
+    pub fn dim(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> i64 {
+        crate::layout::numel(&self.sizes)
+    }
+}
+
 /// The view of a recorded call that a backward formula works from.
 pub struct GradContext<'a> {
-    grads: &'a [Option<Tensor>],
+    pub(super) node: &'a Arc<Node>,
+    pub(super) call: &'a Call,
+    pub(super) grads: &'a [Option<Tensor>],
+    /// The nodes whose gradients are wanted; all if `None`.
+    pub(super) wanted: Option<&'a Wanted>,
 }
 
 impl<'a> GradContext<'a> {
@@ -57,12 +91,17 @@ impl<'a> GradContext<'a> {
         self.grads.get(output).and_then(Option::as_ref)
     }
 
+    /// The gradients of all outputs, for an operator that returns a list.
+    pub fn grads(&self) -> &'a [Option<Tensor>] {
+        self.grads
+    }
+
     /// A saved tensor argument.
     ///
     /// # Errors
     /// If it was changed since, or freed by an earlier backward pass.
     pub fn tensor(&self, argument: usize) -> Result<Tensor> {
-        unimplemented!("{argument}")
+        self.input(argument, self.call.positions(argument).start)
     }
 
     /// A saved tensor argument that may be absent.
@@ -70,7 +109,8 @@ impl<'a> GradContext<'a> {
     /// # Errors
     /// As [`GradContext::tensor`].
     pub fn optional_tensor(&self, argument: usize) -> Result<Option<Tensor>> {
-        unimplemented!("{argument}")
+        let position = self.call.positions(argument).start;
+        self.call.is_present(position).then(|| self.input(argument, position)).transpose()
     }
 
     /// A saved list of tensors.
@@ -78,7 +118,20 @@ impl<'a> GradContext<'a> {
     /// # Errors
     /// As [`GradContext::tensor`].
     pub fn tensors(&self, argument: usize) -> Result<Vec<Tensor>> {
-        unimplemented!("{argument}")
+        self.call.positions(argument).map(|position| self.input(argument, position)).collect()
+    }
+
+    /// A saved list of tensors of which some may be absent.
+    ///
+    /// # Errors
+    /// As [`GradContext::tensor`].
+    pub fn optional_tensors(&self, argument: usize) -> Result<Vec<Option<Tensor>>> {
+        self.call
+            .positions(argument)
+            .map(|position| {
+                self.call.is_present(position).then(|| self.input(argument, position)).transpose()
+            })
+            .collect()
     }
 
     /// A saved output.
@@ -86,31 +139,94 @@ impl<'a> GradContext<'a> {
     /// # Errors
     /// As [`GradContext::tensor`].
     pub fn result(&self, output: usize) -> Result<Tensor> {
-        unimplemented!("{output}")
+        let slot = Slot::Output(output as u32);
+        let meta = self.result_meta(output);
+        let tensor = self.call.saved().unpack(slot, meta, || SavedName {
+            op: self.call.op.name,
+            what: describe_output(self.call.op, output),
+        })?;
+        let differentiable = self.call.op.is_differentiable(output, meta.dtype);
+        let edge = (differentiable && super::recording())
+            .then(|| Edge { node: self.node.clone(), output: output as u32 });
+        Ok(tracked_at(tensor, edge.as_ref()))
     }
 
-    /// What is known of a tensor argument without its elements; always there.
+    /// Every saved output, for an operator that returns a list.
+    ///
+    /// # Errors
+    /// As [`GradContext::tensor`].
+    pub fn results(&self) -> Result<Vec<Tensor>> {
+        (0..self.node.outputs.len()).map(|output| self.result(output)).collect()
+    }
+
+    /// What is known of a tensor argument without its elements; always there, but says nothing of
+    /// an optional argument that is absent ([`GradContext::optional_meta`]).
     pub fn meta(&self, argument: usize) -> &TensorMeta {
-        unimplemented!("{argument}")
+        &self.call.inputs[self.call.positions(argument).start]
+    }
+
+    /// What is known of an optional tensor argument; `None` if it is absent.
+    pub fn optional_meta(&self, argument: usize) -> Option<&TensorMeta> {
+        let position = self.call.positions(argument).start;
+        self.call.is_present(position).then(|| &self.call.inputs[position])
     }
 
     /// What is known of each tensor of a list argument.
     pub fn metas(&self, argument: usize) -> &[TensorMeta] {
-        unimplemented!("{argument}")
+        &self.call.inputs[self.call.positions(argument)]
     }
 
     /// What is known of an output without its elements.
     pub fn result_meta(&self, output: usize) -> &TensorMeta {
-        unimplemented!("{output}")
+        &self.node.outputs[output]
     }
 
     /// An argument that is not a tensor.
+    ///
+    /// # Panics
+    /// If the formula's definition does not say that it reads the argument.
     pub fn attribute(&self, argument: usize) -> Arg<'_> {
-        unimplemented!("{argument}")
+        match self.call.attributes.iter().find(|(index, _)| *index as usize == argument) {
+            Some((_, value)) => value.as_arg(),
+            None => panic!(
+                "a formula of {} reads argument {argument}, which its definition does not mention",
+                self.call.op.name
+            ),
+        }
     }
 
-    /// Whether the gradient of this argument is wanted.
+    /// Whether the gradient of this argument is wanted; of a list, that of any of its tensors.
     pub fn needs(&self, argument: usize) -> bool {
-        unimplemented!("{argument}")
+        self.call.positions(argument).any(|position| self.needs_position(position))
+    }
+
+    /// Whether the gradient of one tensor of a list argument is wanted.
+    pub fn needs_item(&self, argument: usize, item: usize) -> bool {
+        self.needs_position(self.call.positions(argument).start + item)
+    }
+
+    fn needs_position(&self, position: usize) -> bool {
+        match &self.node.edges[position] {
+            Some(edge) => self.wanted.is_none_or(|wanted| wanted.contains(&edge.node)),
+            None => false,
+        }
+    }
+
+    fn input(&self, argument: usize, position: usize) -> Result<Tensor> {
+        let slot = Slot::Input(position as u32);
+        let tensor = self.call.saved().unpack(slot, &self.call.inputs[position], || SavedName {
+            op: self.call.op.name,
+            what: format!("argument `{}`", self.call.argument_name(argument, position)),
+        })?;
+        let edge = self.node.edges[position].as_ref().filter(|_| super::recording());
+        Ok(tracked_at(tensor, edge))
+    }
+}
+
+fn describe_output(op: &OpDef, output: usize) -> String {
+    match op.schema.returns.get(output).and_then(|result| result.name) {
+        Some(name) => format!("result `{name}`"),
+        None if op.schema.returns.len() > 1 => format!("result {output}"),
+        None => "result".to_owned(),
     }
 }

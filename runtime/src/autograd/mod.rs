@@ -2,23 +2,50 @@
 //!
 //! In: operator definitions with their backward formulas. Out: gradients. An operator whose
 //! arguments are tracked runs unrecorded first; then a node with what its formulas read is put
-//! behind its outputs.
+//! behind its outputs (`record`). Backward walks the nodes from new to old (`engine`).
 
+mod adjust;
+mod call;
 mod context;
+mod engine;
+mod handle;
+mod inplace;
+mod leaf;
 mod mode;
+mod node;
+mod record;
+mod saved;
+#[cfg(test)]
+mod tests;
 
-pub use context::{GradContext, Gradient};
-pub use mode::{is_enabled, no_grad, set_enabled};
+pub use context::{GradContext, Gradient, TensorMeta};
+pub use handle::{Options, backward, grad};
+pub use mode::{enable_grad, is_enabled, no_grad, set_enabled};
+
+pub(crate) use inplace::{check_out, invoke_inplace_recorded};
+pub(crate) use record::invoke_recorded;
 
 use crate::arg::Arg;
-use crate::dispatch;
 use crate::error::Result;
-use crate::op::{OpDef, Outputs};
+use crate::op::OpDef;
 use crate::tensor::Tensor;
+use node::{Edge, Kind};
 
 /// What a tensor knows about the graph it is part of.
 #[derive(Default)]
-pub struct AutogradMeta {}
+pub struct AutogradMeta {
+    /// Where the gradient of a tracked tensor goes: to the node that computed it or, of a leaf, to
+    /// the one that adds to `grad`.
+    edge: Option<Edge>,
+    /// The gradient that backward passes left here.
+    grad: Option<Tensor>,
+}
+
+impl AutogradMeta {
+    fn is_leaf(&self) -> bool {
+        self.edge.as_ref().is_none_or(|edge| matches!(edge.node.kind, Kind::Leaf(_)))
+    }
+}
 
 /// Whether operators record themselves in this thread now.
 #[inline]
@@ -28,25 +55,36 @@ pub(crate) fn recording() -> bool {
 
 /// Whether this call has to be recorded.
 #[inline]
-pub(crate) fn must_record(op: &OpDef, args: &[Arg<'_>]) -> bool {
+pub(crate) fn must_record(_op: &OpDef, args: &[Arg<'_>]) -> bool {
+    any_tracked(args) && recording()
+}
+
+#[inline]
+fn any_tracked(args: &[Arg<'_>]) -> bool {
     let mut tracked = false;
     for arg in args {
         arg.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
     }
-    tracked && recording() && (op.grad.is_some() || op.view.is_some() || op.composite.is_none())
+    tracked
 }
 
-/// The functional form, recorded.
-pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    dispatch::forward(op, args)
+/// Where a tensor's gradient goes; `None` if it is not part of a graph.
+#[inline]
+fn edge_of(tensor: &Tensor) -> Result<Option<Edge>> {
+    if !tensor.requires_grad() {
+        return Ok(None);
+    }
+    Ok(tensor.autograd().edge.clone())
 }
 
-/// The in-place form, recorded if an argument is tracked.
-pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    dispatch::forward_inplace(op, args)
-}
-
-/// Refuses an out form whose tensors are tracked.
-pub(crate) fn check_out(_args: &[Arg<'_>], _outs: &[&mut Tensor]) -> Result<()> {
-    Ok(())
+/// Gives a new tensor its place in the graph.
+#[inline]
+fn attach(tensor: &mut Tensor, edge: Edge) {
+    match tensor.track_unique() {
+        Some(meta) => meta.edge = Some(edge),
+        None => {
+            tensor.autograd().edge = Some(edge);
+            tensor.set_tracked(true);
+        }
+    }
 }

@@ -18,13 +18,33 @@ pub fn set_enabled(enabled: bool) -> bool {
 }
 
 /// Runs a function without recording; the mode is restored even if it panics.
+#[inline]
 pub fn no_grad<R>(function: impl FnOnce() -> R) -> R {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            ENABLED.set(self.0);
-        }
-    }
-    let _restore = Restore(ENABLED.replace(false));
+    let _scope = Scope::enter(false);
     function()
+}
+
+/// Runs a function with recording, for instance inside [`no_grad`]; the mode is restored even if it
+/// panics.
+#[inline]
+pub fn enable_grad<R>(function: impl FnOnce() -> R) -> R {
+    let _scope = Scope::enter(true);
+    function()
+}
+
+/// A mode that lasts as long as this value.
+pub(super) struct Scope(bool);
+
+impl Scope {
+    #[inline]
+    pub fn enter(enabled: bool) -> Scope {
+        Scope(ENABLED.replace(enabled))
+    }
+}
+
+impl Drop for Scope {
+    #[inline]
+    fn drop(&mut self) {
+        ENABLED.set(self.0);
+    }
 }

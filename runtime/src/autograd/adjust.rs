@@ -1,0 +1,92 @@
+//! Bringing a gradient into the form of the input it belongs to.
+//!
+//! Formulas may leave three things to the engine: summing back over broadcast dimensions, the
+//! dtype, and dropping the imaginary part for a real input. Anything else is a wrong formula.
+
+use super::call::Call;
+use super::context::TensorMeta;
+use crate::error::{Error, Result, ShapeText};
+use crate::library::Roles;
+use crate::tensor::Tensor;
+
+/// The gradient of the input at `position`, in that input's shape and dtype.
+///
+/// # Errors
+/// If the gradient's shape does not broadcast from the input's, or it is on another device.
+#[inline]
+pub(super) fn adjust(
+    gradient: Tensor,
+    meta: &TensorMeta,
+    call: &Call,
+    argument: usize,
+    position: usize,
+) -> Result<Tensor> {
+    if gradient.shape() == &meta.sizes[..]
+        && gradient.dtype() == meta.dtype
+        && gradient.device() == meta.device
+    {
+        return Ok(gradient);
+    }
+    convert(gradient, meta, call, argument, position)
+}
+
+#[cold]
+fn convert(
+    mut gradient: Tensor,
+    meta: &TensorMeta,
+    call: &Call,
+    argument: usize,
+    position: usize,
+) -> Result<Tensor> {
+    let name = || format!("`{}` of `{}`", call.argument_name(argument, position), call.op.name);
+    if gradient.device() != meta.device {
+        return Err(Error::device(format!(
+            "the formula for {} gave a gradient on {}, but the argument is on {}",
+            name(),
+            gradient.device(),
+            meta.device
+        )));
+    }
+    if !gradient.dtype().is_differentiable() {
+        return Err(Error::dtype(format!(
+            "the formula for {} gave a gradient of dtype {}, which cannot be one",
+            name(),
+            gradient.dtype()
+        )));
+    }
+    let roles = roles_of(call)?;
+    if gradient.shape() != &meta.sizes[..] {
+        if !broadcasts(&meta.sizes, gradient.shape()) {
+            return Err(Error::shape(format!(
+                "the formula for {} gave a gradient of shape {}, but the argument has the shape {}",
+                name(),
+                ShapeText(gradient.shape()),
+                ShapeText(&meta.sizes)
+            ))
+            .with_help(format!("correct the formula at {}", call.op.location)));
+        }
+        gradient = (roles.sum_to)(&gradient, &meta.sizes)?;
+    }
+    if gradient.dtype() != meta.dtype {
+        // A cast from complex to real drops the imaginary part, which is what a real input wants.
+        gradient = (roles.cast)(&gradient, meta.dtype)?;
+    }
+    Ok(gradient)
+}
+
+/// The operators the engine computes with, from the library of the call.
+fn roles_of(call: &Call) -> Result<&'static Roles> {
+    call.op.library.roles().ok_or_else(|| {
+        Error::not_implemented(format!(
+            "the library `{}` has no operators for the autograd engine to add and convert gradients with",
+            call.op.library.name
+        ))
+        .with_help("give three operators of the spec `role: accumulate`, `role: sum_to` and `role: cast`, or build on a library that has them")
+    })
+}
+
+/// Whether a tensor of shape `from` can be broadcast to `to`.
+fn broadcasts(from: &[i64], to: &[i64]) -> bool {
+    from.len() <= to.len()
+        && from.iter().rev().zip(to.iter().rev()).all(|(from, to)| from == to || *from == 1)
+}

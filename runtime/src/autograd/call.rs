@@ -1,0 +1,52 @@
+//! A recorded call: what its backward formulas need to know of it.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard};
+
+use smallvec::SmallVec;
+
+use super::context::TensorMeta;
+use super::saved::SavedTensors;
+use crate::arg::Value;
+use crate::op::{ArgKind, OpDef};
+
+/// A recorded call of an operator.
+pub(crate) struct Call {
+    pub op: &'static OpDef,
+    /// Where the tensors of each argument start in `inputs`; one entry more than arguments.
+    pub starts: SmallVec<[u32; 6]>,
+    /// What is known of each tensor input.
+    pub inputs: SmallVec<[TensorMeta; 2]>,
+    /// Positions in `inputs` of tensors that are absent.
+    pub absent: SmallVec<[u32; 2]>,
+    /// The arguments that are not tensors and that a formula reads.
+    pub attributes: SmallVec<[(u8, Value); 1]>,
+    pub saved: Mutex<SavedTensors>,
+}
+
+impl Call {
+    /// Positions in `inputs` of the tensors of an argument.
+    #[inline]
+    pub fn positions(&self, argument: usize) -> Range<usize> {
+        self.starts[argument] as usize..self.starts[argument + 1] as usize
+    }
+
+    /// The saved tensors. They are read and freed under the lock, but no formula runs under it.
+    pub fn saved(&self) -> MutexGuard<'_, SavedTensors> {
+        self.saved.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The name of the tensor at a position of `inputs`: `weight`, `tensors[1]`.
+    pub fn argument_name(&self, argument: usize, position: usize) -> String {
+        let def = &self.op.schema.args[argument];
+        match def.ty.kind {
+            ArgKind::Tensor => def.name.to_owned(),
+            _ => format!("{}[{}]", def.name, position - self.positions(argument).start),
+        }
+    }
+
+    /// Whether the tensor at a position of `inputs` is there.
+    pub fn is_present(&self, position: usize) -> bool {
+        !self.absent.contains(&(position as u32))
+    }
+}

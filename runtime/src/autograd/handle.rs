@@ -1,0 +1,216 @@
+//! What a user calls: the autograd methods of tensors, `backward` and `grad`.
+
+use smallvec::SmallVec;
+
+use super::context::TensorMeta;
+use super::node::{Edge, Edges, Kind, Node};
+use super::{edge_of, engine};
+use crate::error::{Error, Result, ShapeText};
+use crate::tensor::Tensor;
+
+/// How a backward pass treats the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Keep what the graph saved, so that backward can go through it again.
+    pub retain_graph: bool,
+    /// Record the pass itself, so that its gradients can be differentiated; keeps the graph too.
+    pub create_graph: bool,
+}
+
+impl Tensor {
+    /// Says whether the tensor, a leaf, requires a gradient; returns the tensor.
+    ///
+    /// # Errors
+    /// If its dtype is no floating-point or complex one, or it was computed from tracked tensors.
+    pub fn requires_grad_(&self, required: bool) -> Result<Tensor> {
+        self.set_requires_grad(required)?;
+        Ok(self.clone())
+    }
+
+    /// Says whether the tensor, a leaf, requires a gradient.
+    ///
+    /// # Errors
+    /// As [`Tensor::requires_grad_`].
+    pub fn set_requires_grad(&self, required: bool) -> Result<()> {
+        if required && !self.dtype().is_differentiable() {
+            return Err(Error::autograd(format!(
+                "a tensor of dtype {} cannot require a gradient",
+                self.dtype()
+            ))
+            .with_help("only floating-point and complex tensors can"));
+        }
+        if required && self.requires_grad() {
+            return Ok(());
+        }
+        if !required && !self.is_leaf() {
+            return Err(Error::autograd(
+                "a tensor that was computed from tracked ones always requires a gradient",
+            )
+            .with_help("use detach() for the same elements outside the graph"));
+        }
+        let mut meta = self.autograd();
+        if required && meta.edge.is_none() {
+            let outputs = SmallVec::from_iter([TensorMeta::of(self)]);
+            let node = Node::new(Edges::new(), outputs, Kind::Leaf(self.downgrade()));
+            meta.edge = Some(Edge { node, output: 0 });
+        }
+        drop(meta);
+        self.set_tracked(required);
+        Ok(())
+    }
+
+    /// Whether the tensor was not computed by a recorded operator. Gradients are kept in leaves.
+    pub fn is_leaf(&self) -> bool {
+        !self.requires_grad() || self.autograd().is_leaf()
+    }
+
+    /// The gradient that backward passes have left in this tensor; `None` if there is none yet.
+    pub fn grad(&self) -> Option<Tensor> {
+        self.autograd().grad.clone()
+    }
+
+    /// Replaces the gradient, or removes it.
+    ///
+    /// # Errors
+    /// If its shape, dtype or device differ from the tensor's.
+    pub fn set_grad(&self, gradient: Option<Tensor>) -> Result<()> {
+        if let Some(gradient) = &gradient {
+            check_like("the gradient", gradient, "the tensor", &TensorMeta::of(self))?;
+        }
+        let replaced = std::mem::replace(&mut self.autograd().grad, gradient);
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Removes the gradient.
+    pub fn zero_grad(&self) {
+        let removed = self.autograd().grad.take();
+        drop(removed);
+    }
+
+    /// Computes the gradients of all leaves this tensor, which has one element, was computed from,
+    /// and adds them to what the leaves hold.
+    ///
+    /// # Errors
+    /// If the tensor is not part of a graph or has more than one element; if the graph's saved
+    /// tensors were freed by an earlier pass or changed since; or whatever a formula reports.
+    pub fn backward(&self) -> Result<()> {
+        backward(&[self], &[None], Options::default())
+    }
+
+    /// As [`Tensor::backward`], from a given gradient of this tensor, `None` standing for 1.
+    ///
+    /// # Errors
+    /// As [`Tensor::backward`], and if the gradient does not have the tensor's shape and dtype.
+    pub fn backward_with(&self, gradient: Option<&Tensor>, options: Options) -> Result<()> {
+        backward(&[self], &[gradient], options)
+    }
+}
+
+/// Computes the gradients of all leaves that the outputs were computed from, and adds them to what
+/// the leaves hold.
+///
+/// # Errors
+/// As [`Tensor::backward_with`].
+pub fn backward(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -> Result<()> {
+    engine::backward(roots(outputs, gradients, options)?, options)
+}
+
+/// The gradients of the outputs with respect to the inputs, which may be any tensors of the graph;
+/// `None` where an output does not depend on an input. No leaf's gradient changes.
+///
+/// `gradients` are those of the outputs, `None` standing for 1.
+///
+/// # Errors
+/// As [`Tensor::backward_with`], and if an input is not part of a graph.
+pub fn grad(
+    outputs: &[&Tensor],
+    inputs: &[&Tensor],
+    gradients: &[Option<&Tensor>],
+    options: Options,
+) -> Result<Vec<Option<Tensor>>> {
+    let target = |(index, input): (usize, &&Tensor)| {
+        edge_of(input)?.ok_or_else(|| {
+            Error::autograd(format!("input {index} is not part of a graph, so it has no gradient"))
+                .with_help("call requires_grad_(true) on it before it is used")
+        })
+    };
+    let targets = inputs.iter().enumerate().map(target).collect::<Result<Vec<_>>>()?;
+    engine::gradients(roots(outputs, gradients, options)?, &targets, options)
+}
+
+/// Where the pass begins, and with which gradients.
+fn roots(
+    outputs: &[&Tensor],
+    gradients: &[Option<&Tensor>],
+    options: Options,
+) -> Result<Vec<(Edge, Tensor)>> {
+    if outputs.len() != gradients.len() {
+        return Err(Error::argument(format!(
+            "{} gradients were given for {} outputs",
+            gradients.len(),
+            outputs.len()
+        ))
+        .with_help("give one for each output, or None"));
+    }
+    outputs
+        .iter()
+        .zip(gradients)
+        .map(|(output, gradient)| {
+            let Some(edge) = edge_of(output)? else {
+                return Err(Error::autograd(
+                    "backward needs a tensor that is part of a graph, this one is not",
+                )
+                .with_help(
+                    "compute it from tensors on which requires_grad_(true) was called, outside no_grad",
+                ));
+            };
+            let gradient = match gradient {
+                Some(gradient) => {
+                    check_like("the gradient", gradient, "the output", &TensorMeta::of(output))?;
+                    if options.create_graph { (*gradient).clone() } else { gradient.detach() }
+                }
+                None => one_like(output)?,
+            };
+            Ok((edge, gradient))
+        })
+        .collect()
+}
+
+/// The gradient of a tensor with respect to itself.
+fn one_like(output: &Tensor) -> Result<Tensor> {
+    if output.numel() != 1 {
+        return Err(Error::autograd(format!(
+            "backward of a tensor of shape {} needs the gradient to begin with; only for one element it is 1",
+            ShapeText(output.shape())
+        ))
+        .with_help("reduce the tensor to one element, for instance to its sum, or use backward_with"));
+    }
+    if output.dtype().is_complex() {
+        return Err(Error::autograd(format!(
+            "backward of a {} tensor needs the gradient to begin with; only for a real one it is 1",
+            output.dtype()
+        ))
+        .with_help("reduce the tensor to a real number, for instance its magnitude, or use backward_with"));
+    }
+    let one = Tensor::scalar(1.0, output.dtype());
+    // The same element under the output's number of dimensions, each of size 1.
+    one.with_layout(crate::layout::Layout::contiguous(output.shape())).map(|one| one.detach())
+}
+
+fn check_like(what: &str, tensor: &Tensor, like: &str, meta: &TensorMeta) -> Result<()> {
+    if tensor.shape() != &meta.sizes[..] {
+        return Err(Error::shape(format!(
+            "{what} has the shape {}, {like} {}",
+            ShapeText(tensor.shape()),
+            ShapeText(&meta.sizes)
+        )));
+    }
+    if tensor.dtype() != meta.dtype {
+        return Err(Error::dtype(format!("{what} is {}, {like} {}", tensor.dtype(), meta.dtype)));
+    }
+    if tensor.device() != meta.device {
+        return Err(Error::device(format!("{what} is on {}, {like} on {}", tensor.device(), meta.device)));
+    }
+    Ok(())
+}

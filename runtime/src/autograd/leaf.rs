@@ -1,0 +1,61 @@
+//! Leaves: tensors that the user declared to require a gradient, and the gradient they hold.
+
+use super::attach;
+use crate::error::Result;
+use crate::library::Roles;
+use crate::tensor::Tensor;
+
+/// Adds to the gradient that a leaf holds.
+pub(super) fn accumulate(
+    leaf: &Tensor,
+    mut gradient: Tensor,
+    mut roles: impl FnMut() -> Result<&'static Roles>,
+) -> Result<()> {
+    let mut owned = false;
+    // The lock is not held while an operator adds; if another thread added meanwhile, add to that.
+    loop {
+        let held = leaf.autograd().grad.clone();
+        match held {
+            None => {
+                if !std::mem::replace(&mut owned, true) {
+                    gradient = own(gradient);
+                }
+                let mut meta = leaf.autograd();
+                if meta.grad.is_none() {
+                    meta.grad = Some(gradient);
+                    return Ok(());
+                }
+            }
+            Some(held) => {
+                let sum = (roles()?.accumulate)(&held, &gradient)?;
+                let mut meta = leaf.autograd();
+                if meta.grad.as_ref().is_some_and(|now| now.same(&held)) {
+                    let replaced = meta.grad.replace(sum);
+                    drop(meta);
+                    drop(replaced);
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// The gradient in memory that nothing else shows: a leaf's gradient may be written in place, which
+/// must change neither another leaf's nor a tensor of the user's.
+fn own(mut gradient: Tensor) -> Tensor {
+    let bytes = gradient.numel() as usize * gradient.dtype().size();
+    let alone = gradient.is_unique()
+        && gradient.storage().references() == 1
+        && gradient.storage().bytes() == bytes
+        && !gradient.layout().has_internal_overlap();
+    if alone {
+        return gradient;
+    }
+    let mut copy = gradient.cast_untracked(gradient.dtype());
+    // A copy has the derivative of its original, so it can take the original's place in the graph.
+    let edge = gradient.requires_grad().then(|| gradient.autograd().edge.clone()).flatten();
+    if let Some(edge) = edge {
+        attach(&mut copy, edge);
+    }
+    copy
+}

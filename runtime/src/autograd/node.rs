@@ -1,0 +1,117 @@
+//! The graph: nodes, and the edges along which gradients flow back.
+//!
+//! A node stands behind the outputs of one recorded call; its edges lead to the nodes behind the
+//! call's tensor inputs. Edges never change and always lead to older nodes, so ordering nodes by
+//! their sequence number is a topological order, and no cycle can exist. Nodes hold no tensor that
+//! is part of a graph: what a formula reads is saved as memory (`saved`).
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::call::Call;
+use super::context::TensorMeta;
+use crate::tensor::WeakTensor;
+
+/// One way a gradient takes: into the gradient of one output of a node.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub node: Arc<Node>,
+    pub output: u32,
+}
+
+/// The edges of a node, one for each tensor input; `None` where no gradient is wanted.
+pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
+
+/// What is known of a node's outputs, whose gradients it receives.
+pub(crate) type OutputMetas = SmallVec<[TensorMeta; 1]>;
+
+/// One step of the backward pass.
+pub(crate) struct Node {
+    /// Greater than that of every node the edges lead to.
+    pub sequence: u64,
+    pub edges: Edges,
+    pub outputs: OutputMetas,
+    pub kind: Kind,
+}
+
+/// What a node does with the gradients it receives.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every node is a call, and a box would cost one more allocation"
+)]
+pub(crate) enum Kind {
+    /// Adds to the gradient that a leaf holds. Weak, because a leaf holds its node.
+    Leaf(WeakTensor),
+    /// Runs the formulas of a recorded operator.
+    Call(Call),
+}
+
+impl Node {
+    /// A node with the next sequence number.
+    pub fn new(edges: Edges, outputs: OutputMetas, kind: Kind) -> Arc<Node> {
+        let newest = edges.iter().flatten().map(|edge| edge.node.sequence).max().unwrap_or(0);
+        let sequence = CLOCK.get().max(newest + 1);
+        CLOCK.set(sequence + 1);
+        #[cfg(test)]
+        LIVE.set(LIVE.get() + 1);
+        Arc::new(Node { sequence, edges, outputs, kind })
+    }
+
+    /// What the node is called in messages.
+    pub fn name(&self) -> &'static str {
+        match &self.kind {
+            Kind::Leaf(_) => "leaf",
+            Kind::Call(call) => call.op.name,
+        }
+    }
+}
+
+thread_local! {
+    /// The next sequence number of this thread. With the rule that a node's number is greater than
+    /// those of its inputs this is Lamport's clock: threads share no counter, and within a thread
+    /// numbers follow the order of recording.
+    static CLOCK: Cell<u64> = const { Cell::new(1) };
+    static ORPHANS: RefCell<Orphans> = const { RefCell::new(Orphans { draining: false, edges: Vec::new() }) };
+}
+
+/// Edges of nodes that are being dropped in this thread.
+struct Orphans {
+    draining: bool,
+    edges: Vec<Edge>,
+}
+
+impl Drop for Node {
+    /// Drops the nodes behind one after the other: each dropping the next would overflow the stack
+    /// on a deep graph.
+    fn drop(&mut self) {
+        #[cfg(test)]
+        LIVE.set(LIVE.get() - 1);
+        if self.edges.iter().all(Option::is_none) {
+            return;
+        }
+        let mut outermost = false;
+        // A thread that is ending has no list any more; its graphs are dropped recursively.
+        let _ = ORPHANS.try_with(|orphans| {
+            let mut orphans = orphans.borrow_mut();
+            outermost = !std::mem::replace(&mut orphans.draining, true);
+            orphans.edges.extend(self.edges.drain(..).flatten());
+        });
+        if !outermost {
+            return;
+        }
+        let next = || ORPHANS.try_with(|orphans| orphans.borrow_mut().edges.pop()).ok().flatten();
+        while let Some(edge) = next() {
+            // The last handle to a node comes back here and adds its edges to the list.
+            drop(edge);
+        }
+        let _ = ORPHANS.try_with(|orphans| orphans.borrow_mut().draining = false);
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Nodes made minus nodes dropped in this thread.
+    pub(crate) static LIVE: Cell<isize> = const { Cell::new(0) };
+}
