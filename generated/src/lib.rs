@@ -1,1 +1,25 @@
-//! opsmith
+//! Tensor operators, generated from `ops.yaml`.
+//!
+//! Every operator is a function, a method of [`Tensor`] (through [`TensorOps`]) and a name for
+//! [`call`]; where the spec says so also an in-place form (`add_`) and one that writes into a given
+//! tensor (`add_out`).
+//!
+//! ```
+//! use opsmith::{Tensor, TensorOps};
+//!
+//! # fn main() -> opsmith::Result<()> {
+//! let a = Tensor::of(&[1.0f32, 2.0, 3.0]);
+//! let b = a.mul(&a)?;
+//! assert_eq!(b.to_vec::<f32>()?, [1.0, 4.0, 9.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use opsmith_kernels as kernels;
+pub use opsmith_runtime as runtime;
+pub use opsmith_runtime::{
+    Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, MemoryFormat, Result, Scalar, Tensor,
+    Value, View, ViewMut, autograd,
+};
+
+include!(concat!(env!("OUT_DIR"), "/opsmith/lib.rs"));

@@ -466,3 +466,23 @@ pub fn int_rem(a: i64, b: i64) -> Result<i64> {
     }
     Ok(a.wrapping_rem(b))
 }
+
+/// The outputs of an operator that always has `N` of them.
+pub fn several<const N: usize>(outs: Outputs) -> [Tensor; N] {
+    let count = outs.len();
+    outs.into_iter()
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("inference gave {count} outputs, the signature has {N}"))
+}
+
+/// The one result of an operator that returns no tensor.
+///
+/// # Errors
+/// If it returned something else than its signature says.
+pub fn host_result<T: crate::arg::FromValue>(values: Vec<Value>) -> Result<T> {
+    match <[Value; 1]>::try_from(values) {
+        Ok([value]) => T::from_value(value),
+        Err(values) => Err(Error::argument(format!("{} results where one was expected", values.len()))),
+    }
+}

@@ -343,6 +343,16 @@ pub mod dtype {
     }
 }
 
+/// The error of a condition that does not hold; `values` are both sides of a comparison.
+#[cold]
+pub fn check_failed(text: &str, values: &[i64]) -> Error {
+    let message = match values {
+        [left, right] => format!("`{text}` does not hold: the left side is {left}, the right side {right}"),
+        _ => format!("`{text}` does not hold"),
+    };
+    Error::shape(message).with_help("the operator's documentation says what it accepts")
+}
+
 /// The device of the tensor operands. A tensor without dimensions on the CPU goes with any device.
 ///
 /// # Errors

@@ -16,6 +16,66 @@ pub struct Library {
     pub parents: &'static [&'static Library],
     /// What the autograd engine needs to compute with; `None` to use a parent's.
     pub roles: Option<Roles>,
+    /// What Rust's operators between tensors and numbers stand for.
+    pub operators: &'static [OperatorRow],
+}
+
+/// A Rust operator and what it calls.
+pub struct OperatorRow {
+    /// The symbol.
+    pub symbol: Symbol,
+    /// What the second operand is.
+    pub operand: OperandKind,
+    /// Whether the tensor is the right operand: `2.0 - x`.
+    pub reversed: bool,
+    /// What is called, the tensor first.
+    pub op: &'static OpDef,
+}
+
+/// The operators that Rust lets types define.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the variants are the traits of std::ops")]
+pub enum Symbol {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Neg,
+    Not,
+    BitAnd,
+    BitOr,
+    BitXor,
+}
+
+/// The second operand of a Rust operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OperandKind {
+    /// There is none.
+    None,
+    /// A tensor.
+    Tensor,
+    /// A number.
+    Scalar,
+}
+
+/// A library that is linked into the program.
+pub struct Registered(pub &'static Library);
+
+inventory::collect!(Registered);
+
+/// Makes a library known to the whole program, so that Rust's operators find its own.
+#[macro_export]
+macro_rules! __register_library {
+    ($library:expr) => {
+        $crate::inventory::submit! { $crate::library::Registered($library) }
+    };
+}
+pub use crate::__register_library as register;
+
+/// The libraries linked into the program.
+pub fn linked() -> impl Iterator<Item = &'static Library> {
+    inventory::iter::<Registered>().map(|registered| registered.0)
 }
 
 /// Operators that automatic differentiation itself calls. The spec marks them with `role:`.

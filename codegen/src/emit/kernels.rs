@@ -49,7 +49,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     quote! {
         macro_rules! #macro_name {
             ($T:ty) => {{
-                #[allow(unused_variables, unused_parens, reason = "an expression need not use everything")]
+                #[allow(unused, reason = "an expression need not use everything")]
                 fn kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
                     type T = $T;
                     #body

@@ -21,10 +21,12 @@ pub static LIBRARY: Library = Library {
     names: &[],
     parents: &[],
     roles: Some(Roles { accumulate: plus, sum_to, cast }),
+    operators: &[],
 };
 
 /// A library without operators for the engine.
-pub static BARE: Library = Library { name: "bare", ops: &[], names: &[], parents: &[], roles: None };
+pub static BARE: Library =
+    Library { name: "bare", ops: &[], names: &[], parents: &[], roles: None, operators: &[] };
 
 type Formulas = Result<SmallVec<[Gradient; 2]>>;
 

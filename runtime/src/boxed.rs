@@ -1,0 +1,287 @@
+//! Calls by name with boxed arguments: what Python, graphs and the parity runner use.
+//!
+//! In: a name, positional and keyword values. Out: boxed results. Arguments are matched with the
+//! signature and converted as a caller would expect (an integer where a float is wanted, one integer
+//! where a list of fixed length is wanted); then the call goes through the same dispatcher as typed
+//! ones.
+
+use smallvec::SmallVec;
+
+use crate::arg::{Arg, MemoryFormat, Value};
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::library::{Form, Library};
+use crate::op::{ArgDef, ArgKind, ArgType, DefaultValue, OpDef, Outputs};
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+/// Calls an operator of a library or its parents by name. `out` as a keyword calls the out form.
+///
+/// # Errors
+/// If there is no such operator, the arguments do not fit, or the operator itself fails.
+pub fn call(
+    library: &'static Library,
+    name: &str,
+    args: &[Value],
+    kwargs: &[(&str, Value)],
+) -> Result<Vec<Value>> {
+    let (op, form) = library.get(name)?;
+    let (outs, kwargs): (Vec<&(&str, Value)>, Vec<&(&str, Value)>) =
+        kwargs.iter().partition(|(key, _)| is_out_name(op, key));
+    let bound =
+        bind(op, args, &kwargs).map_err(|error| error.in_op(op.name, Vec::new()).with_signature(op))?;
+    let args: SmallVec<[Arg<'_>; 8]> = bound.iter().map(Bound::as_arg).collect();
+    match (form, outs.is_empty()) {
+        (Form::Functional, true) => functional(op, &args),
+        (Form::Inplace, true) => {
+            dispatch::invoke_inplace(op, &args)?;
+            Ok(vec![args[0].to_value()])
+        }
+        (Form::Out, true) => Err(Error::argument("the tensors to write into are not given")
+            .in_op(op.name, Vec::new())
+            .with_help("give them as `out`")),
+        (Form::Functional | Form::Out, false) => with_outs(op, &args, &outs),
+        (Form::Inplace, false) => {
+            Err(Error::argument("an in-place form takes no `out`").in_op(op.name, Vec::new()))
+        }
+    }
+}
+
+/// Calls an operator with arguments in signature order that were checked before.
+///
+/// # Errors
+/// Whatever the operator reports.
+pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
+    if op.host.is_some() {
+        return dispatch::invoke_host(op, args);
+    }
+    Ok(results(op, dispatch::invoke(op, args)?))
+}
+
+fn results(op: &OpDef, outs: Outputs) -> Vec<Value> {
+    match op.schema.returns {
+        [only] if only.ty.kind == ArgKind::Tensors => vec![Value::Tensors(outs.into_vec())],
+        _ => outs.into_iter().map(Value::Tensor).collect(),
+    }
+}
+
+fn is_out_name(op: &OpDef, key: &str) -> bool {
+    if op.argument(key).is_some() {
+        return false;
+    }
+    let numbered =
+        key.strip_prefix("out").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    numbered || op.schema.returns.iter().any(|result| result.name == Some(key))
+}
+
+fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> Result<Vec<Value>> {
+    let mut tensors: Vec<Tensor> = Vec::new();
+    for (_, value) in given {
+        match value {
+            Value::Tensor(tensor) => tensors.push(tensor.clone()),
+            Value::Tensors(list) => tensors.extend(list.iter().cloned()),
+            other => {
+                return Err(Error::argument(format!(
+                    "`out` must be a tensor, got {}",
+                    other.as_arg().kind()
+                ))
+                .in_op(op.name, Vec::new()));
+            }
+        }
+    }
+    if op.forms.out.is_none() {
+        return Err(Error::argument("the operator has no out form").in_op(op.name, Vec::new()));
+    }
+    let mut outs: Vec<&mut Tensor> = tensors.iter_mut().collect();
+    dispatch::invoke_out(op, args, &mut outs)?;
+    Ok(tensors.into_iter().map(Value::Tensor).collect())
+}
+
+/// An argument in its place: the caller's, a converted one, or the default.
+enum Bound<'a> {
+    Given(&'a Value),
+    Converted(Value),
+    Default(Arg<'static>),
+}
+
+impl Bound<'_> {
+    fn as_arg(&self) -> Arg<'_> {
+        match self {
+            Bound::Given(value) => value.as_arg(),
+            Bound::Converted(value) => value.as_arg(),
+            Bound::Default(arg) => *arg,
+        }
+    }
+}
+
+fn bind<'a>(op: &OpDef, args: &'a [Value], kwargs: &[&'a (&str, Value)]) -> Result<Vec<Bound<'a>>> {
+    let defs = op.schema.args;
+    let positional = defs.iter().filter(|def| !def.keyword_only).count();
+    if args.len() > positional {
+        return Err(Error::argument(format!(
+            "{} positional arguments given, at most {positional} taken",
+            args.len()
+        )));
+    }
+    for (key, _) in kwargs {
+        let Some(position) = op.argument(key) else {
+            let names: Vec<&str> = defs.iter().map(|def| def.name).collect();
+            return Err(Error::argument(format!("there is no argument `{key}`"))
+                .with_help(format!("the arguments are: {}", names.join(", "))));
+        };
+        if position < args.len() {
+            return Err(Error::argument(format!("`{key}` is given twice, by position and by name")));
+        }
+    }
+    defs.iter()
+        .enumerate()
+        .map(|(position, def)| {
+            let given = args
+                .get(position)
+                .or_else(|| kwargs.iter().find(|(key, _)| *key == def.name).map(|(_, value)| value));
+            match (given, def.default) {
+                (Some(value), _) => convert(def, value),
+                (None, Some(default)) => Ok(Bound::Default(default.as_arg(def.ty))),
+                (None, None) => Err(Error::argument(format!("the argument `{}` is missing", def.name))),
+            }
+        })
+        .collect()
+}
+
+fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
+    let converted = match (def.ty.kind, value) {
+        (_, Value::None) if def.ty.optional => return Ok(Bound::Given(value)),
+        (ArgKind::Tensor, Value::Tensor(_))
+        | (ArgKind::Tensors, Value::Tensors(_))
+        | (ArgKind::OptionalTensors, Value::OptionalTensors(_))
+        | (ArgKind::Bool, Value::Bool(_))
+        | (ArgKind::Int, Value::Int(_))
+        | (ArgKind::Float, Value::Float(_))
+        | (ArgKind::Scalar, Value::Scalar(_))
+        | (ArgKind::Str, Value::Str(_))
+        | (ArgKind::Ints(_), Value::Ints(_))
+        | (ArgKind::Floats, Value::Floats(_))
+        | (ArgKind::Bools(_), Value::Bools(_))
+        | (ArgKind::Scalars, Value::Scalars(_))
+        | (ArgKind::DType, Value::DType(_))
+        | (ArgKind::Device, Value::Device(_))
+        | (ArgKind::MemoryFormat, Value::MemoryFormat(_))
+        | (ArgKind::MemoryLayout, Value::MemoryLayout(_))
+        | (ArgKind::Generator, Value::Generator(_)) => return Ok(Bound::Given(value)),
+        (ArgKind::Float, Value::Int(value)) => Some(Value::Float(*value as f64)),
+        (ArgKind::Float, Value::Scalar(value)) if !matches!(value, Scalar::Complex(_)) => {
+            Some(Value::Float(value.to_f64()))
+        }
+        (ArgKind::Int, Value::Bool(value)) => Some(Value::Int(i64::from(*value))),
+        (ArgKind::Int, Value::Scalar(Scalar::Int(value))) => Some(Value::Int(*value)),
+        (ArgKind::Bool, Value::Scalar(Scalar::Bool(value))) => Some(Value::Bool(*value)),
+        (ArgKind::Scalar, Value::Bool(value)) => Some(Value::Scalar(Scalar::Bool(*value))),
+        (ArgKind::Scalar, Value::Int(value)) => Some(Value::Scalar(Scalar::Int(*value))),
+        (ArgKind::Scalar, Value::Float(value)) => Some(Value::Scalar(Scalar::Float(*value))),
+        // A tensor without dimensions is a number where one is wanted.
+        (ArgKind::Scalar, Value::Tensor(tensor)) if tensor.dim() == 0 => Some(Value::Scalar(tensor.item()?)),
+        // A number is a tensor without dimensions where one is wanted.
+        (ArgKind::Tensor, Value::Scalar(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
+            number(value).map(|scalar| Value::Tensor(Tensor::scalar(scalar, scalar.dtype())))
+        }
+        (ArgKind::Ints(Some(length)), Value::Int(value)) => Some(Value::Ints(vec![*value; length as usize])),
+        (ArgKind::Bools(Some(length)), Value::Bool(value)) => {
+            Some(Value::Bools(vec![*value; length as usize]))
+        }
+        (ArgKind::OptionalTensors, Value::Tensors(list)) => {
+            Some(Value::OptionalTensors(list.iter().cloned().map(Some).collect()))
+        }
+        (ArgKind::Tensors, Value::OptionalTensors(list)) => {
+            list.iter().cloned().collect::<Option<Vec<_>>>().map(Value::Tensors)
+        }
+        (ArgKind::Floats, Value::Ints(list)) => {
+            Some(Value::Floats(list.iter().map(|value| *value as f64).collect()))
+        }
+        (ArgKind::Scalars, Value::Ints(list)) => {
+            Some(Value::Scalars(list.iter().map(|value| Scalar::Int(*value)).collect()))
+        }
+        (ArgKind::Scalars, Value::Floats(list)) => {
+            Some(Value::Scalars(list.iter().map(|value| Scalar::Float(*value)).collect()))
+        }
+        // An empty list says nothing of its kind.
+        (ArgKind::Tensors, Value::Ints(list)) if list.is_empty() => Some(Value::Tensors(Vec::new())),
+        (ArgKind::OptionalTensors, Value::Ints(list)) if list.is_empty() => {
+            Some(Value::OptionalTensors(Vec::new()))
+        }
+        (ArgKind::Bools(_), Value::Ints(list)) if list.is_empty() => Some(Value::Bools(Vec::new())),
+        (ArgKind::MemoryFormat, Value::Str(name)) => MemoryFormat::from_name(name).map(Value::MemoryFormat),
+        (ArgKind::DType, Value::Str(name)) => crate::DType::from_name(name).map(Value::DType),
+        (ArgKind::Device, Value::Str(name)) => crate::Device::from_name(name).map(Value::Device),
+        _ => None,
+    };
+    converted.map(Bound::Converted).ok_or_else(|| {
+        Error::argument(format!("`{}` must be {}, got {}", def.name, def.ty, value.as_arg().kind()))
+    })
+}
+
+fn number(value: &Value) -> Option<Scalar> {
+    match value {
+        Value::Scalar(value) => Some(*value),
+        Value::Int(value) => Some(Scalar::Int(*value)),
+        Value::Float(value) => Some(Scalar::Float(*value)),
+        Value::Bool(value) => Some(Scalar::Bool(*value)),
+        _ => None,
+    }
+}
+
+impl DefaultValue {
+    /// The default as an argument of the given type.
+    pub fn as_arg(self, ty: ArgType) -> Arg<'static> {
+        match (self, ty.kind) {
+            (DefaultValue::Bool(value), ArgKind::Scalar) => Arg::Scalar(Scalar::Bool(value)),
+            (DefaultValue::Int(value), ArgKind::Scalar) => Arg::Scalar(Scalar::Int(value)),
+            (DefaultValue::Float(value), ArgKind::Scalar) => Arg::Scalar(Scalar::Float(value)),
+            (DefaultValue::None, _) => Arg::None,
+            (DefaultValue::Bool(value), _) => Arg::Bool(value),
+            (DefaultValue::Int(value), _) => Arg::Int(value),
+            (DefaultValue::Float(value), _) => Arg::Float(value),
+            (DefaultValue::Str(value), _) => Arg::Str(value),
+            (DefaultValue::Ints(value), _) => Arg::Ints(value),
+            (DefaultValue::Floats(value), _) => Arg::Floats(value),
+            (DefaultValue::Bools(value), _) => Arg::Bools(value),
+            (DefaultValue::DType(value), _) => Arg::DType(value),
+            (DefaultValue::MemoryFormat(value), _) => Arg::MemoryFormat(value),
+        }
+    }
+}
+
+impl std::fmt::Display for ArgType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.kind {
+            ArgKind::Tensor => "a tensor",
+            ArgKind::Tensors => "a list of tensors",
+            ArgKind::OptionalTensors => "a list of optional tensors",
+            ArgKind::Bool => "a bool",
+            ArgKind::Int => "an int",
+            ArgKind::Float => "a float",
+            ArgKind::Scalar => "a number",
+            ArgKind::Str => "a str",
+            ArgKind::Ints(_) => "a list of ints",
+            ArgKind::Floats => "a list of floats",
+            ArgKind::Bools(_) => "a list of bools",
+            ArgKind::Scalars => "a list of numbers",
+            ArgKind::DType => "a dtype",
+            ArgKind::Device => "a device",
+            ArgKind::MemoryFormat => "a memory format",
+            ArgKind::MemoryLayout => "a storage layout",
+            ArgKind::Generator => "a generator",
+        })?;
+        if self.optional { f.write_str(" or none") } else { Ok(()) }
+    }
+}
+
+impl Error {
+    /// Adds the signature as help, unless there is better help.
+    fn with_signature(self, op: &OpDef) -> Error {
+        if self.help().is_some() {
+            self
+        } else {
+            self.with_help(format!("the signature is {}", op.schema.text))
+        }
+    }
+}
