@@ -77,7 +77,8 @@ macro_rules! binary {
                 with_tensor(Symbol::$trait, &self, &other)
             }
         }
-        binary!(@numbers $trait $method: f64 f32 i64 i32 Scalar);
+        // One float and one integer type only, so that a literal has one meaning.
+        binary!(@numbers $trait $method: f64 i64 Scalar);
     )*};
     (@numbers $trait:ident $method:ident: $($number:ty)*) => {$(
         impl std::ops::$trait<$number> for &Tensor {
