@@ -30,7 +30,7 @@ impl Tensor {
     /// Tensor::of(&[1.5f32, 2.0]).save_npy(&path)?;
     /// assert_eq!(Tensor::load_npy(&path)?.to_vec::<f32>()?, [1.5, 2.0]);
     /// # std::fs::remove_file(path).unwrap();
-    /// # opsmith_runtime::Result::Ok(())
+    /// # Ok::<(), opsmith_runtime::Error>(())
     /// ```
     ///
     /// # Errors
