@@ -5,4 +5,5 @@
 //! have their final shape. Out: elements written, or an error about a value. No kernel knows the
 //! dispatcher, gradients or the spec.
 
+pub mod cpu;
 pub mod math;

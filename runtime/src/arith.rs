@@ -34,6 +34,11 @@ pub trait Arithmetic: Element {
 
 /// The order of real numbers. Every comparison with NaN is false; `false` comes before `true`.
 pub trait Ordered: Arithmetic {
+    /// A number nothing is below: minus infinity for floats.
+    const LOWEST: Self;
+    /// A number nothing is above: infinity for floats.
+    const HIGHEST: Self;
+
     /// `self < other`.
     fn lt(self, other: Self) -> bool;
     /// `self <= other`.
@@ -214,8 +219,11 @@ macro_rules! complexes {
 complexes! { Complex32, f32; Complex64, f64; }
 
 macro_rules! ordered {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty: $lowest:expr, $highest:expr;)*) => {$(
         impl Ordered for $ty {
+            const LOWEST: $ty = $lowest;
+            const HIGHEST: $ty = $highest;
+
             #[inline(always)]
             fn lt(self, other: $ty) -> bool {
                 self < other
@@ -240,9 +248,20 @@ macro_rules! ordered {
 #[allow(clippy::bool_comparison)]
 mod ordered_bool {
     use super::Ordered;
-    ordered!(bool);
+    ordered! { bool: false, true; }
 }
-ordered!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+ordered! {
+    u8: u8::MIN, u8::MAX;
+    u16: u16::MIN, u16::MAX;
+    u32: u32::MIN, u32::MAX;
+    u64: u64::MIN, u64::MAX;
+    i8: i8::MIN, i8::MAX;
+    i16: i16::MIN, i16::MAX;
+    i32: i32::MIN, i32::MAX;
+    i64: i64::MIN, i64::MAX;
+    f32: f32::NEG_INFINITY, f32::INFINITY;
+    f64: f64::NEG_INFINITY, f64::INFINITY;
+}
 
 #[cfg(test)]
 mod tests {

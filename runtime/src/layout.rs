@@ -89,18 +89,25 @@ pub fn numel(sizes: &[i64]) -> i64 {
     sizes.iter().product()
 }
 
-/// Number of elements of a shape that comes from a user; negative sizes and overflow are errors.
+/// The most elements a tensor can have: their bytes can be counted in an `i64` for every dtype.
+pub const MAX_NUMEL: i64 = i64::MAX / 16;
+
+/// Number of elements of a shape that comes from a user.
+///
+/// # Errors
+/// If a size is negative, or the sizes (0 counted as 1, since strides are computed so) multiply to
+/// more than [`MAX_NUMEL`].
 pub fn checked_numel(sizes: &[i64]) -> Result<i64> {
-    let mut total: i64 = 1;
+    let mut steps: i64 = 1;
     for &size in sizes {
         if size < 0 {
             return Err(Error::shape(format!("the shape {} has a negative size", ShapeText(sizes))));
         }
-        total = total.checked_mul(size).ok_or_else(|| {
+        steps = steps.checked_mul(size.max(1)).filter(|steps| *steps <= MAX_NUMEL).ok_or_else(|| {
             Error::shape(format!("the shape {} has more elements than memory can hold", ShapeText(sizes)))
         })?;
     }
-    Ok(total)
+    Ok(if sizes.contains(&0) { 0 } else { steps })
 }
 
 /// The strides of a row-major tensor.

@@ -22,7 +22,7 @@ pub mod npy;
 pub mod op;
 mod operators;
 pub mod pointwise;
-mod print;
+pub mod print;
 pub mod random;
 pub mod scalar;
 pub mod storage;

@@ -384,6 +384,6 @@ impl fmt::Display for Tensor {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tensor({self}, dtype={}, shape={})", self.dtype(), ShapeText(self.shape()))
+        crate::print::write_debug(f, self)
     }
 }

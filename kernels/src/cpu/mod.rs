@@ -1,0 +1,12 @@
+//! Kernels for the host processor, one file a family.
+//!
+//! A kernel is generic over the element type `T` it is dispatched on; 16-bit floats compute in
+//! `f32`. Its inputs may have any strides unless its documentation says that it wants them
+//! contiguous; its outputs have their final shape. Dimensions, indices and other values that come
+//! from a user are checked and lead to errors, never to panics.
+
+mod axes;
+pub mod reduce;
+pub mod simd;
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,329 @@
+//! The plan that every reduction to one value an output shares.
+//!
+//! In: a view, the dimensions to reduce and a [`Fold`]. Out: one folded value an output element.
+//! Two strategies keep the innermost loop on the dimension that is closest in memory: *along* a
+//! reduced dimension, with a block of independent partial results that the compiler keeps in vector
+//! registers, or *across* a kept dimension, with one partial result for each output. Both combine
+//! partial results pairwise, so rounding errors grow with the logarithm of the number of elements.
+
+use opsmith_runtime::{Element, View, ViewMut};
+
+use crate::cpu::axes::{self, Axes, Axis, Walk, count, merge};
+use crate::cpu::simd::widest;
+
+/// How elements become one value: a start, a step an element, an associative merge, an end.
+pub(super) trait Fold<T: Element>: Sync {
+    /// What is known before the first element of an output, besides its number.
+    type Context: Copy;
+    /// What is known of an output after some of its elements.
+    type Partial: Copy;
+    /// The type of outputs.
+    type Out: Element;
+
+    /// What is known of the output with the given row-major number.
+    fn context(&self, number: usize) -> Self::Context;
+    /// The partial result of no element.
+    fn start(&self) -> Self::Partial;
+    /// Takes one more element in.
+    fn take(&self, context: Self::Context, partial: Self::Partial, element: T) -> Self::Partial;
+    /// Joins the partial results of two groups of elements.
+    fn merge(&self, first: Self::Partial, second: Self::Partial) -> Self::Partial;
+    /// The output, from all its elements.
+    fn finish(&self, partial: Self::Partial) -> Self::Out;
+}
+
+/// Independent partial results of a row: enough to hide the latency of an addition.
+const LANES: usize = 32;
+/// Elements that are folded one after the other before pairwise merging takes over, a lane.
+const LEAF: usize = 64;
+/// Outputs that the across strategy works on together; their partial results fit in the first cache.
+const WIDTH: usize = 1024;
+/// A reduced dimension shorter than this is better folded across a longer kept one.
+const SHORT: i64 = 16;
+
+/// Reduces the dimensions marked in `reduced`; `out` keeps them with size 1 if `keepdim`.
+pub(super) fn fold<T: Element, F: Fold<T>>(
+    input: &View<'_, T>,
+    reduced: &[bool],
+    keepdim: bool,
+    out: &mut ViewMut<'_, F::Out>,
+    f: &F,
+) {
+    let (kept, reduced) = plan(input, reduced, keepdim, out);
+    if count(&reduced) == 0 {
+        let value = f.finish(f.start());
+        return out.write(std::iter::repeat(value));
+    }
+    let across = kept.last().filter(|kept| {
+        reduced.last().is_none_or(|reduced| {
+            kept.steps[0].abs() < reduced.steps[0].abs() && kept.size >= 4
+                || reduced.size < SHORT && kept.size >= SHORT
+        })
+    });
+    match across {
+        Some(&lane) => fold_across(input, &kept[..kept.len() - 1], lane, &reduced, out, f),
+        None => fold_along(input, &kept, &reduced, out, f),
+    }
+}
+
+/// The kept dimensions (steps in the input, in the output, and in row-major numbers of outputs) and
+/// the reduced ones, each with the smallest steps in the input last, merged where possible.
+fn plan<T: Element, O: Element>(
+    input: &View<'_, T>,
+    reduced: &[bool],
+    keepdim: bool,
+    out: &ViewMut<'_, O>,
+) -> (Axes<3>, Axes<1>) {
+    let rank = input.dim();
+    let mut out_strides = [0i64].repeat(rank);
+    let mut numbers = [0i64].repeat(rank);
+    let (mut out_dim, mut number) = (out.dim(), 1);
+    for dim in (0..rank).rev() {
+        if !reduced[dim] {
+            out_dim -= 1;
+            out_strides[dim] = out.strides()[out_dim];
+            numbers[dim] = number;
+            number *= input.sizes()[dim];
+        } else if keepdim {
+            out_dim -= 1;
+        }
+    }
+    let sizes = input.sizes();
+    let mut kept = axes::axes(sizes, [input.strides(), &out_strides, &numbers], |dim| !reduced[dim]);
+    let mut folded = axes::axes(sizes, [input.strides()], |dim| reduced[dim]);
+    kept.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
+    folded.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
+    (merge(kept), merge(folded))
+}
+
+/// One output at a time: its elements lie close together.
+fn fold_along<T: Element, F: Fold<T>>(
+    input: &View<'_, T>,
+    kept: &[Axis<3>],
+    reduced: &[Axis<1>],
+    out: &mut ViewMut<'_, F::Out>,
+    f: &F,
+) {
+    let one = Axis { size: 1, steps: [1] };
+    let (row, outer) = match reduced.split_last() {
+        Some((row, outer)) => (*row, outer),
+        None => (one, reduced),
+    };
+    let rows = count(outer);
+    let length = row.size as usize;
+    let rows_a_leaf = (LANES * LEAF / length).clamp(1, LEAF);
+    for [start, target, number] in Walk::new(kept) {
+        let context = f.context(number as usize);
+        let leaf = |first: usize, rows: usize| {
+            let mut partial = f.start();
+            for [offset] in Walk::starting_at(outer, first).take(rows) {
+                // SAFETY: the row's first element is one the view reaches.
+                let row_start = unsafe { input.as_ptr().offset((start + offset) as isize) };
+                // SAFETY: so are the `length` elements of the row.
+                let folded = unsafe { fold_row(row_start, row.steps[0], length, context, f) };
+                partial = f.merge(partial, folded);
+            }
+            partial
+        };
+        let partial = pairwise(0, rows, rows_a_leaf, &leaf, &|a, b| f.merge(a, b));
+        // SAFETY: the plan's output positions are positions of `out`.
+        unsafe { out.set(target, f.finish(partial)) }
+    }
+}
+
+/// Folds `length` things in groups of at most `leaf`, merging the groups in a balanced tree.
+fn pairwise<P>(
+    first: usize,
+    length: usize,
+    leaf: usize,
+    run: &impl Fn(usize, usize) -> P,
+    merge: &impl Fn(P, P) -> P,
+) -> P {
+    if length <= leaf {
+        return run(first, length);
+    }
+    let half = length.div_ceil(2).next_multiple_of(leaf);
+    if half >= length {
+        let low = run(first, leaf);
+        return merge(low, pairwise(first + leaf, length - leaf, leaf, run, merge));
+    }
+    let low = pairwise(first, half, leaf, run, merge);
+    merge(low, pairwise(first + half, length - half, leaf, run, merge))
+}
+
+/// Folds one row.
+///
+/// # Safety
+/// `length` elements, `step` apart from `row` on, are valid for reads.
+unsafe fn fold_row<T: Element, F: Fold<T>>(
+    row: *const T,
+    step: i64,
+    length: usize,
+    context: F::Context,
+    f: &F,
+) -> F::Partial {
+    let run = |first: usize, length: usize| {
+        widest(
+            #[inline(always)]
+            || {
+                let start = row.wrapping_offset(first as isize * step as isize);
+                if step == 1 {
+                    // SAFETY: the row's elements from `first` on, which the caller vouches for.
+                    let elements = unsafe { std::slice::from_raw_parts(start, length) };
+                    fold_slice(elements, context, f)
+                } else {
+                    let mut partial = f.start();
+                    for position in 0..length as isize {
+                        // SAFETY: as above.
+                        let element = unsafe { *start.offset(position * step as isize) };
+                        partial = f.take(context, partial, element);
+                    }
+                    partial
+                }
+            },
+        )
+    };
+    let leaf = if step == 1 { LANES * LEAF } else { LEAF };
+    pairwise(0, length, leaf, &run, &|a, b| f.merge(a, b))
+}
+
+#[inline(always)]
+fn fold_slice<T: Element, F: Fold<T>>(elements: &[T], context: F::Context, f: &F) -> F::Partial {
+    let (blocks, rest) = elements.as_chunks::<LANES>();
+    if blocks.is_empty() {
+        return rest.iter().fold(f.start(), |partial, &element| f.take(context, partial, element));
+    }
+    let mut lanes = [f.start(); LANES];
+    for block in blocks {
+        for (lane, &element) in lanes.iter_mut().zip(block) {
+            *lane = f.take(context, *lane, element);
+        }
+    }
+    for (lane, &element) in lanes.iter_mut().zip(rest) {
+        *lane = f.take(context, *lane, element);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = f.merge(lanes[lane], lanes[lane + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// Many outputs at a time: those along `lane` lie closer together than the elements of one of them.
+fn fold_across<T: Element, F: Fold<T>>(
+    input: &View<'_, T>,
+    kept: &[Axis<3>],
+    lane: Axis<3>,
+    reduced: &[Axis<1>],
+    out: &mut ViewMut<'_, F::Out>,
+    f: &F,
+) {
+    let rows = count(reduced);
+    let [in_step, out_step, number_step] = lane.steps;
+    let lanes = lane.size as usize;
+    let mut contexts = Vec::with_capacity(lanes.min(WIDTH));
+    for [start, target, number] in Walk::new(kept) {
+        for first in (0..lanes).step_by(WIDTH) {
+            let width = (lanes - first).min(WIDTH);
+            let at = |base: i64, step: i64| base + first as i64 * step;
+            contexts.clear();
+            contexts.extend(
+                (0..width as i64).map(|i| f.context((at(number, number_step) + i * number_step) as usize)),
+            );
+            let block = Block {
+                // SAFETY: the block's first element is one the view reaches.
+                start: unsafe { input.as_ptr().offset(at(start, in_step) as isize) },
+                step: in_step,
+                contexts: &contexts,
+                reduced,
+                f,
+            };
+            let mut partials = vec![f.start(); width];
+            // SAFETY: the reduced dimensions times the block's lanes are positions of the view.
+            unsafe { block.fold(0, rows, &mut partials) };
+            for (i, partial) in partials.into_iter().enumerate() {
+                // SAFETY: the plan's output positions are positions of `out`.
+                unsafe { out.set(at(target, out_step) + i as i64 * out_step, f.finish(partial)) }
+            }
+        }
+    }
+}
+
+/// Neighbouring outputs that are folded together.
+struct Block<'a, T: Element, F: Fold<T>> {
+    start: *const T,
+    step: i64,
+    contexts: &'a [F::Context],
+    reduced: &'a [Axis<1>],
+    f: &'a F,
+}
+
+impl<T: Element, F: Fold<T>> Block<'_, T, F> {
+    /// Folds rows into fresh partial results, halves first where there are many.
+    ///
+    /// # Safety
+    /// Each row's elements are valid for reads.
+    unsafe fn fold(&self, first: usize, rows: usize, partials: &mut [F::Partial]) {
+        if rows > LEAF {
+            let half = rows.div_ceil(2);
+            let mut second = vec![self.f.start(); partials.len()];
+            // SAFETY: the caller's promise, for part of the rows.
+            unsafe {
+                self.fold(first, half, partials);
+                self.fold(first + half, rows - half, &mut second);
+            }
+            for (partial, other) in partials.iter_mut().zip(second) {
+                *partial = self.f.merge(*partial, other);
+            }
+            return;
+        }
+        let mut offsets = [0; LEAF];
+        for (offset, [position]) in offsets.iter_mut().zip(Walk::starting_at(self.reduced, first)) {
+            *offset = position;
+        }
+        widest(
+            #[inline(always)]
+            || {
+                let (fours, rest) = offsets[..rows].as_chunks::<4>();
+                // SAFETY: the caller's promise.
+                unsafe {
+                    for &four in fours {
+                        self.take_rows(four, partials);
+                    }
+                    for &one in rest {
+                        self.take_rows([one], partials);
+                    }
+                }
+            },
+        );
+    }
+
+    /// Takes one element of each given row into each partial result.
+    ///
+    /// # Safety
+    /// The rows' elements are valid for reads.
+    #[inline(always)]
+    unsafe fn take_rows<const ROWS: usize>(&self, offsets: [i64; ROWS], partials: &mut [F::Partial]) {
+        let rows = offsets.map(|offset| self.start.wrapping_offset(offset as isize));
+        let lanes = partials.iter_mut().zip(self.contexts).enumerate();
+        if self.step == 1 {
+            for (lane, (partial, &context)) in lanes {
+                for row in rows {
+                    // SAFETY: the caller's promise.
+                    *partial = self.f.take(context, *partial, unsafe { *row.add(lane) });
+                }
+            }
+        } else {
+            for (lane, (partial, &context)) in lanes {
+                let offset = lane as isize * self.step as isize;
+                for row in rows {
+                    // SAFETY: the caller's promise.
+                    *partial = self.f.take(context, *partial, unsafe { *row.offset(offset) });
+                }
+            }
+        }
+    }
+}

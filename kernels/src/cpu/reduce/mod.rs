@@ -1,0 +1,172 @@
+//! Reductions: many elements to one, and running sums.
+//!
+//! Dimensions may count from the end; no dimension given means all. Outputs keep reduced dimensions
+//! with size 1 if `keepdim`. 16-bit floats accumulate in `f32`; sums are pairwise, so their rounding
+//! error grows with the logarithm of the number of elements.
+
+mod extreme;
+mod fold;
+mod position;
+mod scan;
+mod truth;
+mod variance;
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::infer::reduced_dims;
+use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
+
+use fold::{Fold, fold};
+
+pub use extreme::{amax, amin, max_full, min_full};
+pub use position::{argmax, argmin, max_dim, min_dim};
+pub use scan::{cumprod, cumsum};
+pub use truth::{all, all_dim, all_full, all_u8, any, any_dim, any_full, any_u8};
+pub use variance::{var, var_mean};
+
+/// A fold that needs to know nothing about its outputs beforehand.
+struct Plain<P, Take, Merge, End> {
+    start: P,
+    take: Take,
+    merge: Merge,
+    end: End,
+}
+
+impl<T, P, O, Take, Merge, End> Fold<T> for Plain<P, Take, Merge, End>
+where
+    T: Element,
+    P: Copy + Sync,
+    O: Element,
+    Take: Fn(P, T) -> P + Sync,
+    Merge: Fn(P, P) -> P + Sync,
+    End: Fn(P) -> O + Sync,
+{
+    type Context = ();
+    type Partial = P;
+    type Out = O;
+
+    #[inline(always)]
+    fn context(&self, _number: usize) {}
+    #[inline(always)]
+    fn start(&self) -> P {
+        self.start
+    }
+    #[inline(always)]
+    fn take(&self, _context: (), partial: P, element: T) -> P {
+        (self.take)(partial, element)
+    }
+    #[inline(always)]
+    fn merge(&self, first: P, second: P) -> P {
+        (self.merge)(first, second)
+    }
+    #[inline(always)]
+    fn finish(&self, partial: P) -> O {
+        (self.end)(partial)
+    }
+}
+
+/// The sum of all elements; 0 without elements. `dtype` was applied by the conversion to `T`.
+pub fn sum_full<T>(self_: View<'_, T>, dtype: Option<DType>, out: ViewMut<'_, T>) -> Result<()>
+where
+    T: Element<Compute: Arithmetic>,
+{
+    sum(self_, None, false, dtype, out)
+}
+
+/// Sums over dimensions: `[[1, 2], [3, 4]]` over 0 is `[4, 6]`; 0 without elements.
+///
+/// `dtype` was applied by the conversion to `T`.
+pub fn sum<T>(
+    self_: View<'_, T>,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    _dtype: Option<DType>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()>
+where
+    T: Element<Compute: Arithmetic>,
+{
+    let reduced = reduced_dims(self_.dim(), dim)?;
+    fold(&self_, &reduced, keepdim, &mut out, &adding(T::from_compute));
+    Ok(())
+}
+
+fn adding<T: Element<Compute: Arithmetic>, O: Element>(
+    end: impl Fn(T::Compute) -> O + Sync,
+) -> impl Fold<T, Out = O> {
+    Plain {
+        start: T::Compute::ZERO,
+        take: |sum: T::Compute, element: T| Arithmetic::add(sum, element.to_compute()),
+        merge: |a: T::Compute, b: T::Compute| Arithmetic::add(a, b),
+        end,
+    }
+}
+
+/// The mean of all elements; NaN without elements.
+pub fn mean_full<T>(self_: View<'_, T>, dtype: Option<DType>, out: ViewMut<'_, T>) -> Result<()>
+where
+    T: Element<Compute: Arithmetic>,
+{
+    mean(self_, None, false, dtype, out)
+}
+
+/// Means over dimensions: `[[1, 2], [3, 4]]` over 0 is `[2, 3]`; NaN without elements.
+pub fn mean<T>(
+    self_: View<'_, T>,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    _dtype: Option<DType>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()>
+where
+    T: Element<Compute: Arithmetic>,
+{
+    let reduced = reduced_dims(self_.dim(), dim)?;
+    let count = reduced_count(self_.sizes(), &reduced);
+    let count = T::Compute::from_scalar(Scalar::Float(count as f64));
+    let end = |sum| T::from_compute(Arithmetic::div(sum, count));
+    fold(&self_, &reduced, keepdim, &mut out, &adding(end));
+    Ok(())
+}
+
+/// Elements behind each output.
+fn reduced_count(sizes: &[i64], reduced: &[bool]) -> i64 {
+    sizes.iter().zip(reduced).map(|(&size, &reduced)| if reduced { size } else { 1 }).product()
+}
+
+/// The product of all elements; 1 without elements.
+pub fn prod_full<T>(self_: View<'_, T>, _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()>
+where
+    T: Element<Compute: Arithmetic>,
+{
+    let reduced = reduced_dims(self_.dim(), None)?;
+    fold(&self_, &reduced, false, &mut out, &multiplying::<T>());
+    Ok(())
+}
+
+/// Products over one dimension: `[[1, 2], [3, 4]]` over 0 is `[3, 8]`; 1 without elements.
+pub fn prod<T>(
+    self_: View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    _dtype: Option<DType>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()>
+where
+    T: Element<Compute: Arithmetic>,
+{
+    let reduced = reduced_dims(self_.dim(), Some(&[dim]))?;
+    fold(&self_, &reduced, keepdim, &mut out, &multiplying::<T>());
+    Ok(())
+}
+
+fn multiplying<T: Element<Compute: Arithmetic>>() -> impl Fold<T, Out = T> {
+    Plain {
+        start: T::Compute::ONE,
+        take: |product: T::Compute, element: T| Arithmetic::mul(product, element.to_compute()),
+        merge: |a: T::Compute, b: T::Compute| Arithmetic::mul(a, b),
+        end: T::from_compute,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Where the largest and the smallest element are.
+//!
+//! NaN counts as both; of equal elements the first wins.
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::infer::reduced_dims;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Dims, Element, Result, View, ViewMut};
+
+use super::extreme::refuse_empty;
+use crate::cpu::axes::{Axes, Axis, Walk, lines};
+use crate::cpu::simd::widest;
+use crate::math::select;
+
+/// The index of the largest element along a dimension, or in row-major order of all elements.
+///
+/// # Errors
+/// If there is no element.
+pub fn argmax<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    dim: Option<i64>,
+    keepdim: bool,
+    out: ViewMut<'_, i64>,
+) -> Result<()> {
+    position(self_, dim, keepdim, Largest, out)
+}
+
+/// The index of the smallest element along a dimension, or in row-major order of all elements.
+///
+/// # Errors
+/// If there is no element.
+pub fn argmin<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    dim: Option<i64>,
+    keepdim: bool,
+    out: ViewMut<'_, i64>,
+) -> Result<()> {
+    position(self_, dim, keepdim, Smallest, out)
+}
+
+/// The largest elements along a dimension, and their indices.
+///
+/// # Errors
+/// If there is no element.
+pub fn max_dim<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    along(&self_, dim, keepdim, Largest, Some(values), indices)
+}
+
+/// The smallest elements along a dimension, and their indices.
+///
+/// # Errors
+/// If there is no element.
+pub fn min_dim<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    along(&self_, dim, keepdim, Smallest, Some(values), indices)
+}
+
+/// Which of two numbers to keep.
+trait Choice: Copy {
+    /// Whether `new` is strictly better; false if either is NaN.
+    fn better<C: Ordered>(self, new: C, old: C) -> bool;
+
+    /// Whether `new` takes the place of `old`, NaN being better than everything.
+    #[inline(always)]
+    fn replaces<C: Ordered>(self, new: C, old: C) -> bool {
+        self.better(new, old) | (!new.equal(new) & old.equal(old))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Largest;
+
+impl Choice for Largest {
+    #[inline(always)]
+    fn better<C: Ordered>(self, new: C, old: C) -> bool {
+        new.gt(old)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Smallest;
+
+impl Choice for Smallest {
+    #[inline(always)]
+    fn better<C: Ordered>(self, new: C, old: C) -> bool {
+        new.lt(old)
+    }
+}
+
+fn position<T: Element<Compute: Ordered>>(
+    input: View<'_, T>,
+    dim: Option<i64>,
+    keepdim: bool,
+    choice: impl Choice,
+    mut out: ViewMut<'_, i64>,
+) -> Result<()> {
+    if let Some(dim) = dim {
+        return along(&input, dim, keepdim, choice, None, out);
+    }
+    refuse_empty(input.sizes(), &reduced_dims(input.dim(), None)?)?;
+    // Row-major order decides between equals, so rows are searched in that order.
+    let (row, outer) = if input.is_contiguous() {
+        (Axis { size: input.numel() as i64, steps: [1] }, Axes::new())
+    } else {
+        lines(input.sizes(), [input.strides()], input.dim() - 1)
+    };
+    let mut best: Option<(T::Compute, i64)> = None;
+    for (number, [offset]) in Walk::new(&outer).enumerate() {
+        // SAFETY: the row's elements are elements of the view.
+        let (value, index) = unsafe { search(input.as_ptr().offset(offset as isize), row, choice) };
+        if best.is_none_or(|(old, _)| choice.replaces(value, old)) {
+            best = Some((value, number as i64 * row.size + index));
+        }
+    }
+    out.write(best.map(|(_, index)| index));
+    Ok(())
+}
+
+/// Lines that are searched together where they lie closer in memory than a line's elements.
+const WIDTH: usize = 512;
+
+fn along<T: Element<Compute: Ordered>>(
+    input: &View<'_, T>,
+    dim: i64,
+    keepdim: bool,
+    choice: impl Choice,
+    mut values: Option<ViewMut<'_, T>>,
+    mut indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let dim = wrap_dim(dim, input.dim())?;
+    let mut reduced: Dims = Dims::from_elem(0, input.dim());
+    if let Some(flag) = reduced.get_mut(dim) {
+        *flag = 1;
+    }
+    refuse_empty(input.sizes(), &reduced.iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
+    let in_place = |strides: &[i64]| -> Dims {
+        let mut strides = Dims::from_slice(strides);
+        if !keepdim && dim < input.dim() {
+            strides.insert(dim, 0);
+        }
+        strides
+    };
+    let value_strides = in_place(values.as_ref().map_or(indices.strides(), |values| values.strides()));
+    let index_strides = in_place(indices.strides());
+    let strides = [input.strides(), &value_strides[..], &index_strides[..]];
+    let (line, mut outer) = lines(input.sizes(), strides, dim);
+    outer.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
+    let mut emit = |value_at: i64, index_at: i64, (value, index): (T::Compute, i64)| {
+        // SAFETY: the walk's positions are positions of the outputs.
+        unsafe {
+            if let Some(values) = &mut values {
+                values.set(value_at, T::from_compute(value));
+            }
+            indices.set(index_at, index);
+        }
+    };
+    let line = Axis { size: line.size, steps: [line.steps[0]] };
+    let across = outer.last().copied().filter(|lane| lane.steps[0].abs() < line.steps[0].abs());
+    let Some(lane) = across else {
+        for [start, value_at, index_at] in Walk::new(&outer) {
+            // SAFETY: the line's elements are elements of the view.
+            let best = unsafe { search(input.as_ptr().offset(start as isize), line, choice) };
+            emit(value_at, index_at, best);
+        }
+        return Ok(());
+    };
+    outer.pop();
+    let mut best = Vec::with_capacity(WIDTH);
+    for [start, value_at, index_at] in Walk::new(&outer) {
+        for first in (0..lane.size).step_by(WIDTH) {
+            let width = (lane.size - first).min(WIDTH as i64);
+            let [in_step, value_step, index_step] = lane.steps;
+            // SAFETY: the lines' elements are elements of the view.
+            unsafe {
+                let start = input.as_ptr().offset((start + first * in_step) as isize);
+                search_lines(start, line, in_step, width as usize, choice, &mut best);
+            }
+            for (lane, &best) in (first..).zip(&best) {
+                emit(value_at + lane * value_step, index_at + lane * index_step, best);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elements whose best is found with vectors before it is located.
+const BLOCK: usize = 256;
+
+/// The best element of a line and its index.
+///
+/// # Safety
+/// The line has at least one element, and its elements from `start` on are valid for reads.
+unsafe fn search<T: Element<Compute: Ordered>>(
+    start: *const T,
+    line: Axis<1>,
+    choice: impl Choice,
+) -> (T::Compute, i64) {
+    // SAFETY: the first element exists.
+    let mut best = (unsafe { *start }.to_compute(), 0);
+    if line.steps[0] != 1 {
+        for index in 1..line.size {
+            // SAFETY: the caller's promise.
+            let value = unsafe { *start.offset((index * line.steps[0]) as isize) }.to_compute();
+            if choice.replaces(value, best.0) {
+                best = (value, index);
+            }
+        }
+        return best;
+    }
+    // SAFETY: the caller's promise.
+    let elements = unsafe { std::slice::from_raw_parts(start, line.size as usize) };
+    for (block, elements) in elements.chunks(BLOCK).enumerate() {
+        let value = widest(
+            #[inline(always)]
+            || best_of(elements, choice),
+        );
+        if choice.replaces(value, best.0) {
+            let same = |element: &T| {
+                let element = element.to_compute();
+                element.equal(value) || (!element.equal(element) && !value.equal(value))
+            };
+            let within = elements.iter().position(same).unwrap_or(0);
+            best = (value, (block * BLOCK + within) as i64);
+        }
+    }
+    best
+}
+
+/// The best of at least one element.
+#[inline(always)]
+fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
+    const LANES: usize = 32;
+    let keep = |old: T::Compute, new: T::Compute| select(choice.replaces(new, old), new, old);
+    let mut lanes = [elements[0].to_compute(); LANES];
+    let (blocks, rest) = elements.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, element) in lanes.iter_mut().zip(block) {
+            *lane = keep(*lane, element.to_compute());
+        }
+    }
+    for (lane, element) in lanes.iter_mut().zip(rest) {
+        *lane = keep(*lane, element.to_compute());
+    }
+    lanes.into_iter().reduce(keep).expect("there are lanes")
+}
+
+/// The best elements of neighbouring lines and their indices.
+///
+/// # Safety
+/// As for [`search`], for `width` lines that start `lane_step` apart.
+unsafe fn search_lines<T: Element<Compute: Ordered>>(
+    start: *const T,
+    line: Axis<1>,
+    lane_step: i64,
+    width: usize,
+    choice: impl Choice,
+    best: &mut Vec<(T::Compute, i64)>,
+) {
+    let mut values = vec![T::Compute::ZERO; width];
+    let mut indices = vec![0; width];
+    for index in 0..line.size {
+        let row = start.wrapping_offset((index * line.steps[0]) as isize);
+        widest(
+            #[inline(always)]
+            || {
+                for (lane, (value, best_index)) in values.iter_mut().zip(&mut indices).enumerate() {
+                    // SAFETY: the caller's promise.
+                    let new = unsafe { *row.offset(lane as isize * lane_step as isize) }.to_compute();
+                    let better = (index == 0) | choice.replaces(new, *value);
+                    *value = select(better, new, *value);
+                    *best_index = select(better, index, *best_index);
+                }
+            },
+        );
+    }
+    best.clear();
+    best.extend(values.into_iter().zip(indices));
+}

@@ -1,0 +1,122 @@
+//! Running sums and products.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, View, ViewMut};
+
+use crate::cpu::axes::{Walk, lines};
+
+/// A type whose running results are kept in a wider one, as PyTorch keeps them.
+pub trait Running: Arithmetic {
+    /// `f64` for `f32`, `Complex64` for `Complex32`, else the type itself.
+    type Wide: Arithmetic;
+    /// The same number, wider.
+    fn widen(self) -> Self::Wide;
+    /// The number rounded.
+    fn narrow(wide: Self::Wide) -> Self;
+}
+
+macro_rules! running {
+    ($($ty:ty => $wide:ty, |$x:ident| $widen:expr, $narrow:expr;)*) => {$(
+        impl Running for $ty {
+            type Wide = $wide;
+            #[inline(always)]
+            fn widen(self) -> $wide {
+                let $x = self;
+                $widen
+            }
+            #[inline(always)]
+            fn narrow($x: $wide) -> $ty {
+                $narrow
+            }
+        }
+    )*};
+}
+
+running! {
+    bool => bool, |x| x, x;
+    u8 => u8, |x| x, x;
+    u16 => u16, |x| x, x;
+    u32 => u32, |x| x, x;
+    u64 => u64, |x| x, x;
+    i8 => i8, |x| x, x;
+    i16 => i16, |x| x, x;
+    i32 => i32, |x| x, x;
+    i64 => i64, |x| x, x;
+    f32 => f64, |x| f64::from(x), x as f32;
+    f64 => f64, |x| x, x;
+    Complex32 => Complex64, |x| Complex64::new(x.re.into(), x.im.into()),
+        Complex32::new(x.re as f32, x.im as f32);
+    Complex64 => Complex64, |x| x, x;
+}
+
+/// Running sums along a dimension: `[1, 2, 3]` gives `[1, 3, 6]`.
+///
+/// Sums of `f32` and `complex64` are kept in double precision. `dtype` was applied by the conversion
+/// to `T`.
+pub fn cumsum<T: Element<Compute: Running>>(
+    self_: View<'_, T>,
+    dim: i64,
+    _dtype: Option<DType>,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    let add = |sum, x| Arithmetic::add(sum, x);
+    scan(&self_, dim, <T::Compute as Running>::Wide::ZERO, add, out)
+}
+
+/// Running products along a dimension: `[1, 2, 3]` gives `[1, 2, 6]`.
+///
+/// Products of `f32` and `complex64` are kept in double precision. `dtype` was applied by the
+/// conversion to `T`.
+pub fn cumprod<T: Element<Compute: Running>>(
+    self_: View<'_, T>,
+    dim: i64,
+    _dtype: Option<DType>,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    let multiply = |product, x| Arithmetic::mul(product, x);
+    scan(&self_, dim, <T::Compute as Running>::Wide::ONE, multiply, out)
+}
+
+/// Lines that advance together, so that each cache line of memory is visited once.
+const WIDTH: i64 = 256;
+
+fn scan<T: Element<Compute: Running>>(
+    input: &View<'_, T>,
+    dim: i64,
+    start: <T::Compute as Running>::Wide,
+    step: impl Fn(<T::Compute as Running>::Wide, <T::Compute as Running>::Wide) -> <T::Compute as Running>::Wide,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let dim = wrap_dim(dim, input.dim())?;
+    let (line, mut outer) = lines(input.sizes(), [input.strides(), out.strides()], dim);
+    outer.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
+    let nearest = outer.last().copied().filter(|lane| lane.steps[0].abs() < line.steps[0].abs());
+    let (lanes, lane_steps) = match nearest {
+        Some(lane) => (lane.size, lane.steps),
+        None => (1, [0, 0]),
+    };
+    if nearest.is_some() {
+        outer.pop();
+    }
+    let mut running = Vec::with_capacity(lanes.min(WIDTH) as usize);
+    for [source, target] in Walk::new(&outer) {
+        for first in (0..lanes).step_by(WIDTH as usize) {
+            running.clear();
+            running.resize((lanes - first).min(WIDTH) as usize, start);
+            for index in 0..line.size {
+                for (lane, running) in (first..).zip(&mut running) {
+                    let at =
+                        |base: i64, view: usize| base + index * line.steps[view] + lane * lane_steps[view];
+                    // SAFETY: the positions are positions of the two views.
+                    unsafe {
+                        let element = input.at(at(source, 0)).to_compute().widen();
+                        *running = step(*running, element);
+                        out.set(at(target, 1), T::from_compute(Running::narrow(*running)));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

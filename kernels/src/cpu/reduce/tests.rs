@@ -1,0 +1,237 @@
+//! Reductions of arrays with all kinds of strides, against loops over indices.
+
+use opsmith_runtime::{Complex64, Scalar, f16};
+
+use super::*;
+use crate::cpu::testing::{Array, assert_close, indices, scattered};
+
+/// Arrays that reach every path: long and short rows, first and last axes, gaps, repetition.
+fn arrays() -> Vec<Array<f64>> {
+    let dense = |sizes: &[i64]| Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize));
+    vec![
+        dense(&[]),
+        dense(&[7]),
+        dense(&[5000]).reversed(0),
+        dense(&[3, 4, 5]),
+        dense(&[3, 4, 5]).permuted(&[2, 0, 1]),
+        dense(&[300, 40]),
+        dense(&[40, 300]).permuted(&[1, 0]),
+        dense(&[200, 3]),
+        dense(&[6, 9]).halved(1).reversed(0),
+        dense(&[4, 50]).repeated(3),
+        dense(&[1, 20, 1, 2]),
+        dense(&[0, 3]),
+        dense(&[3, 0]),
+    ]
+}
+
+/// Every set of dimensions of a rank.
+fn dim_sets(rank: usize) -> Vec<Vec<i64>> {
+    (0..1 << rank).map(|set| (0..rank as i64).filter(|dim| set >> dim & 1 == 1).collect()).collect()
+}
+
+/// The elements behind each output, by index arithmetic alone.
+fn groups(input: &Array<f64>, dims: &[i64], keepdim: bool) -> (Vec<i64>, Vec<Vec<f64>>) {
+    let reduced = reduced_dims(input.sizes.len(), Some(dims)).unwrap();
+    let sizes: Vec<i64> = (0..input.sizes.len())
+        .filter(|&dim| keepdim || !reduced[dim])
+        .map(|dim| if reduced[dim] { 1 } else { input.sizes[dim] })
+        .collect();
+    let outputs = indices(&sizes);
+    let mut groups = vec![Vec::new(); outputs.len()];
+    for index in indices(&input.sizes) {
+        let output: Vec<i64> = (0..index.len())
+            .filter(|&dim| keepdim || !reduced[dim])
+            .map(|dim| if reduced[dim] { 0 } else { index[dim] })
+            .collect();
+        let number = outputs.iter().position(|other| other[..] == output[..]).unwrap();
+        groups[number].push(input.at(&index));
+    }
+    (sizes, groups)
+}
+
+/// Compares a kernel with a function of the list of elements behind each output.
+#[track_caller]
+fn check(
+    kernel: impl Fn(View<'_, f64>, &[i64], bool, ViewMut<'_, f64>) -> Result<()>,
+    expected: impl Fn(&[f64]) -> f64,
+) {
+    for input in arrays() {
+        for dims in dim_sets(input.sizes.len()) {
+            for keepdim in [false, true] {
+                let (sizes, groups) = groups(&input, &dims, keepdim);
+                let mut out = Array::zeros(&sizes);
+                if kernel(input.view(), &dims, keepdim, out.view_mut()).is_err() {
+                    assert!(groups.iter().any(Vec::is_empty), "an error only without elements");
+                    continue;
+                }
+                let expected: Vec<f64> = groups.iter().map(|group| expected(group)).collect();
+                assert_close(&out.to_vec(), &expected, 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_and_means() {
+    check(|x, dims, keep, out| sum(x, Some(dims), keep, None, out), |group| group.iter().sum());
+    check(
+        |x, dims, keep, out| mean(x, Some(dims), keep, None, out),
+        |group| group.iter().sum::<f64>() / group.len() as f64,
+    );
+}
+
+#[test]
+fn extremes() {
+    check(amax, |group| group.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    check(amin, |group| group.iter().copied().fold(f64::INFINITY, f64::min));
+}
+
+#[test]
+fn variances() {
+    for correction in [0.0, 1.0, 2.5] {
+        check(
+            |x, dims, keep, out| var(x, Some(dims), Some(Scalar::Float(correction)), keep, out),
+            |group| {
+                let count = group.len() as f64;
+                let mean = group.iter().sum::<f64>() / count;
+                group.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - correction).max(0.0)
+            },
+        );
+    }
+}
+
+#[test]
+fn a_single_precision_variance_far_from_zero_keeps_its_digits() {
+    let input = Array::new(&[4], [1e6f32, 1e6 + 1.0, 1e6 + 2.0, 1e6 + 3.0]);
+    let mut out = Array::zeros(&[]);
+    var(input.view(), None, None, false, out.view_mut()).unwrap();
+    assert_close(&[f64::from(out.to_vec()[0])], &[5.0 / 3.0], 1e-6);
+}
+
+#[test]
+fn a_complex_variance_is_real() {
+    let input = Array::new(&[2], [Complex64::new(0.0, 1.0), Complex64::new(2.0, -1.0)]);
+    let (mut out, mut mean) = (Array::<f64>::zeros(&[]), Array::zeros(&[]));
+    var_mean(input.view(), None, None, false, out.view_mut(), mean.view_mut()).unwrap();
+    assert_eq!((out.to_vec(), mean.to_vec()), (vec![4.0], vec![Complex64::ONE]));
+}
+
+#[test]
+fn products_and_truth_over_one_dimension() {
+    let input = Array::new(&[2, 3], [1i64, 2, 3, 0, 5, 6]);
+    let mut out = Array::zeros(&[3]);
+    prod(input.view(), 0, false, None, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [0, 10, 18]);
+    let mut out = Array::zeros(&[2]);
+    all_dim(input.view(), -1, false, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [true, false]);
+    any_dim(input.view(), -1, false, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [true, true]);
+    let mut out = Array::zeros(&[]);
+    any_u8(Array::new(&[2], [0u8, 7]).view(), None, false, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [1]);
+}
+
+#[test]
+fn half_precision_sums_in_single() {
+    // In half precision 2048 + 1 is 2048.
+    let input = Array::new(&[4096], vec![f16::ONE; 4096]);
+    let mut out = Array::zeros(&[]);
+    sum_full(input.view(), None, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [f16::from_f32(4096.0)]);
+}
+
+#[test]
+fn single_precision_sums_keep_their_digits() {
+    for sizes in [[1 << 20, 1], [1 << 18, 4]] {
+        let input = Array::new(&sizes, vec![0.1f32; 1 << 20]);
+        let (count, width) = (sizes[0], sizes[1]);
+        let mut out = Array::zeros(&[width]);
+        sum(input.view(), Some(&[0]), false, None, out.view_mut()).unwrap();
+        let expected = f64::from(0.1f32) * count as f64;
+        for got in out.to_vec() {
+            assert!((f64::from(got) / expected - 1.0).abs() < 1e-6, "{got} instead of {expected}");
+        }
+    }
+}
+
+/// The first position of the best element, NaN above all.
+fn first_best(line: &[f64], better: impl Fn(f64, f64) -> bool) -> usize {
+    (1..line.len()).fold(0, |best, index| {
+        let (new, old) = (line[index], line[best]);
+        if better(new, old) || (new.is_nan() && !old.is_nan()) { index } else { best }
+    })
+}
+
+#[test]
+fn positions_of_extremes() {
+    for mut input in arrays().into_iter().filter(|input| input.view().numel() > 0) {
+        let mut values: Vec<f64> = input.to_vec().iter().map(|x| (x * 4.0).round()).collect();
+        for nan in [false, true] {
+            if nan {
+                let middle = values.len() / 2;
+                values[middle] = f64::NAN;
+            }
+            if input.strides.contains(&0) {
+                continue;
+            }
+            input.view_mut().write(values.iter().copied());
+            let mut out = Array::zeros(&[]);
+            argmax(input.view(), None, false, out.view_mut()).unwrap();
+            assert_eq!(out.to_vec(), [first_best(&values, |a, b| a > b) as i64]);
+            argmin(input.view(), None, false, out.view_mut()).unwrap();
+            assert_eq!(out.to_vec(), [first_best(&values, |a, b| a < b) as i64]);
+            for dim in 0..input.sizes.len() as i64 {
+                let (sizes, lines) = groups(&input, &[dim], false);
+                let (mut best, mut at) = (Array::zeros(&sizes), Array::zeros(&sizes));
+                max_dim(input.view(), dim, false, best.view_mut(), at.view_mut()).unwrap();
+                let expected: Vec<i64> =
+                    lines.iter().map(|line| first_best(line, |a, b| a > b) as i64).collect();
+                assert_eq!(at.to_vec(), expected);
+                let expected: Vec<f64> =
+                    lines.iter().zip(&expected).map(|(line, &at)| line[at as usize]).collect();
+                assert_close(&best.to_vec(), &expected, 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_to_choose_from_is_an_error() {
+    let input = Array::<f32>::zeros(&[3, 0]);
+    let mut out = Array::zeros(&[3]);
+    let error = argmax(input.view(), Some(1), false, out.view_mut()).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "no element to choose from: a reduced dimension of the shape (3, 0) has size 0"
+    );
+    let mut out = Array::zeros(&[3]);
+    assert!(amax(input.view(), &[1], false, out.view_mut()).is_err());
+}
+
+#[test]
+fn running_sums() {
+    for input in arrays() {
+        for dim in 0..input.sizes.len() {
+            let mut out = Array::zeros(&input.sizes);
+            cumsum(input.view(), dim as i64, None, out.view_mut()).unwrap();
+            let expected: Vec<f64> = indices(&input.sizes)
+                .into_iter()
+                .map(|mut index| {
+                    let last = index[dim];
+                    (0..=last)
+                        .map(|i| {
+                            index[dim] = i;
+                            input.at(&index)
+                        })
+                        .sum()
+                })
+                .collect();
+            assert_close(&out.to_vec(), &expected, 1e-12);
+        }
+    }
+    let mut out = Array::zeros(&[]);
+    cumprod(Array::new(&[], [3i32]).view(), -1, None, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [3]);
+}
