@@ -25,6 +25,19 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// A call of which nothing is noted yet.
+    #[inline]
+    pub fn new(op: &'static OpDef) -> Call {
+        Call {
+            op,
+            starts: SmallVec::new(),
+            inputs: SmallVec::new(),
+            absent: SmallVec::new(),
+            attributes: SmallVec::new(),
+            saved: Mutex::default(),
+        }
+    }
+
     /// Positions in `inputs` of the tensors of an argument.
     #[inline]
     pub fn positions(&self, argument: usize) -> Range<usize> {

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use super::context::TensorMeta;
+use crate::op::OpDef;
 use crate::tensor::WeakTensor;
 
 /// One way a gradient takes: into the gradient of one output of a node.
@@ -48,15 +49,40 @@ pub(crate) enum Kind {
     Call(Call),
 }
 
+impl Kind {
+    /// The call that the node was made for.
+    pub fn call_mut(&mut self) -> &mut Call {
+        match self {
+            Kind::Call(call) => call,
+            _ => unreachable!("only nodes of calls are completed after they are made"),
+        }
+    }
+}
+
 impl Node {
     /// A node with the next sequence number.
     pub fn new(edges: Edges, outputs: OutputMetas, kind: Kind) -> Arc<Node> {
-        let newest = edges.iter().flatten().map(|edge| edge.node.sequence).max().unwrap_or(0);
-        let sequence = CLOCK.get().max(newest + 1);
-        CLOCK.set(sequence + 1);
+        let sequence = next_sequence(&edges);
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
         Arc::new(Node { sequence, edges, outputs, kind })
+    }
+
+    /// A node of a call of which nothing is noted yet; to be completed before it is shared.
+    #[inline]
+    pub fn of_call(op: &'static OpDef) -> Arc<Node> {
+        let mut node = Arc::<Node>::new_uninit();
+        let slot = Arc::get_mut(&mut node).expect("new, so not shared");
+        slot.write(Node {
+            sequence: 0,
+            edges: Edges::new(),
+            outputs: OutputMetas::new(),
+            kind: Kind::Call(Call::new(op)),
+        });
+        #[cfg(test)]
+        LIVE.set(LIVE.get() + 1);
+        // SAFETY: written above.
+        unsafe { node.assume_init() }
     }
 
     /// What the node is called in messages.
@@ -66,6 +92,14 @@ impl Node {
             Kind::Call(call) => call.op.name,
         }
     }
+}
+
+/// A number greater than those of the nodes behind the edges.
+pub(super) fn next_sequence(edges: &Edges) -> u64 {
+    let newest = edges.iter().flatten().map(|edge| edge.node.sequence).max().unwrap_or(0);
+    let sequence = CLOCK.get().max(newest + 1);
+    CLOCK.set(sequence + 1);
+    sequence
 }
 
 thread_local! {

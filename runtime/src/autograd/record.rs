@@ -1,13 +1,10 @@
 //! Recording a call: running it unrecorded and putting a node behind its outputs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::call::Call;
 use super::context::TensorMeta;
 use super::mode::no_grad;
-use super::node::{Edge, Edges, Kind, Node, OutputMetas};
+use super::node::{Edge, Node, next_sequence};
 use super::saved::{SavedTensor, SavedTensors, Slot};
 use super::{attach, edge_of};
 use crate::arg::Arg;
@@ -38,9 +35,9 @@ fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 
 /// A call that is being recorded, before its outputs exist.
 pub(super) struct Recording {
-    call: Call,
-    edges: Edges,
-    saved: SavedTensors,
+    op: &'static OpDef,
+    /// The only handle. The node is completed in place, because it is large to move.
+    node: Arc<Node>,
     reads_outputs: u64,
 }
 
@@ -50,44 +47,7 @@ impl Recording {
     /// Versions are taken here, before the kernel reads: a write in between makes the saved tensor
     /// stale, which is an error later, where the other order would give a wrong gradient.
     pub fn start(op: &'static OpDef, grad: &GradDef, args: &[Arg<'_>]) -> Result<Option<Recording>> {
-        let mut call = Call {
-            op,
-            starts: SmallVec::new(),
-            inputs: SmallVec::new(),
-            absent: SmallVec::new(),
-            attributes: SmallVec::new(),
-            saved: Mutex::default(),
-        };
-        let mut edges = Edges::new();
-        let mut tracked = 0u64;
-        for (index, arg) in args.iter().enumerate() {
-            call.starts.push(call.inputs.len() as u32);
-            let mut push = |tensor: Option<&Tensor>| -> Result<()> {
-                let Some(tensor) = tensor else {
-                    call.absent.push(call.inputs.len() as u32);
-                    call.inputs.push(TensorMeta::absent());
-                    edges.push(None);
-                    return Ok(());
-                };
-                let edge = edge_of(tensor)?;
-                tracked |= u64::from(edge.is_some()) << index;
-                call.inputs.push(TensorMeta::of(tensor));
-                edges.push(edge);
-                Ok(())
-            };
-            match *arg {
-                Arg::Tensor(tensor) => push(Some(tensor))?,
-                Arg::Tensors(tensors) => tensors.iter().try_for_each(|tensor| push(Some(tensor)))?,
-                Arg::OptionalTensors(tensors) => {
-                    tensors.iter().try_for_each(|tensor| push(tensor.as_ref()))?
-                }
-                // An optional tensor that is absent; any other argument has no formula to ask for it.
-                Arg::None => push(None)?,
-                _ => {}
-            }
-        }
-        call.starts.push(call.inputs.len() as u32);
-
+        let tracked = tracked_arguments(args);
         let needed = |formula: &&Formula| formula.arguments.iter().any(|index| tracked & (1 << index) != 0);
         let (mut reads_arguments, mut reads_outputs, mut reads_attributes) = (0, 0, 0);
         let mut any = false;
@@ -100,29 +60,50 @@ impl Recording {
         if !any {
             return Ok(None);
         }
-        let mut saved = SavedTensors::default();
-        for_each_bit(reads_attributes, |index| call.attributes.push((index as u8, args[index].to_value())));
-        for_each_bit(reads_arguments, |index| {
-            let mut position = call.starts[index];
-            let mut save = |tensor: Option<&Tensor>| {
-                if let Some(tensor) = tensor {
+        let mut recording = Recording { op, node: Node::of_call(op), reads_outputs };
+        let Node { sequence, edges, kind, .. } = recording.node();
+        let call = kind.call_mut();
+        let saved = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for (index, arg) in args.iter().enumerate() {
+            call.starts.push(call.inputs.len() as u32);
+            let save = reads_arguments & (1 << index) != 0;
+            let mut push = |tensor: Option<&Tensor>| -> Result<()> {
+                let position = call.inputs.len() as u32;
+                let Some(tensor) = tensor else {
+                    call.absent.push(position);
+                    call.inputs.push(TensorMeta::absent());
+                    edges.push(None);
+                    return Ok(());
+                };
+                edges.push(edge_of(tensor)?);
+                call.inputs.push(TensorMeta::of(tensor));
+                if save {
                     saved.push(SavedTensor::new(Slot::Input(position), tensor));
                 }
-                position += 1;
+                Ok(())
             };
-            match args[index] {
-                Arg::Tensor(tensor) => save(Some(tensor)),
-                Arg::Tensors(tensors) => tensors.iter().for_each(|tensor| save(Some(tensor))),
-                Arg::OptionalTensors(tensors) => tensors.iter().for_each(|tensor| save(tensor.as_ref())),
+            match *arg {
+                Arg::Tensor(tensor) => push(Some(tensor))?,
+                Arg::Tensors(tensors) => tensors.iter().try_for_each(|tensor| push(Some(tensor)))?,
+                Arg::OptionalTensors(tensors) => {
+                    tensors.iter().try_for_each(|tensor| push(tensor.as_ref()))?
+                }
+                // An optional tensor that is absent; for any other argument no formula asks.
+                Arg::None => push(None)?,
                 _ => {}
             }
-        });
-        Ok(Some(Recording { call, edges, saved, reads_outputs }))
+            if reads_attributes & (1 << index) != 0 {
+                call.attributes.push((index as u8, arg.to_value()));
+            }
+        }
+        call.starts.push(call.inputs.len() as u32);
+        *sequence = next_sequence(edges);
+        Ok(Some(recording))
     }
 
     /// Puts the node behind the outputs.
     pub fn finish(self, mut outs: Outputs) -> Result<Outputs> {
-        let op = self.call.op;
+        let op = self.op;
         if !outs.iter().enumerate().any(|(index, out)| op.is_differentiable(index, out.dtype())) {
             return Ok(outs);
         }
@@ -144,23 +125,30 @@ impl Recording {
 
     /// The node of the call, given its outputs.
     pub fn into_node(mut self, outs: &[Tensor]) -> Arc<Node> {
-        let op = self.call.op;
-        let mut metas = OutputMetas::new();
+        let reads_outputs = self.reads_outputs;
+        let Node { outputs, kind, .. } = self.node();
+        let call = kind.call_mut();
+        let saved = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (index, out) in outs.iter().enumerate() {
-            metas.push(TensorMeta::of(out));
-            if self.reads_outputs & (1 << op.result_of(index)) != 0 {
-                self.saved.push(SavedTensor::new(Slot::Output(index as u32), out));
+            outputs.push(TensorMeta::of(out));
+            if reads_outputs & (1 << call.op.result_of(index)) != 0 {
+                saved.push(SavedTensor::new(Slot::Output(index as u32), out));
             }
         }
-        self.call.saved = Mutex::new(self.saved);
-        Node::new(self.edges, metas, Kind::Call(self.call))
+        self.node
+    }
+
+    fn node(&mut self) -> &mut Node {
+        Arc::get_mut(&mut self.node).expect("the node is not shared before it is complete")
     }
 }
 
+/// The arguments with a tracked tensor, a bit each.
 #[inline]
-fn for_each_bit(mut bits: u64, mut visit: impl FnMut(usize)) {
-    while bits != 0 {
-        visit(bits.trailing_zeros() as usize);
-        bits &= bits - 1;
+fn tracked_arguments(args: &[Arg<'_>]) -> u64 {
+    let mut tracked = 0;
+    for (index, arg) in args.iter().enumerate() {
+        arg.for_each_tensor(|tensor| tracked |= u64::from(tensor.requires_grad()) << index);
     }
+    tracked
 }

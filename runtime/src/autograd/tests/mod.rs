@@ -3,6 +3,7 @@
 mod basics;
 mod odd_ops;
 mod ops;
+mod timing;
 
 use super::node::LIVE;
 use crate::error::Result;
