@@ -7,8 +7,8 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
 pub const ALIGNMENT: usize = 64;
@@ -21,7 +21,6 @@ const THREAD_CACHE_LIMIT: usize = 32 << 20;
 /// What the process keeps in large blocks, in bytes.
 const PROCESS_CACHE_LIMIT: usize = 2 << 30;
 
-static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static SYSTEM_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// A block of memory and the class it belongs to.
@@ -115,7 +114,7 @@ pub(crate) fn allocate(bytes: usize) -> Block {
         PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(class)
     };
     let pointer = cached.unwrap_or_else(|| allocate_from_system(class));
-    LIVE_BYTES.fetch_add(class_size(class), Ordering::Relaxed);
+    count_live(class_size(class) as isize);
     Block { pointer, class: class as u32 }
 }
 
@@ -126,7 +125,7 @@ pub(crate) fn allocate(bytes: usize) -> Block {
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     let class = block.class as usize;
-    LIVE_BYTES.fetch_sub(class_size(class), Ordering::Relaxed);
+    count_live(-(class_size(class) as isize));
     let kept = if class < SMALL_CLASSES {
         // A thread that is ending has no cache any more.
         THREAD_CACHE
@@ -163,9 +162,46 @@ fn block_layout(class: usize) -> Layout {
     Layout::from_size_align(class_size(class), ALIGNMENT).expect("class sizes are below isize::MAX")
 }
 
+/// Bytes that one thread allocated minus those it freed. Only the thread itself writes, so that
+/// counting costs a load and a store; the sum over threads is what is alive.
+struct LiveCount(Arc<AtomicIsize>);
+
+static LIVE_COUNTS: Mutex<Vec<Arc<AtomicIsize>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static LIVE: LiveCount = {
+        let count = Arc::new(AtomicIsize::new(0));
+        LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(count.clone());
+        LiveCount(count)
+    };
+}
+
+/// What threads that have ended left behind.
+static ENDED: AtomicIsize = AtomicIsize::new(0);
+
+impl Drop for LiveCount {
+    fn drop(&mut self) {
+        let mut counts = LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        counts.retain(|count| !Arc::ptr_eq(count, &self.0));
+        ENDED.fetch_add(self.0.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn count_live(bytes: isize) {
+    let counted = LIVE.try_with(|LiveCount(count)| {
+        count.store(count.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    });
+    if counted.is_err() {
+        ENDED.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
 /// Bytes held by live tensors, rounded up to their size classes.
 pub fn live_bytes() -> usize {
-    LIVE_BYTES.load(Ordering::Relaxed)
+    let counts = LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let total: isize = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+    (total + ENDED.load(Ordering::Relaxed)).max(0) as usize
 }
 
 /// How many blocks were asked of the system since the start; a warm loop does not raise it.

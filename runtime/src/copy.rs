@@ -2,6 +2,7 @@
 
 use num_complex::Complex;
 
+use crate::arg::Arg;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
@@ -16,7 +17,8 @@ pub fn copy(target: &Tensor, source: &Tensor) {
     if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
         return copy(target, &source.cast_untracked(source.dtype()));
     }
-    let _held = Borrows::acquire(&[source.storage()], &[target.storage()]);
+    let reads = [Arg::Tensor(source)];
+    let _held = Borrows::acquire(&reads, std::slice::from_ref(target));
     if target.dtype() == source.dtype() {
         // The same bytes, so one loop a size serves every dtype.
         return match target.dtype().size() {

@@ -12,8 +12,8 @@ use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
 use crate::library::Form;
-use crate::op::{ElementType, Inferred, KernelCall, OpDef, OutSpec, Outputs};
-use crate::storage::{Borrows, Storage};
+use crate::op::{ElementType, Inferred, KernelCall, OpDef, OutSpec, Outputs, Uniform};
+use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
 /// Calls the functional form.
@@ -91,6 +91,15 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         let base = args[0].tensor();
         return view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect();
     }
+    if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
+        let out = Tensor::uninitialized(like.shape(), dtype, like.device());
+        if out.numel() != 0 {
+            run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(&out) }, false)?;
+        }
+        let mut outs = Outputs::new();
+        outs.push(out);
+        return Ok(outs);
+    }
     let Some(infer) = op.infer else { return compose(op, args) };
     let inferred = infer(args)?;
     if op.composite.is_some() && !has_kernel(op, &inferred) {
@@ -99,6 +108,42 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect();
     run_kernel(op, args, &inferred, &outs, false)?;
     Ok(outs)
+}
+
+/// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
+/// operand has one shape, dtype and device, so that inference has nothing to decide ([`Uniform`]).
+#[inline]
+fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(crate::op::KernelFn, DType, &'a Tensor)> {
+    if op.uniform == Uniform::No {
+        return None;
+    }
+    let mut first: Option<&'a Tensor> = None;
+    for arg in args {
+        match (*arg, first) {
+            (Arg::Tensor(tensor), None) => first = Some(tensor),
+            (Arg::Tensor(tensor), Some(first)) => {
+                let same = tensor.dtype() == first.dtype()
+                    && tensor.shape() == first.shape()
+                    && tensor.device() == first.device();
+                if !same {
+                    return None;
+                }
+            }
+            (Arg::Scalar(scalar), Some(first)) if scalar.dtype().category() > first.dtype().category() => {
+                return None;
+            }
+            (Arg::Scalar(_), None) => return None,
+            _ => {}
+        }
+    }
+    let first = first?;
+    let dtype = match op.uniform {
+        Uniform::Fixed(dtype) => dtype,
+        Uniform::SameIfInexact if !first.dtype().is_differentiable() => return None,
+        _ => first.dtype(),
+    };
+    let kernel = op.kernels?.get(first.device().backend, first.dtype())?;
+    Some((kernel, dtype, first))
 }
 
 fn has_kernel(op: &OpDef, inferred: &Inferred) -> bool {
@@ -114,7 +159,7 @@ fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 
 #[inline]
 fn allocate(spec: &OutSpec, inferred: &Inferred) -> Tensor {
-    Tensor::uninitialized(spec.sizes.clone(), spec.dtype, inferred.device)
+    Tensor::uninitialized(&spec.sizes, spec.dtype, inferred.device)
 }
 
 /// The in-place form without recording.
@@ -141,6 +186,18 @@ pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()
     Ok(())
 }
 
+/// Whether an argument shows the target's storage without being the same elements.
+#[inline]
+fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
+    let mut shares = false;
+    for arg in args {
+        arg.for_each_tensor(|tensor| {
+            shares |= tensor.shares_storage(target) && !tensor.same(target) && !same_elements(tensor, target);
+        });
+    }
+    shares
+}
+
 fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(
@@ -163,6 +220,18 @@ fn check_castable(from: DType, to: DType, name: &str, help: &str) -> Result<()> 
 
 /// The out form without recording.
 pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    if let ([out], Some((kernel, dtype, like))) = (&mut *outs, uniform_kernel(op, args))
+        && out.dtype() == dtype
+        && out.shape() == like.shape()
+        && out.device() == like.device()
+        && out.is_contiguous()
+        && !shares_elsewhere(args, out)
+    {
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(*out) }, true);
+    }
     let inferred = match op.infer {
         Some(infer) => infer(args)?,
         None => return copy_out(op, forward(op, args)?, outs),
@@ -204,7 +273,7 @@ fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()
     }
     for (result, out) in results.iter().zip(outs) {
         if out.shape() != result.shape() {
-            **out = Tensor::uninitialized(result.shape().into(), out.dtype(), out.device());
+            **out = Tensor::uninitialized(result.shape(), out.dtype(), out.device());
         }
         copy::copy(out, result);
     }
@@ -332,15 +401,7 @@ fn run_kernel(
 
 #[inline]
 fn run_borrowed(kernel: crate::op::KernelFn, call: &KernelCall<'_>, shared: bool) -> Result<()> {
-    let mut reads: SmallVec<[&Storage; 4]> = SmallVec::new();
-    for arg in call.args {
-        arg.for_each_tensor(|tensor| reads.push(tensor.storage()));
-    }
-    let mut writes: SmallVec<[&Storage; 2]> = SmallVec::new();
-    if shared {
-        writes.extend(call.outs.iter().map(Tensor::storage));
-    }
-    let _held = Borrows::acquire(&reads, &writes);
+    let _held = Borrows::acquire(call.args, if shared { call.outs } else { &[] });
     kernel(call)
 }
 

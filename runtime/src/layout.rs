@@ -112,11 +112,18 @@ pub fn checked_numel(sizes: &[i64]) -> Result<i64> {
 
 /// The strides of a row-major tensor.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
-    let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
+    let mut strides = Dims::new();
+    write_contiguous_strides(sizes, &mut strides);
+    strides
+}
+
+/// Writes the strides of a row-major tensor into an empty list.
+#[inline]
+pub(crate) fn write_contiguous_strides(sizes: &[i64], strides: &mut Dims) {
+    strides.resize(sizes.len(), 1);
     for dim in (0..sizes.len().saturating_sub(1)).rev() {
         strides[dim] = strides[dim + 1] * sizes[dim + 1].max(1);
     }
-    strides
 }
 
 /// Whether sizes and strides are row-major without gaps. Strides of dimensions of size 1 do not matter.

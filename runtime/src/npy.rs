@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use opsmith_core::DType;
 
+use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, numel};
@@ -187,7 +188,8 @@ fn write(tensor: &Tensor, writer: &mut impl Write) -> Result<(), Problem> {
     let header = header::write(tensor.dtype(), tensor.shape())?;
     let tensor = tensor.contiguous_untracked();
     let length = tensor.numel() as usize * tensor.dtype().size();
-    let _held = Borrows::acquire(&[tensor.storage()], &[]);
+    let reads = [Arg::Tensor(&tensor)];
+    let _held = Borrows::acquire(&reads, &[]);
     // SAFETY: the tensor is row-major, so its elements are that many bytes, all written before; the
     // borrow is held.
     let bytes = unsafe { std::slice::from_raw_parts(tensor.data_ptr(), length) };

@@ -30,6 +30,8 @@ pub struct OpDef {
     /// Shape and dtype of each output, and the dtype that selects the kernel. Views and
     /// compositions have none.
     pub infer: Option<InferFn>,
+    /// What inference comes to where every tensor has one shape and dtype.
+    pub uniform: Uniform,
     /// The element type each argument has when a kernel sees it, by argument.
     pub element_types: &'static [ElementType],
     /// Arguments that kernels want in row-major order, a bit each.
@@ -190,6 +192,21 @@ pub struct OutSpec {
     pub sizes: Dims,
     /// Element type.
     pub dtype: DType,
+}
+
+/// What inference comes to where every tensor operand has one shape, dtype and device, and no number
+/// has a higher category: the output has their shape, and a dtype that depends on theirs alone. The
+/// dispatcher then skips inference, which is the common case of pointwise operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Uniform {
+    /// Nothing in general: inference decides.
+    No,
+    /// The operands' dtype.
+    Same,
+    /// The operands' dtype if it is floating point or complex; otherwise inference decides.
+    SameIfInexact,
+    /// A fixed dtype; the operands' chooses the kernel.
+    Fixed(DType),
 }
 
 /// What inference says about a call.

@@ -9,6 +9,7 @@ mod number;
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
+use crate::arg::Arg;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::ShapeText;
@@ -107,7 +108,8 @@ fn write_elements(f: &mut fmt::Formatter<'_>, tensor: &Tensor, column: usize) ->
     }
     let excerpt = (tensor.numel() as u64 > options.threshold as u64).then_some(options.edge_items as i64);
     let words = {
-        let _held = Borrows::acquire(&[tensor.storage()], &[]);
+        let reads = [Arg::Tensor(tensor)];
+        let _held = Borrows::acquire(&reads, &[]);
         crate::with_dtype!(tensor.dtype(), T => {
             // SAFETY: the dtype is T's, and the borrow is held.
             let view = unsafe { tensor.view_unchecked::<T>() };

@@ -9,8 +9,10 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::allocator::{self, ALIGNMENT, Block};
+use crate::arg::Arg;
 use crate::library::Form;
 use crate::op::OpDef;
+use crate::tensor::Tensor;
 
 /// A handle to shared memory; cloning counts references.
 pub struct Storage(NonNull<Header>);
@@ -19,7 +21,7 @@ pub struct Storage(NonNull<Header>);
 struct Header {
     references: AtomicUsize,
     version: AtomicU64,
-    /// Number of readers, or [`WRITER`].
+    /// Number of readers, plus [`WRITER`] while somebody writes.
     borrow: AtomicU32,
     class: u32,
     bytes: usize,
@@ -30,7 +32,7 @@ struct Header {
     owner: Option<Box<dyn Send + Sync>>,
 }
 
-const WRITER: u32 = u32::MAX;
+const WRITER: u32 = 1 << 31;
 const HEADER_SIZE: usize = size_of::<Header>();
 const _: () = assert!(HEADER_SIZE == ALIGNMENT);
 
@@ -137,15 +139,13 @@ impl Storage {
     #[inline]
     pub(crate) fn try_read(&self) -> bool {
         let borrow = &self.header().borrow;
-        // Optimistic: a writer's mark plus a reader would wrap, so look first.
-        if borrow.load(Ordering::Relaxed) == WRITER {
-            return false;
+        // Counting first and looking after takes one atomic step. A writer's mark is so high that the
+        // readers who look in vain meanwhile never reach the end of the word.
+        if borrow.fetch_add(1, Ordering::Acquire) < WRITER {
+            return true;
         }
-        borrow
-            .try_update(Ordering::Acquire, Ordering::Relaxed, |readers| {
-                (readers != WRITER).then(|| readers + 1)
-            })
-            .is_ok()
+        borrow.fetch_sub(1, Ordering::Relaxed);
+        false
     }
 
     /// Leaves as a reader.
@@ -166,7 +166,7 @@ impl Storage {
         let header = self.header();
         // Only the writer is here, so a load and a store do.
         header.version.store(header.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        header.borrow.store(0, Ordering::Release);
+        header.borrow.fetch_sub(WRITER, Ordering::Release);
     }
 }
 
@@ -181,10 +181,14 @@ impl Clone for Storage {
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if self.header().references.fetch_sub(1, Ordering::Release) != 1 {
-            return;
+        // The only handle needs no atomic subtraction: nobody else can be counting.
+        let references = &self.header().references;
+        if references.load(Ordering::Acquire) != 1 {
+            if references.fetch_sub(1, Ordering::Release) != 1 {
+                return;
+            }
+            fence(Ordering::Acquire);
         }
-        fence(Ordering::Acquire);
         let block = Block { pointer: self.0.cast(), class: self.header().class };
         // SAFETY: this was the last handle; the block came from the allocator.
         unsafe {
@@ -196,54 +200,79 @@ impl Drop for Storage {
 
 /// The storages an operation reads and writes, held for as long as it runs.
 ///
-/// Takes all or none, so that two operations never wait for each other in a ring.
+/// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
+/// written is not read besides; one that is read twice is counted twice.
 pub(crate) struct Borrows<'a> {
-    reads: smallvec::SmallVec<[&'a Storage; 4]>,
-    writes: smallvec::SmallVec<[&'a Storage; 1]>,
+    reads: &'a [Arg<'a>],
+    writes: &'a [Tensor],
 }
 
 impl<'a> Borrows<'a> {
-    /// Borrows every storage, waiting while other threads use them.
+    /// Borrows the storages of the tensors among `reads`, and those of `writes`, waiting while other
+    /// threads use them.
     #[inline]
-    pub fn acquire(reads: &[&'a Storage], writes: &[&'a Storage]) -> Borrows<'a> {
-        loop {
-            if let Some(borrows) = Self::try_acquire(reads, writes) {
-                return borrows;
-            }
+    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Borrows<'a> {
+        while !try_acquire(reads, writes) {
             std::thread::yield_now();
         }
+        Borrows { reads, writes }
     }
+}
 
-    #[inline]
-    fn try_acquire(reads: &[&'a Storage], writes: &[&'a Storage]) -> Option<Borrows<'a>> {
-        let mut borrows = Borrows { reads: Default::default(), writes: Default::default() };
-        for &storage in writes {
-            if borrows.writes.iter().any(|held| held.same(storage)) {
-                continue;
+/// Whether an earlier tensor of the list shows the same storage.
+#[inline]
+fn is_repeated(writes: &[Tensor], index: usize) -> bool {
+    writes[..index].iter().any(|earlier| earlier.storage().same(writes[index].storage()))
+}
+
+#[inline]
+fn is_written(writes: &[Tensor], storage: &Storage) -> bool {
+    writes.iter().any(|tensor| tensor.storage().same(storage))
+}
+
+#[inline]
+fn for_each_read(reads: &[Arg<'_>], writes: &[Tensor], mut visit: impl FnMut(&Storage)) {
+    for arg in reads {
+        arg.for_each_tensor(|tensor| {
+            if !is_written(writes, tensor.storage()) {
+                visit(tensor.storage());
             }
-            if !storage.try_write() {
-                borrows.abandon_writes();
-                return None;
-            }
-            borrows.writes.push(storage);
-        }
-        for &storage in reads {
-            if borrows.writes.iter().any(|held| held.same(storage)) {
-                continue;
-            }
-            if !storage.try_read() {
-                borrows.abandon_writes();
-                return None;
-            }
-            borrows.reads.push(storage);
-        }
-        Some(borrows)
+        });
     }
+}
 
-    /// Gives writes back that wrote nothing.
-    fn abandon_writes(&mut self) {
-        for storage in self.writes.drain(..) {
-            storage.header().borrow.store(0, Ordering::Release);
+#[inline]
+fn try_acquire(reads: &[Arg<'_>], writes: &[Tensor]) -> bool {
+    for (index, tensor) in writes.iter().enumerate() {
+        if !is_repeated(writes, index) && !tensor.storage().try_write() {
+            abandon_writes(&writes[..index]);
+            return false;
+        }
+    }
+    let (mut held, mut refused) = (0usize, false);
+    for_each_read(reads, writes, |storage| {
+        if !refused {
+            if storage.try_read() { held += 1 } else { refused = true }
+        }
+    });
+    if refused {
+        for_each_read(reads, writes, |storage| {
+            if held > 0 {
+                storage.end_read();
+                held -= 1;
+            }
+        });
+        abandon_writes(writes);
+    }
+    !refused
+}
+
+/// Gives writes back that wrote nothing.
+#[cold]
+fn abandon_writes(writes: &[Tensor]) {
+    for (index, tensor) in writes.iter().enumerate() {
+        if !is_repeated(writes, index) {
+            tensor.storage().header().borrow.fetch_sub(WRITER, Ordering::Release);
         }
     }
 }
@@ -251,11 +280,11 @@ impl<'a> Borrows<'a> {
 impl Drop for Borrows<'_> {
     #[inline]
     fn drop(&mut self) {
-        for storage in &self.reads {
-            storage.end_read();
-        }
-        for storage in &self.writes {
-            storage.end_write();
+        for_each_read(self.reads, self.writes, Storage::end_read);
+        for (index, tensor) in self.writes.iter().enumerate() {
+            if !is_repeated(self.writes, index) {
+                tensor.storage().end_write();
+            }
         }
     }
 }
@@ -280,14 +309,13 @@ mod tests {
 
     #[test]
     fn writers_in_many_threads_exclude_each_other() {
-        let storage = Storage::uninitialized(8);
-        // SAFETY: the only handle so far.
-        unsafe { storage.data().cast::<u64>().write(0) };
+        let tensor = Tensor::of(&[0i64]);
+        let storage = tensor.storage();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        let _held = Borrows::acquire(&[], &[&storage]);
+                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor));
                         // SAFETY: borrowed for writing.
                         unsafe { *storage.data().cast::<u64>() += 1 };
                     }

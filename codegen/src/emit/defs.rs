@@ -5,6 +5,7 @@ use quote::{format_ident, quote};
 
 use super::names::{def_name, ident, raw_name};
 use super::{Generation, kernels};
+use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Default, Element, Kind, Op, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -40,6 +41,7 @@ fn definition(op: &Op) -> TokenStream {
         }
     };
     let infer = function("infer", op.infer.is_some());
+    let uniform = uniform(op);
     let view = function("view", op.body.view.is_some());
     let composite = function("composite", op.body.composite.is_some());
     let host = function("host", op.body.host.is_some());
@@ -56,6 +58,7 @@ fn definition(op: &Op) -> TokenStream {
             location: #location,
             forms: rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise },
             infer: #infer,
+            uniform: #uniform,
             element_types: &[#(#elements),*],
             contiguous: #contiguous,
             kernels: #kernels,
@@ -65,6 +68,49 @@ fn definition(op: &Op) -> TokenStream {
             grad: #grad,
             library: &super::library::LIBRARY,
         };
+    }
+}
+
+/// What inference comes to where all operands are alike: decidable for pointwise operators that
+/// broadcast, from the rule of the dtype.
+fn uniform(op: &Op) -> TokenStream {
+    let no = quote!(rt::op::Uniform::No);
+    let Some(infer) = op.infer.as_ref().filter(|_| op.body.pointwise.is_some() && op.checks.is_empty())
+    else {
+        return no;
+    };
+    let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
+    let plain =
+        tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
+    let by_shape = matches!(infer.shapes[0].kind, ExprKind::Rule("broadcast" | "follow", _));
+    let names_all = |rule: &[Expr]| {
+        // Every tensor takes part, so that nothing else can decide.
+        let mut named = Vec::new();
+        rule.iter().for_each(|operand| {
+            operand.walk(&mut |part| {
+                if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
+                    named.push(index);
+                }
+            })
+        });
+        op.args.iter().enumerate().all(|(index, arg)| !arg.ty.holds_tensors() || named.contains(&index))
+    };
+    let (inexact, by_compute) = match &infer.compute.kind {
+        ExprKind::Rule("promote" | "same" | "follow", operands) => (false, names_all(operands)),
+        ExprKind::Rule("promote_float", operands) => (true, names_all(operands)),
+        _ => (false, false),
+    };
+    if tensors.is_empty() || !plain || !by_shape || !by_compute {
+        return no;
+    }
+    match (&infer.dtypes[0].kind, op.outputs[0].element) {
+        (ExprKind::DType(dtype), _) if !inexact => {
+            let dtype = ident(dtype.ident());
+            quote!(rt::op::Uniform::Fixed(rt::DType::#dtype))
+        }
+        (_, Element::Dispatch) if inexact => quote!(rt::op::Uniform::SameIfInexact),
+        (_, Element::Dispatch) => quote!(rt::op::Uniform::Same),
+        _ => no,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::TensorMeta;
 use super::mode::no_grad;
 use super::node::{Edge, Node, next_sequence};
-use super::saved::{SavedTensor, SavedTensors, Slot};
+use super::saved::{SavedTensor, Slot};
 use super::{attach, edge_of};
 use crate::arg::Arg;
 use crate::dispatch;
