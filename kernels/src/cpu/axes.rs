@@ -110,13 +110,65 @@ impl<const N: usize> Iterator for Walk<'_, N> {
 impl<const N: usize> ExactSizeIterator for Walk<'_, N> {}
 
 /// The dimension a kernel works along, as size and step in each view, and the dimensions it is
-/// repeated over. A scalar is one line of one element.
+/// repeated over, those with the smallest steps in the first view last. A scalar is one line of one
+/// element.
 pub(crate) fn lines<const N: usize>(sizes: &[i64], strides: [&[i64]; N], dim: usize) -> (Axis<N>, Axes<N>) {
-    let along = match sizes.get(dim) {
+    let line = match sizes.get(dim) {
         Some(&size) => Axis { size, steps: strides.map(|strides| strides[dim]) },
         None => Axis { size: 1, steps: [1; N] },
     };
-    (along, axes(sizes, strides, |other| other != dim))
+    let mut repeated = axes(sizes, strides, |other| other != dim);
+    repeated.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
+    (line, merge(repeated))
+}
+
+/// Neighbouring lines along one dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile<const N: usize> {
+    /// Position of the first line's first element in each view.
+    pub start: [i64; N],
+    /// Elements of a line.
+    pub line: Axis<N>,
+    /// Lines.
+    pub lane: Axis<N>,
+}
+
+impl<const N: usize> Tile<N> {
+    /// The position of an element of a line in each view.
+    #[inline(always)]
+    pub fn position(&self, index: i64, lane: i64) -> [i64; N] {
+        std::array::from_fn(|view| {
+            self.start[view] + index * self.line.steps[view] + lane * self.lane.steps[view]
+        })
+    }
+}
+
+/// Calls `body` for tiles that together hold every line along `dim`.
+///
+/// Where the elements of a line are farther apart in the first view than neighbouring lines, a tile
+/// has up to `width` of these, so that a cache line of memory is visited once; else it has one.
+pub(crate) fn for_each_tile<const N: usize>(
+    sizes: &[i64],
+    strides: [&[i64]; N],
+    dim: usize,
+    width: usize,
+    mut body: impl FnMut(Tile<N>),
+) {
+    let (line, mut outer) = lines(sizes, strides, dim);
+    let lane = match outer.last().copied() {
+        Some(lane) if lane.steps[0].abs() < line.steps[0].abs() => {
+            outer.pop();
+            lane
+        }
+        _ => Axis { size: 1, steps: [0; N] },
+    };
+    for start in Walk::new(&outer) {
+        for first in (0..lane.size).step_by(width) {
+            let start = std::array::from_fn(|view| start[view] + first * lane.steps[view]);
+            let lane = Axis { size: (lane.size - first).min(width as i64), ..lane };
+            body(Tile { start, line, lane });
+        }
+    }
 }
 
 #[cfg(test)]

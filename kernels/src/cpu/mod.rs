@@ -6,7 +6,10 @@
 //! from a user are checked and lead to errors, never to panics.
 
 mod axes;
+pub mod linalg;
 pub mod reduce;
 pub mod simd;
+pub mod softmax;
+mod strides;
 #[cfg(test)]
 mod testing;

@@ -17,14 +17,13 @@ pub trait Division: Ordered {
 }
 
 macro_rules! integers {
-    ($($ty:ty),*) => {$(
+    ($signs_differ:ident: $($ty:ty),*) => {$(
         impl Division for $ty {
             #[inline(always)]
             fn floor_div(self, other: $ty) -> $ty {
                 let quotient = Arithmetic::div(self, other);
                 let rest = Arithmetic::rem(self, other);
-                let below = rest != 0 && ((rest ^ other) & (<$ty>::MIN)) != 0;
-                if below { quotient.wrapping_sub(1) } else { quotient }
+                if $signs_differ(rest, other) { quotient.wrapping_sub(1) } else { quotient }
             }
             #[inline(always)]
             fn trunc_div(self, other: $ty) -> $ty {
@@ -33,8 +32,7 @@ macro_rules! integers {
             #[inline(always)]
             fn remainder(self, other: $ty) -> $ty {
                 let rest = Arithmetic::rem(self, other);
-                let below = rest != 0 && ((rest ^ other) & (<$ty>::MIN)) != 0;
-                if below { rest.wrapping_add(other) } else { rest }
+                if $signs_differ(rest, other) { rest.wrapping_add(other) } else { rest }
             }
             #[inline(always)]
             fn fmod(self, other: $ty) -> $ty {
@@ -44,7 +42,20 @@ macro_rules! integers {
     )*};
 }
 
-integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+integers!(never: u8, u16, u32, u64);
+integers!(signs_differ: i8, i16, i32, i64);
+
+/// Whether truncation rounded up: there is a rest, and its sign is not the divisor's.
+#[inline(always)]
+fn signs_differ<T: Ordered>(rest: T, divisor: T) -> bool {
+    !rest.equal(T::ZERO) && rest.lt(T::ZERO) != divisor.lt(T::ZERO)
+}
+
+/// Unsigned numbers have no other sign.
+#[inline(always)]
+fn never<T>(_rest: T, _divisor: T) -> bool {
+    false
+}
 
 macro_rules! floats {
     ($($ty:ty),*) => {$(

@@ -24,8 +24,7 @@ where
         merge: |a: T::Compute, b: T::Compute| maximum(a, b),
         end: T::from_compute,
     };
-    fold(&self_, &reduced, keepdim, &mut out, &largest);
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &largest)
 }
 
 /// The smallest elements over dimensions; NaN if there is one.
@@ -44,8 +43,7 @@ where
         merge: |a: T::Compute, b: T::Compute| minimum(a, b),
         end: T::from_compute,
     };
-    fold(&self_, &reduced, keepdim, &mut out, &smallest);
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &smallest)
 }
 
 /// The largest element; NaN if there is one.

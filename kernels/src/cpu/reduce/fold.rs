@@ -6,10 +6,12 @@
 //! registers, or *across* a kept dimension, with one partial result for each output. Both combine
 //! partial results pairwise, so rounding errors grow with the logarithm of the number of elements.
 
-use opsmith_runtime::{Element, View, ViewMut};
+use opsmith_runtime::layout::contiguous_strides;
+use opsmith_runtime::{Element, Result, View, ViewMut};
 
 use crate::cpu::axes::{self, Axes, Axis, Walk, count, merge};
 use crate::cpu::simd::widest;
+use crate::cpu::strides::reduced_strides;
 
 /// How elements become one value: a start, a step an element, an associative merge, an end.
 pub(super) trait Fold<T: Element>: Sync {
@@ -42,17 +44,20 @@ const WIDTH: usize = 1024;
 const SHORT: i64 = 16;
 
 /// Reduces the dimensions marked in `reduced`; `out` keeps them with size 1 if `keepdim`.
+///
+/// # Errors
+/// If the output does not have that shape.
 pub(super) fn fold<T: Element, F: Fold<T>>(
     input: &View<'_, T>,
     reduced: &[bool],
     keepdim: bool,
     out: &mut ViewMut<'_, F::Out>,
     f: &F,
-) {
-    let (kept, reduced) = plan(input, reduced, keepdim, out);
+) -> Result<()> {
+    let (kept, reduced) = plan(input, reduced, keepdim, out)?;
     if count(&reduced) == 0 {
-        let value = f.finish(f.start());
-        return out.write(std::iter::repeat(value));
+        out.write(std::iter::repeat(f.finish(f.start())));
+        return Ok(());
     }
     let across = kept.last().filter(|kept| {
         reduced.last().is_none_or(|reduced| {
@@ -64,6 +69,7 @@ pub(super) fn fold<T: Element, F: Fold<T>>(
         Some(&lane) => fold_across(input, &kept[..kept.len() - 1], lane, &reduced, out, f),
         None => fold_along(input, &kept, &reduced, out, f),
     }
+    Ok(())
 }
 
 /// The kept dimensions (steps in the input, in the output, and in row-major numbers of outputs) and
@@ -73,27 +79,16 @@ fn plan<T: Element, O: Element>(
     reduced: &[bool],
     keepdim: bool,
     out: &ViewMut<'_, O>,
-) -> (Axes<3>, Axes<1>) {
-    let rank = input.dim();
-    let mut out_strides = [0i64].repeat(rank);
-    let mut numbers = [0i64].repeat(rank);
-    let (mut out_dim, mut number) = (out.dim(), 1);
-    for dim in (0..rank).rev() {
-        if !reduced[dim] {
-            out_dim -= 1;
-            out_strides[dim] = out.strides()[out_dim];
-            numbers[dim] = number;
-            number *= input.sizes()[dim];
-        } else if keepdim {
-            out_dim -= 1;
-        }
-    }
+) -> Result<(Axes<3>, Axes<1>)> {
     let sizes = input.sizes();
+    let out_strides = reduced_strides(sizes, reduced, keepdim, out.sizes(), out.strides())?;
+    let dense = contiguous_strides(out.sizes());
+    let numbers = reduced_strides(sizes, reduced, keepdim, out.sizes(), &dense)?;
     let mut kept = axes::axes(sizes, [input.strides(), &out_strides, &numbers], |dim| !reduced[dim]);
     let mut folded = axes::axes(sizes, [input.strides()], |dim| reduced[dim]);
     kept.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
     folded.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
-    (merge(kept), merge(folded))
+    Ok((merge(kept), merge(folded)))
 }
 
 /// One output at a time: its elements lie close together.

@@ -86,8 +86,7 @@ where
     T: Element<Compute: Arithmetic>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
-    fold(&self_, &reduced, keepdim, &mut out, &adding(T::from_compute));
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &adding(T::from_compute))
 }
 
 fn adding<T: Element<Compute: Arithmetic>, O: Element>(
@@ -124,8 +123,7 @@ where
     let count = reduced_count(self_.sizes(), &reduced);
     let count = T::Compute::from_scalar(Scalar::Float(count as f64));
     let end = |sum| T::from_compute(Arithmetic::div(sum, count));
-    fold(&self_, &reduced, keepdim, &mut out, &adding(end));
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &adding(end))
 }
 
 /// Elements behind each output.
@@ -139,8 +137,7 @@ where
     T: Element<Compute: Arithmetic>,
 {
     let reduced = reduced_dims(self_.dim(), None)?;
-    fold(&self_, &reduced, false, &mut out, &multiplying::<T>());
-    Ok(())
+    fold(&self_, &reduced, false, &mut out, &multiplying::<T>())
 }
 
 /// Products over one dimension: `[[1, 2], [3, 4]]` over 0 is `[3, 8]`; 1 without elements.
@@ -155,8 +152,7 @@ where
     T: Element<Compute: Arithmetic>,
 {
     let reduced = reduced_dims(self_.dim(), Some(&[dim]))?;
-    fold(&self_, &reduced, keepdim, &mut out, &multiplying::<T>());
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &multiplying::<T>())
 }
 
 fn multiplying<T: Element<Compute: Arithmetic>>() -> impl Fold<T, Out = T> {

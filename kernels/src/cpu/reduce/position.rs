@@ -5,11 +5,12 @@
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Element, Result, View, ViewMut};
+use opsmith_runtime::{Element, Result, View, ViewMut};
 
 use super::extreme::refuse_empty;
-use crate::cpu::axes::{Axes, Axis, Walk, lines};
+use crate::cpu::axes::{Axis, Walk, axes, for_each_tile, merge};
 use crate::cpu::simd::widest;
+use crate::cpu::strides::reduced_strides;
 use crate::math::select;
 
 /// The index of the largest element along a dimension, or in row-major order of all elements.
@@ -110,11 +111,8 @@ fn position<T: Element<Compute: Ordered>>(
     }
     refuse_empty(input.sizes(), &reduced_dims(input.dim(), None)?)?;
     // Row-major order decides between equals, so rows are searched in that order.
-    let (row, outer) = if input.is_contiguous() {
-        (Axis { size: input.numel() as i64, steps: [1] }, Axes::new())
-    } else {
-        lines(input.sizes(), [input.strides()], input.dim() - 1)
-    };
+    let mut outer = merge(axes(input.sizes(), [input.strides()], |_| true));
+    let row = outer.pop().unwrap_or(Axis { size: 1, steps: [1] });
     let mut best: Option<(T::Compute, i64)> = None;
     for (number, [offset]) in Walk::new(&outer).enumerate() {
         // SAFETY: the row's elements are elements of the view.
@@ -139,58 +137,39 @@ fn along<T: Element<Compute: Ordered>>(
     mut indices: ViewMut<'_, i64>,
 ) -> Result<()> {
     let dim = wrap_dim(dim, input.dim())?;
-    let mut reduced: Dims = Dims::from_elem(0, input.dim());
-    if let Some(flag) = reduced.get_mut(dim) {
-        *flag = 1;
-    }
-    refuse_empty(input.sizes(), &reduced.iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
-    let in_place = |strides: &[i64]| -> Dims {
-        let mut strides = Dims::from_slice(strides);
-        if !keepdim && dim < input.dim() {
-            strides.insert(dim, 0);
-        }
-        strides
+    let reduced = reduced_dims(input.dim(), Some(&[dim as i64]))?;
+    refuse_empty(input.sizes(), &reduced)?;
+    let like_input = |sizes, strides| reduced_strides(input.sizes(), &reduced, keepdim, sizes, strides);
+    let index_strides = like_input(indices.sizes(), indices.strides())?;
+    let value_strides = match &values {
+        Some(values) => like_input(values.sizes(), values.strides())?,
+        None => index_strides.clone(),
     };
-    let value_strides = in_place(values.as_ref().map_or(indices.strides(), |values| values.strides()));
-    let index_strides = in_place(indices.strides());
     let strides = [input.strides(), &value_strides[..], &index_strides[..]];
-    let (line, mut outer) = lines(input.sizes(), strides, dim);
-    outer.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
-    let mut emit = |value_at: i64, index_at: i64, (value, index): (T::Compute, i64)| {
-        // SAFETY: the walk's positions are positions of the outputs.
-        unsafe {
-            if let Some(values) = &mut values {
-                values.set(value_at, T::from_compute(value));
-            }
-            indices.set(index_at, index);
-        }
-    };
-    let line = Axis { size: line.size, steps: [line.steps[0]] };
-    let across = outer.last().copied().filter(|lane| lane.steps[0].abs() < line.steps[0].abs());
-    let Some(lane) = across else {
-        for [start, value_at, index_at] in Walk::new(&outer) {
-            // SAFETY: the line's elements are elements of the view.
-            let best = unsafe { search(input.as_ptr().offset(start as isize), line, choice) };
-            emit(value_at, index_at, best);
-        }
-        return Ok(());
-    };
-    outer.pop();
     let mut best = Vec::with_capacity(WIDTH);
-    for [start, value_at, index_at] in Walk::new(&outer) {
-        for first in (0..lane.size).step_by(WIDTH) {
-            let width = (lane.size - first).min(WIDTH as i64);
-            let [in_step, value_step, index_step] = lane.steps;
-            // SAFETY: the lines' elements are elements of the view.
-            unsafe {
-                let start = input.as_ptr().offset((start + first * in_step) as isize);
-                search_lines(start, line, in_step, width as usize, choice, &mut best);
-            }
-            for (lane, &best) in (first..).zip(&best) {
-                emit(value_at + lane * value_step, index_at + lane * index_step, best);
+    for_each_tile(input.sizes(), strides, dim, WIDTH, |tile| {
+        let line = Axis { size: tile.line.size, steps: [tile.line.steps[0]] };
+        let start = input.as_ptr().wrapping_offset(tile.start[0] as isize);
+        best.clear();
+        // SAFETY: the tile's elements are elements of the view.
+        unsafe {
+            if tile.lane.size == 1 {
+                best.push(search(start, line, choice));
+            } else {
+                search_lines(start, line, tile.lane, choice, &mut best);
             }
         }
-    }
+        for (lane, &(value, index)) in (0..).zip(&best) {
+            let [_, value_at, index_at] = tile.position(0, lane);
+            // SAFETY: the tile's lanes are positions of the outputs.
+            unsafe {
+                if let Some(values) = &mut values {
+                    values.set(value_at, T::from_compute(value));
+                }
+                indices.set(index_at, index);
+            }
+        }
+    });
     Ok(())
 }
 
@@ -258,25 +237,25 @@ fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) ->
 /// The best elements of neighbouring lines and their indices.
 ///
 /// # Safety
-/// As for [`search`], for `width` lines that start `lane_step` apart.
-unsafe fn search_lines<T: Element<Compute: Ordered>>(
+/// As for [`search`], for every line.
+unsafe fn search_lines<T: Element<Compute: Ordered>, const N: usize>(
     start: *const T,
     line: Axis<1>,
-    lane_step: i64,
-    width: usize,
+    lane: Axis<N>,
     choice: impl Choice,
     best: &mut Vec<(T::Compute, i64)>,
 ) {
-    let mut values = vec![T::Compute::ZERO; width];
-    let mut indices = vec![0; width];
+    let mut values = vec![T::Compute::ZERO; lane.size as usize];
+    let mut indices = vec![0; lane.size as usize];
     for index in 0..line.size {
         let row = start.wrapping_offset((index * line.steps[0]) as isize);
+        let step = lane.steps[0] as isize;
         widest(
             #[inline(always)]
             || {
                 for (lane, (value, best_index)) in values.iter_mut().zip(&mut indices).enumerate() {
                     // SAFETY: the caller's promise.
-                    let new = unsafe { *row.offset(lane as isize * lane_step as isize) }.to_compute();
+                    let new = unsafe { *row.offset(lane as isize * step) }.to_compute();
                     let better = (index == 0) | choice.replaces(new, *value);
                     *value = select(better, new, *value);
                     *best_index = select(better, index, *best_index);
@@ -284,6 +263,5 @@ unsafe fn search_lines<T: Element<Compute: Ordered>>(
             },
         );
     }
-    best.clear();
     best.extend(values.into_iter().zip(indices));
 }

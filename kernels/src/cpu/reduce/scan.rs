@@ -4,7 +4,8 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, View, ViewMut};
 
-use crate::cpu::axes::{Walk, lines};
+use crate::cpu::axes::for_each_tile;
+use crate::cpu::strides::expect_sizes;
 
 /// A type whose running results are kept in a wider one, as PyTorch keeps them.
 pub trait Running: Arithmetic {
@@ -79,7 +80,7 @@ pub fn cumprod<T: Element<Compute: Running>>(
 }
 
 /// Lines that advance together, so that each cache line of memory is visited once.
-const WIDTH: i64 = 256;
+const WIDTH: usize = 256;
 
 fn scan<T: Element<Compute: Running>>(
     input: &View<'_, T>,
@@ -89,34 +90,21 @@ fn scan<T: Element<Compute: Running>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let dim = wrap_dim(dim, input.dim())?;
-    let (line, mut outer) = lines(input.sizes(), [input.strides(), out.strides()], dim);
-    outer.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
-    let nearest = outer.last().copied().filter(|lane| lane.steps[0].abs() < line.steps[0].abs());
-    let (lanes, lane_steps) = match nearest {
-        Some(lane) => (lane.size, lane.steps),
-        None => (1, [0, 0]),
-    };
-    if nearest.is_some() {
-        outer.pop();
-    }
-    let mut running = Vec::with_capacity(lanes.min(WIDTH) as usize);
-    for [source, target] in Walk::new(&outer) {
-        for first in (0..lanes).step_by(WIDTH as usize) {
-            running.clear();
-            running.resize((lanes - first).min(WIDTH) as usize, start);
-            for index in 0..line.size {
-                for (lane, running) in (first..).zip(&mut running) {
-                    let at =
-                        |base: i64, view: usize| base + index * line.steps[view] + lane * lane_steps[view];
-                    // SAFETY: the positions are positions of the two views.
-                    unsafe {
-                        let element = input.at(at(source, 0)).to_compute().widen();
-                        *running = step(*running, element);
-                        out.set(at(target, 1), T::from_compute(Running::narrow(*running)));
-                    }
+    expect_sizes(out.sizes(), input.sizes())?;
+    let mut running = Vec::with_capacity(WIDTH);
+    for_each_tile(input.sizes(), [input.strides(), out.strides()], dim, WIDTH, |tile| {
+        running.clear();
+        running.resize(tile.lane.size as usize, start);
+        for index in 0..tile.line.size {
+            for (lane, running) in (0..).zip(&mut running) {
+                let [source, target] = tile.position(index, lane);
+                // SAFETY: the tile's positions are positions of the two views.
+                unsafe {
+                    *running = step(*running, input.at(source).to_compute().widen());
+                    out.set(target, T::from_compute(Running::narrow(*running)));
                 }
             }
         }
-    }
+    });
     Ok(())
 }

@@ -58,8 +58,7 @@ fn any_as<T: Element<Compute: Arithmetic>, R: Element>(
         merge: |a: bool, b: bool| a | b,
         end: answer,
     };
-    fold(&self_, &reduced, keepdim, &mut out, &any);
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &any)
 }
 
 /// Whether all elements over dimensions are not zero; true without elements.
@@ -111,6 +110,5 @@ fn all_as<T: Element<Compute: Arithmetic>, R: Element>(
         merge: |a: bool, b: bool| a & b,
         end: answer,
     };
-    fold(&self_, &reduced, keepdim, &mut out, &all);
-    Ok(())
+    fold(&self_, &reduced, keepdim, &mut out, &all)
 }

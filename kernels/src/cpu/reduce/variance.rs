@@ -107,7 +107,7 @@ where
     T::Real: Element<Compute = Square<T>>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
-    variance(&self_, &reduced, correction, keepdim, &mut out);
+    variance(&self_, &reduced, correction, keepdim, &mut out)?;
     Ok(())
 }
 
@@ -125,7 +125,7 @@ where
     T::Real: Element<Compute = Square<T>>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
-    let means = variance(&self_, &reduced, correction, keepdim, &mut out);
+    let means = variance(&self_, &reduced, correction, keepdim, &mut out)?;
     mean.write(means.into_iter().map(T::from_compute));
     Ok(())
 }
@@ -137,7 +137,7 @@ fn variance<T>(
     correction: Option<Scalar>,
     keepdim: bool,
     out: &mut ViewMut<'_, T::Real>,
-) -> Vec<T::Compute>
+) -> Result<Vec<T::Compute>>
 where
     T: Element<Compute: Deviation>,
     T::Real: Element<Compute = Square<T>>,
@@ -148,8 +148,8 @@ where
     let strides = contiguous_strides(out.sizes());
     // SAFETY: the vector holds an element for each output.
     let mut view = unsafe { ViewMut::from_raw(means.as_mut_ptr(), out.sizes(), &strides) };
-    fold(input, reduced, keepdim, &mut view, &adding::<T, _>(|sum| Arithmetic::div(sum, divisor)));
+    fold(input, reduced, keepdim, &mut view, &adding::<T, _>(|sum| Arithmetic::div(sum, divisor)))?;
     let correction = correction.map_or(1.0, Scalar::to_f64);
-    fold(input, reduced, keepdim, out, &Squares::<T> { means: &means, count, correction });
-    means
+    fold(input, reduced, keepdim, out, &Squares::<T> { means: &means, count, correction })?;
+    Ok(means)
 }

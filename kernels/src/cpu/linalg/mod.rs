@@ -1,0 +1,254 @@
+//! Products of matrices and vectors.
+//!
+//! Operands may have any strides; transposed matrices cost nothing. Products over no elements are
+//! 0.
+
+mod product;
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+
+use super::axes::{Walk, axes};
+use super::simd::widest;
+use super::strides::broadcast_strides;
+use crate::math::{Number, conj};
+
+pub use product::{Matrix, MatrixMut, Multiply};
+
+/// The product of two matrices: `(m, k)` times `(k, n)` gives `(m, n)`.
+///
+/// # Errors
+/// If the inner sizes differ.
+pub fn mm<T: Multiply>(self_: View<'_, T>, mat2: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
+    products(&self_, &mat2, None, T::Compute::ONE, &mut out)
+}
+
+/// The products of two stacks of matrices: `(b, m, k)` times `(b, k, n)` gives `(b, m, n)`.
+///
+/// # Errors
+/// If the stacks' heights or the inner sizes differ.
+pub fn bmm<T: Multiply>(self_: View<'_, T>, mat2: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
+    products(&self_, &mat2, None, T::Compute::ONE, &mut out)
+}
+
+/// `beta * self + alpha * (mat1 · mat2)`; `self` broadcasts to the product's shape. With `beta` 0,
+/// `self` is not read, so NaN in it does not show.
+///
+/// # Errors
+/// If the inner sizes differ or `self` does not broadcast.
+pub fn addmm<T: Multiply>(
+    self_: View<'_, T>,
+    mat1: View<'_, T>,
+    mat2: View<'_, T>,
+    beta: Scalar,
+    alpha: Scalar,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    add_products(&self_, &mat1, &mat2, beta, alpha, &mut out)
+}
+
+/// [`addmm`] for stacks of matrices.
+///
+/// # Errors
+/// If the stacks' heights or the inner sizes differ, or `self` does not broadcast.
+pub fn baddbmm<T: Multiply>(
+    self_: View<'_, T>,
+    batch1: View<'_, T>,
+    batch2: View<'_, T>,
+    beta: Scalar,
+    alpha: Scalar,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    add_products(&self_, &batch1, &batch2, beta, alpha, &mut out)
+}
+
+/// The product of a matrix and a vector: `(m, n)` times `(n)` gives `(m)`.
+///
+/// # Errors
+/// If the sizes differ.
+pub fn mv<T: Multiply>(self_: View<'_, T>, vec: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
+    let [(rows, row_step), (inner, step)] = matrix_axes(&self_)?;
+    if vec.sizes() != [inner] || out.sizes() != [rows] {
+        return Err(sizes_differ(self_.sizes(), vec.sizes()));
+    }
+    let matrix = Matrix {
+        data: self_.as_ptr(),
+        rows: rows as usize,
+        columns: inner as usize,
+        row_stride: row_step,
+        column_stride: step,
+    };
+    let column = Matrix {
+        data: vec.as_ptr(),
+        rows: inner as usize,
+        columns: 1,
+        row_stride: vec.strides()[0],
+        column_stride: 1,
+    };
+    let target = MatrixMut { row_stride: out.strides()[0], column_stride: 1, data: out.as_mut_ptr() };
+    // SAFETY: the sizes were checked, and the views vouch for their elements.
+    unsafe { T::multiply(matrix, column, None, T::Compute::ONE, target) };
+    Ok(())
+}
+
+/// The sum of products of two vectors' elements: `dot([1, 2], [3, 4])` is 11.
+///
+/// # Errors
+/// If the lengths differ.
+pub fn dot<T: Element<Compute: Arithmetic>>(
+    self_: View<'_, T>,
+    tensor: View<'_, T>,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    sum_of_products(&self_, &tensor, |a, b| Arithmetic::mul(a, b), out)
+}
+
+/// [`dot`] with the complex conjugates of the first vector's elements.
+///
+/// # Errors
+/// If the lengths differ.
+pub fn vdot<T: Element<Compute: Number>>(
+    self_: View<'_, T>,
+    other: View<'_, T>,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    sum_of_products(&self_, &other, |a, b| Arithmetic::mul(conj(a), b), out)
+}
+
+fn sizes_differ(left: &[i64], right: &[i64]) -> Error {
+    Error::shape(format!(
+        "operands of the shapes {} and {} cannot be multiplied",
+        ShapeText(left),
+        ShapeText(right)
+    ))
+    .with_help("the columns of the first must be as many as the rows of the second")
+}
+
+/// Sizes and strides of the last two dimensions.
+fn matrix_axes<T: Element>(view: &View<'_, T>) -> Result<[(i64, i64); 2]> {
+    match (view.sizes(), view.strides()) {
+        ([.., rows, columns], [.., row_stride, column_stride]) => {
+            Ok([(*rows, *row_stride), (*columns, *column_stride)])
+        }
+        _ => Err(Error::shape(format!("expected a matrix, got the shape {}", ShapeText(view.sizes())))),
+    }
+}
+
+fn add_products<T: Multiply>(
+    bias: &View<'_, T>,
+    left: &View<'_, T>,
+    right: &View<'_, T>,
+    beta: Scalar,
+    alpha: Scalar,
+    out: &mut ViewMut<'_, T>,
+) -> Result<()> {
+    let (beta, alpha) = (T::Compute::from_scalar(beta), T::Compute::from_scalar(alpha));
+    if beta.equal(T::Compute::ZERO) {
+        return products(left, right, None, alpha, out);
+    }
+    let strides = broadcast_strides(bias.sizes(), bias.strides(), out.sizes())?;
+    let both = axes(out.sizes(), [&strides, out.strides()], |_| true);
+    for [source, target] in Walk::new(&both) {
+        // SAFETY: the walk's positions are positions of the two views.
+        unsafe { out.set(target, bias.at(source)) }
+    }
+    products(left, right, Some(beta), alpha, out)
+}
+
+/// `keep * out + scale * left * right` for every matrix of a stack (dimensions before the last two).
+fn products<T: Multiply>(
+    left: &View<'_, T>,
+    right: &View<'_, T>,
+    keep: Option<T::Compute>,
+    scale: T::Compute,
+    out: &mut ViewMut<'_, T>,
+) -> Result<()> {
+    let [(rows, left_rows), (inner, left_columns)] = matrix_axes(left)?;
+    let [(inner_right, right_rows), (columns, right_columns)] = matrix_axes(right)?;
+    let [(out_rows, out_row), (out_columns, out_column)] = matrix_axes(&out.as_view())?;
+    let stack = left.dim() - 2;
+    let fits = inner == inner_right
+        && (out_rows, out_columns) == (rows, columns)
+        && left.sizes()[..stack] == out.sizes()[..out.dim() - 2]
+        && right.sizes()[..right.dim() - 2] == left.sizes()[..stack];
+    if !fits {
+        return Err(sizes_differ(left.sizes(), right.sizes()));
+    }
+    let strides = [&left.strides()[..stack], &right.strides()[..stack], &out.strides()[..stack]];
+    let target = out.as_mut_ptr();
+    for [left_at, right_at, out_at] in Walk::new(&axes(&left.sizes()[..stack], strides, |_| true)) {
+        let left = Matrix {
+            data: left.as_ptr().wrapping_offset(left_at as isize),
+            rows: rows as usize,
+            columns: inner as usize,
+            row_stride: left_rows,
+            column_stride: left_columns,
+        };
+        let right = Matrix {
+            data: right.as_ptr().wrapping_offset(right_at as isize),
+            rows: inner as usize,
+            columns: columns as usize,
+            row_stride: right_rows,
+            column_stride: right_columns,
+        };
+        let out = MatrixMut {
+            data: target.wrapping_offset(out_at as isize),
+            row_stride: out_row,
+            column_stride: out_column,
+        };
+        // SAFETY: the sizes were checked, and the views vouch for their elements.
+        unsafe { T::multiply(left, right, keep, scale, out) };
+    }
+    Ok(())
+}
+
+/// Elements whose products are summed without a break; sums of such blocks are summed in turn.
+const BLOCK: usize = 4096;
+
+fn sum_of_products<T: Element<Compute: Arithmetic>>(
+    left: &View<'_, T>,
+    right: &View<'_, T>,
+    multiply: impl Fn(T::Compute, T::Compute) -> T::Compute,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    if left.dim() != 1 || left.sizes() != right.sizes() {
+        return Err(sizes_differ(left.sizes(), right.sizes()));
+    }
+    let (left, right) = (left.to_contiguous(), right.to_contiguous());
+    let mut total = T::Compute::ZERO;
+    for (left, right) in left.chunks(BLOCK).zip(right.chunks(BLOCK)) {
+        let sum = widest(
+            #[inline(always)]
+            || block_sum_of_products(left, right, &multiply),
+        );
+        total = Arithmetic::add(total, sum);
+    }
+    out.write([T::from_compute(total)]);
+    Ok(())
+}
+
+#[inline(always)]
+fn block_sum_of_products<T: Element<Compute: Arithmetic>>(
+    left: &[T],
+    right: &[T],
+    multiply: &impl Fn(T::Compute, T::Compute) -> T::Compute,
+) -> T::Compute {
+    const LANES: usize = 32;
+    let mut lanes = [T::Compute::ZERO; LANES];
+    let (left_blocks, left_rest) = left.as_chunks::<LANES>();
+    let (right_blocks, right_rest) = right.as_chunks::<LANES>();
+    for (left, right) in left_blocks.iter().zip(right_blocks) {
+        for lane in 0..LANES {
+            let product = multiply(left[lane].to_compute(), right[lane].to_compute());
+            lanes[lane] = Arithmetic::add(lanes[lane], product);
+        }
+    }
+    for (lane, (left, right)) in lanes.iter_mut().zip(left_rest.iter().zip(right_rest)) {
+        *lane = Arithmetic::add(*lane, multiply(left.to_compute(), right.to_compute()));
+    }
+    lanes.into_iter().fold(T::Compute::ZERO, Arithmetic::add)
+}
+
+#[cfg(test)]
+mod tests;

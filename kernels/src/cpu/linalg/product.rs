@@ -1,0 +1,207 @@
+//! Matrix products of one element type.
+//!
+//! In: matrices with any strides. Out: `keep * out + scale * left * right`. Floats and complex
+//! numbers go to the `gemm` crate; 16-bit floats are widened to `f32` first and rounded once at the
+//! end; integers wrap, in a loop the compiler vectorises.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::{Complex32, Complex64, Element, bf16, f16};
+
+use crate::cpu::simd::widest;
+
+/// A matrix for reading: an address, sizes and strides in elements.
+#[derive(Clone, Copy)]
+pub struct Matrix<T> {
+    /// Address of the first element.
+    pub data: *const T,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// Elements from a row to the next.
+    pub row_stride: i64,
+    /// Elements from a column to the next.
+    pub column_stride: i64,
+}
+
+/// A matrix for writing.
+#[derive(Clone, Copy)]
+pub struct MatrixMut<T> {
+    /// Address of the first element.
+    pub data: *mut T,
+    /// Elements from a row to the next.
+    pub row_stride: i64,
+    /// Elements from a column to the next.
+    pub column_stride: i64,
+}
+
+/// Element types with matrix products.
+pub trait Multiply: Element<Compute: Arithmetic> {
+    /// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
+    ///
+    /// # Safety
+    /// Every element of `left` and `right` is valid for reads, and every element of `out`, which
+    /// has `left.rows` times `right.columns`, for reads and writes. `left.columns` equals
+    /// `right.rows`.
+    unsafe fn multiply(
+        left: Matrix<Self>,
+        right: Matrix<Self>,
+        keep: Option<Self::Compute>,
+        scale: Self::Compute,
+        out: MatrixMut<Self>,
+    );
+}
+
+/// How many threads a product may use.
+fn parallelism() -> gemm::Parallelism {
+    gemm::Parallelism::None
+}
+
+macro_rules! with_gemm {
+    ($($ty:ty),*) => {$(
+        impl Multiply for $ty {
+            unsafe fn multiply(
+                left: Matrix<$ty>,
+                right: Matrix<$ty>,
+                keep: Option<$ty>,
+                scale: $ty,
+                out: MatrixMut<$ty>,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    gemm::gemm(
+                        left.rows,
+                        right.columns,
+                        left.columns,
+                        out.data,
+                        out.column_stride as isize,
+                        out.row_stride as isize,
+                        keep.is_some(),
+                        left.data,
+                        left.column_stride as isize,
+                        left.row_stride as isize,
+                        right.data,
+                        right.column_stride as isize,
+                        right.row_stride as isize,
+                        keep.unwrap_or(Arithmetic::ZERO),
+                        scale,
+                        false,
+                        false,
+                        false,
+                        parallelism(),
+                    );
+                }
+            }
+        }
+    )*};
+}
+
+with_gemm!(f32, f64, Complex32, Complex64);
+
+macro_rules! by_way_of_f32 {
+    ($($ty:ty),*) => {$(
+        impl Multiply for $ty {
+            unsafe fn multiply(
+                left: Matrix<$ty>,
+                right: Matrix<$ty>,
+                keep: Option<f32>,
+                scale: f32,
+                out: MatrixMut<$ty>,
+            ) {
+                let (rows, columns) = (left.rows, right.columns);
+                let mut product = vec![0f32; rows * columns];
+                // SAFETY: the caller's promise; the product has room for its elements.
+                unsafe {
+                    let (left_elements, right_elements) = (pack(left), pack(right));
+                    f32::multiply(
+                        row_major(&left_elements, left.rows, left.columns),
+                        row_major(&right_elements, right.rows, right.columns),
+                        None,
+                        scale,
+                        MatrixMut {
+                            data: product.as_mut_ptr(),
+                            row_stride: columns as i64,
+                            column_stride: 1,
+                        },
+                    );
+                }
+                for (row, sums) in product.chunks(columns.max(1)).enumerate() {
+                    for (column, &sum) in sums.iter().enumerate() {
+                        let offset = row as i64 * out.row_stride + column as i64 * out.column_stride;
+                        // SAFETY: the caller's promise about `out`.
+                        let target = unsafe { &mut *out.data.offset(offset as isize) };
+                        let kept = keep.map_or(0.0, |keep| keep * target.to_f32());
+                        *target = <$ty>::from_f32(kept + sum);
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+by_way_of_f32!(f16, bf16);
+
+macro_rules! with_loops {
+    ($($ty:ty),*) => {$(
+        impl Multiply for $ty {
+            unsafe fn multiply(
+                left: Matrix<$ty>,
+                right: Matrix<$ty>,
+                keep: Option<$ty>,
+                scale: $ty,
+                out: MatrixMut<$ty>,
+            ) {
+                // SAFETY: the caller's promise.
+                let (a, b) = unsafe { (pack(left), pack(right)) };
+                let (inner, columns) = (left.columns, right.columns);
+                let mut sums = vec![<$ty as Arithmetic>::ZERO; columns];
+                for row in 0..left.rows {
+                    sums.fill(Arithmetic::ZERO);
+                    widest(
+                        #[inline(always)]
+                        || add_products(&a[row * inner..(row + 1) * inner], &b, &mut sums),
+                    );
+                    for (column, &sum) in sums.iter().enumerate() {
+                        let offset = row as i64 * out.row_stride + column as i64 * out.column_stride;
+                        // SAFETY: the caller's promise about `out`.
+                        let target = unsafe { &mut *out.data.offset(offset as isize) };
+                        let kept = keep.map_or(Arithmetic::ZERO, |keep| Arithmetic::mul(keep, *target));
+                        *target = Arithmetic::add(kept, Arithmetic::mul(scale, sum));
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+with_loops!(bool, u8, u16, u32, u64, i8, i16, i32, i64);
+
+/// Adds to each of a row's sums the products of its elements with a column.
+#[inline(always)]
+fn add_products<T: Arithmetic>(row: &[T], right: &[T], sums: &mut [T]) {
+    for (&factor, right) in row.iter().zip(right.chunks_exact(sums.len())) {
+        for (sum, &element) in sums.iter_mut().zip(right) {
+            *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, element));
+        }
+    }
+}
+
+/// A matrix's elements in row-major order, in the compute type.
+///
+/// # Safety
+/// Every element is valid for reads.
+unsafe fn pack<T: Element>(matrix: Matrix<T>) -> Vec<T::Compute> {
+    let mut elements = Vec::with_capacity(matrix.rows * matrix.columns);
+    for row in 0..matrix.rows as i64 {
+        let start = matrix.data.wrapping_offset((row * matrix.row_stride) as isize);
+        elements.extend((0..matrix.columns as i64).map(|column| {
+            // SAFETY: the caller's promise.
+            unsafe { *start.offset((column * matrix.column_stride) as isize) }.to_compute()
+        }));
+    }
+    elements
+}
+
+fn row_major<T>(elements: &[T], rows: usize, columns: usize) -> Matrix<T> {
+    Matrix { data: elements.as_ptr(), rows, columns, row_stride: columns as i64, column_stride: 1 }
+}

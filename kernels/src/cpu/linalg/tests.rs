@@ -1,0 +1,125 @@
+//! Products of matrices with all kinds of strides, against loops over indices.
+
+use opsmith_runtime::{Complex64, bf16, f16};
+
+use super::*;
+use crate::cpu::testing::{Array, assert_close, scattered};
+
+fn matrix(rows: i64, columns: i64) -> Array<f64> {
+    Array::new(&[rows, columns], scattered((rows * columns) as usize))
+}
+
+fn naive(left: &Array<f64>, right: &Array<f64>) -> Vec<f64> {
+    let (rows, inner, columns) = (left.sizes[0], left.sizes[1], right.sizes[1]);
+    (0..rows)
+        .flat_map(|row| (0..columns).map(move |column| (row, column)))
+        .map(|(row, column)| (0..inner).map(|k| left.at(&[row, k]) * right.at(&[k, column])).sum())
+        .collect()
+}
+
+#[test]
+fn matrices_of_any_strides() {
+    let pairs = [
+        (matrix(3, 4), matrix(4, 5)),
+        (matrix(4, 3).permuted(&[1, 0]), matrix(5, 4).permuted(&[1, 0])),
+        (matrix(33, 70).reversed(1), matrix(70, 17).reversed(0)),
+        (matrix(20, 30).halved(1), matrix(15, 40).halved(1)),
+        (Array::new(&[6], scattered(6)).repeated(5), matrix(6, 1)),
+        (matrix(1, 6), Array::new(&[1], [0.5]).repeated(6)),
+        (matrix(3, 0), matrix(0, 2)),
+    ];
+    for (left, right) in pairs {
+        let expected = naive(&left, &right);
+        let sizes = [left.sizes[0], right.sizes[1]];
+        let mut out = Array::new(&sizes, vec![f64::NAN; (sizes[0] * sizes[1]) as usize]);
+        mm(left.view(), right.view(), out.view_mut()).unwrap();
+        assert_close(&out.to_vec(), &expected, 1e-12);
+        let mut out = Array::zeros(&[sizes[1], sizes[0]]).permuted(&[1, 0]);
+        mm(left.view(), right.view(), out.view_mut()).unwrap();
+        assert_close(&out.to_vec(), &expected, 1e-12);
+    }
+}
+
+#[test]
+fn addition_reads_the_bias_only_if_it_counts() {
+    let (left, right) = (matrix(2, 3), matrix(3, 2));
+    let product = naive(&left, &right);
+    let bias = Array::new(&[2], [1.0, 10.0]);
+    let mut out = Array::zeros(&[2, 2]);
+    let (beta, alpha) = (Scalar::Float(0.5), Scalar::Int(2));
+    addmm(bias.view(), left.view(), right.view(), beta, alpha, out.view_mut()).unwrap();
+    let expected: Vec<f64> = product.iter().enumerate().map(|(i, x)| 2.0 * x + [0.5, 5.0][i % 2]).collect();
+    assert_close(&out.to_vec(), &expected, 1e-12);
+    let nan = Array::new(&[1], [f64::NAN]);
+    addmm(nan.view(), left.view(), right.view(), Scalar::Int(0), Scalar::Int(1), out.view_mut()).unwrap();
+    assert_close(&out.to_vec(), &product, 1e-12);
+    let (left, right) = (matrix(2, 0), matrix(0, 2));
+    addmm(bias.view(), left.view(), right.view(), Scalar::Int(3), Scalar::Int(1), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [3.0, 30.0, 3.0, 30.0]);
+}
+
+#[test]
+fn stacks_multiply_matrix_by_matrix() {
+    let left = matrix(2, 3).repeated(4);
+    let right = Array::new(&[3, 4, 5], scattered(60)).permuted(&[1, 0, 2]);
+    let mut out = Array::zeros(&[4, 2, 5]);
+    bmm(left.view(), right.view(), out.view_mut()).unwrap();
+    for batch in 0..4 {
+        for row in 0..2 {
+            for column in 0..5 {
+                let expected: f64 =
+                    (0..3).map(|k| left.at(&[batch, row, k]) * right.at(&[batch, k, column])).sum();
+                assert_close(&[out.at(&[batch, row, column])], &[expected], 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn other_element_types() {
+    let left = Array::new(&[2, 2], [1i32, 2, 3, i32::MAX]);
+    let right = Array::new(&[2, 2], [1i32, 0, 1, 2]).permuted(&[1, 0]);
+    let mut out = Array::zeros(&[2, 2]);
+    mm(left.view(), right.view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [1, 5, 3, 1]);
+
+    let ones = |count: i64| vec![1.0f32; count as usize];
+    let left = Array::new(&[1, 3000], ones(3000).into_iter().map(f16::from_f32));
+    let mut out = Array::zeros(&[1, 1]);
+    mm(left.view(), left.clone().permuted(&[1, 0]).view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [f16::from_f32(3000.0)]);
+    let left = Array::new(&[1, 512], ones(512).into_iter().map(bf16::from_f32));
+    let mut out = Array::zeros(&[1, 1]);
+    mm(left.view(), left.clone().permuted(&[1, 0]).view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [bf16::from_f32(512.0)]);
+}
+
+#[test]
+fn vectors() {
+    let left = matrix(3, 4).reversed(0);
+    let vector = Array::new(&[8], scattered(8)).halved(0);
+    let mut out = Array::zeros(&[3]);
+    mv(left.view(), vector.view(), out.view_mut()).unwrap();
+    let expected: Vec<f64> =
+        (0..3).map(|row| (0..4).map(|k| left.at(&[row, k]) * vector.at(&[k])).sum()).collect();
+    assert_close(&out.to_vec(), &expected, 1e-12);
+
+    let long = Array::new(&[10_001], scattered(10_001)).reversed(0);
+    let mut out = Array::zeros(&[]);
+    dot(long.view(), long.view(), out.view_mut()).unwrap();
+    assert_close(&out.to_vec(), &[long.to_vec().iter().map(|x| x * x).sum()], 1e-12);
+
+    let i = Array::new(&[1], [Complex64::I]);
+    let mut out = Array::zeros(&[]);
+    vdot(i.view(), i.view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [Complex64::ONE]);
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_errors() {
+    let mut out = Array::zeros(&[2, 2]);
+    let error = mm(matrix(2, 3).view(), matrix(4, 2).view(), out.view_mut()).unwrap_err();
+    assert_eq!(error.message(), "operands of the shapes (2, 3) and (4, 2) cannot be multiplied");
+    let mut out = Array::zeros(&[]);
+    assert!(dot(matrix(1, 3).view(), matrix(1, 3).view(), out.view_mut()).is_err());
+}

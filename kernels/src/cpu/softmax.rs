@@ -1,0 +1,299 @@
+//! Softmax and its logarithm along a dimension, and their derivatives.
+//!
+//! 16-bit floats compute in `f32` and are rounded once. Flags that choose the output's dtype act in
+//! inference, before these kernels are chosen.
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{DType, Element, Result, View, ViewMut};
+
+use super::axes::{Tile, for_each_tile};
+use super::simd::widest;
+use super::strides::expect_sizes;
+use crate::math::{Inexact, exp, log, maximum};
+
+/// exp(x) along a dimension, divided by its sum: `[0, ln 3]` gives `[0.25, 0.75]`.
+pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
+    self_: View<'_, T>,
+    dim: i64,
+    _half_to_float: bool,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    along([&self_], dim, out, |[x]| {
+        let largest = x.fold(T::Compute::LOWEST, |x| x, maximum);
+        x.update(&largest, |x, largest| exp(Arithmetic::sub(x, largest)));
+        let sum = x.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        x.update(&sum, Arithmetic::div);
+    })
+}
+
+/// The logarithm of [`softmax`], accurate where that is tiny.
+pub fn log_softmax<T: Element<Compute: Ordered + Inexact>>(
+    self_: View<'_, T>,
+    dim: i64,
+    _half_to_float: bool,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    along([&self_], dim, out, |[x]| {
+        let largest = x.fold(T::Compute::LOWEST, |x| x, maximum);
+        x.update(&largest, Arithmetic::sub);
+        let mut sum = x.fold(T::Compute::ZERO, exp, Arithmetic::add);
+        sum.iter_mut().for_each(|sum| *sum = log(*sum));
+        x.update(&sum, Arithmetic::sub);
+    })
+}
+
+/// The gradient of [`softmax`]: `(grad_output - sum(grad_output * output)) * output`.
+pub fn softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
+    grad_output: View<'_, T>,
+    output: View<'_, T>,
+    dim: i64,
+    _input_dtype: DType,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    along([&grad_output, &output], dim, out, |[grad, y]| {
+        grad.combine(y, Arithmetic::mul);
+        let sum = grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        y.update(&sum, Arithmetic::mul);
+        grad.combine(y, Arithmetic::sub);
+    })
+}
+
+/// The gradient of [`log_softmax`]: `grad_output - exp(output) * sum(grad_output)`.
+pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
+    grad_output: View<'_, T>,
+    output: View<'_, T>,
+    dim: i64,
+    _input_dtype: DType,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    along([&grad_output, &output], dim, out, |[grad, y]| {
+        let sum = grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        y.update(&sum, |y, sum| Arithmetic::mul(exp(y), sum));
+        grad.combine(y, Arithmetic::sub);
+    })
+}
+
+/// Most elements of a buffer: it stays in the second cache.
+const BUFFER: usize = 1 << 15;
+
+/// Calls `body` for the lines of the inputs along a dimension, some neighbours at a time, and writes
+/// what it leaves in the first input's lines.
+fn along<T: Element, const N: usize>(
+    inputs: [&View<'_, T>; N],
+    dim: i64,
+    mut out: ViewMut<'_, T>,
+    mut body: impl FnMut(&mut [Lines<T::Compute>; N]),
+) -> Result<()> {
+    let sizes = inputs[0].sizes();
+    let dim = wrap_dim(dim, sizes.len())?;
+    expect_sizes(out.sizes(), sizes)?;
+    for input in inputs {
+        expect_sizes(input.sizes(), sizes)?;
+    }
+    let length = sizes.get(dim).map_or(1, |&size| size as usize);
+    let width = (BUFFER / length.max(1)).clamp(16, 512);
+    let mut lines = [const { Lines { values: Vec::new(), lanes: 1 } }; N];
+    let last = inputs.len() - 1;
+    let strides = [inputs[0].strides(), inputs[last].strides(), out.strides()];
+    for_each_tile(sizes, strides, dim, width, |tile| {
+        for (which, (lines, input)) in lines.iter_mut().zip(inputs).enumerate() {
+            // SAFETY: the tile's positions are positions of both inputs.
+            unsafe { lines.read(input, &tile, which) };
+        }
+        body(&mut lines);
+        // SAFETY: the tile's positions are positions of the output.
+        unsafe { lines[0].write(&mut out, &tile, 2) };
+    });
+    Ok(())
+}
+
+/// Elements of neighbouring lines, in the compute type: the first of each line, the second of each…
+struct Lines<C> {
+    values: Vec<C>,
+    lanes: usize,
+}
+
+impl<C: Copy> Lines<C> {
+    /// Fills the buffer from a tile.
+    ///
+    /// # Safety
+    /// The tile's positions for `view` are positions of the input.
+    unsafe fn read<T: Element<Compute = C>, const N: usize>(
+        &mut self,
+        input: &View<'_, T>,
+        tile: &Tile<N>,
+        view: usize,
+    ) {
+        self.lanes = tile.lane.size as usize;
+        self.values.clear();
+        for index in 0..tile.line.size {
+            self.values.extend((0..tile.lane.size).map(|lane| {
+                // SAFETY: the caller's promise.
+                unsafe { input.at(tile.position(index, lane)[view]) }.to_compute()
+            }));
+        }
+    }
+
+    /// Writes the buffer to a tile.
+    ///
+    /// # Safety
+    /// The tile's positions for `view` are positions of the output.
+    unsafe fn write<T: Element<Compute = C>, const N: usize>(
+        &self,
+        out: &mut ViewMut<'_, T>,
+        tile: &Tile<N>,
+        view: usize,
+    ) {
+        for (index, row) in (0..).zip(self.values.chunks_exact(self.lanes)) {
+            for (lane, &value) in (0..).zip(row) {
+                // SAFETY: the caller's promise.
+                unsafe { out.set(tile.position(index, lane)[view], T::from_compute(value)) };
+            }
+        }
+    }
+
+    /// Joins the elements of each line.
+    fn fold(&self, start: C, map: impl Fn(C) -> C, join: impl Fn(C, C) -> C) -> Vec<C> {
+        const LANES: usize = 32;
+        widest(
+            #[inline(always)]
+            || {
+                if self.lanes == 1 {
+                    // One line: independent partial results, so that additions overlap.
+                    let mut partial = [start; LANES];
+                    for block in self.values.chunks(LANES) {
+                        for (partial, &value) in partial.iter_mut().zip(block) {
+                            *partial = join(*partial, map(value));
+                        }
+                    }
+                    return vec![partial.into_iter().fold(start, &join)];
+                }
+                let mut partial = vec![start; self.lanes];
+                for row in self.values.chunks_exact(self.lanes) {
+                    for (partial, &value) in partial.iter_mut().zip(row) {
+                        *partial = join(*partial, map(value));
+                    }
+                }
+                partial
+            },
+        )
+    }
+
+    /// Changes each element by something known of its line.
+    fn update(&mut self, of_line: &[C], change: impl Fn(C, C) -> C) {
+        widest(
+            #[inline(always)]
+            || {
+                if let [of_line] = *of_line {
+                    for value in &mut self.values {
+                        *value = change(*value, of_line);
+                    }
+                    return;
+                }
+                for row in self.values.chunks_exact_mut(of_line.len()) {
+                    for (value, &of_line) in row.iter_mut().zip(of_line) {
+                        *value = change(*value, of_line);
+                    }
+                }
+            },
+        );
+    }
+
+    /// Changes each element by the same element of other lines.
+    fn combine(&mut self, other: &Lines<C>, change: impl Fn(C, C) -> C) {
+        widest(
+            #[inline(always)]
+            || {
+                for (value, &other) in self.values.iter_mut().zip(&other.values) {
+                    *value = change(*value, other);
+                }
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Array, assert_close, indices, scattered};
+    use opsmith_runtime::f16;
+
+    fn arrays() -> Vec<Array<f64>> {
+        let dense = |sizes: &[i64]| Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize));
+        vec![
+            dense(&[]),
+            dense(&[100]).reversed(0),
+            dense(&[3, 40, 2]),
+            dense(&[40, 30]).permuted(&[1, 0]),
+            dense(&[3, 4]).repeated(5),
+            dense(&[1, 1, 5]),
+        ]
+    }
+
+    /// Each line along a dimension, by index arithmetic alone, with the numbers of its elements.
+    fn lines(sizes: &[i64], dim: usize) -> Vec<Vec<usize>> {
+        let all = indices(sizes);
+        let mut lines: Vec<Vec<usize>> = Vec::new();
+        for (number, index) in all.iter().enumerate() {
+            let same = |line: &&mut Vec<usize>| {
+                (0..sizes.len()).all(|other| other == dim || all[line[0]][other] == index[other])
+            };
+            match lines.iter_mut().find(same) {
+                Some(line) => line.push(number),
+                None => lines.push(vec![number]),
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn values_and_gradients() {
+        for input in arrays() {
+            for dim in 0..input.sizes.len().max(1) {
+                let values = input.to_vec();
+                let (mut y, mut log_y) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
+                softmax(input.view(), dim as i64, false, y.view_mut()).unwrap();
+                log_softmax(input.view(), dim as i64, false, log_y.view_mut()).unwrap();
+                let (mut grad, mut log_grad) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
+                let dtype = DType::F64;
+                softmax_backward_data(input.view(), y.view(), dim as i64, dtype, grad.view_mut()).unwrap();
+                log_softmax_backward_data(input.view(), log_y.view(), dim as i64, dtype, log_grad.view_mut())
+                    .unwrap();
+                for line in lines(&input.sizes, dim) {
+                    let pick = |from: &Array<f64>| -> Vec<f64> {
+                        let all = from.to_vec();
+                        line.iter().map(|&at| all[at]).collect()
+                    };
+                    let total: f64 = line.iter().map(|&at| values[at].exp()).sum();
+                    let expected: Vec<f64> = line.iter().map(|&at| values[at].exp() / total).collect();
+                    assert_close(&pick(&y), &expected, 1e-13);
+                    let logs: Vec<f64> = expected.iter().map(|y| y.ln()).collect();
+                    assert_close(&pick(&log_y), &logs, 1e-13);
+                    let weighted: f64 = line.iter().zip(&expected).map(|(&at, y)| values[at] * y).sum();
+                    let gradient: Vec<f64> =
+                        line.iter().zip(&expected).map(|(&at, y)| (values[at] - weighted) * y).collect();
+                    assert_close(&pick(&grad), &gradient, 1e-13);
+                    let sum: f64 = line.iter().map(|&at| values[at]).sum();
+                    let gradient: Vec<f64> =
+                        line.iter().zip(&expected).map(|(&at, y)| values[at] - y * sum).collect();
+                    assert_close(&pick(&log_grad), &gradient, 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_numbers_neither_overflow_nor_vanish() {
+        let input = Array::new(&[3], [1000.0f32, 1000.0, f32::NEG_INFINITY]);
+        let mut out = Array::zeros(&[3]);
+        softmax(input.view(), -1, false, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0.5, 0.5, 0.0]);
+        log_softmax(input.view(), -1, false, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec()[2], f32::NEG_INFINITY);
+        let input = Array::new(&[2], [f16::NAN, f16::ONE]);
+        let mut out = Array::zeros(&[2]);
+        softmax(input.view(), 0, false, out.view_mut()).unwrap();
+        assert!(out.to_vec().iter().all(|x| x.is_nan()));
+    }
+}
