@@ -10,8 +10,10 @@ use crate::with_dtype;
 
 /// Writes the elements of `source`, broadcast and converted, into `target`.
 ///
-/// Conversion is C's: floats truncate toward zero and saturate, integers wrap, anything but zero
-/// is true, a complex number loses its imaginary part in a real type.
+/// Conversion is C's where C defines it: floats truncate toward zero, integers wrap, anything but zero
+/// (NaN too) is true, a complex number loses its imaginary part in a real type. A negative float wraps
+/// into an unsigned type as its integer would. Beyond that, a float saturates at the bounds of `int32`,
+/// `int64` and `uint64`, and at those of `int64` before it wraps into another type; NaN becomes 0.
 pub fn copy(target: &Tensor, source: &Tensor) {
     // Elements that overlap at other positions would be read after they were written.
     if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
@@ -82,9 +84,21 @@ real_to_real! {
     i16 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
     i32 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
     i64 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    f32 => [i32, i64, u64, f32, f64];
-    f64 => [i32, i64, u64, f32, f64];
+    f32 => [i32, i64, f32, f64];
+    f64 => [i32, i64, f32, f64];
 }
+
+macro_rules! float_to_u64 {
+    ($($from:ty),*) => {$(
+        impl ConvertFrom<$from> for u64 {
+            #[inline(always)]
+            fn convert_from(value: $from) -> u64 {
+                if value < 0.0 { value as i64 as u64 } else { value as u64 }
+            }
+        }
+    )*};
+}
+float_to_u64!(f32, f64);
 
 /// Narrow integers take a float's low bits, by way of a wide integer.
 macro_rules! float_to_narrow {

@@ -4,7 +4,7 @@
 //! which this file repeats field by field (a test compiles the header against it), and an [`Error`]
 //! made of the status that the kernel returned. Generated code does the calling:
 //!
-//! ```ignore
+//! ```text
 //! let mut context = Context::new("opsmith_cpu_flip", "cpp/flip.cpp", Device::CPU);
 //! let this = ForeignTensor::of(call.args[0].tensor());
 //! let mut out = ForeignTensor::of(&call.outs[0]);

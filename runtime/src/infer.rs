@@ -27,46 +27,60 @@ pub mod shape {
     /// The shapes of the operands, broadcast together: aligned at the last dimension, sizes must be
     /// equal or 1.
     ///
+    /// `broadcast` of (2, 1) and (3) is (2, 3). Numbers and absent operands count for nothing; without
+    /// a tensor the result is ().
+    ///
     /// # Errors
-    /// If two sizes differ and neither is 1.
+    /// If two sizes differ and neither is 1, or the result has too many elements.
     #[inline]
     pub fn broadcast(operands: &[Operand<'_>]) -> Result<Dims> {
-        let mut shapes = operands.iter().filter_map(|operand| operand.shape());
-        let mut result: Dims = shapes.next().unwrap_or(&[]).into();
-        for shape in shapes {
-            if result[..] != *shape {
-                broadcast_into(&mut result, shape)?;
+        let mut result: Option<Dims> = None;
+        let mut add = |tensor: &Tensor| match &mut result {
+            None => {
+                result = Some(tensor.shape().into());
+                Ok(())
+            }
+            Some(known) if known[..] == *tensor.shape() => Ok(()),
+            Some(known) => {
+                *known = broadcast_pair(known, tensor.shape())?;
+                checked_numel(known).map(drop)
+            }
+        };
+        for operand in operands {
+            match operand {
+                Operand::Tensor(tensor) => add(tensor)?,
+                Operand::Tensors(tensors) => tensors.iter().try_for_each(&mut add)?,
+                Operand::Scalar(_) | Operand::Absent => {}
             }
         }
-        Ok(result)
+        Ok(result.unwrap_or_default())
     }
 
-    fn broadcast_into(result: &mut Dims, shape: &[i64]) -> Result<()> {
-        if shape.len() > result.len() {
-            result.insert_many(0, std::iter::repeat_n(1, shape.len() - result.len()));
-        }
-        let missing = result.len() - shape.len();
-        for (dim, &size) in shape.iter().enumerate() {
-            let known = result[missing + dim];
-            if known == size || size == 1 {
-                continue;
-            }
-            if known != 1 {
-                return Err(Error::shape(format!(
-                    "the shapes {} and {} do not broadcast: sizes {known} and {size} differ in dimension {}",
-                    ShapeText(result),
-                    ShapeText(shape),
-                    missing + dim,
-                ))
-                .with_help("sizes must be equal or 1, counted from the last dimension"));
-            }
-            result[missing + dim] = size;
-        }
-        Ok(())
+    fn broadcast_pair(a: &[i64], b: &[i64]) -> Result<Dims> {
+        let dims = a.len().max(b.len());
+        (0..dims)
+            .map(|dim| {
+                // Sizes are aligned at the end; a missing one counts as 1.
+                let size_of = |shape: &[i64]| (dim + shape.len()).checked_sub(dims).map_or(1, |own| shape[own]);
+                match (size_of(a), size_of(b)) {
+                    (left, right) if left == right || right == 1 => Ok(left),
+                    (1, right) => Ok(right),
+                    (left, right) => Err(Error::shape(format!(
+                        "the shapes {} and {} do not broadcast: dimension {} has the sizes {left} and {right}",
+                        ShapeText(a),
+                        ShapeText(b),
+                        dim as i64 - dims as i64
+                    ))
+                    .with_help("sizes must be equal or 1, counted from the last dimension")),
+                }
+            })
+            .collect()
     }
 
     /// The input's shape without the given dimensions, or with size 1 there if `keepdim`. No
     /// dimensions given means all.
+    ///
+    /// `reduce` of (2, 3, 4) over dimensions 0 and -1 is (3), or (1, 3, 1) with `keepdim`.
     ///
     /// # Errors
     /// If a dimension is out of range or named twice.
@@ -87,8 +101,11 @@ pub mod shape {
     /// The matrix product's shape: the last two dimensions multiply, those before broadcast; a
     /// vector counts as a row on the left and a column on the right.
     ///
+    /// `matmul` of (5, 1, 4, 3) and (6, 3, 2) is (5, 6, 4, 2); of (3) and (3) it is ().
+    ///
     /// # Errors
-    /// If an operand has no dimensions or the inner sizes differ.
+    /// If an operand has no dimensions, the inner sizes differ, the leading ones do not broadcast, or
+    /// the result has too many elements.
     pub fn matmul(left: &Tensor, right: &Tensor) -> Result<Dims> {
         let (a, b) = (left.shape(), right.shape());
         if a.is_empty() || b.is_empty() {
@@ -101,21 +118,23 @@ pub mod shape {
                 "the inner sizes of the product differ: {inner_left} columns on the left, {inner_right} rows on the right"
             )));
         }
-        let mut result: Dims = a[..a.len().saturating_sub(2)].into();
-        broadcast_into(&mut result, &b[..b.len().saturating_sub(2)])?;
+        let mut result = broadcast_pair(&a[..a.len().saturating_sub(2)], &b[..b.len().saturating_sub(2)])?;
         if a.len() > 1 {
             result.push(a[a.len() - 2]);
         }
         if b.len() > 1 {
             result.push(b[b.len() - 1]);
         }
+        checked_numel(&result)?;
         Ok(result)
     }
 
     /// The shapes joined along one dimension; empty vectors are passed over.
     ///
+    /// `cat` of (2, 3), (0) and (2, 1) along dimension 1 is (2, 4).
+    ///
     /// # Errors
-    /// If the list is empty, or other dimensions differ.
+    /// If the list is empty, or other dimensions differ, or the result has too many elements.
     pub fn cat(tensors: &[Tensor], dim: i64) -> Result<Dims> {
         let is_legacy_empty = |tensor: &&Tensor| tensor.shape() == [0];
         let Some(first) = tensors.iter().find(|tensor| !is_legacy_empty(tensor)).or_else(|| tensors.first())
@@ -143,8 +162,9 @@ pub mod shape {
                     ShapeText(first.shape())
                 )));
             }
-            result[dim] += tensor.shape()[dim];
+            result[dim] = result[dim].saturating_add(tensor.shape()[dim]);
         }
+        checked_numel(&result)?;
         Ok(result)
     }
 
@@ -164,16 +184,16 @@ pub mod shape {
 /// If a dimension is out of range or named twice.
 pub fn reduced_dims(rank: usize, dims: Option<&[i64]>) -> Result<SmallVec<[bool; 6]>> {
     let all = dims.is_none_or(<[i64]>::is_empty);
-    let mut reduced: SmallVec<[bool; 6]> = SmallVec::from_elem(all, rank);
+    // A tensor without dimensions counts as having one.
+    let mut reduced: SmallVec<[bool; 6]> = SmallVec::from_elem(all, rank.max(1));
     for &dim in dims.unwrap_or(&[]) {
-        let wrapped = wrap_dim(dim, rank)?;
-        if let Some(flag) = reduced.get_mut(wrapped) {
-            if *flag {
-                return Err(Error::value(format!("dimension {dim} is given twice")));
-            }
-            *flag = true;
+        let flag = &mut reduced[wrap_dim(dim, rank)?];
+        if *flag {
+            return Err(Error::value(format!("dimension {dim} is given twice")));
         }
+        *flag = true;
     }
+    reduced.truncate(rank);
     Ok(reduced)
 }
 
@@ -188,15 +208,6 @@ pub enum Operand<'a> {
     Scalar(Scalar),
     /// An optional operand that is absent.
     Absent,
-}
-
-impl<'a> Operand<'a> {
-    fn shape(&self) -> Option<&'a [i64]> {
-        match self {
-            Operand::Tensor(tensor) => Some(tensor.shape()),
-            _ => None,
-        }
-    }
 }
 
 impl<'a> From<Arg<'a>> for Operand<'a> {
@@ -253,6 +264,10 @@ pub mod dtype {
     /// The operands' promoted dtype, as PyTorch defines it: tensors with dimensions decide; tensors
     /// without dimensions, then numbers, only count if their category is higher.
     ///
+    /// `int32` with the number 1 is `int32`, with 1.5 `float32`; `float16` with a `float64` tensor
+    /// without dimensions is `float16`. Where PyTorch's result has two 16-bit parts, it is
+    /// `complex64` here.
+    ///
     /// # Errors
     /// If PyTorch defines no promotion for a pair.
     #[inline]
@@ -297,11 +312,12 @@ pub mod dtype {
     /// The higher-priority dtype, unless the lower one's category is higher.
     fn combine(high: Option<DType>, low: Option<DType>) -> Result<Option<DType>> {
         Ok(match (high, low) {
-            (Some(high), Some(low)) if low.category() > high.category() => {
+            (Some(high), Some(low)) if low.category() > high.category() => Some(match high {
+                DType::Bool => promote_pair(high, low)?,
                 // A complex number keeps the precision of the floats it meets.
-                let float_with_complex = low.is_complex() && high.is_float();
-                Some(if float_with_complex { high.to_complex() } else { low })
-            }
+                _ if low.is_complex() && high.is_float() => high.to_complex(),
+                _ => low,
+            }),
             (Some(high), _) => Some(high),
             (None, low) => low,
         })

@@ -47,10 +47,11 @@ impl Layout {
             if size == 0 {
                 return None;
             }
-            let reach = (size - 1) * stride;
-            if reach < 0 { low += reach } else { high += reach }
+            // Strides can come from a user; where they overflow, the extent must not look small.
+            let reach = (size - 1).saturating_mul(stride);
+            if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
         }
-        Some((low, high + 1))
+        Some((low, high.saturating_add(1)))
     }
 
     /// Whether two index tuples may name the same element, as in an expanded tensor.
@@ -61,23 +62,21 @@ impl Layout {
         if self.is_contiguous() {
             return false;
         }
+        // Not contiguous, hence not without elements.
         let mut steps: SmallVec<[(i64, i64); 6]> = self
             .sizes
             .iter()
             .zip(&self.strides)
             .filter(|(size, _)| **size > 1)
-            .map(|(&size, &stride)| (stride.abs(), size))
+            .map(|(&size, &stride)| (stride.saturating_abs(), size))
             .collect();
-        if self.numel() == 0 {
-            return false;
-        }
         steps.sort_unstable();
         let mut reach = 0;
         for (stride, size) in steps {
             if stride <= reach {
                 return true;
             }
-            reach += stride * (size - 1);
+            reach = stride.saturating_mul(size - 1).saturating_add(reach);
         }
         false
     }
@@ -126,7 +125,8 @@ pub(crate) fn write_contiguous_strides(sizes: &[i64], strides: &mut Dims) {
     }
 }
 
-/// Whether sizes and strides are row-major without gaps. Strides of dimensions of size 1 do not matter.
+/// Whether sizes and strides are row-major without gaps. Strides of dimensions of size 1 do not
+/// matter, and none does without elements.
 #[inline]
 pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     let mut expected = 1;
@@ -136,7 +136,7 @@ pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
         }
         if size != 1 {
             if stride != expected {
-                return false;
+                return sizes.contains(&0);
             }
             expected *= size;
         }

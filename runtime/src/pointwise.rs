@@ -107,8 +107,8 @@ fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body
             index[level] += 1;
             let wrapped = index[level] == axis.size;
             let steps = if wrapped { 1 - axis.size as isize } else { 1 };
-            for operand in 0..count {
-                pointers[operand] = pointers[operand].wrapping_offset(axis.strides[operand] * steps);
+            for (pointer, stride) in pointers[..count].iter_mut().zip(axis.strides) {
+                *pointer = pointer.wrapping_offset(stride * steps);
             }
             if !wrapped {
                 break;

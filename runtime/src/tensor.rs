@@ -228,8 +228,9 @@ impl Tensor {
     /// Address of the first element. Reading and writing through it needs the storage's borrow.
     #[inline]
     pub fn data_ptr(&self) -> *mut u8 {
-        // SAFETY: the layout's offset lies inside the storage (or one past its end without elements).
-        unsafe { self.0.storage.data().offset(self.0.layout.offset as isize * self.0.dtype.size() as isize) }
+        // Wrapping, since a layout without elements may begin anywhere.
+        let offset = (self.0.layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
+        self.0.storage.data().wrapping_offset(offset)
     }
 
     /// A view: another layout of the same storage. Its place in a graph is for `autograd` to add.
@@ -237,6 +238,7 @@ impl Tensor {
     /// # Errors
     /// If the layout reaches outside the storage.
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Tensor> {
+        checked_numel(&layout.sizes)?;
         if let Some((low, high)) = layout.extent() {
             let capacity = (self.0.storage.bytes() / self.0.dtype.size()) as i64;
             if low < 0 || high > capacity {

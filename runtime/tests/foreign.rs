@@ -109,7 +109,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let object_text = object.to_str().expect("a readable path");
     compile(
         &compiler("CXX", "c++"),
-        &["-std=c++17", "-O1", "-shared", "-fPIC", "-o", object_text],
+        &["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o", object_text],
         Path::new(KERNELS),
     );
     // SAFETY: the library was just built from this repository and has no initialisers.

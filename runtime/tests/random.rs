@@ -212,7 +212,7 @@ fn a_seed_keeps_its_meaning() {
     assert_eq!(Generator::new(0).reserve(1).block(0), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
     assert_eq!(sample(&Uniform::<f32>::new(), 3), [0.603_689_85, 0.268_563_27, 0.984_598_7]);
     let normal = sample(&Normal::<f32>::new(), 3);
-    for (value, expected) in normal.iter().zip([-0.116_917_35, 0.997_857_53, 0.152_437_61]) {
+    for (value, expected) in normal.iter().zip([-0.116_917_35f32, 0.997_857_5, 0.152_437_6]) {
         assert!((value - expected).abs() < 2e-7, "{normal:?}");
     }
     assert_eq!(sample(&Integers::new(0, 1000).unwrap(), 5), [268, 83, 435, 463, 49]);

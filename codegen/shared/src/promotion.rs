@@ -2,13 +2,16 @@
 
 use crate::dtype::{DType, DTypeCategory};
 
-/// The smallest type both operands convert to, or `None` where PyTorch defines none (a `uint16`,
-/// `uint32` or `uint64` with another integer type).
+/// The smallest type both operands convert to, or `None` where PyTorch defines none: `uint16`,
+/// `uint32` and `uint64` promote with themselves and with floats only.
 ///
 /// `promote(int64, float16)` is `float16`: a higher category wins whatever its width.
 pub const fn promote(a: DType, b: DType) -> Option<DType> {
     if a as u8 == b as u8 {
         return Some(a);
+    }
+    if (is_wide_unsigned(a) && !b.is_float()) || (is_wide_unsigned(b) && !a.is_float()) {
+        return None;
     }
     let (low, high) = if (a.category() as u8) < (b.category() as u8) { (a, b) } else { (b, a) };
     match (low.category(), high.category()) {
@@ -16,7 +19,7 @@ pub const fn promote(a: DType, b: DType) -> Option<DType> {
         (DTypeCategory::Bool, _) | (DTypeCategory::Int, DTypeCategory::Float | DTypeCategory::Complex) => {
             Some(high)
         }
-        (DTypeCategory::Int, _) => promote_integers(low, high),
+        (DTypeCategory::Int, _) => Some(promote_integers(low, high)),
         (DTypeCategory::Float, DTypeCategory::Complex) => {
             Some(if matches!(low, DType::F64) { DType::C128 } else { high })
         }
@@ -25,16 +28,16 @@ pub const fn promote(a: DType, b: DType) -> Option<DType> {
     }
 }
 
-const fn promote_integers(a: DType, b: DType) -> Option<DType> {
-    // The three wide unsigned types only promote with themselves.
-    if matches!(a, DType::U16 | DType::U32 | DType::U64) || matches!(b, DType::U16 | DType::U32 | DType::U64)
-    {
-        return None;
-    }
+const fn is_wide_unsigned(dtype: DType) -> bool {
+    matches!(dtype, DType::U16 | DType::U32 | DType::U64)
+}
+
+const fn promote_integers(a: DType, b: DType) -> DType {
     match (a, b) {
         // A signed byte cannot hold an unsigned one.
-        (DType::U8, DType::I8) | (DType::I8, DType::U8) => Some(DType::I16),
-        _ => Some(if a.size() > b.size() { a } else { b }),
+        (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
+        _ if a.size() > b.size() => a,
+        _ => b,
     }
 }
 
@@ -83,6 +86,7 @@ mod tests {
         assert_eq!(promote(DType::I64, DType::F16), Some(DType::F16));
         assert_eq!(promote(DType::U16, DType::I32), None);
         assert_eq!(promote(DType::U32, DType::F32), Some(DType::F32));
-        assert_eq!(promote(DType::Bool, DType::U64), Some(DType::U64));
+        assert_eq!(promote(DType::Bool, DType::U64), None);
+        assert_eq!(promote(DType::U64, DType::C64), None);
     }
 }

@@ -155,8 +155,6 @@ impl Distribution for Normal<f64> {
 pub struct Integers {
     low: i64,
     length: u64,
-    /// `2^64 mod length`.
-    threshold: u64,
 }
 
 impl Integers {
@@ -169,12 +167,7 @@ impl Integers {
             return Err(Error::value(format!("there is no integer from {low} to below {high}"))
                 .with_help("the upper bound is exclusive and must be above the lower one"));
         }
-        Ok(Self::with_length(low, high.wrapping_sub(low) as u64))
-    }
-
-    #[inline]
-    fn with_length(low: i64, length: u64) -> Integers {
-        Integers { low, length, threshold: length.wrapping_neg() % length }
+        Ok(Integers { low, length: high.wrapping_sub(low) as u64 })
     }
 
     #[inline]
@@ -183,7 +176,8 @@ impl Integers {
         let mut attempt = 0;
         loop {
             let product = u128::from(bits) * u128::from(self.length);
-            if product as u64 >= self.threshold {
+            // The threshold is below the length, so it is seldom needed.
+            if product as u64 >= self.length || product as u64 >= self.length.wrapping_neg() % self.length {
                 return self.low.wrapping_add((product >> 64) as i64);
             }
             attempt += 1;
@@ -210,9 +204,15 @@ impl Distribution for Integers {
 /// `j`, element `i` of the distribution [`Integers`] over `0..=i`. Needs `(length + 1) / 2` blocks.
 pub fn permutation(stream: &Stream, length: usize) -> Vec<i64> {
     let mut order: Vec<i64> = (0..length as i64).collect();
+    let (mut index, mut block) = (u64::MAX, [0; 2]);
     for position in (1..length).rev() {
-        let below = Integers::with_length(0, position as u64 + 1);
-        order.swap(position, stream.element(&below, position as u64) as usize);
+        if position as u64 / 2 != index {
+            index = position as u64 / 2;
+            block = halves(stream.block(index));
+        }
+        let range = Integers { low: 0, length: position as u64 + 1 };
+        let other = range.pick(stream, index, position % 2, block[position % 2]);
+        order.swap(position, other as usize);
     }
     order
 }

@@ -54,12 +54,10 @@ fn cos_sin_of_turn(turn: u32) -> (f32, f32) {
     let cosine = ((2.443_315_7e-5 * square - 1.388_731_6e-3) * square + 4.166_664_6e-2) * square * square
         - 0.5 * square
         + 1.0;
-    match quarter {
-        0 => (cosine, sine),
-        1 => (-sine, cosine),
-        2 => (-cosine, -sine),
-        _ => (sine, -cosine),
-    }
+    // Odd quarters exchange the two; signs follow the quarter. No branch: it would be a coin toss.
+    let (cosine, sine) = if quarter & 1 == 0 { (cosine, sine) } else { (sine, cosine) };
+    let with_sign = |value: f32, negative: u32| f32::from_bits(value.to_bits() ^ negative << 31);
+    (with_sign(cosine, (quarter + 1) >> 1 & 1), with_sign(sine, quarter >> 1 & 1))
 }
 
 #[cfg(test)]

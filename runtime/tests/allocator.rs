@@ -1,0 +1,57 @@
+//! The allocator: alignment, reuse, and memory that moves between threads.
+
+use opsmith_runtime::allocator::{ALIGNMENT, empty_cache, live_bytes, system_allocations};
+use opsmith_runtime::storage::Storage;
+
+/// The counters belong to the process, so this file has one test and no other.
+#[test]
+fn memory_is_reused_and_given_back() {
+    let work = || {
+        for size in [0usize, 1, 63, 64, 1000, 1 << 20, 5 << 20] {
+            let storage = Storage::uninitialized(size);
+            assert_eq!(storage.bytes(), size);
+            assert_eq!(storage.data() as usize % ALIGNMENT, 0);
+            // SAFETY: the storage has that many bytes, and this is its only handle.
+            unsafe { std::ptr::write_bytes(storage.data(), 0xAB, size) };
+        }
+    };
+    let before = live_bytes();
+    work();
+    let warm = system_allocations();
+    work();
+    assert_eq!(system_allocations(), warm, "a warm loop asked the system for memory");
+    assert_eq!(live_bytes(), before);
+
+    empty_cache();
+    work();
+    assert!(system_allocations() > warm);
+
+    let held = Storage::uninitialized(1 << 20);
+    assert!(live_bytes() - before >= 1 << 20 && live_bytes() - before < (1 << 20) * 3 / 2);
+    // A block that another thread frees is usable there, and counted once.
+    std::thread::spawn(move || drop(held)).join().unwrap();
+    assert_eq!(live_bytes(), before);
+
+    let threads = (0..4u8).map(|thread| {
+        std::thread::spawn(move || {
+            let mut held = Vec::new();
+            for round in 0..200usize {
+                let size = 1 + round * 37 % 5000;
+                let storage = Storage::uninitialized(size);
+                // SAFETY: the storage has that many bytes, and this is its only handle.
+                unsafe { std::ptr::write_bytes(storage.data(), thread, size) };
+                held.push(storage);
+                if round % 3 == 0 {
+                    held.swap_remove(round / 2 % held.len());
+                }
+            }
+            for storage in &held {
+                // SAFETY: as above; the bytes were written.
+                let bytes = unsafe { std::slice::from_raw_parts(storage.data(), storage.bytes()) };
+                assert!(bytes.iter().all(|byte| *byte == thread), "two storages share memory");
+            }
+        })
+    });
+    threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(live_bytes(), before);
+}
