@@ -141,7 +141,7 @@ pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()
     Ok(())
 }
 
-fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
+pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(
             "the result has the shape {}, which self of shape {} cannot hold in place",
