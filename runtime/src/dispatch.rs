@@ -198,7 +198,7 @@ fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
     shares
 }
 
-fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
+pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(
             "the result has the shape {}, which self of shape {} cannot hold in place",

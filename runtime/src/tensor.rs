@@ -44,8 +44,9 @@ pub(crate) struct Inner {
 
 /// The tensor is part of a graph.
 const TRACKED: u8 = 1;
-/// The tensor's elements were changed by recorded operators, so its older views follow its graph.
-const REWRITTEN: u8 = 2;
+/// The tensor was changed in place while it or the change was tracked; from then on its views ask it
+/// for their place in the graph.
+const CHANGED: u8 = 2;
 /// The tensor is a view that was made without recording, so that its base does not know of it.
 const UNRECORDED_VIEW: u8 = 4;
 
@@ -332,12 +333,17 @@ impl Tensor {
     /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        self.has(TRACKED) || self.0.base.as_ref().is_some_and(|base| base.has(REWRITTEN))
+        self.has(TRACKED) || self.0.base.as_ref().is_some_and(|base| base.has(CHANGED) && base.has(TRACKED))
     }
 
     #[inline]
     fn has(&self, flag: u8) -> bool {
         self.0.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    /// As [`Tensor::requires_grad`], but without asking what the tensor is a view of.
+    pub(crate) fn is_tracked_itself(&self) -> bool {
+        self.has(TRACKED)
     }
 
     pub(crate) fn set_tracked(&self, tracked: bool) {
@@ -348,9 +354,14 @@ impl Tensor {
         }
     }
 
-    /// Says that recorded operators changed the elements, so that views must follow the new graph.
-    pub(crate) fn set_rewritten(&self) {
-        self.0.flags.fetch_or(REWRITTEN, Ordering::Relaxed);
+    /// Says that the elements were changed while they or the change were tracked.
+    pub(crate) fn set_changed(&self) {
+        self.0.flags.fetch_or(CHANGED, Ordering::Relaxed);
+    }
+
+    /// Whether the elements were ever changed while they or the change were tracked.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.has(CHANGED)
     }
 
     /// Whether the tensor is a view that was made while nothing was recorded.

@@ -7,6 +7,7 @@ use super::call::Call;
 use super::context::TensorMeta;
 use crate::error::{Error, Result, ShapeText};
 use crate::library::Roles;
+use crate::op::OpDef;
 use crate::tensor::Tensor;
 
 /// The gradient of the input at `position`, in that input's shape and dtype.
@@ -54,7 +55,7 @@ fn convert(
             gradient.dtype()
         )));
     }
-    let roles = roles_of(call)?;
+    let roles = roles_of(call.op)?;
     if gradient.shape() != &meta.sizes[..] {
         if !broadcasts(&meta.sizes, gradient.shape()) {
             return Err(Error::shape(format!(
@@ -74,12 +75,12 @@ fn convert(
     Ok(gradient)
 }
 
-/// The operators the engine computes with, from the library of the call.
-fn roles_of(call: &Call) -> Result<&'static Roles> {
-    call.op.library.roles().ok_or_else(|| {
+/// The operators the engine computes with, from the library of an operator.
+pub(super) fn roles_of(op: &OpDef) -> Result<&'static Roles> {
+    op.library.roles().ok_or_else(|| {
         Error::not_implemented(format!(
             "the library `{}` has no operators for the autograd engine to add and convert gradients with",
-            call.op.library.name
+            op.library.name
         ))
         .with_help("give three operators of the spec `role: accumulate`, `role: sum_to` and `role: cast`, or build on a library that has them")
     })

@@ -15,8 +15,9 @@ use super::adjust::adjust;
 use super::call::Call;
 use super::context::{GradContext, Gradient};
 use super::node::{Edge, Kind, Node};
+use super::strided::Strided;
 use super::{Options, leaf, mode};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ShapeText};
 use crate::library::Roles;
 use crate::op::Formula;
 use crate::tensor::Tensor;
@@ -89,6 +90,7 @@ impl<'a> Pass<'a> {
                     }
                 }
                 Kind::Call(call) => self.run_call(&node, call, gradients)?,
+                Kind::Strided(step) => self.run_step(&node, step, gradients)?,
             }
         }
         Ok(())
@@ -116,14 +118,35 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
+    /// Runs a step between a base and a view.
+    fn run_step(&mut self, node: &Node, step: &Strided, gradients: Gradients) -> Result<()> {
+        let Some(gradient) = gradients.into_iter().next().flatten() else { return Ok(()) };
+        let passed = step.backward(&gradient, |position| self.wants(node, position)).map_err(|error| {
+            let shape = ShapeText(&step.view.sizes);
+            error.with_note(format!("in backward: the gradient of a view of shape {shape}"))
+        })?;
+        for (position, gradient) in passed {
+            if let Some(edge) = &node.edges[position] {
+                self.deliver(edge, gradient)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the gradient that goes along an edge is wanted.
+    fn wants(&self, node: &Node, position: usize) -> bool {
+        node.edges.get(position).and_then(Option::as_ref).is_some_and(|edge| {
+            self.capture.as_ref().is_none_or(|capture| capture.wanted.contains(&edge.node))
+        })
+    }
+
     /// Passes the gradients of one argument to the nodes behind it.
     fn pass_on(&mut self, node: &Node, call: &Call, argument: usize, result: Gradient) -> Result<()> {
         let positions = call.positions(argument);
         let mut pass = |position: usize, gradient: Tensor| {
-            let Some(edge) = &node.edges[position] else { return Ok(()) };
-            if self.capture.as_ref().is_some_and(|capture| !capture.wanted.contains(&edge.node)) {
+            let Some(edge) = node.edges[position].as_ref().filter(|_| self.wants(node, position)) else {
                 return Ok(());
-            }
+            };
             let gradient = adjust(gradient, &call.inputs[position], call, argument, position)?;
             self.deliver_from(edge, gradient, call)
         };

@@ -48,11 +48,14 @@ impl Tensor {
             )
             .with_help("use detach() for the same elements outside the graph"));
         }
+        let followed = self.base().map(|base| base.autograd().generation);
         let mut meta = self.autograd();
         if required && meta.edge.is_none() {
             let outputs = SmallVec::from_iter([TensorMeta::of(self)]);
             let node = Node::new(Edges::new(), outputs, Kind::Leaf(self.downgrade()));
             meta.edge = Some(Edge { node, output: 0 });
+            // What happened to a base so far is behind it; views of this tensor follow it from now on.
+            meta.generation = followed.unwrap_or_else(|| meta.generation.wrapping_add(1));
         }
         drop(meta);
         self.set_tracked(required);
@@ -61,7 +64,8 @@ impl Tensor {
 
     /// Whether the tensor was not computed by a recorded operator. Gradients are kept in leaves.
     pub fn is_leaf(&self) -> bool {
-        !self.requires_grad() || self.autograd().is_leaf()
+        // A view that cannot follow its base is a leaf; that is why it cannot.
+        !self.requires_grad() || edge_of(self).is_err() || self.autograd().is_leaf()
     }
 
     /// The gradient that backward passes have left in this tensor; `None` if there is none yet.

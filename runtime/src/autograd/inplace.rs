@@ -1,10 +1,23 @@
 //! In-place and out forms of tracked tensors.
+//!
+//! An in-place call moves its target to the call's node. If the target is a view, its base moves too:
+//! to a node that overwrites part of what the base was (`strided`). Other views of the base notice
+//! by its generation, and are derived from it anew when they are asked for their place.
 
-use super::{any_tracked, recording};
-use crate::arg::Arg;
+use smallvec::smallvec;
+
+use super::mode::no_grad;
+use super::node::Edge;
+use super::record::Recording;
+use super::saved::tracked_at;
+use super::strided::{Step, Strided};
+use super::{any_tracked, edge_of, recording};
+use crate::arg::{Arg, Value};
+use crate::copy;
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::op::OpDef;
+use crate::library::Form;
+use crate::op::{CompositeFn, OpDef};
 use crate::tensor::Tensor;
 
 /// The in-place form, recorded if an argument is tracked.
@@ -13,9 +26,135 @@ pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> R
         return dispatch::forward_inplace(op, args);
     }
     let target = args[0].tensor();
+    if !target.dtype().is_differentiable() {
+        return no_grad(|| dispatch::forward_inplace(op, args));
+    }
     refuse_leaf(target)?;
-    Err(Error::not_implemented("in-place calls on tracked tensors are not recorded yet")
-        .with_help("use the functional form"))
+    if target.is_unrecorded_view() {
+        return Err(Error::autograd(
+            "self is a view that was made while nothing was recorded, so its base would not notice a recorded change",
+        )
+        .with_help("take the view where operators are recorded, or change it under no_grad"));
+    }
+    let edge = match (op.grad, op.composite) {
+        (Some(grad), _) => {
+            let recording = Recording::start(op, grad, args, Some(target))?;
+            no_grad(|| dispatch::forward_inplace(op, args))?;
+            // What was written does not depend on a tracked tensor if no formula is needed.
+            recording.map(|recording| {
+                let node = recording.into_node(std::slice::from_ref(target));
+                Edge { node, output: 0 }
+            })
+        }
+        (None, Some(composite)) => compose_inplace(op, composite, args)?,
+        (None, None) => {
+            no_grad(|| dispatch::forward_inplace(op, args))?;
+            None
+        }
+    };
+    rewrite(target, edge)
+}
+
+/// The in-place form of a composition: the recorded results are copied into the target, which takes
+/// their place in the graph.
+fn compose_inplace(op: &'static OpDef, composite: CompositeFn, args: &[Arg<'_>]) -> Result<Option<Edge>> {
+    let target = args[0].tensor();
+    // What the composition saves of the target's memory must outlive the change.
+    let copies = args.iter().map(|arg| copy_shared(*arg, target)).collect::<Result<Vec<_>>>()?;
+    let args: Vec<Arg<'_>> =
+        args.iter().zip(&copies).map(|(arg, copy)| copy.as_ref().map_or(*arg, Value::as_arg)).collect();
+    let result = composite(&args)?.swap_remove(0);
+    dispatch::check_inplace(target, result.shape(), result.dtype())?;
+    let result = if result.dtype() == target.dtype() {
+        result
+    } else {
+        (super::adjust::roles_of(op)?.cast)(&result, target.dtype())?
+    };
+    target.storage().set_last_writer(op, Form::Inplace);
+    copy::copy(target, &result);
+    edge_of(&result)
+}
+
+/// The argument with copies, at the same places in the graph, of the tensors that share the target's
+/// memory; `None` if none does.
+fn copy_shared(arg: Arg<'_>, target: &Tensor) -> Result<Option<Value>> {
+    let mut shared = false;
+    arg.for_each_tensor(|tensor| shared |= tensor.shares_storage(target));
+    if !shared {
+        return Ok(None);
+    }
+    let copy = |tensor: &Tensor| -> Result<Tensor> {
+        if !tensor.shares_storage(target) {
+            return Ok(tensor.clone());
+        }
+        let copy = tensor.cast_untracked(tensor.dtype());
+        Ok(tracked_at(copy, edge_of(tensor)?.as_ref()))
+    };
+    Ok(match arg {
+        Arg::Tensor(tensor) => Some(Value::Tensor(copy(tensor)?)),
+        Arg::Tensors(tensors) => Some(Value::Tensors(tensors.iter().map(copy).collect::<Result<_>>()?)),
+        Arg::OptionalTensors(tensors) => Some(Value::OptionalTensors(
+            tensors.iter().map(|tensor| tensor.as_ref().map(copy).transpose()).collect::<Result<_>>()?,
+        )),
+        _ => None,
+    })
+}
+
+/// Gives a tensor, and what it is a view of, the place in the graph that its new elements have.
+fn rewrite(target: &Tensor, edge: Option<Edge>) -> Result<()> {
+    let Some(base) = target.base() else {
+        replace(target, edge, None);
+        return Ok(());
+    };
+    let old = edge_of(base)?;
+    if old.is_none() && edge.is_none() {
+        return Ok(());
+    }
+    let step = Strided { step: Step::Overwrite, base: base.layout().clone(), view: target.layout().clone() };
+    let node = step.into_node(smallvec![old, edge.clone()], base);
+    let generation = replace(base, Some(Edge { node, output: 0 }), None);
+    replace(target, edge, Some(generation));
+    Ok(())
+}
+
+/// Replaces a tensor's place in the graph; returns the generation it belongs to. A view is of the
+/// given generation, another tensor begins its next.
+fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u32>) -> u32 {
+    let tracked = edge.is_some();
+    let mut meta = tensor.autograd();
+    meta.generation = generation.unwrap_or_else(|| meta.generation.wrapping_add(1));
+    let old = std::mem::replace(&mut meta.edge, edge);
+    let generation = meta.generation;
+    drop(meta);
+    // Not under the lock: what hangs behind may be a whole graph.
+    drop(old);
+    tensor.set_tracked(tracked);
+    tensor.set_changed();
+    generation
+}
+
+/// Gives a view the place in the graph that its base has now, if the base was changed since the view
+/// was.
+pub(super) fn follow_base(view: &Tensor, base: &Tensor) -> Result<()> {
+    let generation = base.autograd().generation;
+    let meta = view.autograd();
+    if meta.generation == generation {
+        return Ok(());
+    }
+    if view.is_tracked_itself() && meta.is_leaf() {
+        return Err(Error::autograd(
+            "a leaf that requires a gradient is a view, and its base was changed in place",
+        )
+        .with_help("make the leaf of a copy, or change its base under no_grad"));
+    }
+    drop(meta);
+    let edge = edge_of(base)?.map(|edge| {
+        let (base, layout) = (base.layout().clone(), view.layout().clone());
+        let node = Strided { step: Step::Take, base, view: layout }.into_node(smallvec![Some(edge)], view);
+        Edge { node, output: 0 }
+    });
+    replace(view, edge, Some(generation));
+    Ok(())
 }
 
 fn refuse_leaf(target: &Tensor) -> Result<()> {

@@ -15,6 +15,7 @@ mod mode;
 mod node;
 mod record;
 mod saved;
+mod strided;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,9 @@ pub struct AutogradMeta {
     edge: Option<Edge>,
     /// The gradient that backward passes left here.
     grad: Option<Tensor>,
+    /// How often the tensor's elements got a new place in the graph by an in-place call; of a view,
+    /// the number of its base that `edge` belongs to.
+    generation: u32,
 }
 
 impl AutogradMeta {
@@ -69,10 +73,18 @@ fn any_tracked(args: &[Arg<'_>]) -> bool {
 }
 
 /// Where a tensor's gradient goes; `None` if it is not part of a graph.
+///
+/// # Errors
+/// If the tensor is a leaf and a view, and its base was changed in place.
 #[inline]
 fn edge_of(tensor: &Tensor) -> Result<Option<Edge>> {
     if !tensor.requires_grad() {
         return Ok(None);
+    }
+    if let Some(base) = tensor.base()
+        && base.is_changed()
+    {
+        inplace::follow_base(tensor, base)?;
     }
     Ok(tensor.autograd().edge.clone())
 }
@@ -80,10 +92,20 @@ fn edge_of(tensor: &Tensor) -> Result<Option<Edge>> {
 /// Gives a new tensor its place in the graph.
 #[inline]
 fn attach(tensor: &mut Tensor, edge: Edge) {
+    let generation = match tensor.base() {
+        Some(base) if base.is_changed() => base.autograd().generation,
+        _ => 0,
+    };
     match tensor.track_unique() {
-        Some(meta) => meta.edge = Some(edge),
+        Some(meta) => {
+            meta.edge = Some(edge);
+            meta.generation = generation;
+        }
         None => {
-            tensor.autograd().edge = Some(edge);
+            let mut meta = tensor.autograd();
+            meta.edge = Some(edge);
+            meta.generation = generation;
+            drop(meta);
             tensor.set_tracked(true);
         }
     }

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use super::context::TensorMeta;
+use super::strided::Strided;
 use crate::op::OpDef;
 use crate::tensor::WeakTensor;
 
@@ -47,6 +48,8 @@ pub(crate) enum Kind {
     Leaf(WeakTensor),
     /// Runs the formulas of a recorded operator.
     Call(Call),
+    /// Follows a view or an in-place change of one.
+    Strided(Box<Strided>),
 }
 
 impl Kind {
@@ -90,6 +93,7 @@ impl Node {
         match &self.kind {
             Kind::Leaf(_) => "leaf",
             Kind::Call(call) => call.op.name,
+            Kind::Strided(_) => "view",
         }
     }
 }

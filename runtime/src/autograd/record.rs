@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::context::TensorMeta;
 use super::mode::no_grad;
 use super::node::{Edge, Node, next_sequence};
 use super::saved::{SavedTensor, Slot};
+use super::strided::{Step, Strided};
 use super::{attach, edge_of};
 use crate::arg::Arg;
 use crate::dispatch;
@@ -19,12 +22,26 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
         return match op.composite {
             // Even where a kernel exists: only the composition says how gradients flow.
             Some(composite) => composite(args),
+            None if op.view.is_some() => record_view(op, args),
             None => forward(op, args),
         };
     };
-    let Some(recording) = Recording::start(op, grad, args)? else { return forward(op, args) };
+    let Some(recording) = Recording::start(op, grad, args, None)? else { return forward(op, args) };
     let outs = forward(op, args)?;
     recording.finish(outs)
+}
+
+/// A view without a formula: its layout says how gradients flow.
+fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let input = args[0].tensor();
+    let edge = edge_of(input)?;
+    let mut outs = dispatch::forward(op, args)?;
+    for out in outs.iter_mut().filter(|_| edge.is_some()) {
+        let (base, view) = (input.layout().clone(), out.layout().clone());
+        let node = Strided { step: Step::Take, base, view }.into_node(smallvec![edge.clone()], out);
+        attach(out, Edge { node, output: 0 });
+    }
+    Ok(outs)
 }
 
 /// The call itself. A view keeps the mode, which decides whether its base knows of it; it computes
@@ -46,7 +63,15 @@ impl Recording {
     ///
     /// Versions are taken here, before the kernel reads: a write in between makes the saved tensor
     /// stale, which is an error later, where the other order would give a wrong gradient.
-    pub fn start(op: &'static OpDef, grad: &GradDef, args: &[Arg<'_>]) -> Result<Option<Recording>> {
+    ///
+    /// `target` is the tensor that the call is going to write to: what is saved of its memory is
+    /// copied first.
+    pub fn start(
+        op: &'static OpDef,
+        grad: &GradDef,
+        args: &[Arg<'_>],
+        target: Option<&Tensor>,
+    ) -> Result<Option<Recording>> {
         let tracked = tracked_arguments(args);
         let needed = |formula: &&Formula| formula.arguments.iter().any(|index| tracked & (1 << index) != 0);
         let (mut reads_arguments, mut reads_outputs, mut reads_attributes) = (0, 0, 0);
@@ -78,7 +103,13 @@ impl Recording {
                 edges.push(edge_of(tensor)?);
                 call.inputs.push(TensorMeta::of(tensor));
                 if save {
-                    saved.push(SavedTensor::new(Slot::Input(position), tensor));
+                    let doomed = target.is_some_and(|target| target.shares_storage(tensor));
+                    let slot = Slot::Input(position);
+                    saved.push(if doomed {
+                        SavedTensor::copied(slot, tensor)
+                    } else {
+                        SavedTensor::new(slot, tensor)
+                    });
                 }
                 Ok(())
             };

@@ -42,6 +42,11 @@ impl SavedTensor {
             version: tensor.version(),
         }
     }
+
+    /// A copy of a tensor whose memory is about to change.
+    pub fn copied(slot: Slot, tensor: &Tensor) -> SavedTensor {
+        SavedTensor::new(slot, &tensor.cast_untracked(tensor.dtype()))
+    }
 }
 
 /// The saved tensors of a node, until a backward pass frees them.

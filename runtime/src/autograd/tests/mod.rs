@@ -1,6 +1,8 @@
 //! Tests of automatic differentiation, on operators defined by hand.
 
 mod basics;
+mod inplace;
+mod numeric;
 mod odd_ops;
 mod ops;
 mod timing;

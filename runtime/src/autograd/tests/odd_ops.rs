@@ -9,6 +9,7 @@ use crate::autograd::{GradContext, Gradient};
 use crate::dispatch::{invoke, invoke_inplace, invoke_single};
 use crate::error::{Error, Result};
 use crate::infer;
+use crate::layout::Layout;
 use crate::op::*;
 use crate::pointwise::map1;
 use crate::tensor::Tensor;
@@ -220,3 +221,19 @@ identity! {
 identity! { misshapen, MISSHAPEN, "misshapen", |_| Ok(smallvec![Tensor::of(&[1.0, 2.0]).into()]), &super::ops::LIBRARY }
 identity! { orphaned, ORPHANED, "orphaned", |context| Ok(smallvec![context.grad(0).cloned().into()]), &super::ops::BARE }
 identity! { undefined, UNDEFINED, "undefined", |_| Ok(smallvec![Gradient::None]), &super::ops::LIBRARY }
+
+// windows(self) -> every pair of neighbours, an overlapping view without a formula
+
+pub static WINDOWS: OpDef = OpDef {
+    view: Some(|args| {
+        let layout = args[0].tensor().layout();
+        let (length, stride) = (layout.sizes[0], layout.strides[0]);
+        let (sizes, strides) = (smallvec![length - 1, 2], smallvec![stride, stride]);
+        Ok(smallvec![Layout { sizes, strides, offset: layout.offset }])
+    }),
+    ..blank("windows", UNARY, ONE)
+};
+
+pub fn windows(a: &Tensor) -> Result<Tensor> {
+    invoke_single(&WINDOWS, &[a.into()])
+}

@@ -1,0 +1,191 @@
+//! Gradients through shared memory, from layouts alone.
+//!
+//! A view is a layout over the memory of its base, so three linear steps describe everything that
+//! views and in-place calls do to gradients: taking a view out of a base, putting a view's elements
+//! into a base of zeros, and overwriting part of a base. Each one's derivative is made of the others,
+//! so these nodes can be differentiated any number of times without an operator.
+
+use std::sync::Arc;
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::context::TensorMeta;
+use super::node::{Edge, Edges, Kind, Node};
+use super::{attach, edge_of, recording};
+use crate::arg::Arg;
+use crate::copy;
+use crate::device::Device;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::pointwise::for_each_row;
+use crate::storage::Borrows;
+use crate::tensor::Tensor;
+
+/// A linear step between a base and a view of it, with the layouts both have in one memory.
+#[derive(Clone)]
+pub(crate) struct Strided {
+    pub step: Step,
+    pub base: Layout,
+    pub view: Layout,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// From a base to its view. One edge, to the base.
+    Take,
+    /// From a view to a base that is zero elsewhere. One edge, to the view.
+    Put,
+    /// From a base and new elements for its view to the base with these elements. Two edges; without
+    /// the second the new elements are constants.
+    Overwrite,
+}
+
+/// Gradients by position of the edge they go to.
+pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
+
+impl Strided {
+    /// The gradients of the step's inputs from that of its output; those not wanted are left out.
+    pub fn backward(&self, gradient: &Tensor, wanted: impl Fn(usize) -> bool) -> Result<Passed> {
+        let mut passed = Passed::new();
+        match self.step {
+            Step::Take if wanted(0) => passed.push((0, self.put(gradient)?)),
+            Step::Put if wanted(0) => passed.push((0, self.take(gradient)?)),
+            Step::Overwrite => {
+                if wanted(0) {
+                    passed.push((0, self.clear(gradient)?));
+                }
+                if wanted(1) {
+                    passed.push((1, self.take(gradient)?));
+                }
+            }
+            _ => {}
+        }
+        Ok(passed)
+    }
+
+    /// The view's elements out of a tensor with the base's shape.
+    fn take(&self, base: &Tensor) -> Result<Tensor> {
+        // Row-major on both sides leaves no gaps that the view could show instead of elements.
+        let direct = self.base.is_contiguous() && base.is_contiguous() && self.view_is_inside();
+        let taken = if direct {
+            alias(base, self.view.offset - self.base.offset + base.layout().offset, &self.view)
+        } else {
+            let buffer = self.buffer(base.dtype(), base.device())?;
+            copy::copy(&buffer.base, base);
+            buffer.view
+        };
+        self.record(taken, Step::Take, base)
+    }
+
+    /// A tensor with the base's shape that holds the view's elements in their place, zero elsewhere.
+    fn put(&self, view: &Tensor) -> Result<Tensor> {
+        let buffer = self.buffer(view.dtype(), view.device())?;
+        if self.view.has_internal_overlap() {
+            add(&buffer.view, view)?;
+        } else {
+            copy::copy(&buffer.view, view);
+        }
+        self.record(buffer.base, Step::Put, view)
+    }
+
+    /// A tensor with the base's shape and zeros where the view is.
+    fn clear(&self, base: &Tensor) -> Result<Tensor> {
+        let buffer = self.buffer(base.dtype(), base.device())?;
+        copy::copy(&buffer.base, base);
+        copy::copy(&buffer.view, &Tensor::scalar(0.0, base.dtype()));
+        self.record(buffer.base, Step::Overwrite, base)
+    }
+
+    fn view_is_inside(&self) -> bool {
+        match (self.base.extent(), self.view.extent()) {
+            (Some((low, high)), Some((view_low, view_high))) => low <= view_low && view_high <= high,
+            (_, view) => view.is_none(),
+        }
+    }
+
+    /// The base and its view in new memory of zeros.
+    fn buffer(&self, dtype: DType, device: Device) -> Result<Buffer> {
+        if self.base.has_internal_overlap() {
+            return Err(Error::not_implemented(
+                "a view was taken of a tensor that shows one element at several indices, and its layout does not say which of them it shows",
+            )
+            .with_help("copy the expanded tensor before taking the view"));
+        }
+        let extents = [self.base.extent(), self.view.extent()];
+        let low = extents.iter().flatten().map(|(low, _)| *low).min().unwrap_or(0);
+        let high = extents.iter().flatten().map(|(_, high)| *high).max().unwrap_or(0);
+        let memory = Tensor::uninitialized(&[high - low], dtype, device);
+        copy::copy(&memory, &Tensor::scalar(0.0, dtype));
+        Ok(Buffer {
+            base: alias(&memory, self.base.offset - low, &self.base),
+            view: alias(&memory, self.view.offset - low, &self.view),
+        })
+    }
+
+    /// Records the step that was just computed, if it has to be.
+    fn record(&self, mut out: Tensor, step: Step, input: &Tensor) -> Result<Tensor> {
+        if recording()
+            && let Some(edge) = edge_of(input)?
+        {
+            let node = Strided { step, ..self.clone() }.into_node(smallvec![Some(edge)], &out);
+            attach(&mut out, Edge { node, output: 0 });
+        }
+        Ok(out)
+    }
+
+    /// The node of the step behind `out`.
+    pub fn into_node(self, edges: Edges, out: &Tensor) -> Arc<Node> {
+        Node::new(edges, smallvec![TensorMeta::of(out)], Kind::Strided(Box::new(self)))
+    }
+}
+
+struct Buffer {
+    base: Tensor,
+    view: Tensor,
+}
+
+/// A layout over a tensor's memory, begun at another element.
+fn alias(tensor: &Tensor, offset: i64, layout: &Layout) -> Tensor {
+    // Without elements any start will do, and that of the view may lie outside.
+    let offset = if layout.numel() == 0 { 0 } else { offset };
+    let layout = Layout { offset, ..layout.clone() };
+    let bytes = tensor.storage().bytes() as i64;
+    assert!(
+        layout.extent().is_none_or(|(low, high)| low >= 0 && high * tensor.dtype().size() as i64 <= bytes),
+        "a view reaches outside the memory that was made for it"
+    );
+    // SAFETY: the layout was just found to lie inside the memory, all of which was written.
+    unsafe { Tensor::from_parts(tensor.storage().clone(), layout, tensor.dtype(), tensor.device()) }
+}
+
+/// Adds elements to a tensor that may show one element at several indices.
+fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+    match target.dtype() {
+        DType::F16 => add_typed::<crate::f16>(target, source),
+        DType::BF16 => add_typed::<crate::bf16>(target, source),
+        DType::F32 => add_typed::<f32>(target, source),
+        DType::F64 => add_typed::<f64>(target, source),
+        DType::C64 => add_typed::<crate::Complex32>(target, source),
+        DType::C128 => add_typed::<crate::Complex64>(target, source),
+        other => return Err(Error::dtype(format!("a gradient of dtype {other} cannot be added"))),
+    }
+    Ok(())
+}
+
+fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) {
+    assert!(target.dtype() == T::DTYPE && source.dtype() == T::DTYPE);
+    let reads = [Arg::Tensor(source)];
+    let _held = Borrows::acquire(&reads, std::slice::from_ref(target));
+    for_each_row(&[target, source], &mut |row| {
+        for position in 0..row.length as isize {
+            // SAFETY: the plan keeps both inside their tensors, whose dtype is T, and the borrows
+            // are held.
+            unsafe {
+                let out = row.pointers[0].offset(row.strides[0] * position).cast::<T>();
+                *out = *out + *row.pointers[1].offset(row.strides[1] * position).cast::<T>();
+            }
+        }
+    });
+}
