@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use opsmith_core::DType;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::context::TensorMeta;
 use super::node::{Edge, Edges, Kind, Node};
