@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{ident, raw_name};
+use super::names::{doc, ident, raw_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Check, Kind, Op};
@@ -61,7 +61,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
             let sizes = emit.owned(shape);
             let dtype = if shared == Some(index) { quote!(compute) } else { emit.borrowed(dtype) };
-            quote!(rt::op::OutSpec { sizes: #sizes, dtype: #dtype })
+            quote!((#sizes, #dtype))
         });
         let device = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
             Some(arg) if arg.ty.optional => {
@@ -74,16 +74,16 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             }
             None => quote!(rt::infer::device_of(args)?),
         };
-        let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+        let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
-            #[doc = #doc]
+            #doc
             #[allow(unused_variables, reason = "a rule need not use every argument")]
             pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 #bindings
                 #checks
                 let compute = #compute;
                 let device = #device;
-                Ok(rt::op::Inferred { outs: rt::smallvec::smallvec![#(#outs),*], compute, device })
+                Ok(rt::op::Inferred::new([#(#outs),*], compute, device))
             }
         }
     })
@@ -139,12 +139,12 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let result = if several {
         quote!(Ok(kernels::#path(#(#args),*)?.into_iter().collect()))
     } else {
-        quote!(Ok(rt::smallvec::smallvec![kernels::#path(#(#args),*)?]))
+        quote!(Ok(std::iter::once(kernels::#path(#(#args),*)?).collect()))
     };
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
     quote! {
-        #[doc = #doc]
+        #doc
         pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::smallvec::SmallVec<[rt::Layout; 1]>> {
             #bindings
             #checks
@@ -161,18 +161,18 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let value = emit.owned(body);
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
-            [_] => quote!(Ok(rt::smallvec::smallvec![#value])),
+            [_] => quote!(Ok(std::iter::once(#value).collect())),
             several => {
                 let names: Vec<_> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
                 quote! {
                     let (#(#names),*) = #value;
-                    Ok(rt::smallvec::smallvec![#(#names),*])
+                    Ok([#(#names),*].into_iter().collect())
                 }
             }
         };
-        let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+        let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
-            #[doc = #doc]
+            #doc
             #[allow(unused_variables, reason = "a composition need not use every argument")]
             pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
                 #bindings
@@ -192,9 +192,9 @@ fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     };
     let args = op.args.iter().map(|arg| ident(&arg.name));
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
-        #[doc = #doc]
+        #doc
         pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<Vec<rt::Value>> {
             #bindings
             #checks

@@ -4,7 +4,7 @@ use opsmith_core::{Backend, DType};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::names::{def_name, ident};
+use super::names::{def_name, doc, ident};
 use super::{Generation, bind, header, pointwise};
 use crate::model::{Element, Kernel, KernelSource, Kind, Op};
 
@@ -45,7 +45,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
         Some(kernel) => hand_written(generation, op, kernel),
         None => pointwise::kernel(generation, op),
     };
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         macro_rules! #macro_name {
             ($T:ty) => {{
@@ -57,7 +57,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 kernel as rt::op::KernelFn
             }};
         }
-        #[doc = #doc]
+        #doc
         pub static #name: rt::op::KernelTable = rt::op::KernelTable::new([#(#rows),*], [#(#sources),*]);
     }
 }
