@@ -6,4 +6,5 @@
 //! dispatcher, gradients or the spec.
 
 pub mod cpu;
+pub mod infer;
 pub mod math;

@@ -6,6 +6,8 @@
 //! from a user are checked and lead to errors, never to panics.
 
 mod axes;
+mod copy;
+pub mod index;
 pub mod linalg;
 pub mod reduce;
 pub mod simd;
