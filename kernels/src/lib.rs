@@ -8,3 +8,4 @@
 pub mod cpu;
 pub mod infer;
 pub mod math;
+pub mod views;

@@ -7,7 +7,9 @@
 
 mod axes;
 mod copy;
+pub mod fill;
 pub mod index;
+pub mod join;
 pub mod linalg;
 pub mod reduce;
 pub mod simd;
