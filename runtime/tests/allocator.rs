@@ -26,7 +26,7 @@ fn memory_is_reused_and_given_back() {
     work();
     assert!(system_allocations() > warm);
 
-    let held = Storage::uninitialized(1 << 20);
+    let held = Storage::uninitialized(1 << 20).unwrap();
     assert!(live_bytes() - before >= 1 << 20 && live_bytes() - before < (1 << 20) * 3 / 2);
     // A block that another thread frees is usable there, and counted once.
     std::thread::spawn(move || drop(held)).join().unwrap();
