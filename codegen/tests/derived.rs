@@ -24,6 +24,9 @@ const SELECT: &str = "\
   pointwise: if condition { self } else { other }
   types: {condition: bool}
   role: select
+- func: choose.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor
+  pointwise: if condition { self } else { other }
+  types: {condition: bool}
 - func: choose.Tensor(Tensor condition, Tensor self, Tensor other) -> Tensor
   pointwise: if condition { self } else { other }
   types: {condition: bool}
