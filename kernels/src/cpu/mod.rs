@@ -11,9 +11,11 @@ pub mod fill;
 pub mod index;
 pub mod join;
 pub mod linalg;
+pub mod random;
 pub mod reduce;
 pub mod simd;
 pub mod softmax;
+pub mod sort;
 mod strides;
 #[cfg(test)]
 mod testing;
