@@ -233,6 +233,14 @@ pub type HostFn = fn(&[Arg<'_>]) -> Result<Vec<Value>>;
 /// A kernel as tables hold it: writes the call's outputs, which have their final shape.
 pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
 
+/// A short list with the given items, for generated code.
+#[inline(always)]
+pub fn list<T, const INLINE: usize, const N: usize>(items: [T; N]) -> SmallVec<[T; INLINE]> {
+    let mut list = SmallVec::new();
+    list.extend(items);
+    list
+}
+
 /// A call as a kernel sees it: arguments in signature order, inputs converted as
 /// [`ElementType`] says, outputs allocated, storages borrowed.
 pub struct KernelCall<'a> {

@@ -179,12 +179,12 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
         Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
     let value = emit.owned(&derivative.formula);
     let result = match derivative.arguments.len() {
-        1 => quote!(Ok(rt::smallvec::smallvec![rt::autograd::Gradient::from(#value)])),
+        1 => quote!(Ok(rt::op::list([rt::autograd::Gradient::from(#value)]))),
         count => {
             let names: Vec<_> = (0..count).map(|index| format_ident!("gradient{index}")).collect();
             quote! {
                 let (#(#names),*) = #value;
-                Ok(rt::smallvec::smallvec![#(rt::autograd::Gradient::from(#names)),*])
+                Ok(rt::op::list([#(rt::autograd::Gradient::from(#names)),*]))
             }
         }
     };
@@ -218,7 +218,7 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
             let nones = (0..count).map(|_| quote!(rt::autograd::Gradient::None));
             tokens.extend(quote! {
                 let Some(#name) = cx.grad(#output) else {
-                    return Ok(rt::smallvec::smallvec![#(#nones),*]);
+                    return Ok(rt::op::list([#(#nones),*]));
                 };
             });
         }

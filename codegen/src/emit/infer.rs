@@ -83,7 +83,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 #checks
                 let compute = #compute;
                 let device = #device;
-                Ok(rt::op::Inferred { outs: rt::smallvec::smallvec![#(#outs),*], compute, device })
+                Ok(rt::op::Inferred { outs: rt::op::list([#(#outs),*]), compute, device })
             }
         }
     })
@@ -139,7 +139,7 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let result = if several {
         quote!(Ok(kernels::#path(#(#args),*)?.into_iter().collect()))
     } else {
-        quote!(Ok(rt::smallvec::smallvec![kernels::#path(#(#args),*)?]))
+        quote!(Ok(rt::op::list([kernels::#path(#(#args),*)?])))
     };
     let doc = format!("`{}`, declared at {}.", op.signature, op.location);
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
@@ -161,12 +161,12 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let value = emit.owned(body);
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
-            [_] => quote!(Ok(rt::smallvec::smallvec![#value])),
+            [_] => quote!(Ok(rt::op::list([#value]))),
             several => {
                 let names: Vec<_> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
                 quote! {
                     let (#(#names),*) = #value;
-                    Ok(rt::smallvec::smallvec![#(#names),*])
+                    Ok(rt::op::list([#(#names),*]))
                 }
             }
         };
@@ -198,7 +198,7 @@ fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
         pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<Vec<rt::Value>> {
             #bindings
             #checks
-            Ok(vec![kernels::#path(#(#args),*)?.into()])
+            Ok(Vec::from([kernels::#path(#(#args),*)?.into()]))
         }
     }
 }
