@@ -6,4 +6,6 @@
 //! dispatcher, gradients or the spec.
 
 pub mod cpu;
+pub mod infer;
 pub mod math;
+pub mod views;

@@ -210,6 +210,45 @@ pub enum Operand<'a> {
     Absent,
 }
 
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    #[inline]
+    fn from(tensor: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl<'a> From<Option<&'a Tensor>> for Operand<'a> {
+    #[inline]
+    fn from(tensor: Option<&'a Tensor>) -> Operand<'a> {
+        tensor.map_or(Operand::Absent, Operand::Tensor)
+    }
+}
+
+impl<'a> From<&'a [Tensor]> for Operand<'a> {
+    #[inline]
+    fn from(tensors: &'a [Tensor]) -> Operand<'a> {
+        Operand::Tensors(tensors)
+    }
+}
+
+macro_rules! from_number {
+    ($($ty:ty),*) => {$(
+        impl From<$ty> for Operand<'_> {
+            #[inline]
+            fn from(number: $ty) -> Self {
+                Operand::Scalar(number.into())
+            }
+        }
+        impl From<Option<$ty>> for Operand<'_> {
+            #[inline]
+            fn from(number: Option<$ty>) -> Self {
+                number.map_or(Operand::Absent, |number| Operand::Scalar(number.into()))
+            }
+        }
+    )*};
+}
+from_number!(bool, i64, f64, Scalar);
+
 impl<'a> From<Arg<'a>> for Operand<'a> {
     #[inline]
     fn from(arg: Arg<'a>) -> Operand<'a> {

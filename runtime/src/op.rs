@@ -220,6 +220,15 @@ pub struct Inferred {
     pub device: Device,
 }
 
+impl Inferred {
+    /// The outputs of a call, from sizes and dtype of each.
+    #[inline]
+    pub fn new<const N: usize>(outs: [(Dims, DType); N], compute: DType, device: Device) -> Inferred {
+        let outs = outs.into_iter().map(|(sizes, dtype)| OutSpec { sizes, dtype }).collect();
+        Inferred { outs, compute, device }
+    }
+}
+
 /// Infers a call's outputs.
 pub type InferFn = fn(&[Arg<'_>]) -> Result<Inferred>;
 /// Gives the layouts of a view operator's outputs.
@@ -232,14 +241,6 @@ pub type CompositeFn = fn(&[Arg<'_>]) -> Result<Outputs>;
 pub type HostFn = fn(&[Arg<'_>]) -> Result<Vec<Value>>;
 /// A kernel as tables hold it: writes the call's outputs, which have their final shape.
 pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
-
-/// A short list with the given items, for generated code.
-#[inline(always)]
-pub fn list<T, const INLINE: usize, const N: usize>(items: [T; N]) -> SmallVec<[T; INLINE]> {
-    let mut list = SmallVec::new();
-    list.extend(items);
-    list
-}
 
 /// A call as a kernel sees it: arguments in signature order, inputs converted as
 /// [`ElementType`] says, outputs allocated, storages borrowed.
@@ -382,8 +383,11 @@ pub struct Formula {
     /// Arguments that are not tensors and that it reads, a bit each.
     pub reads_attributes: u64,
     /// Computes the gradients.
-    pub backward: fn(&GradContext<'_>) -> Result<SmallVec<[Gradient; 2]>>,
+    pub backward: fn(&GradContext<'_>) -> Result<Gradients>,
 }
+
+/// The gradients a formula computes, in the order of its arguments.
+pub type Gradients = SmallVec<[Gradient; 2]>;
 
 impl OpDef {
     /// The position of an argument.

@@ -1,1 +1,3 @@
-//! opsmith-tests
+//! What the tests of the whole share.
+
+pub mod parity;

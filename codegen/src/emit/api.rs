@@ -6,7 +6,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::names::{camel, def_name, ident, raw_name};
+use super::names::{camel, def_name, doc, ident, raw_name};
 use super::{Generation, bind};
 use crate::model::{Arg, Default, Kind, Op, Ty};
 
@@ -26,12 +26,12 @@ fn raw(op: &Op) -> TokenStream {
     });
     let result = bind::owned_type(&op.result_type());
     let call = functional_call(op, quote!(&[#(#values),*]));
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
-        #[doc = #doc]
+        #doc
         #[doc = ""]
-        #[doc = "# Errors"]
-        #[doc = "As the function users call."]
+        #[doc = " # Errors"]
+        #[doc = " As the function users call."]
         pub fn #name(#(#params),*) -> rt::Result<#result> {
             #call
         }
@@ -263,9 +263,9 @@ fn public_function(function: &Function<'_>) -> TokenStream {
         }
     };
     let result = function.result();
-    let doc = function.doc();
+    let doc = doc(&function.doc());
     quote! {
-        #[doc = #doc]
+        #doc
         pub fn #name(#(#params),*) -> #result {
             #bindings
             #call
@@ -361,9 +361,9 @@ fn options_struct(op: &Op) -> TokenStream {
         quote!(#name: #value)
     });
     let setters = optional.iter().map(|(arg, default)| setter(arg, default));
-    let doc = format!("Options of [`{}`].", op.rust_name);
+    let doc = doc(&format!("Options of [`{}`].", op.rust_name));
     quote! {
-        #[doc = #doc]
+        #doc
         #[derive(Clone, Debug)]
         #[must_use]
         pub struct #name { #(#fields),* }
@@ -421,7 +421,7 @@ fn default_field(default: &Default, ty: &Ty) -> TokenStream {
 
 fn setter(arg: &Arg, default: &Default) -> TokenStream {
     let name = ident(&arg.name);
-    let doc = format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, describe_default(default));
+    let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, describe_default(default)));
     let (ty, value) = match &arg.ty.kind {
         Kind::Scalar => (quote!(impl Into<rt::Scalar>), quote!(#name.into())),
         Kind::Str => (quote!(&str), quote!(#name.to_owned())),
@@ -436,7 +436,7 @@ fn setter(arg: &Arg, default: &Default) -> TokenStream {
     };
     let value = if arg.ty.optional { quote!(Some(#value)) } else { value };
     quote! {
-        #[doc = #doc]
+        #doc
         pub fn #name(mut self, #name: #ty) -> Self {
             self.#name = #value;
             self

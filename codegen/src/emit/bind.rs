@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::names::ident;
+use super::names::{ident, position};
 use crate::model::{Arg, Kind, Ty};
 
 /// The value of an argument, borrowed: `args[1].int()`.
@@ -39,6 +39,7 @@ pub(super) fn all(args: &[Arg]) -> TokenStream {
         .enumerate()
         .map(|(index, arg)| {
             let name = ident(&arg.name);
+            let index = position(index);
             let value = access(quote!(args[#index]), &arg.ty);
             quote!(let #name = #value;)
         })

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::names::{def_name, ident, raw_name};
+use super::names::{def_name, doc, ident, raw_name};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Default, Element, Kind, Op, Ty};
@@ -15,7 +15,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
     let raw = raw_name(op);
-    let (full_name, signature, doc, location) = (&op.name, &op.signature, &op.doc, &op.location);
+    let (full_name, signature, text, location) = (&op.name, &op.signature, &op.doc, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
         let name = optional_text(output.name.as_deref());
@@ -48,13 +48,13 @@ fn definition(op: &Op) -> TokenStream {
     let kernels =
         if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
     let grad = if op.derivatives.is_empty() { quote!(None) } else { quote!(Some(&super::gradients::#name)) };
-    let summary = format!("`{signature}`, declared at {location}.");
+    let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
-        #[doc = #summary]
+        #summary
         pub static #name: rt::op::OpDef = rt::op::OpDef {
             name: #full_name,
             schema: rt::op::Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
-            doc: #doc,
+            doc: #text,
             location: #location,
             forms: rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise },
             infer: #infer,

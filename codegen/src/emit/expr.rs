@@ -60,7 +60,7 @@ impl Emit<'_> {
                 match (&expr.ty.kind, expr.ty.optional) {
                     (Kind::Tensor, true) => quote!((#owned).as_ref()),
                     (_, true) => quote!((#owned).as_deref()),
-                    (Kind::Tensor, false) => quote!(&(#owned)),
+                    (Kind::Tensor, false) => quote!(&#owned),
                     (_, false) => quote!(&(#owned)[..]),
                 }
             }
@@ -129,7 +129,7 @@ impl Emit<'_> {
             _ => {
                 let borrowed = self.borrowed(expr);
                 match (&expr.ty.kind, expr.ty.optional) {
-                    (Kind::Tensor, false) => quote!((#borrowed).clone()),
+                    (Kind::Tensor, false) => quote!(#borrowed.clone()),
                     (Kind::Tensor, true) => quote!((#borrowed).cloned()),
                     (Kind::Str, false) => quote!((#borrowed).to_owned()),
                     (Kind::Ints(_), false) => quote!(rt::Dims::from_slice(#borrowed)),
@@ -345,7 +345,7 @@ impl Emit<'_> {
                 if operands {
                     let args = args.iter().map(|arg| {
                         let value = self.borrowed(arg);
-                        quote!(rt::infer::Operand::from(rt::Arg::from(#value)))
+                        quote!(#value.into())
                     });
                     return quote!(rt::infer::#module::#function(&[#(#args),*])?);
                 }

@@ -1,9 +1,8 @@
-//! Tokens to source that people read: formatted bodies of macros too, documentation as comments, a
-//! blank line between items.
+//! Tokens to source that people read: formatted bodies of macros too, comments, a blank line
+//! between items.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::parse::Parser;
 use syn::visit_mut::{self, VisitMut};
 
 /// Tokens as formatted source.
@@ -56,15 +55,10 @@ fn with_comments(text: &str) -> String {
         .collect()
 }
 
-/// Writes as a person would: `0` instead of `0usize`, `f(a + b)` instead of `f((a + b))`,
-/// documentation line by line.
+/// Writes as a person would: `0` instead of `0usize`, `f(a + b)` instead of `f((a + b))`.
 struct Plain;
 
 impl VisitMut for Plain {
-    fn visit_attributes_mut(&mut self, attributes: &mut Vec<syn::Attribute>) {
-        *attributes = std::mem::take(attributes).into_iter().flat_map(documentation_lines).collect();
-    }
-
     fn visit_lit_int_mut(&mut self, literal: &mut syn::LitInt) {
         // Every place where these stand names the type.
         if matches!(literal.suffix(), "usize" | "u64" | "u8") {
@@ -102,30 +96,6 @@ fn unwrap(expr: &mut syn::Expr) {
     while let syn::Expr::Paren(paren) = expr {
         *expr = std::mem::replace(&mut *paren.expr, syn::Expr::Verbatim(TokenStream::new()));
     }
-}
-
-/// `#[doc = "…"]` as one attribute a line, with the space that stands after `///`.
-fn documentation_lines(attribute: syn::Attribute) -> Vec<syn::Attribute> {
-    let syn::Meta::NameValue(syn::MetaNameValue {
-        value: syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }),
-        path,
-        ..
-    }) = &attribute.meta
-    else {
-        return vec![attribute];
-    };
-    if !path.is_ident("doc") {
-        return vec![attribute];
-    }
-    let text = text.value();
-    let indented = text.starts_with(' ') || text.is_empty();
-    let lines = text.lines().chain(text.is_empty().then_some(""));
-    lines
-        .map(|line| {
-            let line = if indented || line.is_empty() { line.to_owned() } else { format!(" {line}") };
-            syn::parse_quote!(#[doc = #line])
-        })
-        .collect()
 }
 
 /// Stands for `$` while the body of a macro is formatted.
@@ -183,14 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn items_stand_apart_and_documentation_is_one_comment_a_line() {
+    fn items_stand_apart() {
         check(
             quote! {
-                #[doc = "First.\n\nThird."]
                 fn a() { b(0usize) }
                 static B: i64 = 1i64;
             },
-            "/// First.\n///\n/// Third.\nfn a() {\n    b(0)\n}\n\nstatic B: i64 = 1i64;\n",
+            "fn a() {\n    b(0)\n}\n\nstatic B: i64 = 1i64;\n",
         );
     }
 

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{def_name, ident, raw_name};
+use super::names::{def_name, doc, ident, position, raw_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Derivative, Kind, Op};
@@ -164,8 +164,14 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
     };
     let metadata = |variable: &Variable, query: Query| {
         let meta = match variable {
-            Variable::Arg(index) if op.args[*index].ty.is_tensor() => quote!(cx.meta(#index)),
-            Variable::Result(index) => quote!(cx.result_meta(#index)),
+            Variable::Arg(index) if op.args[*index].ty.is_tensor() => {
+                let index = position(*index);
+                quote!(cx.meta(#index))
+            }
+            Variable::Result(index) => {
+                let index = position(*index);
+                quote!(cx.result_meta(#index))
+            }
             _ => return None,
         };
         match query {
@@ -179,27 +185,27 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
         Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
     let value = emit.owned(&derivative.formula);
     let result = match derivative.arguments.len() {
-        1 => quote!(Ok(rt::op::list([rt::autograd::Gradient::from(#value)]))),
+        1 => quote!(Ok(rt::autograd::Gradient::one(#value))),
         count => {
             let names: Vec<_> = (0..count).map(|index| format_ident!("gradient{index}")).collect();
             quote! {
                 let (#(#names),*) = #value;
-                Ok(rt::op::list([#(rt::autograd::Gradient::from(#names)),*]))
+                Ok(rt::autograd::Gradient::each([#(#names.into()),*]))
             }
         }
     };
     let wanted: Vec<&str> = derivative.arguments.iter().map(|index| op.args[*index].name.as_str()).collect();
-    let doc = format!(
+    let doc = doc(&format!(
         "`{}`, {}: `{}` ({}).",
         op.name,
         wanted.join(", "),
         derivative.text.replace('`', "'"),
         op.location
-    );
+    ));
     quote! {
-        #[doc = #doc]
+        #doc
         #[allow(unreachable_code, reason = "a formula may consist of a refusal")]
-        pub fn #name(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::smallvec::SmallVec<[rt::autograd::Gradient; 2]>> {
+        pub fn #name(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
             #bindings
             #result
         }
@@ -215,10 +221,11 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
         if optional_grads.contains(&output) {
             tokens.extend(quote!(let #name = cx.grad(#output);));
         } else {
-            let nones = (0..count).map(|_| quote!(rt::autograd::Gradient::None));
+            let count = position(count);
+            let output = position(output);
             tokens.extend(quote! {
                 let Some(#name) = cx.grad(#output) else {
-                    return Ok(rt::op::list([#(#nones),*]));
+                    return Ok(rt::autograd::Gradient::none(#count));
                 };
             });
         }
@@ -233,6 +240,7 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
         let (name, value, ty) = match place {
             Place::Arg(index) => {
                 let arg = &op.args[*index];
+                let index = position(*index);
                 let value = match (&arg.ty.kind, arg.ty.optional) {
                     (Kind::Tensor, false) => quote!(cx.tensor(#index)?),
                     (Kind::Tensor, true) => quote!(cx.optional_tensor(#index)?),
@@ -243,7 +251,8 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
                 (ident(&arg.name), value, arg.ty.clone())
             }
             Place::Result(index) => {
-                (format_ident!("result{index}"), quote!(cx.result(#index)?), op.outputs[*index].ty.clone())
+                let at = position(*index);
+                (format_ident!("result{index}"), quote!(cx.result(#at)?), op.outputs[*index].ty.clone())
             }
         };
         tokens.extend(match (&ty.kind, ty.optional) {

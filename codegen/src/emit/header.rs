@@ -9,7 +9,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::format::comment;
-use super::names::ident;
+use super::names::{doc, ident};
 use super::{File, Generation, bind};
 use crate::model::{KernelSource, Kind, Op, Ty};
 
@@ -144,9 +144,9 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
             let name = quote::format_ident!("out{index}");
             quote!(#name: *mut rt::foreign::ForeignTensor<'_>)
         });
-        let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+        let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
-            #[doc = #doc]
+            #doc
             pub fn #symbol(context: *mut rt::foreign::RawContext, #(#inputs,)* #(#outputs),*) -> std::ffi::c_int;
         }
     });

@@ -4,10 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{ident, raw_name};
+use super::names::{doc, ident, raw_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Check, Kind, Op};
+use crate::model::{Check, Infer, Kind, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -57,11 +57,11 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let bindings = bind::all(&op.args);
         let checks = checks(emit, &op.checks);
         let compute = emit.borrowed(&infer.compute);
-        let shared = infer::shared_dtype(infer);
+        let shared = shared_dtype(infer);
         let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
             let sizes = emit.owned(shape);
             let dtype = if shared == Some(index) { quote!(compute) } else { emit.borrowed(dtype) };
-            quote!(rt::op::OutSpec { sizes: #sizes, dtype: #dtype })
+            quote!((#sizes, #dtype))
         });
         let device = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
             Some(arg) if arg.ty.optional => {
@@ -74,29 +74,25 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             }
             None => quote!(rt::infer::device_of(args)?),
         };
-        let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+        let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
-            #[doc = #doc]
+            #doc
             #[allow(unused_variables, reason = "a rule need not use every argument")]
             pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 #bindings
                 #checks
                 let compute = #compute;
                 let device = #device;
-                Ok(rt::op::Inferred { outs: rt::op::list([#(#outs),*]), compute, device })
+                Ok(rt::op::Inferred::new([#(#outs),*], compute, device))
             }
         }
     })
 }
 
-mod infer {
-    use crate::model::Infer;
-
-    /// The first output, if its dtype is the one that chooses the kernel, so that it is computed once.
-    pub(super) fn shared_dtype(infer: &Infer) -> Option<usize> {
-        let same = format!("{:?}", infer.dtypes.first()?.kind) == format!("{:?}", infer.compute.kind);
-        same.then_some(0)
-    }
+/// The first output, if its dtype is the one that chooses the kernel, so that it is computed once.
+fn shared_dtype(infer: &Infer) -> Option<usize> {
+    let same = format!("{:?}", infer.dtypes.first()?.kind) == format!("{:?}", infer.compute.kind);
+    same.then_some(0)
 }
 
 fn checks(emit: &Emit<'_>, checks: &[Check]) -> TokenStream {
@@ -139,12 +135,12 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let result = if several {
         quote!(Ok(kernels::#path(#(#args),*)?.into_iter().collect()))
     } else {
-        quote!(Ok(rt::op::list([kernels::#path(#(#args),*)?])))
+        quote!(Ok(std::iter::once(kernels::#path(#(#args),*)?).collect()))
     };
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
     quote! {
-        #[doc = #doc]
+        #doc
         pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::smallvec::SmallVec<[rt::Layout; 1]>> {
             #bindings
             #checks
@@ -161,18 +157,18 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let value = emit.owned(body);
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
-            [_] => quote!(Ok(rt::op::list([#value]))),
+            [_] => quote!(Ok(std::iter::once(#value).collect())),
             several => {
                 let names: Vec<_> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
                 quote! {
                     let (#(#names),*) = #value;
-                    Ok(rt::op::list([#(#names),*]))
+                    Ok([#(#names),*].into_iter().collect())
                 }
             }
         };
-        let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+        let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
-            #[doc = #doc]
+            #doc
             #[allow(unused_variables, reason = "a composition need not use every argument")]
             pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
                 #bindings
@@ -192,13 +188,13 @@ fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     };
     let args = op.args.iter().map(|arg| ident(&arg.name));
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
-        #[doc = #doc]
+        #doc
         pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<Vec<rt::Value>> {
             #bindings
             #checks
-            Ok(Vec::from([kernels::#path(#(#args),*)?.into()]))
+            Ok(vec![kernels::#path(#(#args),*)?.into()])
         }
     }
 }

@@ -4,7 +4,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{def_name, ident};
+use super::names::{def_name, doc, ident};
 use super::{Generation, bind, header, pointwise};
 use crate::model::{Element, Kernel, KernelSource, Kind, Op};
 
@@ -25,7 +25,7 @@ pub(super) fn has_kernels(op: &Op) -> bool {
 
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
-    let doc = format!("`{}`, declared at {}.", op.signature, op.location);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let Adapter { definition, entry } =
         match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
             Some(Kernel { source: KernelSource::Rust(path), .. }) => rust_kernel(generation, op, path),
@@ -52,7 +52,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let sources = Backend::ALL.map(|backend| row_source(op, backend).unwrap_or_default());
     quote! {
         #definition
-        #[doc = #doc]
+        #doc
         pub static #name: rt::op::KernelTable = rt::op::KernelTable::new([#(#rows),*], [#(#sources),*]);
     }
 }
@@ -172,9 +172,10 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str) -> Adapter {
         }
         Err(error) => error.to_compile_error(),
     };
-    let doc = format!("The type that `{}` must have for {}.", path.to_string().replace(' ', ""), op.location);
+    let doc =
+        doc(&format!("The type that `{}` must have for {}.", path.to_string().replace(' ', ""), op.location));
     let definition = quote! {
-        #[doc = #doc]
+        #doc
         fn #name<T: rt::Element>(
             call: &rt::op::KernelCall<'_>,
             kernel: fn(#(#types),*) -> rt::Result<()>,

@@ -5,13 +5,14 @@ use quote::{format_ident, quote};
 
 use super::Generation;
 use super::api::{Function, forms, options_name};
+use super::names::doc;
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods =
         generation.own_ops().filter(|op| op.method).flat_map(forms).map(|function| method(&function));
-    let doc = format!("The operators of `{}` as methods of tensors.", generation.config.library);
+    let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
     quote! {
-        #[doc = #doc]
+        #doc
         pub trait TensorOps {
             /// The tensor the methods work on.
             fn as_tensor(&self) -> &rt::Tensor;
@@ -35,12 +36,11 @@ fn method(function: &Function<'_>) -> TokenStream {
     });
     let passed = params.iter().skip(1).map(|(name, _)| quote!(#name));
     let result = function.result();
-    let doc = format!("See [`{name}`](fn@super::{name}).");
-    let summary = function.op.doc.split("\n\n").next().unwrap_or_default().to_owned();
-    let doc = format!("{summary}\n\n{doc}");
+    let summary = function.op.doc.split("\n\n").next().unwrap_or_default();
+    let doc = doc(&format!("{summary}\n\nSee [`{name}`](fn@super::{name})."));
     let receiver = format_ident!("self");
     quote! {
-        #[doc = #doc]
+        #doc
         fn #name(&#receiver, #(#declared),*) -> #result {
             super::functions::#name(#receiver.as_tensor(), #(#passed),*)
         }

@@ -41,3 +41,14 @@ pub(super) fn camel(name: &str) -> String {
         })
         .collect()
 }
+
+/// A position as generated code writes it, without a type suffix.
+pub(super) fn position(index: usize) -> proc_macro2::Literal {
+    proc_macro2::Literal::usize_unsuffixed(index)
+}
+
+/// Documentation as a comment wants it: each line set off from the slashes.
+pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
+    let lines = text.lines().map(|line| if line.is_empty() { String::new() } else { format!(" {line}") });
+    quote::quote!(#(#[doc = #lines])*)
+}

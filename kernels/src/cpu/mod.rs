@@ -6,6 +6,10 @@
 //! from a user are checked and lead to errors, never to panics.
 
 mod axes;
+mod copy;
+pub mod fill;
+pub mod index;
+pub mod join;
 pub mod linalg;
 pub mod reduce;
 pub mod simd;

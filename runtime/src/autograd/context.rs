@@ -12,6 +12,7 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Dims;
+use crate::op::Gradients;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
 
@@ -26,6 +27,25 @@ pub enum Gradient {
     List(Vec<Option<Tensor>>),
 }
 
+impl Gradient {
+    /// The results of a formula with several gradients.
+    #[inline]
+    pub fn each<const N: usize>(gradients: [Gradient; N]) -> Gradients {
+        gradients.into_iter().collect()
+    }
+
+    /// The result of a formula with one gradient.
+    #[inline]
+    pub fn one(gradient: impl Into<Gradient>) -> Gradients {
+        Gradient::each([gradient.into()])
+    }
+
+    /// The result of a formula through which nothing flows.
+    pub fn none(count: usize) -> Gradients {
+        std::iter::repeat_n(Gradient::None, count).collect()
+    }
+}
+
 impl From<Tensor> for Gradient {
     fn from(tensor: Tensor) -> Gradient {
         Gradient::Tensor(tensor)
@@ -34,6 +54,11 @@ impl From<Tensor> for Gradient {
 impl From<Option<Tensor>> for Gradient {
     fn from(tensor: Option<Tensor>) -> Gradient {
         tensor.map_or(Gradient::None, Gradient::Tensor)
+    }
+}
+impl From<Vec<Option<Tensor>>> for Gradient {
+    fn from(tensors: Vec<Option<Tensor>>) -> Gradient {
+        Gradient::List(tensors)
     }
 }
 impl From<Vec<Tensor>> for Gradient {

@@ -106,7 +106,7 @@ impl Recording {
                     let doomed = target.is_some_and(|target| target.shares_storage(tensor));
                     let slot = Slot::Input(position);
                     saved.push(if doomed {
-                        SavedTensor::copied(slot, tensor)
+                        SavedTensor::copied(slot, tensor)?
                     } else {
                         SavedTensor::new(slot, tensor)
                     });

@@ -44,8 +44,8 @@ impl SavedTensor {
     }
 
     /// A copy of a tensor whose memory is about to change.
-    pub fn copied(slot: Slot, tensor: &Tensor) -> SavedTensor {
-        SavedTensor::new(slot, &tensor.cast_untracked(tensor.dtype()))
+    pub fn copied(slot: Slot, tensor: &Tensor) -> Result<SavedTensor> {
+        Ok(SavedTensor::new(slot, &tensor.cast_untracked(tensor.dtype())?))
     }
 }
 

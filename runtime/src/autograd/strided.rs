@@ -73,7 +73,7 @@ impl Strided {
             alias(base, self.view.offset - self.base.offset + base.layout().offset, &self.view)
         } else {
             let buffer = self.buffer(base.dtype(), base.device())?;
-            copy::copy(&buffer.base, base);
+            copy::copy(&buffer.base, base)?;
             buffer.view
         };
         self.record(taken, Step::Take, base)
@@ -85,7 +85,7 @@ impl Strided {
         if self.view.has_internal_overlap() {
             add(&buffer.view, view)?;
         } else {
-            copy::copy(&buffer.view, view);
+            copy::copy(&buffer.view, view)?;
         }
         self.record(buffer.base, Step::Put, view)
     }
@@ -93,8 +93,8 @@ impl Strided {
     /// A tensor with the base's shape and zeros where the view is.
     fn clear(&self, base: &Tensor) -> Result<Tensor> {
         let buffer = self.buffer(base.dtype(), base.device())?;
-        copy::copy(&buffer.base, base);
-        copy::copy(&buffer.view, &Tensor::scalar(0.0, base.dtype()));
+        copy::copy(&buffer.base, base)?;
+        copy::copy(&buffer.view, &Tensor::scalar(0.0, base.dtype()))?;
         self.record(buffer.base, Step::Overwrite, base)
     }
 
@@ -116,8 +116,8 @@ impl Strided {
         let extents = [self.base.extent(), self.view.extent()];
         let low = extents.iter().flatten().map(|(low, _)| *low).min().unwrap_or(0);
         let high = extents.iter().flatten().map(|(_, high)| *high).max().unwrap_or(0);
-        let memory = Tensor::uninitialized(&[high - low], dtype, device);
-        copy::copy(&memory, &Tensor::scalar(0.0, dtype));
+        let memory = Tensor::uninitialized(&[high - low], dtype, device)?;
+        copy::copy(&memory, &Tensor::scalar(0.0, dtype))?;
         Ok(Buffer {
             base: alias(&memory, self.base.offset - low, &self.base),
             view: alias(&memory, self.view.offset - low, &self.view),

@@ -1,0 +1,217 @@
+//! Tensors of values that follow from their positions alone.
+
+use num_complex::Complex64;
+use opsmith_runtime::{DType, Element, Error, Result, Scalar, View, ViewMut};
+
+use super::axes::{Axis, Walk, axes, merge};
+use super::copy::copy_into;
+use super::strides::expect_sizes;
+
+/// One value everywhere, in the shape of `self`.
+pub fn fill<T: Element>(_self: View<'_, T>, value: Scalar, mut out: ViewMut<'_, T>) -> Result<()> {
+    fill_with(&mut out, T::from_scalar(value));
+    Ok(())
+}
+
+/// As [`fill`], with the value in a tensor of one element.
+///
+/// # Errors
+/// If there is not exactly one element.
+pub fn fill_tensor<T: Element>(
+    _self: View<'_, T>,
+    value: View<'_, T>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    if value.numel() != 1 {
+        return Err(Error::shape(format!("the value has {} elements instead of one", value.numel())));
+    }
+    value.iter().for_each(|value| fill_with(&mut out, value));
+    Ok(())
+}
+
+/// One value everywhere, in the given shape.
+pub fn full<T: Element>(
+    _size: &[i64],
+    fill_value: Scalar,
+    _dtype: Option<DType>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    fill_with(&mut out, T::from_scalar(fill_value));
+    Ok(())
+}
+
+/// Zeros in the given shape.
+pub fn zeros<T: Element>(_size: &[i64], _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
+    fill_with(&mut out, T::default());
+    Ok(())
+}
+
+/// Ones in the given shape.
+pub fn ones<T: Element>(_size: &[i64], _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
+    fill_with(&mut out, T::from_scalar(Scalar::Int(1)));
+    Ok(())
+}
+
+/// A tensor without dimensions that holds one number.
+pub fn scalar_tensor<T: Element>(s: Scalar, _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
+    fill_with(&mut out, T::from_scalar(s));
+    Ok(())
+}
+
+fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
+    if let Some(elements) = out.as_mut_slice() {
+        return elements.fill(value);
+    }
+    let mut outer = merge(axes(out.sizes(), [out.strides()], |_| true));
+    let row = outer.pop().unwrap_or(Axis { size: 1, steps: [1] });
+    for [start] in Walk::new(&outer) {
+        for element in 0..row.size {
+            // SAFETY: the walk's positions are positions of the output.
+            unsafe { out.set(start + element * row.steps[0], value) }
+        }
+    }
+}
+
+/// Numbers from `start` in steps of `step`: `arange(1, 2, 0.25)` is `[1, 1.25, 1.5, 1.75]`.
+///
+/// How many there are is inference's to say ([`crate::infer::arange`]).
+pub fn arange<T: Element>(
+    start: Scalar,
+    _end: Scalar,
+    step: Scalar,
+    _dtype: Option<DType>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let count = out.numel() as i64;
+    if T::DTYPE.is_float() || T::DTYPE.is_complex() {
+        let (start, step) = (start.to_f64(), step.to_f64());
+        out.write((0..count).map(|i| T::from_scalar(Scalar::Float(start + i as f64 * step))));
+    } else {
+        let (start, step) = (start.to_i64(), step.to_i64());
+        let value = |i: i64| start.wrapping_add(i.wrapping_mul(step));
+        out.write((0..count).map(|i| T::from_scalar(Scalar::Int(value(i)))));
+    }
+    Ok(())
+}
+
+/// Evenly spaced numbers, both ends included: `linspace(0, 1, 3)` is `[0, 0.5, 1]`; one is `start`.
+///
+/// Source: PyTorch counts the second half from `end`, so that both ends are exact.
+pub fn linspace<T: Element>(
+    start: Scalar,
+    end: Scalar,
+    steps: i64,
+    _dtype: Option<DType>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(out.sizes(), &[steps])?;
+    let (start, end) = (start.to_complex(), end.to_complex());
+    let step = (end - start) / (steps - 1).max(1) as f64;
+    let value = |i: i64| -> Complex64 {
+        if i == 0 || i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 }
+    };
+    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(value(i)))));
+    Ok(())
+}
+
+/// The identity matrix with `n` rows and columns.
+pub fn eye<T: Element>(n: i64, dtype: Option<DType>, out: ViewMut<'_, T>) -> Result<()> {
+    eye_m(n, n, dtype, out)
+}
+
+/// Ones on the diagonal of a matrix with `n` rows and `m` columns.
+pub fn eye_m<T: Element>(n: i64, m: i64, _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
+    expect_sizes(out.sizes(), &[n, m])?;
+    fill_with(&mut out, T::default());
+    let step = out.strides()[0] + out.strides()[1];
+    let one = T::from_scalar(Scalar::Int(1));
+    for i in 0..n.min(m) {
+        // SAFETY: the diagonal's positions are positions of the output.
+        unsafe { out.set(i * step, one) }
+    }
+    Ok(())
+}
+
+/// The lower triangle of matrices, zeros elsewhere; `diagonal` moves the boundary to the right.
+///
+/// # Errors
+/// If there are less than two dimensions.
+pub fn tril<T: Element>(self_: View<'_, T>, diagonal: i64, out: ViewMut<'_, T>) -> Result<()> {
+    triangle(&self_, out, |row, columns| {
+        (0, row.saturating_add(diagonal).saturating_add(1).clamp(0, columns))
+    })
+}
+
+/// The upper triangle of matrices, zeros elsewhere; `diagonal` moves the boundary to the right.
+///
+/// # Errors
+/// If there are less than two dimensions.
+pub fn triu<T: Element>(self_: View<'_, T>, diagonal: i64, out: ViewMut<'_, T>) -> Result<()> {
+    triangle(&self_, out, |row, columns| (row.saturating_add(diagonal).clamp(0, columns), columns))
+}
+
+/// Keeps, in each row of each matrix, the columns of the range that `kept` gives.
+fn triangle<T: Element>(
+    self_: &View<'_, T>,
+    mut out: ViewMut<'_, T>,
+    kept: impl Fn(i64, i64) -> (i64, i64),
+) -> Result<()> {
+    let &[.., rows, columns] = self_.sizes() else {
+        return Err(Error::shape("a triangle needs at least two dimensions"));
+    };
+    expect_sizes(out.sizes(), self_.sizes())?;
+    copy_into(self_, &mut out)?;
+    let rank = out.dim();
+    let (row_step, step) = (out.strides()[rank - 2], out.strides()[rank - 1]);
+    let matrices = axes(out.sizes(), [out.strides()], |dim| dim < rank - 2);
+    for [start] in Walk::new(&matrices) {
+        for row in 0..rows {
+            let (first, last) = kept(row, columns);
+            for column in (0..first).chain(last..columns) {
+                // SAFETY: the walk's positions are positions of the output.
+                unsafe { out.set(start + row * row_step + column * step, T::default()) }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::Array;
+
+    #[test]
+    fn sequences() {
+        let mut out = Array::zeros(&[4]);
+        arange::<f32>(Scalar::Int(1), Scalar::Int(2), Scalar::Float(0.25), None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1.0, 1.25, 1.5, 1.75]);
+        let mut out = Array::zeros(&[3]);
+        arange::<i64>(Scalar::Int(5), Scalar::Int(0), Scalar::Int(-2), None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [5, 3, 1]);
+        linspace::<i64>(Scalar::Int(0), Scalar::Int(5), 3, None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0, 2, 5]);
+        let mut out = Array::zeros(&[1]);
+        linspace::<f64>(Scalar::Int(7), Scalar::Int(9), 1, None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [7.0]);
+    }
+
+    #[test]
+    fn matrices() {
+        let mut out = Array::zeros(&[3, 2]).permuted(&[1, 0]);
+        eye_m::<u8>(2, 3, None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 0, 0, 0, 1, 0]);
+        let ones = Array::new(&[1], [1u8]).repeated(3).repeated(2).permuted(&[2, 0, 1]);
+        let mut out = Array::zeros(&[1, 2, 3]);
+        tril(ones.view(), 0, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 0, 0, 1, 1, 0]);
+        tril(ones.view(), i64::MAX, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1; 6]);
+        triu(ones.view(), 1, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0, 1, 1, 0, 0, 1]);
+        triu(ones.view(), i64::MIN, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1; 6]);
+        full(&[1, 2, 3], Scalar::Float(2.9), None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [2; 6]);
+    }
+}

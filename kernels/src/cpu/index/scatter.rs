@@ -1,0 +1,297 @@
+//! Single elements at indices along one dimension.
+//!
+//! The index tensor has as many dimensions as the data. The element of the index at `(i, j, k)` names
+//! the place along `dim`; the other coordinates are its own.
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+
+use super::checked;
+use crate::cpu::axes::{Axis, Walk, axes, merge};
+use crate::cpu::copy::{copy_into, copy_row};
+use crate::cpu::strides::expect_sizes;
+use crate::math::{maximum, minimum};
+
+/// Elements of `self` at the indices: `out[i][j] = self[index[i][j]][j]` for dimension 0.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size, or the index is larger than `self`
+/// in another dimension.
+pub fn gather<T: Element>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    _sparse_grad: bool,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(out.sizes(), index.sizes())?;
+    let places = Places::new(self_.sizes(), self_.strides(), dim, &index)?;
+    let target = out.as_mut_ptr();
+    let out_strides: Dims = out.strides().into();
+    places.for_each_row(&index, &out_strides, |row| {
+        // SAFETY: the rows are rows of the views; each index is checked before it is followed.
+        unsafe {
+            let indices = index.as_ptr().offset(row.index as isize);
+            let source = self_.as_ptr().offset(row.data as isize);
+            let target = target.offset(row.other as isize);
+            let [index_step, data_step, out_step] = row.axis.steps;
+            if index_step == 0 && row.axis.size > 0 {
+                let from = places.offset(*indices)?;
+                copy_row(source.offset(from), data_step, target, out_step, row.axis.size as usize);
+                return Ok(());
+            }
+            for element in 0..row.axis.size {
+                let from = places.offset(*indices.offset((element * index_step) as isize))?;
+                *target.offset((element * out_step) as isize) =
+                    *source.offset((element * data_step) as isize + from);
+            }
+            Ok(())
+        }
+    })
+}
+
+/// `self` with elements of `src` put at the indices: `out[index[i][j]][j] = src[i][j]` for dimension
+/// 0. Where an index repeats, the last element in row-major order stays.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size, or the shapes do not fit.
+pub fn scatter<T: Element>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    src: View<'_, T>,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    scatter_with(&self_, dim, &index, &src, out, |_, new| new)
+}
+
+/// `self` with one value put at the indices.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size, or the shapes do not fit.
+pub fn scatter_value<T: Element>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    value: Scalar,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    let value = T::from_scalar(value);
+    let strides = Dims::from_elem(0, index.dim());
+    // SAFETY: every position is that of the one value.
+    let src = unsafe { View::from_raw(&raw const value, index.sizes(), &strides) };
+    scatter_with(&self_, dim, &index, &src, out, |_, new| new)
+}
+
+/// `self` with elements of `src` added at the indices.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size, or the shapes do not fit.
+pub fn scatter_add<T: Element<Compute: Arithmetic>>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    src: View<'_, T>,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    scatter_with(&self_, dim, &index, &src, out, |old, new| {
+        T::from_compute(Arithmetic::add(old.to_compute(), new.to_compute()))
+    })
+}
+
+/// `self` with elements of `src` added or multiplied in at the indices (`reduce` is `add` or
+/// `multiply`).
+///
+/// # Errors
+/// As [`scatter`], and if `reduce` is another word.
+pub fn scatter_reduce<T: Element<Compute: Arithmetic>>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    src: View<'_, T>,
+    reduce: &str,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    match reduce {
+        "add" => scatter_add(self_, dim, index, src, out),
+        "multiply" => scatter_with(&self_, dim, &index, &src, out, |old, new| {
+            T::from_compute(Arithmetic::mul(old.to_compute(), new.to_compute()))
+        }),
+        other => Err(unknown_reduction(other, "add, multiply")),
+    }
+}
+
+/// For each place, the reduction of the elements of `src` that the indices send there, and of
+/// `self`'s own element if `include_self`. `reduce` is `sum`, `prod`, `mean`, `amax` or `amin`.
+///
+/// A mean of integers is rounded toward minus infinity.
+///
+/// # Errors
+/// As [`scatter`], and if `reduce` is another word.
+pub fn scatter_reduce_two<T: Element<Compute: Ordered>>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    src: View<'_, T>,
+    reduce: &str,
+    include_self: bool,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    type Join<C> = fn(C, C) -> C;
+    let (start, join): (T::Compute, Join<T::Compute>) = match reduce {
+        "sum" | "mean" => (T::Compute::ZERO, Arithmetic::add),
+        "prod" => (T::Compute::ONE, Arithmetic::mul),
+        "amax" => (T::Compute::LOWEST, maximum),
+        "amin" => (T::Compute::HIGHEST, minimum),
+        other => return Err(unknown_reduction(other, "sum, prod, mean, amax, amin")),
+    };
+    expect_sizes(out.sizes(), self_.sizes())?;
+    let places = Places::new(self_.sizes(), self_.strides(), dim, &index)?;
+    check_source(&index, &src)?;
+    // Reduce in the compute type over a row-major copy, then round once.
+    let mut values: Vec<T::Compute> = self_.iter().map(T::to_compute).collect();
+    let dense = opsmith_runtime::layout::contiguous_strides(self_.sizes());
+    let places = Places { strides: dense, ..places };
+    let mut counts = vec![0i64; values.len()];
+    places.for_each(&index, src.strides(), |to, from| {
+        let (value, count) = (&mut values[to as usize], &mut counts[to as usize]);
+        if *count == 0 && !include_self {
+            *value = start;
+        }
+        *count += 1;
+        // SAFETY: a position of the source.
+        *value = join(*value, unsafe { src.at(from) }.to_compute());
+    })?;
+    if reduce == "mean" {
+        for (value, &count) in values.iter_mut().zip(&counts) {
+            let count = if count == 0 { 1 } else { count + i64::from(include_self) };
+            *value = divide_down(*value, count);
+        }
+    }
+    out.write(values.into_iter().map(T::from_compute));
+    Ok(())
+}
+
+/// The quotient; of integers, rounded toward minus infinity.
+fn divide_down<C: Ordered>(value: C, count: i64) -> C {
+    let count = C::from_scalar(Scalar::Int(count));
+    let quotient = Arithmetic::div(value, count);
+    let rest = Arithmetic::rem(value, count);
+    let rounded_up = C::DTYPE.is_int() && rest.lt(C::ZERO);
+    if rounded_up { Arithmetic::sub(quotient, C::ONE) } else { quotient }
+}
+
+fn unknown_reduction(got: &str, known: &str) -> Error {
+    Error::value(format!("there is no reduction `{got}`")).with_help(format!("use one of {known}"))
+}
+
+fn scatter_with<T: Element>(
+    self_: &View<'_, T>,
+    dim: i64,
+    index: &View<'_, i64>,
+    src: &View<'_, T>,
+    mut out: ViewMut<'_, T>,
+    join: impl Fn(T, T) -> T,
+) -> Result<()> {
+    expect_sizes(out.sizes(), self_.sizes())?;
+    let places = Places::new(out.sizes(), out.strides(), dim, index)?;
+    check_source(index, src)?;
+    copy_into(self_, &mut out)?;
+    places.for_each(index, src.strides(), |to, from| {
+        // SAFETY: positions of the output and the source.
+        unsafe { out.set(to, join(out.at(to), src.at(from))) }
+    })
+}
+
+fn check_source<T: Element>(index: &View<'_, i64>, src: &View<'_, T>) -> Result<()> {
+    let covers = src.dim() == index.dim() && index.sizes().iter().zip(src.sizes()).all(|(i, s)| i <= s);
+    if covers || index.numel() == 0 {
+        return Ok(());
+    }
+    Err(Error::shape(format!(
+        "the index of shape {} reaches outside src of shape {}",
+        ShapeText(index.sizes()),
+        ShapeText(src.sizes())
+    )))
+}
+
+/// Where the elements of an index tensor lead in a data tensor.
+struct Places {
+    dim: usize,
+    /// Size of the indexed dimension.
+    size: i64,
+    /// Strides of the data.
+    strides: Dims,
+}
+
+/// A stretch of the index: its positions in the index, in the data (at index 0 of the indexed
+/// dimension) and in a third view of the index's shape.
+struct Row {
+    index: i64,
+    data: i64,
+    other: i64,
+    axis: Axis<3>,
+}
+
+impl Places {
+    fn new(sizes: &[i64], strides: &[i64], dim: i64, index: &View<'_, i64>) -> Result<Places> {
+        let dim = wrap_dim(dim, sizes.len())?;
+        // A scalar counts as one element of one dimension, on either side.
+        let (sizes, strides) = if sizes.is_empty() { (&[1][..], &[1][..]) } else { (sizes, strides) };
+        let index_sizes = if index.dim() == 0 { &[1][..] } else { index.sizes() };
+        let fits = index_sizes.len() == sizes.len()
+            && (0..sizes.len()).all(|other| other == dim || index_sizes[other] <= sizes[other]);
+        if !fits && index.numel() > 0 {
+            return Err(Error::shape(format!(
+                "an index of the shape {} does not fit data of the shape {}",
+                ShapeText(index.sizes()),
+                ShapeText(sizes)
+            ))
+            .with_help(format!("it needs as many dimensions, none larger except dimension {dim}")));
+        }
+        Ok(Places { dim, size: sizes.get(dim).copied().unwrap_or(0), strides: strides.into() })
+    }
+
+    /// How far an index leads along the indexed dimension.
+    #[inline(always)]
+    fn offset(&self, index: i64) -> Result<isize> {
+        Ok((checked(index, self.size, self.dim)? * self.strides[self.dim]) as isize)
+    }
+
+    /// Calls `body` for stretches that cover the index, in row-major order.
+    fn for_each_row(
+        &self,
+        index: &View<'_, i64>,
+        other: &[i64],
+        mut body: impl FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        if index.numel() == 0 {
+            return Ok(());
+        }
+        let mut fixed = self.strides.clone();
+        fixed[self.dim] = 0;
+        let strides = [index.strides(), &fixed[..], other];
+        let mut outer = merge(axes(index.sizes(), strides, |_| true));
+        let axis = outer.pop().unwrap_or(Axis { size: 1, steps: [1; 3] });
+        for [index, data, other] in Walk::new(&outer) {
+            body(Row { index, data, other, axis })?;
+        }
+        Ok(())
+    }
+
+    /// Calls `body` with the position in the data and in the third view of each element of the index.
+    fn for_each(&self, index: &View<'_, i64>, other: &[i64], mut body: impl FnMut(i64, i64)) -> Result<()> {
+        self.for_each_row(index, other, |row| {
+            let [index_step, data_step, other_step] = row.axis.steps;
+            for element in 0..row.axis.size {
+                // SAFETY: a position of the index.
+                let place = unsafe { index.at(row.index + element * index_step) };
+                let along = self.offset(place)? as i64;
+                body(row.data + element * data_step + along, row.other + element * other_step);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! Whole slices at indices along one dimension.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+
+use super::checked;
+use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
+use crate::cpu::copy::{copy_into, copy_row};
+use crate::cpu::strides::expect_sizes;
+
+/// Slices of `self` at the indices, along a dimension: rows `[2, 0]` of a matrix.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size.
+pub fn index_select<T: Element>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let dim = wrap_dim(dim, self_.dim())?;
+    let index = checked_indices(&index, self_.sizes().get(dim).copied().unwrap_or(1), dim)?;
+    if self_.dim() == 0 {
+        return copy_into(&self_, &mut out);
+    }
+    let mut sizes = self_.sizes().to_vec();
+    sizes[dim] = index.len() as i64;
+    expect_sizes(out.sizes(), &sizes)?;
+    let slices = Slices::new(self_.sizes(), [self_.strides(), out.strides()], dim);
+    let target = out.as_mut_ptr();
+    slices.for_each_row(&index, |from, to, row| {
+        // SAFETY: the rows lie inside the views, since the indices were checked.
+        unsafe {
+            copy_row(
+                self_.as_ptr().offset(from as isize),
+                row.steps[0],
+                target.offset(to as isize),
+                row.steps[1],
+                row.size as usize,
+            );
+        }
+    });
+    Ok(())
+}
+
+/// `self` with `alpha` times a slice of `source` added at each index along a dimension.
+///
+/// # Errors
+/// If an index is negative or not less than the dimension's size, or the shapes do not fit.
+pub fn index_add<T: Element<Compute: Arithmetic>>(
+    self_: View<'_, T>,
+    dim: i64,
+    index: View<'_, i64>,
+    source: View<'_, T>,
+    alpha: Scalar,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let dim = wrap_dim(dim, self_.dim())?;
+    let index = checked_indices(&index, self_.sizes().get(dim).copied().unwrap_or(1), dim)?;
+    expect_sizes(out.sizes(), self_.sizes())?;
+    let mut sizes = self_.sizes().to_vec();
+    if let Some(size) = sizes.get_mut(dim) {
+        *size = index.len() as i64;
+    }
+    if source.sizes() != &sizes[..] && source.numel() * sizes.len() != 0 {
+        return Err(Error::shape(format!(
+            "source has the shape {}, the slices to add to have {}",
+            ShapeText(source.sizes()),
+            ShapeText(&sizes)
+        )));
+    }
+    copy_into(&self_, &mut out)?;
+    let alpha = T::Compute::from_scalar(alpha);
+    let out_strides = out.strides();
+    let mut add = |from: i64, to: i64| {
+        // SAFETY: the positions are positions of the views, since the indices were checked.
+        unsafe {
+            let product = Arithmetic::mul(alpha, source.at(from).to_compute());
+            out.set(to, T::from_compute(Arithmetic::add(out.at(to).to_compute(), product)));
+        }
+    };
+    if sizes.is_empty() {
+        index.iter().for_each(|_| add(0, 0));
+        return Ok(());
+    }
+    let slices = Slices::new(source.sizes(), [out_strides, source.strides()], dim);
+    slices.for_each_row(&index, |to, from, row| {
+        for element in 0..row.size {
+            add(from + element * row.steps[1], to + element * row.steps[0]);
+        }
+    });
+    Ok(())
+}
+
+/// Rows of `weight` at the indices; the result has the indices' shape and one dimension more.
+///
+/// The other arguments only matter for the gradient.
+///
+/// # Errors
+/// If an index is negative or not less than the number of rows.
+pub fn embedding<T: Element>(
+    weight: View<'_, T>,
+    indices: View<'_, i64>,
+    _padding_idx: i64,
+    _scale_grad_by_freq: bool,
+    _sparse: bool,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let (rows, row) = table(weight.sizes(), weight.strides())?;
+    let mut sizes = indices.sizes().to_vec();
+    sizes.push(row.size);
+    expect_sizes(out.sizes(), &sizes)?;
+    let places = axes(indices.sizes(), [indices.strides(), out.strides()], |_| true);
+    let out_step = out.strides()[indices.dim()];
+    let target = out.as_mut_ptr();
+    for [at, to] in Walk::new(&merge(places)) {
+        // SAFETY: a position of the index view.
+        let number = checked(unsafe { indices.at(at) }, rows.size, 0)?;
+        // SAFETY: the row was checked to be one of the table's; the output row is one of `out`'s.
+        unsafe {
+            let source = weight.as_ptr().offset((number * rows.steps[0]) as isize);
+            copy_row(source, row.steps[0], target.offset(to as isize), out_step, row.size as usize);
+        }
+    }
+    Ok(())
+}
+
+/// The gradient of [`embedding`] for `weight`: each row is the sum of the gradients of its uses.
+///
+/// The row `padding_idx` gets none (-1: every row gets one); `scale_grad_by_freq` divides by the
+/// number of uses.
+///
+/// # Errors
+/// If an index is negative or not less than `num_weights`.
+pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
+    grad_output: View<'_, T>,
+    indices: View<'_, i64>,
+    num_weights: i64,
+    padding_idx: i64,
+    scale_grad_by_freq: bool,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let (rows, row) = table(out.sizes(), out.strides())?;
+    expect_sizes(&[rows.size], &[num_weights])?;
+    let mut sizes = indices.sizes().to_vec();
+    sizes.push(row.size);
+    expect_sizes(grad_output.sizes(), &sizes)?;
+    out.write(std::iter::repeat(T::default()));
+    let mut uses = vec![0u32; if scale_grad_by_freq { rows.size as usize } else { 0 }];
+    for index in indices.iter() {
+        let index = checked(index, rows.size, 0)?;
+        if let Some(uses) = uses.get_mut(index as usize) {
+            *uses += 1;
+        }
+    }
+    let step = grad_output.strides()[indices.dim()];
+    let places = axes(indices.sizes(), [indices.strides(), grad_output.strides()], |_| true);
+    for [at, from] in Walk::new(&places) {
+        // SAFETY: a position of the index view.
+        let index = unsafe { indices.at(at) };
+        if index == padding_idx {
+            continue;
+        }
+        let uses = uses.get(index as usize).map_or(1, |&uses| uses);
+        let uses = T::Compute::from_scalar(Scalar::Int(i64::from(uses)));
+        for column in 0..row.size {
+            let (from, to) = (from + column * step, index * rows.steps[0] + column * row.steps[0]);
+            // SAFETY: positions of the gradient and, as the indices were checked, of the output.
+            unsafe {
+                let grad = Arithmetic::div(grad_output.at(from).to_compute(), uses);
+                out.set(to, T::from_compute(Arithmetic::add(out.at(to).to_compute(), grad)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows and columns of a matrix.
+fn table(sizes: &[i64], strides: &[i64]) -> Result<(Axis<1>, Axis<1>)> {
+    match (sizes, strides) {
+        (&[rows, columns], &[row_step, column_step]) => {
+            Ok((Axis { size: rows, steps: [row_step] }, Axis { size: columns, steps: [column_step] }))
+        }
+        _ => Err(Error::shape(format!("the weight must be a matrix, got the shape {}", ShapeText(sizes)))),
+    }
+}
+
+/// The indices in a list, each checked.
+fn checked_indices(index: &View<'_, i64>, size: i64, dim: usize) -> Result<Vec<i64>> {
+    if index.dim() > 1 {
+        return Err(Error::shape(format!(
+            "the index must have one dimension, got the shape {}",
+            ShapeText(index.sizes())
+        )));
+    }
+    index.iter().map(|index| checked(index, size, dim)).collect()
+}
+
+/// Two views as stacks of slices along one dimension: the first is indexed, the second walked.
+struct Slices {
+    outer: Axes<2>,
+    inner: Axes<2>,
+    row: Axis<2>,
+    steps: [i64; 2],
+}
+
+impl Slices {
+    fn new(sizes: &[i64], strides: [&[i64]; 2], dim: usize) -> Slices {
+        let mut inner = merge(axes(sizes, strides, |other| other > dim));
+        Slices {
+            outer: merge(axes(sizes, strides, |other| other < dim)),
+            row: inner.pop().unwrap_or(Axis { size: 1, steps: [1, 1] }),
+            inner,
+            steps: strides.map(|strides| strides[dim]),
+        }
+    }
+
+    /// Calls `body` with the positions in both views of each row of each slice.
+    fn for_each_row(&self, index: &[i64], mut body: impl FnMut(i64, i64, &Axis<2>)) {
+        for start in Walk::new(&self.outer) {
+            for (number, &index) in (0..).zip(index) {
+                let indexed = start[0] + index * self.steps[0];
+                let walked = start[1] + number * self.steps[1];
+                if self.inner.is_empty() {
+                    body(indexed, walked, &self.row);
+                    continue;
+                }
+                for [first, second] in Walk::new(&self.inner) {
+                    body(indexed + first, walked + second, &self.row);
+                }
+            }
+        }
+    }
+}

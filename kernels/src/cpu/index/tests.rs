@@ -1,0 +1,191 @@
+//! Indexing of arrays with all kinds of strides, against index arithmetic.
+
+use opsmith_runtime::{Scalar, bf16};
+
+use super::*;
+use crate::cpu::testing::{Array, indices, scattered};
+
+fn dense(sizes: &[i64]) -> Array<f64> {
+    Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize))
+}
+
+fn ints(sizes: &[i64], values: &[i64]) -> Array<i64> {
+    Array::new(sizes, values.iter().copied())
+}
+
+#[test]
+fn slices() {
+    for input in
+        [dense(&[3, 4, 2]), dense(&[4, 2, 3]).permuted(&[2, 0, 1]), dense(&[6, 4, 2]).halved(0).reversed(1)]
+    {
+        for dim in 0..3 {
+            let index = ints(&[4], &[1, 0, 0, 1]).reversed(0);
+            let mut sizes = input.sizes.to_vec();
+            sizes[dim] = 4;
+            let mut out = Array::zeros(&sizes);
+            index_select(input.view(), dim as i64, index.view(), out.view_mut()).unwrap();
+            for mut at in indices(&sizes) {
+                let got = out.at(&at);
+                at[dim] = index.at(&[at[dim]]);
+                assert_eq!(got, input.at(&at));
+            }
+            let mut sum = Array::zeros(&input.sizes);
+            let alpha = Scalar::Float(0.5);
+            index_add(input.view(), dim as i64, index.view(), out.view(), alpha, sum.view_mut()).unwrap();
+            for at in indices(&input.sizes) {
+                // Indices 0 and 1 occur twice.
+                let times = if at[dim] < 2 { 2.0 } else { 1.0 };
+                assert_eq!(sum.at(&at), input.at(&at) * times);
+            }
+        }
+    }
+}
+
+#[test]
+fn scalars_have_one_slice() {
+    let mut out = Array::zeros(&[]);
+    index_select(dense(&[]).view(), 0, ints(&[1], &[0]).view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), dense(&[]).to_vec());
+    gather(dense(&[]).view(), -1, ints(&[], &[0]).view(), false, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), dense(&[]).to_vec());
+}
+
+#[test]
+fn an_index_out_of_range_is_named() {
+    let mut out = Array::zeros(&[1]);
+    let error = index_select(dense(&[3]).view(), 0, ints(&[1], &[3]).view(), out.view_mut()).unwrap_err();
+    assert_eq!(error.message(), "the index 3 is out of range for dimension 0 with size 3");
+    assert_eq!(error.help(), Some("use 0 to 2"));
+    assert!(gather(dense(&[3]).view(), 0, ints(&[1], &[-1]).view(), false, out.view_mut()).is_err());
+    let error =
+        super::index(dense(&[3]).view(), &[Some(ints(&[1], &[-4]).view())], out.view_mut()).unwrap_err();
+    assert_eq!(error.help(), Some("use -3 to 2"));
+}
+
+#[test]
+fn gathering_and_scattering() {
+    let index_values: Vec<i64> = scattered(12).map(|x| (x.abs() * 10.0) as i64 % 3).collect();
+    for (input, index) in [
+        (dense(&[3, 4, 2]), ints(&[2, 3, 2], &index_values)),
+        (dense(&[2, 3, 4]).permuted(&[1, 2, 0]), ints(&[3, 2, 2], &index_values).permuted(&[1, 0, 2])),
+        (dense(&[3, 4, 5]), ints(&[2], &index_values[..2]).repeated(4).repeated(3).permuted(&[2, 1, 0])),
+    ] {
+        for dim in 0..3 {
+            let small = (0..3).all(|other| other == dim || index.sizes[other] <= input.sizes[other]);
+            let known = (0..3).contains(&index.to_vec().iter().max().unwrap().to_owned())
+                && *index.to_vec().iter().max().unwrap() < input.sizes[dim];
+            let mut out = Array::zeros(&index.sizes);
+            let result = gather(input.view(), dim as i64, index.view(), false, out.view_mut());
+            assert_eq!(result.is_ok(), small && known);
+            if result.is_err() {
+                continue;
+            }
+            let mut expected = input.clone();
+            let (mut put, mut added) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
+            scatter(input.view(), dim as i64, index.view(), out.view(), put.view_mut()).unwrap();
+            scatter_add(input.view(), dim as i64, index.view(), out.view(), added.view_mut()).unwrap();
+            let mut sums: Vec<f64> = input.to_vec();
+            let all = indices(&input.sizes);
+            for at in indices(&index.sizes) {
+                let mut place = at.clone();
+                place[dim] = index.at(&at);
+                assert_eq!(out.at(&at), input.at(&place));
+                let number = all.iter().position(|other| *other == place).unwrap();
+                sums[number] += out.at(&at);
+            }
+            expected.view_mut().write(sums);
+            assert_eq!(put.to_vec(), input.to_vec());
+            crate::cpu::testing::assert_close(&added.to_vec(), &expected.to_vec(), 1e-14);
+        }
+    }
+}
+
+#[test]
+fn reductions_while_scattering() {
+    let base = Array::new(&[3], [1.0, 2.0, 4.0]);
+    let (index, src) = (ints(&[3], &[0, 0, 2]), Array::new(&[3], [3.0, 5.0, -8.0]));
+    let run = |reduce, include_self| {
+        let mut out = Array::zeros(&[3]);
+        scatter_reduce_two(base.view(), 0, index.view(), src.view(), reduce, include_self, out.view_mut())
+            .map(|()| out.to_vec())
+    };
+    assert_eq!(run("sum", true).unwrap(), [9.0, 2.0, -4.0]);
+    assert_eq!(run("sum", false).unwrap(), [8.0, 2.0, -8.0]);
+    assert_eq!(run("mean", true).unwrap(), [3.0, 2.0, -2.0]);
+    assert_eq!(run("mean", false).unwrap(), [4.0, 2.0, -8.0]);
+    assert_eq!(run("prod", true).unwrap(), [15.0, 2.0, -32.0]);
+    assert_eq!(run("amax", false).unwrap(), [5.0, 2.0, -8.0]);
+    assert_eq!(run("amin", true).unwrap(), [1.0, 2.0, -8.0]);
+    assert!(run("median", true).unwrap_err().help().unwrap().contains("amax"));
+    let mut out = Array::zeros(&[3]);
+    scatter_value(base.view(), 0, index.view(), Scalar::Int(7), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [7.0, 2.0, 7.0]);
+    scatter_reduce(base.view(), 0, index.view(), src.view(), "multiply", out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [15.0, 2.0, -32.0]);
+}
+
+#[test]
+fn several_indices_at_once() {
+    let input = dense(&[3, 4, 5]);
+    let (rows, columns) = (ints(&[2, 1], &[-1, 0]), ints(&[3], &[1, 2, -5]));
+    let mut out = Array::zeros(&[2, 3, 4]);
+    index(input.view(), &[Some(rows.view()), None, Some(columns.view())], out.view_mut()).unwrap();
+    for at in indices(&[2, 3, 4]) {
+        let place = [[2, 0][at[0] as usize], at[2], [1, 2, 0][at[1] as usize]];
+        assert_eq!(out.at(&at), input.at(&place));
+    }
+    let mut out = Array::zeros(&[3, 2, 3]);
+    let inner = ints(&[2, 1], &[-1, 0]);
+    index(input.view(), &[None, Some(inner.view()), Some(columns.view())], out.view_mut()).unwrap();
+    for at in indices(&[3, 2, 3]) {
+        let place = [at[0], [3, 0][at[1] as usize], [1, 2, 0][at[2] as usize]];
+        assert_eq!(out.at(&at), input.at(&place));
+    }
+}
+
+#[test]
+fn putting_values() {
+    let input = Array::new(&[2, 3], [0i32, 1, 2, 3, 4, 5]);
+    let at = ints(&[3], &[0, -1, 0]);
+    let values = Array::new(&[2, 1], [10i32, 20]);
+    let mut out = Array::zeros(&[2, 3]);
+    index_put(input.view(), &[None, Some(at.view())], values.view(), true, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [20, 1, 12, 43, 4, 25]);
+    index_put(input.view(), &[None, Some(at.view())], values.view(), false, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [10, 1, 10, 20, 4, 20]);
+}
+
+#[test]
+fn rows_of_a_table() {
+    let weight = dense(&[3, 4]).permuted(&[1, 0]);
+    let places = ints(&[2, 2], &[3, 0, 0, 1]);
+    let mut out = Array::zeros(&[2, 2, 3]);
+    embedding(weight.view(), places.view(), -1, false, false, out.view_mut()).unwrap();
+    for at in indices(&[2, 2, 3]) {
+        assert_eq!(out.at(&at), weight.at(&[places.at(&at[..2]), at[2]]));
+    }
+    let grad = Array::new(&[2, 2, 3], vec![bf16::ONE; 12]);
+    let mut out = Array::zeros(&[4, 3]);
+    embedding_dense_backward(grad.view(), places.view(), 4, 3, false, out.view_mut()).unwrap();
+    let sums: Vec<f32> = out.to_vec().iter().map(|x| x.to_f32()).collect();
+    assert_eq!(sums, [2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    embedding_dense_backward(grad.view(), places.view(), 4, -1, true, out.view_mut()).unwrap();
+    let sums: Vec<f32> = out.to_vec().iter().map(|x| x.to_f32()).collect();
+    assert_eq!(sums, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+}
+
+#[test]
+fn masks() {
+    let input = Array::new(&[2, 2], [1, 2, 3, 4]);
+    let mask = Array::new(&[2], [false, true]);
+    let mut out = Array::zeros(&[2, 2]);
+    masked_fill(input.view(), mask.view(), Scalar::Int(9), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [1, 9, 3, 9]);
+    masked_fill_tensor(input.view(), mask.view(), Array::new(&[], [7]).view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [1, 7, 3, 7]);
+    let source = Array::new(&[3], [10, 20, 30]);
+    masked_scatter(input.view(), mask.view(), source.view(), out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [1, 10, 3, 20]);
+    let all = Array::new(&[1], [true]);
+    assert!(masked_scatter(input.view(), all.view(), source.view(), out.view_mut()).is_err());
+}

@@ -1,0 +1,101 @@
+//! The same elements in another shape.
+
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::layout::{checked_numel, contiguous_strides};
+use opsmith_runtime::{Dims, Error, Layout, Result};
+
+/// Another shape of the same elements in the same order; one size may be -1, the rest decides it.
+///
+/// # Errors
+/// If the number of elements differs, or no strides give that shape without moving elements.
+pub fn view(layout: &Layout, size: &[i64]) -> Result<Layout> {
+    let sizes = infer_size(size, layout.numel())?;
+    match regrouped_strides(layout, &sizes) {
+        Some(strides) => Ok(Layout { sizes, strides, offset: layout.offset }),
+        None => Err(Error::shape(format!(
+            "the shape {} with strides {:?} cannot be seen as {} without moving elements",
+            ShapeText(&layout.sizes),
+            &layout.strides[..],
+            ShapeText(&sizes)
+        ))
+        .with_help("use reshape, which copies where it must")),
+    }
+}
+
+/// Sizes with a -1 replaced by what the number of elements needs.
+///
+/// # Errors
+/// If two sizes are unknown, or the product is not the number of elements.
+pub fn infer_size(size: &[i64], numel: i64) -> Result<Dims> {
+    let mut sizes: Dims = size.into();
+    let mismatch = || {
+        Error::shape(format!("{numel} elements cannot have the shape {}", ShapeText(size)))
+            .with_help("the product of the sizes must be the number of elements")
+    };
+    let mut unknown = (0..size.len()).filter(|&dim| size[dim] == -1);
+    if let Some(dim) = unknown.next() {
+        if unknown.next().is_some() {
+            return Err(Error::shape(format!("the shape {} has two unknown sizes", ShapeText(size)))
+                .with_help("only one size can be -1"));
+        }
+        sizes[dim] = 1;
+        let known = checked_numel(&sizes)?;
+        if known == 0 {
+            return Err(Error::shape(format!(
+                "the size -1 in {} could be anything, because another is 0",
+                ShapeText(size)
+            )));
+        }
+        if numel % known != 0 {
+            return Err(mismatch());
+        }
+        sizes[dim] = numel / known;
+    }
+    if checked_numel(&sizes)? != numel {
+        return Err(mismatch());
+    }
+    Ok(sizes)
+}
+
+/// The strides that show the layout's elements in another shape, if any do.
+///
+/// Source: PyTorch's `computeStride`: groups of input dimensions that are contiguous among
+/// themselves are split anew, from the last to the first.
+fn regrouped_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
+    if layout.numel() == 0 {
+        return Some(if layout.sizes[..] == *sizes {
+            layout.strides.clone()
+        } else {
+            contiguous_strides(sizes)
+        });
+    }
+    let mut strides = Dims::from_elem(0, sizes.len());
+    let mut dim = sizes.len();
+    let mut group_stride = layout.strides.last().copied().unwrap_or(1);
+    let (mut group, mut split) = (1, 1);
+    for source in (0..layout.dim()).rev() {
+        group *= layout.sizes[source];
+        let ends = source == 0
+            || (layout.sizes[source - 1] != 1 && layout.strides[source - 1] != group * group_stride);
+        if !ends {
+            continue;
+        }
+        while dim > 0 && (split < group || sizes[dim - 1] == 1) {
+            dim -= 1;
+            strides[dim] = split * group_stride;
+            split *= sizes[dim];
+        }
+        if split != group {
+            return None;
+        }
+        if source > 0 {
+            group_stride = layout.strides[source - 1];
+            (group, split) = (1, 1);
+        }
+    }
+    if layout.dim() == 0 {
+        strides.fill(1);
+        dim = 0;
+    }
+    (dim == 0).then_some(strides)
+}
