@@ -169,6 +169,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         tokens.extend(quote::quote! {
             #[doc = #doc]
             #[allow(unused_imports, reason = "every module has the same imports")]
+            #[allow(unused_parens, reason = "an expression is bracketed wherever it may stand")]
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
             #visibility mod #module {
                 use #runtime as rt;

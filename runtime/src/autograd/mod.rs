@@ -19,7 +19,7 @@ mod strided;
 #[cfg(test)]
 mod tests;
 
-pub use context::{GradContext, Gradient, TensorMeta};
+pub use context::{GradContext, Gradient, TensorMeta, not_implemented};
 pub use handle::{Options, backward, grad};
 pub use mode::{enable_grad, is_enabled, no_grad, set_enabled};
 
