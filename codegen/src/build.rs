@@ -10,12 +10,10 @@ use crate::pipeline::{self, Checked, Failure};
 
 /// Generates the library of a crate that depends on `opsmith`, from the spec at `path`.
 ///
-/// The whole of a build script:
+/// This one call is the whole body of a build script's `main`:
 ///
 /// ```no_run
-/// fn main() {
-///     opsmith_codegen::build("ops.yaml");
-/// }
+/// opsmith_codegen::build("ops.yaml");
 /// ```
 ///
 /// Mistakes in the spec are printed with their places, and the build fails.

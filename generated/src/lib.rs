@@ -22,4 +22,20 @@ pub use opsmith_runtime::{
     Value, View, ViewMut, autograd,
 };
 
-include!(concat!(env!("OUT_DIR"), "/opsmith/lib.rs"));
+/// Includes the operators that a crate's build script generated with `opsmith_codegen::build`.
+///
+/// In the root of the crate, next to a module `kernels`:
+///
+/// ```ignore
+/// pub mod kernels;
+///
+/// opsmith::include_ops!();
+/// ```
+#[macro_export]
+macro_rules! include_ops {
+    () => {
+        include!(concat!(env!("OUT_DIR"), "/opsmith/lib.rs"));
+    };
+}
+
+include_ops!();

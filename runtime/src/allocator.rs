@@ -4,7 +4,7 @@
 //! ones in a cache of the thread, large ones in a cache of the process. Blocks of a class are
 //! interchangeable; a class is at most a quarter larger than what was asked for.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
@@ -103,19 +103,24 @@ fn class_of(bytes: usize) -> usize {
     4 * (power - 6) + quarter + 1
 }
 
-/// A block of at least `bytes` bytes; its content is arbitrary.
+/// A block of at least `bytes` bytes, whose content is arbitrary; `None` if the system has none.
 #[inline]
-pub(crate) fn allocate(bytes: usize) -> Block {
+pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     let class = class_of(bytes);
-    assert!(class < CLASSES, "a tensor of {bytes} bytes is larger than the address space");
+    if class >= CLASSES {
+        return None;
+    }
     let cached = if class < SMALL_CLASSES {
         THREAD_CACHE.try_with(|cache| cache.borrow_mut().take(class)).ok().flatten()
     } else {
         PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(class)
     };
-    let pointer = cached.unwrap_or_else(|| allocate_from_system(class));
+    let pointer = match cached {
+        Some(pointer) => pointer,
+        None => allocate_from_system(class)?,
+    };
     count_live(class_size(class) as isize);
-    Block { pointer, class: class as u32 }
+    Some(Block { pointer, class: class as u32 })
 }
 
 /// Takes a block back.
@@ -144,12 +149,10 @@ pub(crate) unsafe fn free(block: Block) {
 }
 
 #[cold]
-fn allocate_from_system(class: usize) -> NonNull<u8> {
+fn allocate_from_system(class: usize) -> Option<NonNull<u8>> {
     SYSTEM_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-    let layout = block_layout(class);
     // SAFETY: the layout's size is at least 64.
-    let pointer = unsafe { alloc(layout) };
-    NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout))
+    NonNull::new(unsafe { alloc(block_layout(class)) })
 }
 
 #[cold]
@@ -233,11 +236,11 @@ mod tests {
 
     #[test]
     fn a_freed_block_is_used_again() {
-        let block = allocate(1000);
+        let block = allocate(1000).unwrap();
         let first = block.pointer;
         // SAFETY: allocated above and not used after.
         unsafe { free(block) };
-        let block = allocate(1010);
+        let block = allocate(1010).unwrap();
         assert_eq!(block.pointer, first);
         assert_eq!(block.pointer.as_ptr() as usize % ALIGNMENT, 0);
         // SAFETY: as above.

@@ -15,6 +15,9 @@ use crate::op::{ArgDef, ArgKind, ArgType, DefaultValue, OpDef, Outputs};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
+/// An argument given by name.
+type Keyword<'a> = &'a (&'a str, Value);
+
 /// Calls an operator of a library or its parents by name. `out` as a keyword calls the out form.
 ///
 /// # Errors
@@ -26,7 +29,7 @@ pub fn call(
     kwargs: &[(&str, Value)],
 ) -> Result<Vec<Value>> {
     let (op, form) = library.get(name)?;
-    let (outs, kwargs): (Vec<&(&str, Value)>, Vec<&(&str, Value)>) =
+    let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
     let bound =
         bind(op, args, &kwargs).map_err(|error| error.in_op(op.name, Vec::new()).with_signature(op))?;

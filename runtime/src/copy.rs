@@ -3,6 +3,7 @@
 use num_complex::Complex;
 
 use crate::arg::Arg;
+use crate::error::Result;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
@@ -14,26 +15,31 @@ use crate::with_dtype;
 /// (NaN too) is true, a complex number loses its imaginary part in a real type. A negative float wraps
 /// into an unsigned type as its integer would. Beyond that, a float saturates at the bounds of `int32`,
 /// `int64` and `uint64`, and at those of `int64` before it wraps into another type; NaN becomes 0.
-pub fn copy(target: &Tensor, source: &Tensor) {
+///
+/// # Errors
+/// If the two overlap and there is no memory for a copy of `source`.
+pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     // Elements that overlap at other positions would be read after they were written.
     if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
-        return copy(target, &source.cast_untracked(source.dtype()));
+        return copy(target, &source.cast_untracked(source.dtype())?);
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target));
     if target.dtype() == source.dtype() {
         // The same bytes, so one loop a size serves every dtype.
-        return match target.dtype().size() {
+        match target.dtype().size() {
             1 => rows(target, source, |value: u8| value),
             2 => rows(target, source, |value: u16| value),
             4 => rows(target, source, |value: u32| value),
             8 => rows(target, source, |value: u64| value),
             _ => rows(target, source, |value: u128| value),
-        };
+        }
+        return Ok(());
     }
     with_dtype!(source.dtype(), S => with_dtype!(target.dtype(), D => {
         rows(target, source, <D as ConvertFrom<S>>::convert_from)
-    }))
+    }));
+    Ok(())
 }
 
 fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) -> D) {

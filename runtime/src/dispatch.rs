@@ -11,6 +11,7 @@ use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
+use crate::layout::checked_numel;
 use crate::library::Form;
 use crate::op::{ElementType, Inferred, KernelCall, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
@@ -92,7 +93,7 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         return view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect();
     }
     if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
-        let out = Tensor::uninitialized(like.shape(), dtype, like.device());
+        let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
         if out.numel() != 0 {
             run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(&out) }, false)?;
         }
@@ -105,7 +106,7 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if op.composite.is_some() && !has_kernel(op, &inferred) {
         return compose(op, args);
     }
-    let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect();
+    let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
     run_kernel(op, args, &inferred, &outs, false)?;
     Ok(outs)
 }
@@ -158,7 +159,9 @@ fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 }
 
 #[inline]
-fn allocate(spec: &OutSpec, inferred: &Inferred) -> Tensor {
+fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
+    // Shapes that a spec computes by itself have passed no rule.
+    checked_numel(&spec.sizes)?;
     Tensor::uninitialized(&spec.sizes, spec.dtype, inferred.device)
 }
 
@@ -171,7 +174,7 @@ pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()
         // The kernel may read an input after writing the output, so it gets memory of its own.
         let results = forward(op, args)?;
         check_inplace(target, results[0].shape(), results[0].dtype())?;
-        copy::copy(target, &results[0]);
+        copy::copy(target, &results[0])?;
         return Ok(());
     };
     let inferred = infer(args)?;
@@ -182,8 +185,7 @@ pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()
         return run_kernel(op, args, &inferred, std::slice::from_ref(target), true);
     }
     let results = forward(op, args)?;
-    copy::copy(target, &results[0]);
-    Ok(())
+    copy::copy(target, &results[0])
 }
 
 /// Whether an argument shows the target's storage without being the same elements.
@@ -273,9 +275,9 @@ fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()
     }
     for (result, out) in results.iter().zip(outs) {
         if out.shape() != result.shape() {
-            **out = Tensor::uninitialized(result.shape(), out.dtype(), out.device());
+            **out = Tensor::uninitialized(result.shape(), out.dtype(), out.device())?;
         }
-        copy::copy(out, result);
+        copy::copy(out, result)?;
     }
     Ok(())
 }
@@ -469,9 +471,9 @@ fn convert_input(
         )));
     };
     if dtype != tensor.dtype() {
-        Ok(tensor.cast_untracked(dtype))
+        tensor.cast_untracked(dtype)
     } else if contiguous {
-        Ok(tensor.contiguous_untracked())
+        tensor.contiguous_untracked()
     } else {
         Ok(tensor.clone())
     }

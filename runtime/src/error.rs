@@ -27,6 +27,8 @@ pub enum ErrorKind {
     Value,
     /// The wrong number or type of arguments in a call by name.
     Argument,
+    /// More memory than the system has.
+    Memory,
     /// Memory shared where a kernel cannot share it.
     Aliasing,
     /// A mistake in differentiation.
@@ -191,7 +193,7 @@ macro_rules! constructors {
 impl Error {
     constructors! {
         shape => Shape, dtype => DType, device => Device, index => Index, value => Value,
-        argument => Argument, aliasing => Aliasing, autograd => Autograd, not_found => NotFound,
+        argument => Argument, memory => Memory, aliasing => Aliasing, autograd => Autograd, not_found => NotFound,
         not_implemented => NotImplemented, io => Io, kernel => Kernel,
     }
 }

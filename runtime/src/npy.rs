@@ -97,6 +97,12 @@ impl Problem {
     }
 }
 
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem::new(error.message())
+    }
+}
+
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Problem {
         Problem::new(error.to_string())
@@ -120,7 +126,7 @@ fn load(path: &Path) -> Result<Tensor, Problem> {
         ))
         .help("the file is damaged, or was not written completely"));
     }
-    let storage = Storage::uninitialized(needed);
+    let storage = Storage::uninitialized(needed)?;
     // SAFETY: the storage has that many bytes and nobody else knows it; they are zeroed first, since a
     // reader may look at what it fills.
     let bytes = unsafe {
@@ -144,7 +150,7 @@ fn read(reader: &mut impl Read) -> Result<Tensor, Problem> {
         ))
         .help("the data is damaged, or was not written completely"));
     }
-    let storage = Storage::uninitialized(needed);
+    let storage = Storage::uninitialized(needed)?;
     // SAFETY: the storage has that many bytes, and nobody else knows it.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.data(), needed) };
     Ok(finish(header, storage))
@@ -186,7 +192,7 @@ fn write(tensor: &Tensor, writer: &mut impl Write) -> Result<(), Problem> {
         );
     }
     let header = header::write(tensor.dtype(), tensor.shape())?;
-    let tensor = tensor.contiguous_untracked();
+    let tensor = tensor.contiguous_untracked()?;
     let length = tensor.numel() as usize * tensor.dtype().size();
     let reads = [Arg::Tensor(&tensor)];
     let _held = Borrows::acquire(&reads, &[]);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, 
 
 use crate::allocator::{self, ALIGNMENT, Block};
 use crate::arg::Arg;
+use crate::error::{Error, Result};
 use crate::library::Form;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
@@ -43,12 +44,17 @@ unsafe impl Sync for Storage {}
 
 impl Storage {
     /// Memory for `bytes` bytes with arbitrary content.
+    ///
+    /// # Errors
+    /// If the system has no such memory.
     #[inline]
-    pub fn uninitialized(bytes: usize) -> Storage {
-        let block = allocator::allocate(HEADER_SIZE + bytes);
+    pub fn uninitialized(bytes: usize) -> Result<Storage> {
+        let Some(block) = allocator::allocate(HEADER_SIZE.saturating_add(bytes)) else {
+            return Err(out_of_memory(bytes));
+        };
         // SAFETY: the block is larger than the header.
         let data = unsafe { block.pointer.as_ptr().add(HEADER_SIZE) };
-        Self::with_header(block, bytes, data, None)
+        Ok(Self::with_header(block, bytes, data, None))
     }
 
     /// Memory that `owner` keeps alive, for instance an array received from another library.
@@ -57,7 +63,10 @@ impl Storage {
     /// `data` is valid for reads and writes of `bytes` bytes while `owner` lives, and nothing else
     /// writes to it meanwhile.
     pub unsafe fn external(data: *mut u8, bytes: usize, owner: Box<dyn Send + Sync>) -> Storage {
-        Self::with_header(allocator::allocate(HEADER_SIZE), bytes, data, Some(owner))
+        // The header alone is a hundred bytes; a program that cannot have them cannot go on.
+        let block = allocator::allocate(HEADER_SIZE)
+            .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
+        Self::with_header(block, bytes, data, Some(owner))
     }
 
     #[inline]
@@ -168,6 +177,12 @@ impl Storage {
         header.version.store(header.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         header.borrow.fetch_sub(WRITER, Ordering::Release);
     }
+}
+
+#[cold]
+fn out_of_memory(bytes: usize) -> Error {
+    Error::memory(format!("there is no memory for a tensor of {bytes} bytes"))
+        .with_help("use a smaller shape or dtype, or free other tensors")
 }
 
 impl Clone for Storage {
@@ -295,7 +310,7 @@ mod tests {
 
     #[test]
     fn readers_share_and_a_writer_is_alone() {
-        let storage = Storage::uninitialized(16);
+        let storage = Storage::uninitialized(16).unwrap();
         assert!(storage.try_read() && storage.try_read());
         assert!(!storage.try_write());
         storage.end_read();

@@ -79,9 +79,9 @@ impl Tensor {
     ///
     /// `sizes` must be non-negative and fit in memory, as inference guarantees.
     #[inline]
-    pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Tensor {
+    pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let numel = crate::layout::numel(sizes);
-        let storage = Storage::uninitialized(numel as usize * dtype.size());
+        let storage = Storage::uninitialized(numel as usize * dtype.size())?;
         let mut inner = Arc::<Inner>::new_uninit();
         let place = Arc::get_mut(&mut inner).expect("nobody else has the new handle").as_mut_ptr();
         // Written field by field in its final place: moving two hundred bytes twice takes as long as
@@ -100,7 +100,7 @@ impl Tensor {
             (&raw mut (*place).flags).write(AtomicU8::new(0));
             (&raw mut (*place).base).write(None);
             (&raw mut (*place).autograd).write(Mutex::new(AutogradMeta::default()));
-            Tensor(inner.assume_init())
+            Ok(Tensor(inner.assume_init()))
         }
     }
 
@@ -117,7 +117,7 @@ impl Tensor {
                 ShapeText(shape)
             )));
         }
-        let tensor = Tensor::uninitialized(shape, T::DTYPE, Device::CPU);
+        let tensor = Tensor::uninitialized(shape, T::DTYPE, Device::CPU)?;
         // SAFETY: the new storage holds `numel` elements of T and nobody else knows it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
@@ -127,13 +127,14 @@ impl Tensor {
 
     /// A tensor of one dimension with the given elements.
     pub fn of<T: Element>(elements: &[T]) -> Tensor {
-        Tensor::from_slice(elements, &[elements.len() as i64]).expect("the shape is the length")
+        Tensor::from_slice(elements, &[elements.len() as i64])
+            .expect("the shape is the length, and there is memory")
     }
 
     /// A tensor without dimensions that holds one number, of the given dtype.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
         let value = value.into();
-        let tensor = Tensor::uninitialized(&[], dtype, Device::CPU);
+        let tensor = Tensor::uninitialized(&[], dtype, Device::CPU).expect("memory for one element");
         // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
         tensor
@@ -319,15 +320,15 @@ impl Tensor {
     }
 
     /// A copy of the elements with another dtype, outside any graph.
-    pub(crate) fn cast_untracked(&self, dtype: DType) -> Tensor {
-        let result = Tensor::uninitialized(self.shape(), dtype, self.device());
-        copy::copy(&result, self);
-        result
+    pub(crate) fn cast_untracked(&self, dtype: DType) -> Result<Tensor> {
+        let result = Tensor::uninitialized(self.shape(), dtype, self.device())?;
+        copy::copy(&result, self)?;
+        Ok(result)
     }
 
     /// The tensor itself if it is row-major, else a row-major copy outside any graph.
-    pub(crate) fn contiguous_untracked(&self) -> Tensor {
-        if self.is_contiguous() { self.clone() } else { self.cast_untracked(self.dtype()) }
+    pub(crate) fn contiguous_untracked(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.cast_untracked(self.dtype()) }
     }
 
     /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
@@ -394,6 +395,11 @@ impl Tensor {
 }
 
 impl WeakTensor {
+    /// A handle to no tensor.
+    pub(crate) fn dangling() -> WeakTensor {
+        WeakTensor(Weak::new())
+    }
+
     /// The tensor, if it still exists.
     pub fn upgrade(&self) -> Option<Tensor> {
         self.0.upgrade().map(Tensor)

@@ -8,7 +8,7 @@ use opsmith_runtime::storage::Storage;
 fn memory_is_reused_and_given_back() {
     let work = || {
         for size in [0usize, 1, 63, 64, 1000, 1 << 20, 5 << 20] {
-            let storage = Storage::uninitialized(size);
+            let storage = Storage::uninitialized(size).unwrap();
             assert_eq!(storage.bytes(), size);
             assert_eq!(storage.data() as usize % ALIGNMENT, 0);
             // SAFETY: the storage has that many bytes, and this is its only handle.
@@ -26,7 +26,7 @@ fn memory_is_reused_and_given_back() {
     work();
     assert!(system_allocations() > warm);
 
-    let held = Storage::uninitialized(1 << 20);
+    let held = Storage::uninitialized(1 << 20).unwrap();
     assert!(live_bytes() - before >= 1 << 20 && live_bytes() - before < (1 << 20) * 3 / 2);
     // A block that another thread frees is usable there, and counted once.
     std::thread::spawn(move || drop(held)).join().unwrap();
@@ -37,7 +37,7 @@ fn memory_is_reused_and_given_back() {
             let mut held = Vec::new();
             for round in 0..200usize {
                 let size = 1 + round * 37 % 5000;
-                let storage = Storage::uninitialized(size);
+                let storage = Storage::uninitialized(size).unwrap();
                 // SAFETY: the storage has that many bytes, and this is its only handle.
                 unsafe { std::ptr::write_bytes(storage.data(), thread, size) };
                 held.push(storage);

@@ -32,7 +32,6 @@ fn raw(op: &Op) -> TokenStream {
         #[doc = ""]
         #[doc = " # Errors"]
         #[doc = " As the function users call."]
-        #[allow(clippy::too_many_arguments, reason = "the signature's arguments")]
         pub fn #name(#(#params),*) -> rt::Result<#result> {
             #call
         }
@@ -267,7 +266,6 @@ fn public_function(function: &Function<'_>) -> TokenStream {
     let doc = doc(&function.doc());
     quote! {
         #doc
-        #[allow(clippy::too_many_arguments, reason = "the signature's arguments")]
         pub fn #name(#(#params),*) -> #result {
             #bindings
             #call

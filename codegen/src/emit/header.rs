@@ -5,9 +5,10 @@
 //! that no operator names.
 
 use minijinja::{Environment, Value, context};
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::format::comment;
 use super::names::{doc, ident};
 use super::{File, Generation, bind};
 use crate::model::{KernelSource, Kind, Op, Ty};
@@ -72,15 +73,18 @@ pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
 
 fn parameters(op: &Op) -> Vec<Value> {
     let inputs = op.args.iter().map(|arg| context! { ty => c_type(&arg.ty), name => c_name(&arg.name) });
-    let outputs = op.outputs.iter().enumerate().map(|(index, output)| {
-        let name = match &output.name {
-            Some(name) => format!("{}_out", c_name(name)),
-            None if op.outputs.len() == 1 => "out".to_owned(),
-            None => format!("out{index}"),
-        };
-        context! { ty => "OpsmithTensor*", name }
-    });
+    let outputs = (0..op.outputs.len())
+        .map(|index| context! { ty => "OpsmithTensor*", name => output_name(op, index).to_string() });
     inputs.chain(outputs).collect()
+}
+
+/// The parameter that an output is written to.
+pub(super) fn output_name(op: &Op, index: usize) -> Ident {
+    match &op.outputs[index].name {
+        Some(name) => quote::format_ident!("{name}_out"),
+        None if op.outputs.len() == 1 => quote::format_ident!("out"),
+        None => quote::format_ident!("out{index}"),
+    }
 }
 
 fn c_type(ty: &Ty) -> &'static str {
@@ -209,12 +213,15 @@ pub(super) fn call(op: &Op, symbol: &str) -> TokenStream {
         bindings.extend(quote!(let mut #name = rt::foreign::ForeignTensor::of(&call.outs[#index]);));
         values.push(quote!(&mut #name));
     }
+    let safety = comment(
+        "SAFETY: the generated header declares the function with these types and is included where it is \
+         defined; every pointer lives until the call returns, and the dispatcher holds the borrows of all \
+         tensors.",
+    );
     quote! {
         let mut context = rt::foreign::Context::new(#symbol, #file, call.outs[0].device());
         #bindings
-        // SAFETY: the generated header declares the function with these types and is included where
-        // it is defined; every pointer lives until the call returns, and the dispatcher holds the
-        // borrows of all tensors.
+        #safety
         let status = unsafe { foreign::#function(context.as_raw(), #(#values),*) };
         context.check(status)
     }

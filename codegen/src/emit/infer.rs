@@ -7,7 +7,7 @@ use super::expr::Emit;
 use super::names::{doc, ident, raw_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Check, Kind, Op};
+use crate::model::{Check, Infer, Kind, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -57,7 +57,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let bindings = bind::all(&op.args);
         let checks = checks(emit, &op.checks);
         let compute = emit.borrowed(&infer.compute);
-        let shared = infer::shared_dtype(infer);
+        let shared = shared_dtype(infer);
         let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
             let sizes = emit.owned(shape);
             let dtype = if shared == Some(index) { quote!(compute) } else { emit.borrowed(dtype) };
@@ -89,14 +89,10 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
     })
 }
 
-mod infer {
-    use crate::model::Infer;
-
-    /// The first output, if its dtype is the one that chooses the kernel, so that it is computed once.
-    pub(super) fn shared_dtype(infer: &Infer) -> Option<usize> {
-        let same = format!("{:?}", infer.dtypes.first()?.kind) == format!("{:?}", infer.compute.kind);
-        same.then_some(0)
-    }
+/// The first output, if its dtype is the one that chooses the kernel, so that it is computed once.
+fn shared_dtype(infer: &Infer) -> Option<usize> {
+    let same = format!("{:?}", infer.dtypes.first()?.kind) == format!("{:?}", infer.compute.kind);
+    same.then_some(0)
 }
 
 fn checks(emit: &Emit<'_>, checks: &[Check]) -> TokenStream {

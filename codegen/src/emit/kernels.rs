@@ -1,7 +1,7 @@
 //! Kernel tables: hand-written kernels at their exact types, and loops made from expressions.
 
-use opsmith_core::{Backend, DType};
-use proc_macro2::TokenStream;
+use opsmith_core::{Backend, DType, DTypeSet};
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::names::{def_name, doc, ident};
@@ -25,41 +25,44 @@ pub(super) fn has_kernels(op: &Op) -> bool {
 
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
-    let macro_name = ident(&format!("{}_kernel", super::rust_file_stem(&op.name)));
-    let rows = Backend::ALL.map(|backend| {
-        let source = row_source(op, backend);
-        DType::ALL.map(|dtype| {
-            let supported = source.is_some() && op.body.dtypes[backend.index()].contains(dtype);
-            match (supported, backend) {
-                (true, Backend::Cpu) => {
-                    let ty = rust_type(dtype);
-                    quote!(Some(#macro_name!(#ty)))
-                }
-                _ => quote!(None),
-            }
-        })
-    });
-    let rows = rows.iter().map(|row| quote!([#(#row),*]));
-    let sources = Backend::ALL.map(|backend| row_source(op, backend).unwrap_or_default());
-    let body = match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
-        Some(kernel) => hand_written(generation, op, kernel),
-        None => pointwise::kernel(generation, op),
-    };
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    quote! {
-        macro_rules! #macro_name {
-            ($T:ty) => {{
-                #[allow(unused, reason = "an expression need not use everything")]
-                fn kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
-                    type T = $T;
-                    #body
-                }
-                kernel as rt::op::KernelFn
-            }};
+    let Adapter { definition, entry } =
+        match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
+            Some(Kernel { source: KernelSource::Rust(path), .. }) => rust_kernel(generation, op, path),
+            Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
+            None => pointwise_kernel(generation, op),
+        };
+    let rows = Backend::ALL.map(|backend| {
+        let supported = match (backend, row_source(op, backend)) {
+            (Backend::Cpu, Some(_)) => op.body.dtypes[backend.index()],
+            _ => DTypeSet::EMPTY,
+        };
+        if supported == DTypeSet::EMPTY {
+            return quote!([None; rt::DType::COUNT]);
         }
+        let entries = DType::ALL.map(|dtype| match supported.contains(dtype) {
+            true => {
+                let entry = entry(rust_type(dtype));
+                quote!(Some(#entry))
+            }
+            false => quote!(None),
+        });
+        quote!([#(#entries),*])
+    });
+    let sources = Backend::ALL.map(|backend| row_source(op, backend).unwrap_or_default());
+    quote! {
+        #definition
         #doc
         pub static #name: rt::op::KernelTable = rt::op::KernelTable::new([#(#rows),*], [#(#sources),*]);
     }
+}
+
+/// What stands between a table and a kernel.
+struct Adapter {
+    /// Its definition.
+    definition: TokenStream,
+    /// The table's entry for an element type.
+    entry: Box<dyn Fn(TokenStream) -> TokenStream>,
 }
 
 /// What computes a row of the table, as written in the spec.
@@ -99,46 +102,87 @@ pub(super) fn element_type(element: Element) -> TokenStream {
     }
 }
 
-fn hand_written(generation: &Generation<'_>, op: &Op, kernel: &Kernel) -> TokenStream {
-    match &kernel.source {
-        KernelSource::Rust(path) => rust_kernel(generation, op, path),
-        KernelSource::Foreign { symbol, .. } => header::call(op, symbol),
-    }
+/// The name of an operator's adapter.
+fn adapter_name(op: &Op) -> Ident {
+    ident(&format!("{}_kernel", super::rust_file_stem(&op.name)))
 }
 
-fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
+/// A loop over an expression. A macro, because the expression does not say which traits it needs.
+fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
+    let name = adapter_name(op);
+    let body = pointwise::kernel(generation, op);
+    let definition = quote! {
+        macro_rules! #name {
+            ($T:ty) => {{
+                #[allow(unused, reason = "an expression need not use everything")]
+                fn kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+                    type T = $T;
+                    #body
+                }
+                kernel
+            }};
+        }
+    };
+    Adapter { definition, entry: Box::new(move |ty| quote!(#name!(#ty))) }
+}
+
+/// One function for all element types: the kernel finds the type in its tensors.
+fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
+    let name = adapter_name(op);
+    let body = header::call(op, symbol);
+    let definition = quote! {
+        fn #name(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+            #body
+        }
+    };
+    Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
+}
+
+/// A function that takes the kernel at its exact type, so that another signature does not compile.
+fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str) -> Adapter {
     let (mut types, mut values) = (Vec::new(), Vec::new());
     for (index, arg) in op.args.iter().enumerate() {
         let element = element_type(arg.element);
         let (ty, value) = match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) => (quote!(rt::View<'_, #element>), quote!(call.view::<#element>(#index))),
+            (Kind::Tensor, false) => (quote!(rt::View<'_, #element>), quote!(call.view(#index))),
             (Kind::Tensor, true) => {
-                (quote!(Option<rt::View<'_, #element>>), quote!(call.optional_view::<#element>(#index)))
+                (quote!(Option<rt::View<'_, #element>>), quote!(call.optional_view(#index)))
             }
-            (Kind::Tensors, _) => {
-                (quote!(&[rt::View<'_, #element>]), quote!(&call.views::<#element>(#index)))
-            }
+            (Kind::Tensors, _) => (quote!(&[rt::View<'_, #element>]), quote!(&call.views(#index))),
             (Kind::OptionalTensors, _) => {
-                (quote!(&[Option<rt::View<'_, #element>>]), quote!(&call.optional_views::<#element>(#index)))
+                (quote!(&[Option<rt::View<'_, #element>>]), quote!(&call.optional_views(#index)))
             }
             _ => (bind::borrowed_type(&arg.ty), bind::access(quote!(call.args[#index]), &arg.ty)),
         };
-        types.push(ty);
+        let name = ident(&arg.name);
+        types.push(quote!(#name: #ty));
         values.push(value);
     }
     for (index, output) in op.outputs.iter().enumerate() {
         let element = element_type(output.element);
-        types.push(quote!(rt::ViewMut<'_, #element>));
-        values.push(quote!(call.view_mut::<#element>(#index)));
+        let name = header::output_name(op, index);
+        types.push(quote!(#name: rt::ViewMut<'_, #element>));
+        values.push(quote!(call.view_mut(#index)));
     }
-    let path = match syn::parse_str::<syn::Path>(path) {
-        Ok(path) => path,
-        Err(error) => return error.to_compile_error(),
+    let name = adapter_name(op);
+    let path: TokenStream = match syn::parse_str::<syn::Path>(path) {
+        Ok(path) => {
+            let root = &generation.config.cpu_kernels;
+            quote!(#root::#path)
+        }
+        Err(error) => error.to_compile_error(),
     };
-    let root = &generation.config.cpu_kernels;
-    quote! {
-        // The kernel at its exact type: another signature does not compile.
-        const KERNEL: fn(#(#types),*) -> rt::Result<()> = #root::#path::<T>;
-        KERNEL(#(#values),*)
-    }
+    let doc =
+        doc(&format!("The type that `{}` must have for {}.", path.to_string().replace(' ', ""), op.location));
+    let definition = quote! {
+        #doc
+        fn #name<T: rt::Element>(
+            call: &rt::op::KernelCall<'_>,
+            kernel: fn(#(#types),*) -> rt::Result<()>,
+        ) -> rt::Result<()> {
+            kernel(#(#values),*)
+        }
+    };
+    let entry = move |ty| quote!(|call| #name::<#ty>(call, #path::<#ty>));
+    Adapter { definition, entry: Box::new(entry) }
 }

@@ -41,7 +41,6 @@ fn method(function: &Function<'_>) -> TokenStream {
     let receiver = format_ident!("self");
     quote! {
         #doc
-        #[allow(clippy::too_many_arguments, reason = "the signature's arguments")]
         fn #name(&#receiver, #(#declared),*) -> #result {
             super::functions::#name(#receiver.as_tensor(), #(#passed),*)
         }

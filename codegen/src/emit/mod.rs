@@ -6,9 +6,9 @@ mod api;
 mod bind;
 mod defs;
 mod expr;
+mod format;
 pub mod gradients;
 mod header;
-
 mod infer;
 mod kernels;
 mod library;
@@ -132,7 +132,7 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
         let tokens = (emitter.emit)(generation);
         files.push(File {
             name: format!("{}.rs", emitter.module),
-            text: format(emitter, generation, tokens)?,
+            text: with_head(emitter, generation, tokens)?,
         });
     }
     files.push(root(generation)?);
@@ -140,20 +140,14 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
     Ok(files)
 }
 
-fn format(emitter: &Emitter, generation: &Generation<'_>, tokens: TokenStream) -> Result<String, String> {
-    let text = format_tokens(tokens).map_err(|error| {
+fn with_head(emitter: &Emitter, generation: &Generation<'_>, tokens: TokenStream) -> Result<String, String> {
+    let text = format::source(tokens).map_err(|error| {
         format!("the emitter {} wrote something that is not Rust: {error}", emitter.source)
     })?;
     Ok(format!(
         "// @generated from {} by {}.\n// See one operator's share with `opsmith expand NAME`.\n\n{text}",
         generation.config.spec_name, emitter.source
     ))
-}
-
-/// Tokens as formatted source.
-pub fn format_tokens(tokens: TokenStream) -> Result<String, String> {
-    let file = syn::parse2::<syn::File>(tokens.clone()).map_err(|error| format!("{error}\n{tokens}"))?;
-    Ok(prettyplease::unparse(&file))
 }
 
 /// The file that `src/lib.rs` includes; it names the others.
@@ -169,7 +163,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         tokens.extend(quote::quote! {
             #[doc = #doc]
             #[allow(unused_imports, reason = "every module has the same imports")]
-            #[allow(unused_parens, reason = "an expression is bracketed wherever it may stand")]
+            #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
             #visibility mod #module {
                 use #runtime as rt;
@@ -183,7 +177,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         pub use library::{LIBRARY, call};
         pub use methods::TensorOps;
     });
-    let text = format_tokens(tokens)?;
+    let text = format::source(tokens)?;
     Ok(File {
         name: "lib.rs".into(),
         text: format!("// @generated from {}.\n\n{text}", generation.config.spec_name),

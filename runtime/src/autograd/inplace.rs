@@ -71,7 +71,7 @@ fn compose_inplace(op: &'static OpDef, composite: CompositeFn, args: &[Arg<'_>])
         (super::adjust::roles_of(op)?.cast)(&result, target.dtype())?
     };
     target.storage().set_last_writer(op, Form::Inplace);
-    copy::copy(target, &result);
+    copy::copy(target, &result)?;
     edge_of(&result)
 }
 
@@ -87,7 +87,7 @@ fn copy_shared(arg: Arg<'_>, target: &Tensor) -> Result<Option<Value>> {
         if !tensor.shares_storage(target) {
             return Ok(tensor.clone());
         }
-        let copy = tensor.cast_untracked(tensor.dtype());
+        let copy = tensor.cast_untracked(tensor.dtype())?;
         Ok(tracked_at(copy, edge_of(tensor)?.as_ref()))
     };
     Ok(match arg {
@@ -125,6 +125,11 @@ fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u32>) -> u32 
     meta.generation = generation.unwrap_or_else(|| meta.generation.wrapping_add(1));
     let old = std::mem::replace(&mut meta.edge, edge);
     let generation = meta.generation;
+    if meta.retains
+        && let Some(Edge { node, output }) = &meta.edge
+    {
+        node.extras().retain(*output, tensor.downgrade());
+    }
     drop(meta);
     // Not under the lock: what hangs behind may be a whole graph.
     drop(old);

@@ -5,12 +5,13 @@ use crate::error::Result;
 use crate::library::Roles;
 use crate::tensor::Tensor;
 
-/// Adds to the gradient that a leaf holds.
+/// Adds to the gradient that a tensor, usually a leaf, holds.
 pub(super) fn accumulate(
     leaf: &Tensor,
-    mut gradient: Tensor,
+    gradient: Option<Tensor>,
     mut roles: impl FnMut() -> Result<&'static Roles>,
 ) -> Result<()> {
+    let Some(mut gradient) = gradient else { return Ok(()) };
     let mut owned = false;
     // The lock is not held while an operator adds; if another thread added meanwhile, add to that.
     loop {
@@ -18,7 +19,7 @@ pub(super) fn accumulate(
         match held {
             None => {
                 if !std::mem::replace(&mut owned, true) {
-                    gradient = own(gradient);
+                    gradient = own(gradient)?;
                 }
                 let mut meta = leaf.autograd();
                 if meta.grad.is_none() {
@@ -42,20 +43,20 @@ pub(super) fn accumulate(
 
 /// The gradient in memory that nothing else shows: a leaf's gradient may be written in place, which
 /// must change neither another leaf's nor a tensor of the user's.
-fn own(mut gradient: Tensor) -> Tensor {
+fn own(mut gradient: Tensor) -> Result<Tensor> {
     let bytes = gradient.numel() as usize * gradient.dtype().size();
     let alone = gradient.is_unique()
         && gradient.storage().references() == 1
         && gradient.storage().bytes() == bytes
         && !gradient.layout().has_internal_overlap();
     if alone {
-        return gradient;
+        return Ok(gradient);
     }
-    let mut copy = gradient.cast_untracked(gradient.dtype());
+    let mut copy = gradient.cast_untracked(gradient.dtype())?;
     // A copy has the derivative of its original, so it can take the original's place in the graph.
     let edge = gradient.requires_grad().then(|| gradient.autograd().edge.clone()).flatten();
     if let Some(edge) = edge {
         attach(&mut copy, edge);
     }
-    copy
+    Ok(copy)
 }

@@ -429,9 +429,8 @@ fn infer_cast(args: &[Arg<'_>]) -> Result<Inferred> {
 }
 
 fn cast_kernel(call: &KernelCall<'_>) -> Result<()> {
-    let converted = call.args[0].tensor().cast_untracked(call.args[1].dtype());
-    crate::copy::copy(&call.outs[0], &converted);
-    Ok(())
+    let converted = call.args[0].tensor().cast_untracked(call.args[1].dtype())?;
+    crate::copy::copy(&call.outs[0], &converted)
 }
 
 pub static CAST: OpDef = OpDef {

@@ -1,0 +1,195 @@
+//! Tokens to source that people read: formatted bodies of macros too, comments, a blank line
+//! between items.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::visit_mut::{self, VisitMut};
+
+/// Tokens as formatted source.
+///
+/// # Errors
+/// If the tokens are not Rust; the text holds them.
+pub(super) fn source(tokens: TokenStream) -> Result<String, String> {
+    let mut file = syn::parse2::<syn::File>(tokens.clone()).map_err(|error| format!("{error}\n{tokens}"))?;
+    Plain.visit_file_mut(&mut file);
+    let items: Vec<String> = file.items.into_iter().map(item).collect();
+    Ok(items.join("\n"))
+}
+
+/// A comment, at the place of a statement. Tokens hold no comments, so it travels as a macro call.
+pub(super) fn comment(text: &str) -> TokenStream {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.len() + word.len() < COMMENT_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    quote::quote!(#(comment!(#lines);)*)
+}
+
+/// Narrow enough for prettyplease to leave the macro call on one line.
+const COMMENT_WIDTH: usize = 60;
+
+fn item(item: syn::Item) -> String {
+    let text = match &item {
+        syn::Item::Macro(definition) => macro_rules(definition),
+        _ => None,
+    };
+    with_comments(&text.unwrap_or_else(|| prettyplease::unparse(&syn::parse_quote!(#item))))
+}
+
+fn with_comments(text: &str) -> String {
+    text.split_inclusive('\n')
+        .map(|line| {
+            let (start, content) = line.split_at(line.len() - line.trim_start().len());
+            match content.trim_end().strip_prefix("comment!(\"").and_then(|rest| rest.strip_suffix("\");")) {
+                Some(comment) => format!("{start}// {comment}\n"),
+                None => line.to_owned(),
+            }
+        })
+        .collect()
+}
+
+/// Writes as a person would: `0` instead of `0usize`, `f(a + b)` instead of `f((a + b))`.
+struct Plain;
+
+impl VisitMut for Plain {
+    fn visit_lit_int_mut(&mut self, literal: &mut syn::LitInt) {
+        // Every place where these stand names the type.
+        if matches!(literal.suffix(), "usize" | "u64" | "u8") {
+            *literal = syn::LitInt::new(literal.base10_digits(), literal.span());
+        }
+    }
+
+    fn visit_expr_mut(&mut self, expr: &mut syn::Expr) {
+        visit_mut::visit_expr_mut(self, expr);
+        match expr {
+            syn::Expr::Paren(paren) if is_one_piece(&paren.expr) => {
+                unwrap(expr);
+            }
+            syn::Expr::Call(call) => call.args.iter_mut().for_each(unwrap),
+            syn::Expr::MethodCall(call) => call.args.iter_mut().for_each(unwrap),
+            syn::Expr::Array(array) => array.elems.iter_mut().for_each(unwrap),
+            _ => {}
+        }
+    }
+
+    fn visit_local_init_mut(&mut self, init: &mut syn::LocalInit) {
+        visit_mut::visit_local_init_mut(self, init);
+        unwrap(&mut init.expr);
+    }
+}
+
+/// Whether an expression binds tighter than anything that can stand beside it.
+fn is_one_piece(expr: &syn::Expr) -> bool {
+    use syn::Expr::{Call, MethodCall, Path, Try};
+    matches!(expr, Path(_) | Call(_) | MethodCall(_) | Try(_))
+}
+
+/// Takes parentheses away that stand around the whole of an expression.
+fn unwrap(expr: &mut syn::Expr) {
+    while let syn::Expr::Paren(paren) = expr {
+        *expr = std::mem::replace(&mut *paren.expr, syn::Expr::Verbatim(TokenStream::new()));
+    }
+}
+
+/// Stands for `$` while the body of a macro is formatted.
+const DOLLAR: &str = "__dollar_";
+
+/// A macro of one rule whose body is a block, which prettyplease would print as bare tokens.
+fn macro_rules(definition: &syn::ItemMacro) -> Option<String> {
+    let name = definition.ident.as_ref().filter(|_| definition.attrs.is_empty())?;
+    let mut tokens = definition.mac.tokens.clone().into_iter();
+    let TokenTree::Group(pattern) = tokens.next()? else { return None };
+    let TokenTree::Group(body) = tokens.nth(2)? else { return None };
+    let block: syn::Block = syn::parse2(without_dollars(body.stream())).ok()?;
+    let function: syn::File = syn::parse_quote!(fn body() #block);
+    let formatted = prettyplease::unparse(&function);
+    let body: String = formatted
+        .strip_prefix("fn body() {\n")?
+        .strip_suffix("}\n")?
+        .lines()
+        .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") })
+        .collect();
+    let (pattern, body) = (pattern.stream().to_string().replace(' ', ""), body.replace(DOLLAR, "$"));
+    Some(format!("macro_rules! {name} {{\n    ({pattern}) => {{{{\n{body}    }}}};\n}}\n"))
+}
+
+fn without_dollars(tokens: TokenStream) -> TokenStream {
+    let mut result = TokenStream::new();
+    let mut after_dollar = false;
+    for token in tokens {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '$' => {
+                after_dollar = true;
+                continue;
+            }
+            TokenTree::Ident(ident) if after_dollar => {
+                Ident::new(&format!("{DOLLAR}{ident}"), Span::call_site()).to_tokens(&mut result);
+            }
+            TokenTree::Group(group) => {
+                Group::new(group.delimiter(), without_dollars(group.stream())).to_tokens(&mut result);
+            }
+            other => other.to_tokens(&mut result),
+        }
+        after_dollar = false;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quote::quote;
+
+    #[track_caller]
+    fn check(tokens: TokenStream, expected: &str) {
+        assert_eq!(source(tokens).unwrap(), expected);
+    }
+
+    #[test]
+    fn items_stand_apart() {
+        check(
+            quote! {
+                fn a() { b(0usize) }
+                static B: i64 = 1i64;
+            },
+            "fn a() {\n    b(0)\n}\n\nstatic B: i64 = 1i64;\n",
+        );
+    }
+
+    #[test]
+    fn the_body_of_a_macro_is_formatted() {
+        check(
+            quote! { macro_rules! m { ($T:ty) => {{ type T = $T; f::<$T>() }}; } },
+            "macro_rules! m {\n    ($T:ty) => {{\n        type T = $T;\n        f::<$T>()\n    }};\n}\n",
+        );
+    }
+
+    #[test]
+    fn only_parentheses_that_say_nothing_go() {
+        check(
+            quote! { fn a() { let b = ((c) + 1); f((-b), (2 * (b + c)), [(d)]) } },
+            "fn a() {\n    let b = c + 1;\n    f(-b, 2 * (b + c), [d])\n}\n",
+        );
+    }
+
+    #[test]
+    fn comments_are_wrapped() {
+        let comment = comment(&"word ".repeat(14));
+        check(
+            quote! { fn a() { #comment b() } },
+            &format!("fn a() {{\n    //{}\n    //{}\n    b()\n}}\n", " word".repeat(12), " word".repeat(2)),
+        );
+    }
+
+    #[test]
+    fn what_is_not_rust_is_shown() {
+        assert!(source(quote!(fn fn)).unwrap_err().contains("fn fn"));
+    }
+}
