@@ -10,7 +10,7 @@ use super::node::{Edge, Node};
 use super::saved::{Slot, tracked_at};
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Dims;
 use crate::op::Gradients;
 use crate::op::OpDef;
@@ -247,4 +247,13 @@ fn describe_output(op: &OpDef, output: usize) -> String {
         None if op.schema.returns.len() > 1 => format!("result {output}"),
         None => "result".to_owned(),
     }
+}
+
+/// The value of a formula that its spec says cannot be computed.
+///
+/// # Errors
+/// Always, with the spec's reason.
+#[cold]
+pub fn not_implemented<T>(reason: &str) -> Result<T> {
+    Err(Error::not_implemented(format!("the derivative is not implemented: {reason}")))
 }

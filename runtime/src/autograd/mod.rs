@@ -27,7 +27,7 @@ mod tests;
 
 pub use anomaly::detect_anomaly;
 pub use checkpoint::checkpoint;
-pub use context::{GradContext, Gradient, TensorMeta};
+pub use context::{GradContext, Gradient, TensorMeta, not_implemented};
 pub use custom::{CustomContext, Saver, custom};
 pub use graph::GraphNode;
 pub use handle::{Options, backward, grad};
