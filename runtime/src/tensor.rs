@@ -395,6 +395,11 @@ impl Tensor {
 }
 
 impl WeakTensor {
+    /// A handle to no tensor.
+    pub(crate) fn dangling() -> WeakTensor {
+        WeakTensor(Weak::new())
+    }
+
     /// The tensor, if it still exists.
     pub fn upgrade(&self) -> Option<Tensor> {
         self.0.upgrade().map(Tensor)

@@ -119,13 +119,7 @@ impl Emit<'_> {
                 let (base, position) = (self.owned(base), tuple_index(position));
                 quote!((#base).#position)
             }
-            ExprKind::NotImplemented(reason) => {
-                quote!(
-                    return Err(rt::Error::not_implemented(
-                        format!("the derivative is not implemented: {}", #reason)
-                    ))
-                )
-            }
+            ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
             _ => {
                 let borrowed = self.borrowed(expr);
                 match (&expr.ty.kind, expr.ty.optional) {
@@ -220,7 +214,7 @@ impl Emit<'_> {
             }
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
             ExprKind::Query(query, base, args) => self.query(*query, base, args),
-            ExprKind::NotImplemented(_) => self.owned(expr),
+            ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
             other => unreachable!("the checker gives no plain value to {other:?}"),
         }
     }
@@ -416,9 +410,6 @@ impl Emit<'_> {
         if inner.ty.kind == Kind::None {
             return quote!(None);
         }
-        if matches!(inner.kind, ExprKind::NotImplemented(_)) {
-            return self.owned(inner);
-        }
         if to.optional && !inner.ty.optional {
             let required = to.required();
             let value = if needs_conversion(&inner.ty, &required) {
@@ -449,6 +440,12 @@ impl Emit<'_> {
             _ => self.owned(inner),
         }
     }
+}
+
+/// Leaves with the reason why there is no value of the type.
+fn refusal(reason: &str, ty: &Ty) -> TokenStream {
+    let ty = super::bind::owned_type(ty);
+    quote!(rt::autograd::not_implemented::<#ty>(#reason)?)
 }
 
 /// Values that are copied rather than borrowed.

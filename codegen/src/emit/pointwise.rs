@@ -21,7 +21,27 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
             let value = bind::access(quote!(call.args[#index]), &arg.ty);
             quote!(let #name = #value;)
         });
+    let loops = loops(generation, op, expr, &inputs);
+    let out = element_type(op.outputs[0].element);
+    quote! {
+        use rt::Element as _;
+        type C = <T as rt::Element>::Compute;
+        type R = #out;
+        #(#attributes)*
+        #loops
+    }
+}
+
+/// The loop over elements. A condition that is the same for all of them chooses between loops
+/// instead of being asked in each step.
+fn loops(generation: &Generation<'_>, op: &Op, expr: &Expr, inputs: &[usize]) -> TokenStream {
     let mut emit = Elements { generation, op, hoisted: Vec::new() };
+    if let Some(condition) = uniform_condition(op, expr) {
+        let condition = emit.attribute(&condition);
+        let yes = loops(generation, op, &with_branch(op, expr, true), inputs);
+        let no = loops(generation, op, &with_branch(op, expr, false), inputs);
+        return quote!(if #condition { #yes } else { #no });
+    }
     let value = emit.value(expr);
     let hoisted = &emit.hoisted;
     let map = format_ident!("map{}", inputs.len());
@@ -34,16 +54,11 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let name = ident(&op.args[index].name);
         quote!(let #name = #name.to_compute();)
     });
-    let out = element_type(op.outputs[0].element);
     let result = match op.outputs[0].element {
         element if is_mask(element) => value,
         _ => quote!(<R as rt::Element>::from_compute(#value)),
     };
     quote! {
-        use rt::Element as _;
-        type C = <T as rt::Element>::Compute;
-        type R = #out;
-        #(#attributes)*
         #(#hoisted)*
         rt::pointwise::#map(call, [#(#inputs),*], |#(#params),*| {
             #(#widened)*
@@ -54,6 +69,36 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
 
 fn is_mask(element: Element) -> bool {
     matches!(element, Element::Fixed(DType::Bool, _))
+}
+
+/// The first condition of an `if` that is the same for all elements.
+fn uniform_condition(op: &Op, expr: &Expr) -> Option<Expr> {
+    let mut found = None;
+    expr.walk(&mut |part| {
+        if let ExprKind::If(condition, _, _) = &part.kind
+            && found.is_none()
+            && !depends_on_elements(op, condition)
+        {
+            found = Some((**condition).clone());
+        }
+    });
+    found
+}
+
+/// The expression with that `if` replaced by one of its branches.
+fn with_branch(op: &Op, expr: &Expr, yes: bool) -> Expr {
+    let (mut result, mut replaced) = (expr.clone(), false);
+    result.walk_mut(&mut |part| {
+        if let ExprKind::If(condition, first, second) = &part.kind
+            && !replaced
+            && !depends_on_elements(op, condition)
+        {
+            replaced = true;
+            let branch = if yes { first } else { second };
+            *part = (**branch).clone();
+        }
+    });
+    result
 }
 
 struct Elements<'a> {
@@ -71,6 +116,10 @@ impl Elements<'_> {
     }
 
     fn value(&mut self, expr: &Expr) -> TokenStream {
+        if !is_element(expr) && is_computed(expr) && !depends_on_elements(self.op, expr) {
+            let value = self.attribute(expr);
+            return self.hoist(value);
+        }
         match &expr.kind {
             ExprKind::Variable(Variable::Arg(index)) => {
                 let name = ident(&self.op.args[*index].name);
@@ -218,6 +267,14 @@ impl Elements<'_> {
 
 fn is_element(expr: &Expr) -> bool {
     matches!(expr.ty.kind, Kind::Element | Kind::RealElement)
+}
+
+/// Whether a value is more than a name or a literal.
+fn is_computed(expr: &Expr) -> bool {
+    !matches!(
+        expr.kind,
+        ExprKind::Variable(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_)
+    )
 }
 
 /// Whether a value differs from element to element: it mentions a tensor, or a name bound to one.

@@ -188,6 +188,47 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// Calls `visit` with this expression, then with every one inside what `visit` left there.
+    pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        visit(self);
+        match &mut self.kind {
+            ExprKind::Variable(_)
+            | ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::DType(_)
+            | ExprKind::None
+            | ExprKind::NotImplemented(_) => {}
+            ExprKind::List(items)
+            | ExprKind::Tuple(items)
+            | ExprKind::Op(_, items)
+            | ExprKind::Function(_, items)
+            | ExprKind::Rule(_, items)
+            | ExprKind::Native(_, items) => items.iter_mut().for_each(|item| item.walk_mut(visit)),
+            ExprKind::Query(_, base, args) => {
+                base.walk_mut(visit);
+                args.iter_mut().for_each(|arg| arg.walk_mut(visit));
+            }
+            ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
+                a.walk_mut(visit);
+                b.walk_mut(visit);
+            }
+            ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => operand.walk_mut(visit),
+            ExprKind::If(condition, yes, no) => {
+                condition.walk_mut(visit);
+                yes.walk_mut(visit);
+                no.walk_mut(visit);
+            }
+            ExprKind::Block(bindings, tail) => {
+                bindings.iter_mut().for_each(|(_, value)| value.walk_mut(visit));
+                tail.walk_mut(visit);
+            }
+        }
+    }
+}
+
 /// Whether a question about a tensor can be answered without its elements.
 pub fn is_metadata(query: Query) -> bool {
     matches!(

@@ -6,6 +6,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 
 use super::Context;
 use super::derivatives::{self, Derivatives};
+use super::derived;
 use super::infer::{self, Expressions};
 use crate::diagnostics::{Diagnostic, nearest};
 use crate::expr::check::{Mode, OpTable};
@@ -61,7 +62,12 @@ pub(super) fn lower(
         body.composite = expressions.check(context, &text, Mode::Decompose, &op.result_type());
     }
     require_body(context, op, raw, &body, infer.as_ref());
-    let derivatives = derivatives::lower(context, &expressions, raw);
+    let derivatives = match (raw.get("derivatives"), raw.text("pointwise")) {
+        (None, Some(text)) if body.pointwise.is_some() => {
+            derived::lower(context, &expressions, &text, infer.as_ref(), &body)
+        }
+        _ => derivatives::lower(context, &expressions, raw),
+    };
     Lowered { checks, infer, body, derivatives }
 }
 

@@ -56,15 +56,23 @@ pub(super) fn lower(
     if raw.get("dtypes").is_none() {
         dtypes = DTypeSet::from_name("all").unwrap_or_default();
     }
-    functions.push(Function {
-        name,
-        params,
-        returns,
-        rust: rust.as_str().to_owned(),
-        dtypes,
-        span: raw.func.span(),
-        external,
-    });
+    let mut derivatives = vec![None; params.len()];
+    for (key, text) in raw.text_map("derivative") {
+        match params.iter().position(|param| *param == key.text) {
+            Some(position) => derivatives[position] = Some(text.as_str().to_owned()),
+            None => context.diagnostics.push(
+                Diagnostic::error(
+                    "E0423",
+                    format!("`{name}` has no parameter `{}`", key.text),
+                    key.span,
+                    "no such parameter",
+                )
+                .with_help(format!("the parameters are: {}", params.join(", "))),
+            ),
+        }
+    }
+    let (rust, span) = (rust.as_str().to_owned(), raw.func.span());
+    functions.push(Function { name, params, returns, rust, dtypes, derivatives, span, external });
 }
 
 fn head(text: &str) -> Option<(String, Vec<String>, FunctionReturn)> {

@@ -5,10 +5,12 @@
 
 mod body;
 mod derivatives;
+mod derived;
 mod forms;
 mod function;
 mod head;
 mod infer;
+mod symbolic;
 
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;

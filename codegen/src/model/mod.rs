@@ -305,12 +305,21 @@ pub enum Role {
     SumTo,
     /// Converts to another dtype.
     Cast,
+    /// Chooses between two tensors element by element; gradients derived from expressions call it.
+    Select,
+    /// The complex conjugate; gradients derived from expressions call it.
+    Conjugate,
 }
 
 impl Role {
     /// Every role with its spelling in a spec.
-    pub const ALL: [(Role, &'static str); 3] =
-        [(Role::Accumulate, "accumulate"), (Role::SumTo, "sum_to"), (Role::Cast, "cast")];
+    pub const ALL: [(Role, &'static str); 5] = [
+        (Role::Accumulate, "accumulate"),
+        (Role::SumTo, "sum_to"),
+        (Role::Cast, "cast"),
+        (Role::Select, "select"),
+        (Role::Conjugate, "conjugate"),
+    ];
 }
 
 /// A scalar function of pointwise expressions.
@@ -326,6 +335,8 @@ pub struct Function {
     pub rust: String,
     /// The dtypes it is defined for.
     pub dtypes: DTypeSet,
+    /// Its derivative by each parameter, as text in which `result` is its value.
+    pub derivatives: Vec<Option<String>>,
     /// The place of its entry.
     pub span: Span,
     /// Whether a parent library declares it.

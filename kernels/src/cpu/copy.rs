@@ -53,3 +53,16 @@ pub(crate) fn copy_into<T: Element>(source: &View<'_, T>, out: &mut ViewMut<'_, 
     }
     Ok(())
 }
+
+/// Calls `body` with the output's elements as a row-major slice: the output itself if it is
+/// contiguous, else a buffer that is copied into it afterwards.
+pub(crate) fn with_slice<T: Element, R>(out: &mut ViewMut<'_, T>, body: impl FnOnce(&mut [T]) -> R) -> R {
+    if out.is_contiguous() {
+        // A view that is contiguous has a slice; the empty one stands for no elements.
+        return body(out.as_mut_slice().unwrap_or(&mut []));
+    }
+    let mut elements = vec![T::default(); out.numel()];
+    let result = body(&mut elements);
+    out.write(elements);
+    result
+}

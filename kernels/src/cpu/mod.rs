@@ -10,10 +10,14 @@ mod copy;
 pub mod fill;
 pub mod index;
 pub mod join;
+mod lanes;
 pub mod linalg;
+pub mod normalisation;
+pub mod random;
 pub mod reduce;
 pub mod simd;
 pub mod softmax;
+pub mod sort;
 mod strides;
 #[cfg(test)]
 mod testing;

@@ -8,6 +8,7 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Element, Result, View, ViewMut};
 
 use super::axes::{Tile, for_each_tile};
+use super::lanes::fold_lanes;
 use super::simd::widest;
 use super::strides::expect_sizes;
 use crate::math::{Inexact, exp, log, maximum};
@@ -155,19 +156,11 @@ impl<C: Copy> Lines<C> {
 
     /// Joins the elements of each line.
     fn fold(&self, start: C, map: impl Fn(C) -> C, join: impl Fn(C, C) -> C) -> Vec<C> {
-        const LANES: usize = 32;
         widest(
             #[inline(always)]
             || {
                 if self.lanes == 1 {
-                    // One line: independent partial results, so that additions overlap.
-                    let mut partial = [start; LANES];
-                    for block in self.values.chunks(LANES) {
-                        for (partial, &value) in partial.iter_mut().zip(block) {
-                            *partial = join(*partial, map(value));
-                        }
-                    }
-                    return vec![partial.into_iter().fold(start, &join)];
+                    return vec![fold_lanes(&self.values, start, |a, x| join(a, map(x)), &join)];
                 }
                 let mut partial = vec![start; self.lanes];
                 for row in self.values.chunks_exact(self.lanes) {

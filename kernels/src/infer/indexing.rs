@@ -28,7 +28,7 @@ pub fn index_select(self_: &Tensor, dim: i64, index: &Tensor) -> Result<Dims> {
 ///
 /// # Errors
 /// If the index does not have as many dimensions as `self`, or is larger in another than `dim`.
-pub fn gather(self_: &Tensor, dim: i64, index: &Tensor, _sparse_grad: bool) -> Result<Dims> {
+pub fn gather(self_: &Tensor, dim: i64, index: &Tensor) -> Result<Dims> {
     check_index(self_, dim, index)?;
     Ok(index.shape().into())
 }
@@ -206,9 +206,9 @@ mod tests {
         let x = tensor(&[3, 4]);
         assert_eq!(index_select(&x, -1, &tensor(&[7])).unwrap()[..], [3, 7]);
         assert!(index_select(&x, 0, &tensor(&[1, 1])).is_err());
-        assert_eq!(gather(&x, 0, &tensor(&[9, 4]), false).unwrap()[..], [9, 4]);
-        assert!(gather(&x, 0, &tensor(&[9, 5]), false).is_err());
-        assert!(gather(&x, 0, &tensor(&[9]), false).is_err());
+        assert_eq!(gather(&x, 0, &tensor(&[9, 4])).unwrap()[..], [9, 4]);
+        assert!(gather(&x, 0, &tensor(&[9, 5])).is_err());
+        assert!(gather(&x, 0, &tensor(&[9])).is_err());
         assert_eq!(scatter(&tensor(&[]), 0, &tensor(&[1])).unwrap()[..], []);
         assert_eq!(embedding(&x, &tensor(&[2, 2])).unwrap()[..], [2, 2, 4]);
         assert_eq!(embedding_dense_backward(&tensor(&[2, 4]), &tensor(&[2]), 9).unwrap()[..], [9, 4]);

@@ -10,6 +10,7 @@ mod division;
 mod inexact;
 mod number;
 mod order;
+mod parts;
 mod power;
 mod special;
 
@@ -23,5 +24,6 @@ pub use order::{
     clamp, clamp_max, clamp_min, fmax, fmin, logical_and, logical_not, logical_or, logical_xor, maximum,
     minimum, select, truth,
 };
+pub use parts::{Parts, complex};
 pub use power::{Power, pow};
 pub use special::{Special, atan2, digamma, erf, erfc, erfinv, hypot, lgamma};

@@ -3,14 +3,14 @@
 //! Formulas may leave three things to the engine: summing back over broadcast dimensions, the
 //! dtype, and dropping the imaginary part for a real input. Anything else is a wrong formula.
 
-use super::call::Call;
 use super::context::TensorMeta;
+use super::node::Node;
 use crate::error::{Error, Result, ShapeText};
 use crate::library::Roles;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
 
-/// The gradient of the input at `position`, in that input's shape and dtype.
+/// The gradient of a node's input in that input's shape and dtype.
 ///
 /// # Errors
 /// If the gradient's shape does not broadcast from the input's, or it is on another device.
@@ -18,31 +18,28 @@ use crate::tensor::Tensor;
 pub(super) fn adjust(
     gradient: Tensor,
     meta: &TensorMeta,
-    call: &Call,
-    argument: usize,
+    node: &Node,
     position: usize,
+    roles: impl FnOnce() -> Result<&'static Roles>,
 ) -> Result<Tensor> {
-    if gradient.shape() == &meta.sizes[..]
+    let fits = gradient.shape() == &meta.sizes[..]
         && gradient.dtype() == meta.dtype
-        && gradient.device() == meta.device
-    {
-        return Ok(gradient);
-    }
-    convert(gradient, meta, call, argument, position)
+        && gradient.device() == meta.device;
+    if fits { Ok(gradient) } else { convert(gradient, meta, node, position, roles()?) }
 }
 
 #[cold]
 fn convert(
     mut gradient: Tensor,
     meta: &TensorMeta,
-    call: &Call,
-    argument: usize,
+    node: &Node,
     position: usize,
+    roles: &Roles,
 ) -> Result<Tensor> {
-    let name = || format!("`{}` of `{}`", call.argument_name(argument, position), call.op.name);
+    let name = || node.input_name(position);
     if gradient.device() != meta.device {
         return Err(Error::device(format!(
-            "the formula for {} gave a gradient on {}, but the argument is on {}",
+            "the formula for {} gave a gradient on {}, but the input is on {}",
             name(),
             gradient.device(),
             meta.device
@@ -55,16 +52,15 @@ fn convert(
             gradient.dtype()
         )));
     }
-    let roles = roles_of(call.op)?;
     if gradient.shape() != &meta.sizes[..] {
         if !broadcasts(&meta.sizes, gradient.shape()) {
             return Err(Error::shape(format!(
-                "the formula for {} gave a gradient of shape {}, but the argument has the shape {}",
+                "the formula for {} gave a gradient of shape {}, but the input has the shape {}",
                 name(),
                 ShapeText(gradient.shape()),
                 ShapeText(&meta.sizes)
             ))
-            .with_help(format!("correct the formula at {}", call.op.location)));
+            .with_help("correct the formula: only broadcast dimensions are summed back for it"));
         }
         gradient = (roles.sum_to)(&gradient, &meta.sizes)?;
     }

@@ -6,9 +6,11 @@ use std::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::context::TensorMeta;
-use super::saved::SavedTensors;
+use super::saved::{SavedName, SavedTensors, Slot};
 use crate::arg::Value;
+use crate::error::Result;
 use crate::op::{ArgKind, OpDef};
+use crate::tensor::Tensor;
 
 /// A recorded call of an operator.
 pub(crate) struct Call {
@@ -49,8 +51,26 @@ impl Call {
         self.saved.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// A saved tensor.
+    ///
+    /// # Errors
+    /// If it was freed, changed, or could not be computed again; `what` says which it is.
+    #[inline]
+    pub fn restore(&self, slot: Slot, meta: &TensorMeta, what: impl Fn() -> String) -> Result<Tensor> {
+        let name = || SavedName { op: self.op.name.to_owned(), what: what() };
+        let saved = self.saved().find(slot, &name)?;
+        saved.restore(meta, &name)
+    }
+
+    /// Frees what was saved.
+    pub fn free(&self) {
+        let freed = self.saved().free();
+        drop(freed);
+    }
+
     /// The name of the tensor at a position of `inputs`: `weight`, `tensors[1]`.
-    pub fn argument_name(&self, argument: usize, position: usize) -> String {
+    pub fn input_name(&self, position: usize) -> String {
+        let argument = self.starts.partition_point(|start| *start as usize <= position) - 1;
         let def = &self.op.schema.args[argument];
         match def.ty.kind {
             ArgKind::Tensor => def.name.to_owned(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use opsmith_core::DType;
 
 use super::call::Call;
-use super::engine::Wanted;
+use super::capture::Wanted;
 use super::node::{Edge, Node};
-use super::saved::{SavedName, Slot, tracked_at};
+use super::saved::{Slot, tracked_at};
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Dims;
 use crate::op::Gradients;
 use crate::op::OpDef;
@@ -126,7 +126,7 @@ impl<'a> GradContext<'a> {
     /// # Errors
     /// If it was changed since, or freed by an earlier backward pass.
     pub fn tensor(&self, argument: usize) -> Result<Tensor> {
-        self.input(argument, self.call.positions(argument).start)
+        self.input(self.call.positions(argument).start)
     }
 
     /// A saved tensor argument that may be absent.
@@ -135,7 +135,7 @@ impl<'a> GradContext<'a> {
     /// As [`GradContext::tensor`].
     pub fn optional_tensor(&self, argument: usize) -> Result<Option<Tensor>> {
         let position = self.call.positions(argument).start;
-        self.call.is_present(position).then(|| self.input(argument, position)).transpose()
+        self.call.is_present(position).then(|| self.input(position)).transpose()
     }
 
     /// A saved list of tensors.
@@ -143,7 +143,7 @@ impl<'a> GradContext<'a> {
     /// # Errors
     /// As [`GradContext::tensor`].
     pub fn tensors(&self, argument: usize) -> Result<Vec<Tensor>> {
-        self.call.positions(argument).map(|position| self.input(argument, position)).collect()
+        self.call.positions(argument).map(|position| self.input(position)).collect()
     }
 
     /// A saved list of tensors of which some may be absent.
@@ -153,9 +153,7 @@ impl<'a> GradContext<'a> {
     pub fn optional_tensors(&self, argument: usize) -> Result<Vec<Option<Tensor>>> {
         self.call
             .positions(argument)
-            .map(|position| {
-                self.call.is_present(position).then(|| self.input(argument, position)).transpose()
-            })
+            .map(|position| self.call.is_present(position).then(|| self.input(position)).transpose())
             .collect()
     }
 
@@ -166,10 +164,7 @@ impl<'a> GradContext<'a> {
     pub fn result(&self, output: usize) -> Result<Tensor> {
         let slot = Slot::Output(output as u32);
         let meta = self.result_meta(output);
-        let tensor = self.call.saved().unpack(slot, meta, || SavedName {
-            op: self.call.op.name,
-            what: describe_output(self.call.op, output),
-        })?;
+        let tensor = self.call.restore(slot, meta, || describe_output(self.call.op, output))?;
         let differentiable = self.call.op.is_differentiable(output, meta.dtype);
         let edge = (differentiable && super::recording())
             .then(|| Edge { node: self.node.clone(), output: output as u32 });
@@ -237,12 +232,10 @@ impl<'a> GradContext<'a> {
         }
     }
 
-    fn input(&self, argument: usize, position: usize) -> Result<Tensor> {
+    fn input(&self, position: usize) -> Result<Tensor> {
         let slot = Slot::Input(position as u32);
-        let tensor = self.call.saved().unpack(slot, &self.call.inputs[position], || SavedName {
-            op: self.call.op.name,
-            what: format!("argument `{}`", self.call.argument_name(argument, position)),
-        })?;
+        let what = || format!("argument `{}`", self.call.input_name(position));
+        let tensor = self.call.restore(slot, &self.call.inputs[position], what)?;
         let edge = self.node.edges[position].as_ref().filter(|_| super::recording());
         Ok(tracked_at(tensor, edge))
     }
@@ -254,4 +247,13 @@ fn describe_output(op: &OpDef, output: usize) -> String {
         None if op.schema.returns.len() > 1 => format!("result {output}"),
         None => "result".to_owned(),
     }
+}
+
+/// The value of a formula that its spec says cannot be computed.
+///
+/// # Errors
+/// Always, with the spec's reason.
+#[cold]
+pub fn not_implemented<T>(reason: &str) -> Result<T> {
+    Err(Error::not_implemented(format!("the derivative is not implemented: {reason}")))
 }

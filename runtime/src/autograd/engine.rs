@@ -6,26 +6,31 @@
 //! pass is a loop, so the depth of a graph costs no stack. It belongs to the thread that called;
 //! passes of several threads may run through the same nodes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::adjust::adjust;
+use super::adjust::{adjust, roles_of};
 use super::call::Call;
+use super::capture::Capture;
 use super::context::{GradContext, Gradient};
+use super::custom::Custom;
+use super::handle::Options;
+use super::hooks::Extras;
 use super::node::{Edge, Kind, Node};
-use super::strided::Strided;
-use super::{Options, leaf, mode};
-use crate::error::{Error, Result, ShapeText};
+use super::{anomaly, leaf, mode};
+use crate::error::{Error, Result};
 use crate::library::Roles;
 use crate::op::Formula;
 use crate::tensor::Tensor;
 
 /// Gradients of a node's outputs.
 type Gradients = SmallVec<[Option<Tensor>; 1]>;
+/// Gradients of a node's inputs, with the positions of their edges.
+pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
 
-/// The roles used last in this process, for gradients that meet before any operator ran.
+/// The roles found last in this process, for gradients that meet where no operator is.
 static KNOWN_ROLES: OnceLock<&'static Roles> = OnceLock::new();
 
 /// Runs backward from the roots and adds to the gradients of leaves.
@@ -40,7 +45,7 @@ pub(super) fn gradients(
     targets: &[Edge],
     options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
-    let mut capture = Capture::new(&roots, targets);
+    let mut capture = Capture::new(targets, &roots);
     Pass::new(options, Some(&mut capture)).run(roots)?;
     Ok(capture.found)
 }
@@ -51,6 +56,7 @@ struct Pass<'a> {
     capture: Option<&'a mut Capture>,
     waiting: BTreeMap<Rank, Waiting>,
     roles: Option<&'static Roles>,
+    anomaly: bool,
 }
 
 /// Order of execution, the greatest first. The address tells apart nodes of different threads.
@@ -68,7 +74,7 @@ struct Waiting {
 impl<'a> Pass<'a> {
     fn new(options: Options, capture: Option<&'a mut Capture>) -> Pass<'a> {
         let options = Options { retain_graph: options.retain_graph || options.create_graph, ..options };
-        Pass { options, capture, waiting: BTreeMap::new(), roles: None }
+        Pass { options, capture, waiting: BTreeMap::new(), roles: None, anomaly: anomaly::detecting() }
     }
 
     fn run(&mut self, roots: Vec<(Edge, Tensor)>) -> Result<()> {
@@ -77,60 +83,131 @@ impl<'a> Pass<'a> {
             self.deliver(&edge, gradient)?;
         }
         while let Some((_, Waiting { node, gradients })) = self.waiting.pop_last() {
-            if let Some(capture) = &mut self.capture {
-                capture.take(&node, &gradients);
-            }
-            match &node.kind {
-                Kind::Leaf(leaf) => {
-                    if self.capture.is_none()
-                        && let Some(leaf) = leaf.upgrade()
-                        && let Some(gradient) = gradients.into_iter().next().flatten()
-                    {
-                        leaf::accumulate(&leaf, gradient, || self.roles())?;
-                    }
+            self.run_node(&node, gradients)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn run_node(&mut self, node: &Arc<Node>, mut gradients: Gradients) -> Result<()> {
+        let extras = node.existing_extras();
+        if let Some(extras) = extras {
+            self.before(node, extras, &mut gradients)?;
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.take(node, &gradients);
+        }
+        if gradients.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut passed = match &node.kind {
+            Kind::Call(call) => self.run_call(node, call, &gradients)?,
+            Kind::Leaf(leaf) => {
+                if self.capture.is_none()
+                    && let Some(leaf) = leaf.upgrade()
+                {
+                    // With hooks after it the gradient is still needed; else it can be moved.
+                    let gradient = if extras.is_some() { gradients[0].clone() } else { gradients[0].take() };
+                    leaf::accumulate(&leaf, gradient, || self.roles())?;
                 }
-                Kind::Call(call) => self.run_call(&node, call, gradients)?,
-                Kind::Strided(step) => self.run_step(&node, step, gradients)?,
+                Passed::new()
             }
+            Kind::Strided(step) => step.backward(&gradients, |position| self.wants(node, position))?,
+            Kind::Custom(custom) => self
+                .run_custom(node, custom, &gradients)
+                .map_err(|error| error.with_note(format!("in backward of `{}`", custom.name)))?,
+        };
+        if self.anomaly {
+            anomaly::check(node, &passed, &gradients)?;
         }
-        Ok(())
-    }
-
-    /// Runs the formulas of a call and passes their gradients on.
-    fn run_call(&mut self, node: &Arc<Node>, call: &Call, gradients: Gradients) -> Result<()> {
-        let Some(definition) = call.op.grad else { return Ok(()) };
-        for formula in definition.formulas {
-            let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
-            let context = GradContext { node, call, grads: &gradients, wanted };
-            if !formula.arguments.iter().any(|&argument| context.needs(argument as usize)) {
-                continue;
-            }
-            let results = (formula.backward)(&context).map_err(|error| in_formula(error, call, formula))?;
-            debug_assert_eq!(results.len(), formula.arguments.len(), "a formula of {}", call.op.name);
-            for (&argument, result) in formula.arguments.iter().zip(results) {
-                self.pass_on(node, call, argument as usize, result)
-                    .map_err(|error| in_formula(error, call, formula))?;
-            }
+        if let Some(extras) = extras.filter(|extras| extras.has_after()) {
+            passed = after(node, extras, passed, &gradients)?;
         }
-        if !self.options.retain_graph {
-            call.saved().free();
-        }
-        Ok(())
-    }
-
-    /// Runs a step between a base and a view.
-    fn run_step(&mut self, node: &Node, step: &Strided, gradients: Gradients) -> Result<()> {
-        let Some(gradient) = gradients.into_iter().next().flatten() else { return Ok(()) };
-        let passed = step.backward(&gradient, |position| self.wants(node, position)).map_err(|error| {
-            let shape = ShapeText(&step.view.sizes);
-            error.with_note(format!("in backward: the gradient of a view of shape {shape}"))
-        })?;
         for (position, gradient) in passed {
             if let Some(edge) = &node.edges[position] {
                 self.deliver(edge, gradient)?;
             }
         }
         Ok(())
+    }
+
+    /// Runs the formulas of a call.
+    fn run_call(&mut self, node: &Arc<Node>, call: &Call, gradients: &Gradients) -> Result<Passed> {
+        self.roles = self.roles.or_else(|| call.op.library.roles());
+        let mut passed = Passed::new();
+        let definition = call.op.grad.expect("only calls with formulas are recorded");
+        for formula in definition.formulas {
+            let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
+            let context = GradContext { node, call, grads: gradients, wanted };
+            if !formula.arguments.iter().any(|&argument| context.needs(argument as usize)) {
+                continue;
+            }
+            (formula.backward)(&context)
+                .and_then(|results| self.sort(results, node, call, formula, &mut passed))
+                .map_err(|error| in_formula(error, call, formula))?;
+        }
+        if !self.options.retain_graph {
+            call.free();
+        }
+        Ok(passed)
+    }
+
+    /// Assigns the results of a formula to the inputs they belong to.
+    fn sort(
+        &self,
+        results: SmallVec<[Gradient; 2]>,
+        node: &Node,
+        call: &Call,
+        formula: &Formula,
+        passed: &mut Passed,
+    ) -> Result<()> {
+        let count = formula.arguments.len();
+        if results.len() != count {
+            let found = results.len();
+            return Err(Error::autograd(format!("the formula gave {found} gradients for {count} arguments")));
+        }
+        let mut pass = |position: usize, gradient: Tensor| {
+            if self.wants(node, position) {
+                let roles = || roles_of(call.op);
+                passed.push((position, adjust(gradient, &call.inputs[position], node, position, roles)?));
+            }
+            Ok(())
+        };
+        for (&argument, result) in formula.arguments.iter().zip(results) {
+            let positions = call.positions(argument as usize);
+            match result {
+                Gradient::None => {}
+                Gradient::Tensor(gradient) => pass(positions.start, gradient)?,
+                Gradient::List(gradients) => {
+                    if gradients.len() != positions.len() {
+                        let (found, count) = (gradients.len(), positions.len());
+                        return Err(Error::autograd(format!(
+                            "the formula gave {found} gradients for a list of {count}"
+                        )));
+                    }
+                    for (position, gradient) in positions.zip(gradients) {
+                        gradient.map_or(Ok(()), |gradient| pass(position, gradient))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a function of the user.
+    fn run_custom(&mut self, node: &Arc<Node>, custom: &Custom, gradients: &Gradients) -> Result<Passed> {
+        let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
+        let mut passed = Passed::new();
+        for (position, gradient) in custom.run(node, gradients, wanted)? {
+            if self.wants(node, position) {
+                let meta = &custom.inputs[position];
+                passed.push((position, adjust(gradient, meta, node, position, || self.roles())?));
+            }
+        }
+        if !self.options.retain_graph {
+            custom.free();
+        }
+        Ok(passed)
     }
 
     /// Whether the gradient that goes along an edge is wanted.
@@ -140,47 +217,8 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Passes the gradients of one argument to the nodes behind it.
-    fn pass_on(&mut self, node: &Node, call: &Call, argument: usize, result: Gradient) -> Result<()> {
-        let positions = call.positions(argument);
-        let mut pass = |position: usize, gradient: Tensor| {
-            let Some(edge) = node.edges[position].as_ref().filter(|_| self.wants(node, position)) else {
-                return Ok(());
-            };
-            let gradient = adjust(gradient, &call.inputs[position], call, argument, position)?;
-            self.deliver_from(edge, gradient, call)
-        };
-        match result {
-            Gradient::None => Ok(()),
-            Gradient::Tensor(gradient) => pass(positions.start, gradient),
-            Gradient::List(gradients) => {
-                if gradients.len() != positions.len() {
-                    return Err(Error::shape(format!(
-                        "the formula for `{}` of `{}` gave {} gradients for a list of {}",
-                        call.op.schema.args[argument].name,
-                        call.op.name,
-                        gradients.len(),
-                        positions.len()
-                    )));
-                }
-                for (position, gradient) in positions.zip(gradients) {
-                    if let Some(gradient) = gradient {
-                        pass(position, gradient)?;
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn deliver_from(&mut self, edge: &Edge, gradient: Tensor, call: &Call) -> Result<()> {
-        if self.roles.is_none() {
-            self.roles = call.op.library.roles();
-        }
-        self.deliver(edge, gradient)
-    }
-
     /// Adds a gradient to those that wait at the end of an edge. The first is moved, not copied.
+    #[inline]
     fn deliver(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
         let rank = Rank { sequence: edge.node.sequence, address: Arc::as_ptr(&edge.node).addr() };
         let output = edge.output as usize;
@@ -188,27 +226,62 @@ impl<'a> Pass<'a> {
             node: edge.node.clone(),
             gradients: SmallVec::from_elem(None, edge.node.outputs.len()),
         });
-        match waiting.gradients[output].take() {
-            None => waiting.gradients[output] = Some(gradient),
-            Some(earlier) => {
-                let sum = (self.roles()?.accumulate)(&earlier, &gradient)?;
-                if let Some(waiting) = self.waiting.get_mut(&rank) {
-                    waiting.gradients[output] = Some(sum);
-                }
+        let Some(earlier) = waiting.gradients[output].take() else {
+            waiting.gradients[output] = Some(gradient);
+            return Ok(());
+        };
+        let sum = (self.roles()?.accumulate)(&earlier, &gradient)?;
+        if let Some(waiting) = self.waiting.get_mut(&rank) {
+            waiting.gradients[output] = Some(sum);
+        }
+        Ok(())
+    }
+
+    /// Runs hooks before a node and leaves gradients in the tensors that retain them.
+    #[cold]
+    fn before(&mut self, node: &Arc<Node>, extras: &Extras, gradients: &mut Gradients) -> Result<()> {
+        extras
+            .run_before(gradients, &node.outputs)
+            .map_err(|error| error.with_note(format!("in a hook before backward of `{}`", node.name())))?;
+        if self.capture.is_some() {
+            return Ok(());
+        }
+        for (output, tensor) in extras.retained() {
+            if let Some(tensor) = tensor.upgrade()
+                && tensor.autograd().is_at(node, output)
+            {
+                leaf::accumulate(&tensor, gradients[output as usize].clone(), || self.roles())?;
             }
         }
         Ok(())
     }
 
     fn roles(&mut self) -> Result<&'static Roles> {
-        if let Some(roles) = self.roles.or_else(|| KNOWN_ROLES.get().copied()) {
-            let _ = KNOWN_ROLES.set(roles);
-            return Ok(roles);
-        }
-        Err(Error::autograd(
-            "two gradients of one tensor meet, but no operator ran that says how to add them",
-        ))
+        let Some(roles) = self.roles.or_else(|| KNOWN_ROLES.get().copied()) else {
+            return Err(Error::autograd(
+                "gradients have to be added or converted, but no operator ran that says how",
+            ));
+        };
+        let _ = KNOWN_ROLES.set(roles);
+        Ok(roles)
     }
+}
+
+/// Runs hooks after a node, which see a gradient for each edge.
+#[cold]
+fn after(node: &Node, extras: &Extras, passed: Passed, gradients: &Gradients) -> Result<Passed> {
+    let mut inputs = vec![None; node.edges.len()];
+    for (position, gradient) in passed {
+        inputs[position] = Some(gradient);
+    }
+    extras
+        .run_after(&mut inputs, gradients)
+        .map_err(|error| error.with_note(format!("in a hook after backward of `{}`", node.name())))?;
+    Ok(inputs
+        .into_iter()
+        .enumerate()
+        .filter_map(|(position, gradient)| Some((position, gradient?)))
+        .collect())
 }
 
 #[cold]
@@ -218,69 +291,6 @@ fn in_formula(error: Error, call: &Call, formula: &Formula) -> Error {
         .iter()
         .map(|&argument| format!("`{}`", call.op.schema.args[argument as usize].name))
         .collect();
-    error.with_note(format!(
-        "in backward: the gradient of {} of `{}` ({})",
-        names.join(", "),
-        call.op.name,
-        call.op.location
-    ))
-}
-
-/// The nodes that lead to a wanted gradient, by address.
-pub(crate) struct Wanted(HashSet<usize>);
-
-impl Wanted {
-    pub fn contains(&self, node: &Arc<Node>) -> bool {
-        self.0.contains(&Arc::as_ptr(node).addr())
-    }
-}
-
-/// Gradients that are taken on their way instead of reaching leaves.
-struct Capture {
-    wanted: Wanted,
-    /// Which results are the gradient of a node's output.
-    targets: HashMap<(usize, u32), SmallVec<[usize; 1]>>,
-    found: Vec<Option<Tensor>>,
-}
-
-impl Capture {
-    fn new(roots: &[(Edge, Tensor)], targets: &[Edge]) -> Capture {
-        let mut by_output: HashMap<(usize, u32), SmallVec<[usize; 1]>> = HashMap::new();
-        for (index, edge) in targets.iter().enumerate() {
-            by_output.entry((Arc::as_ptr(&edge.node).addr(), edge.output)).or_default().push(index);
-        }
-        let wanted = leading_to(roots, targets);
-        Capture { wanted, targets: by_output, found: vec![None; targets.len()] }
-    }
-
-    fn take(&mut self, node: &Arc<Node>, gradients: &Gradients) {
-        for (output, gradient) in gradients.iter().enumerate() {
-            if let Some(indices) = self.targets.get(&(Arc::as_ptr(node).addr(), output as u32)) {
-                for &index in indices {
-                    self.found[index].clone_from(gradient);
-                }
-            }
-        }
-    }
-}
-
-/// The nodes from which a target can be reached, found by a depth-first walk without recursion.
-fn leading_to(roots: &[(Edge, Tensor)], targets: &[Edge]) -> Wanted {
-    let address = |node: &Arc<Node>| Arc::as_ptr(node).addr();
-    let mut wanted: HashSet<usize> = targets.iter().map(|edge| address(&edge.node)).collect();
-    let oldest = targets.iter().map(|edge| edge.node.sequence).min().unwrap_or(u64::MAX);
-    let mut visited: HashSet<usize> = HashSet::new();
-    // A node comes up twice: before the nodes behind it, and after them, when they are decided.
-    let mut stack: Vec<(&Arc<Node>, bool)> = roots.iter().map(|(edge, _)| (&edge.node, false)).collect();
-    while let Some((node, decided)) = stack.pop() {
-        if decided {
-            if node.edges.iter().flatten().any(|edge| wanted.contains(&address(&edge.node))) {
-                wanted.insert(address(node));
-            }
-        } else if node.sequence >= oldest && visited.insert(address(node)) {
-            stack.push((node, true));
-            stack.extend(node.edges.iter().flatten().map(|edge| (&edge.node, false)));
-        }
-    }
-    Wanted(wanted)
+    let (names, op, location) = (names.join(", "), call.op.name, call.op.location);
+    error.with_note(format!("in backward: the gradient of {names} of `{op}` ({location})"))
 }

@@ -202,7 +202,7 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
     one.with_layout(crate::layout::Layout::contiguous(output.shape())).map(|one| one.detach())
 }
 
-fn check_like(what: &str, tensor: &Tensor, like: &str, meta: &TensorMeta) -> Result<()> {
+pub(super) fn check_like(what: &str, tensor: &Tensor, like: &str, meta: &TensorMeta) -> Result<()> {
     if tensor.shape() != &meta.sizes[..] {
         return Err(Error::shape(format!(
             "{what} has the shape {}, {like} {}",

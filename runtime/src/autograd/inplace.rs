@@ -125,6 +125,11 @@ fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u32>) -> u32 
     meta.generation = generation.unwrap_or_else(|| meta.generation.wrapping_add(1));
     let old = std::mem::replace(&mut meta.edge, edge);
     let generation = meta.generation;
+    if meta.retains
+        && let Some(Edge { node, output }) = &meta.edge
+    {
+        node.extras().retain(*output, tensor.downgrade());
+    }
     drop(meta);
     // Not under the lock: what hangs behind may be a whole graph.
     drop(old);

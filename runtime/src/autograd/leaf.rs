@@ -5,12 +5,13 @@ use crate::error::Result;
 use crate::library::Roles;
 use crate::tensor::Tensor;
 
-/// Adds to the gradient that a leaf holds.
+/// Adds to the gradient that a tensor, usually a leaf, holds.
 pub(super) fn accumulate(
     leaf: &Tensor,
-    mut gradient: Tensor,
+    gradient: Option<Tensor>,
     mut roles: impl FnMut() -> Result<&'static Roles>,
 ) -> Result<()> {
+    let Some(mut gradient) = gradient else { return Ok(()) };
     let mut owned = false;
     // The lock is not held while an operator adds; if another thread added meanwhile, add to that.
     loop {

@@ -5,10 +5,16 @@
 //! behind its outputs (`record`). Backward walks the nodes from new to old (`engine`).
 
 mod adjust;
+mod anomaly;
 mod call;
+mod capture;
+mod checkpoint;
 mod context;
+mod custom;
 mod engine;
+mod graph;
 mod handle;
+mod hooks;
 mod inplace;
 mod leaf;
 mod mode;
@@ -19,18 +25,25 @@ mod strided;
 #[cfg(test)]
 mod tests;
 
-pub use context::{GradContext, Gradient, TensorMeta};
+pub use anomaly::detect_anomaly;
+pub use checkpoint::checkpoint;
+pub use context::{GradContext, Gradient, TensorMeta, not_implemented};
+pub use custom::{CustomContext, Saver, custom};
+pub use graph::GraphNode;
 pub use handle::{Options, backward, grad};
-pub use mode::{enable_grad, is_enabled, no_grad, set_enabled};
+pub use hooks::HookHandle;
+pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 
 pub(crate) use inplace::{check_out, invoke_inplace_recorded};
 pub(crate) use record::invoke_recorded;
+
+use std::sync::Arc;
 
 use crate::arg::Arg;
 use crate::error::Result;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
-use node::{Edge, Kind};
+use node::{Edge, Kind, Node};
 
 /// What a tensor knows about the graph it is part of.
 #[derive(Default)]
@@ -43,11 +56,18 @@ pub struct AutogradMeta {
     /// How often the tensor's elements got a new place in the graph by an in-place call; of a view,
     /// the number of its base that `edge` belongs to.
     generation: u32,
+    /// Whether the tensor, no leaf, keeps its gradient all the same.
+    retains: bool,
 }
 
 impl AutogradMeta {
     fn is_leaf(&self) -> bool {
         self.edge.as_ref().is_none_or(|edge| matches!(edge.node.kind, Kind::Leaf(_)))
+    }
+
+    /// Whether the tensor's gradient goes to this output of this node.
+    fn is_at(&self, node: &Arc<Node>, output: u32) -> bool {
+        self.edge.as_ref().is_some_and(|edge| Arc::ptr_eq(&edge.node, node) && edge.output == output)
     }
 }
 

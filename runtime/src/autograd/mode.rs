@@ -1,20 +1,28 @@
-//! Whether operators record themselves, a flag of the thread.
+//! Whether operators record themselves, a mode of the thread.
 
 use std::cell::Cell;
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Recording,
+    Paused,
+    /// Paused, and nothing inside can end the pause.
+    Inference,
+}
+
 thread_local! {
-    static ENABLED: Cell<bool> = const { Cell::new(true) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Recording) };
 }
 
 /// Whether operators record themselves in this thread.
 #[inline]
 pub fn is_enabled() -> bool {
-    ENABLED.get()
+    MODE.get() == Mode::Recording
 }
 
-/// Switches recording in this thread; returns what it was.
+/// Switches recording in this thread; returns what it was. Does nothing inside [`inference`].
 pub fn set_enabled(enabled: bool) -> bool {
-    ENABLED.replace(enabled)
+    switch(enabled) == Mode::Recording
 }
 
 /// Runs a function without recording; the mode is restored even if it panics.
@@ -25,26 +33,46 @@ pub fn no_grad<R>(function: impl FnOnce() -> R) -> R {
 }
 
 /// Runs a function with recording, for instance inside [`no_grad`]; the mode is restored even if it
-/// panics.
+/// panics. Inside [`inference`] nothing is recorded all the same.
 #[inline]
 pub fn enable_grad<R>(function: impl FnOnce() -> R) -> R {
     let _scope = Scope::enter(true);
     function()
 }
 
+/// Runs a function without recording, even where it asks for recording; the mode is restored even if
+/// it panics.
+///
+/// Tensors made inside are like any others: versions cost nothing here, so nothing is saved by tensors
+/// that cannot be differentiated later.
+pub fn inference<R>(function: impl FnOnce() -> R) -> R {
+    let _scope = Scope(MODE.replace(Mode::Inference));
+    function()
+}
+
 /// A mode that lasts as long as this value.
-pub(super) struct Scope(bool);
+pub(super) struct Scope(Mode);
 
 impl Scope {
     #[inline]
     pub fn enter(enabled: bool) -> Scope {
-        Scope(ENABLED.replace(enabled))
+        Scope(switch(enabled))
     }
 }
 
 impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
-        ENABLED.set(self.0);
+        MODE.set(self.0);
     }
+}
+
+/// Switches the mode, unless it is inference; returns the old one.
+#[inline]
+fn switch(enabled: bool) -> Mode {
+    let old = MODE.get();
+    if old != Mode::Inference {
+        MODE.set(if enabled { Mode::Recording } else { Mode::Paused });
+    }
+    old
 }

@@ -6,12 +6,14 @@
 //! is part of a graph: what a formula reads is saved as memory (`saved`).
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::call::Call;
 use super::context::TensorMeta;
+use super::custom::Custom;
+use super::hooks::Extras;
 use super::strided::Strided;
 use crate::op::OpDef;
 use crate::tensor::WeakTensor;
@@ -36,6 +38,7 @@ pub(crate) struct Node {
     pub edges: Edges,
     pub outputs: OutputMetas,
     pub kind: Kind,
+    extras: OnceLock<Box<Extras>>,
 }
 
 /// What a node does with the gradients it receives.
@@ -50,6 +53,8 @@ pub(crate) enum Kind {
     Call(Call),
     /// Follows a view or an in-place change of one.
     Strided(Box<Strided>),
+    /// Runs the backward of a function of the user.
+    Custom(Box<Custom>),
 }
 
 impl Kind {
@@ -60,6 +65,15 @@ impl Kind {
             _ => unreachable!("only nodes of calls are completed after they are made"),
         }
     }
+
+    /// Whether dropping this may drop tensors that are part of a graph.
+    fn may_own_graphs(&mut self) -> bool {
+        match self {
+            Kind::Custom(_) => true,
+            Kind::Call(call) => call.saved.get_mut().is_ok_and(|saved| saved.has_places()),
+            Kind::Leaf(_) | Kind::Strided(_) => false,
+        }
+    }
 }
 
 impl Node {
@@ -68,7 +82,7 @@ impl Node {
         let sequence = next_sequence(&edges);
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
-        Arc::new(Node { sequence, edges, outputs, kind })
+        Arc::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() })
     }
 
     /// A node of a call of which nothing is noted yet; to be completed before it is shared.
@@ -81,6 +95,7 @@ impl Node {
             edges: Edges::new(),
             outputs: OutputMetas::new(),
             kind: Kind::Call(Call::new(op)),
+            extras: OnceLock::new(),
         });
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
@@ -88,13 +103,33 @@ impl Node {
         unsafe { node.assume_init() }
     }
 
-    /// What the node is called in messages.
-    pub fn name(&self) -> &'static str {
+    /// What the node is called.
+    pub fn name(&self) -> &str {
         match &self.kind {
             Kind::Leaf(_) => "leaf",
             Kind::Call(call) => call.op.name,
             Kind::Strided(_) => "view",
+            Kind::Custom(custom) => &custom.name,
         }
+    }
+
+    /// What an input is called in messages: `self` of `mul`.
+    pub fn input_name(&self, position: usize) -> String {
+        match &self.kind {
+            Kind::Call(call) => format!("`{}` of `{}`", call.input_name(position), call.op.name),
+            _ => format!("input {position} of `{}`", self.name()),
+        }
+    }
+
+    /// Hooks and the like; made when first asked for.
+    pub fn extras(&self) -> &Extras {
+        self.extras.get_or_init(Box::default)
+    }
+
+    /// Hooks and the like, if anybody asked for them.
+    #[inline]
+    pub fn existing_extras(&self) -> Option<&Extras> {
+        self.extras.get().map(|extras| &**extras)
     }
 }
 
@@ -111,13 +146,19 @@ thread_local! {
     /// those of its inputs this is Lamport's clock: threads share no counter, and within a thread
     /// numbers follow the order of recording.
     static CLOCK: Cell<u64> = const { Cell::new(1) };
-    static ORPHANS: RefCell<Orphans> = const { RefCell::new(Orphans { draining: false, edges: Vec::new() }) };
+    static ORPHANS: RefCell<Orphans> = const { RefCell::new(Orphans { draining: false, queue: Vec::new() }) };
 }
 
-/// Edges of nodes that are being dropped in this thread.
+/// What nodes that are being dropped in this thread leave behind.
 struct Orphans {
     draining: bool,
-    edges: Vec<Edge>,
+    queue: Vec<Orphan>,
+}
+
+/// Something whose drop may drop nodes; it is kept only to be dropped.
+enum Orphan {
+    Edge(#[expect(dead_code, reason = "kept only to be dropped")] Edge),
+    Other(#[expect(dead_code, reason = "kept only to be dropped")] Box<dyn Send>),
 }
 
 impl Drop for Node {
@@ -126,7 +167,9 @@ impl Drop for Node {
     fn drop(&mut self) {
         #[cfg(test)]
         LIVE.set(LIVE.get() - 1);
-        if self.edges.iter().all(Option::is_none) {
+        let extras = self.extras.take();
+        let owner = extras.is_some() || self.kind.may_own_graphs();
+        if !owner && self.edges.iter().all(Option::is_none) {
             return;
         }
         let mut outermost = false;
@@ -134,16 +177,30 @@ impl Drop for Node {
         let _ = ORPHANS.try_with(|orphans| {
             let mut orphans = orphans.borrow_mut();
             outermost = !std::mem::replace(&mut orphans.draining, true);
-            orphans.edges.extend(self.edges.drain(..).flatten());
+            orphans.queue.extend(self.edges.drain(..).flatten().map(Orphan::Edge));
+            if owner {
+                let kind = std::mem::replace(&mut self.kind, Kind::Leaf(WeakTensor::dangling()));
+                orphans.queue.push(Orphan::Other(Box::new((kind, extras))));
+            }
         });
         if !outermost {
             return;
         }
-        let next = || ORPHANS.try_with(|orphans| orphans.borrow_mut().edges.pop()).ok().flatten();
-        while let Some(edge) = next() {
-            // The last handle to a node comes back here and adds its edges to the list.
-            drop(edge);
+        let _draining = Draining;
+        let next = || ORPHANS.try_with(|orphans| orphans.borrow_mut().queue.pop()).ok().flatten();
+        while let Some(orphan) = next() {
+            // The last handle to a node comes back here and adds what it leaves to the list.
+            drop(orphan);
         }
+    }
+}
+
+/// Says that the list is worked off, even if something panicked while it was dropped; what is left
+/// then goes with the next node.
+struct Draining;
+
+impl Drop for Draining {
+    fn drop(&mut self) {
         let _ = ORPHANS.try_with(|orphans| orphans.borrow_mut().draining = false);
     }
 }

@@ -9,7 +9,7 @@ use super::mode::no_grad;
 use super::node::{Edge, Node, next_sequence};
 use super::saved::{SavedTensor, Slot};
 use super::strided::{Step, Strided};
-use super::{attach, edge_of};
+use super::{anomaly, attach, edge_of};
 use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::Result;
@@ -165,6 +165,9 @@ impl Recording {
             if reads_outputs & (1 << call.op.result_of(index)) != 0 {
                 saved.push(SavedTensor::new(Slot::Output(index as u32), out));
             }
+        }
+        if anomaly::detecting() {
+            anomaly::remember(&self.node, outs);
         }
         self.node
     }

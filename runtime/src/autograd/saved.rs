@@ -3,8 +3,11 @@
 //! Memory, layout and version are kept, not the tensor: a handle would keep the graph behind it
 //! alive, and a later in-place call could make that graph lead back to the node.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
+use super::checkpoint::{self, Place};
 use super::context::TensorMeta;
 use super::node::Edge;
 use crate::error::{Error, Result};
@@ -19,33 +22,75 @@ pub(crate) enum Slot {
     Input(u32),
     /// An output.
     Output(u32),
+    /// Neither; only custom functions save such.
+    Other(u32),
 }
 
 /// One saved tensor.
+#[derive(Clone)]
 pub(crate) struct SavedTensor {
     slot: Slot,
-    storage: Storage,
-    strides: Dims,
-    offset: i64,
-    /// The memory's version when the call read or wrote it.
-    version: u64,
+    memory: Memory,
+}
+
+#[derive(Clone)]
+enum Memory {
+    Kept {
+        storage: Storage,
+        strides: Dims,
+        offset: i64,
+        /// The memory's version when the call read or wrote it.
+        version: u64,
+    },
+    /// Not kept; to be computed again.
+    Place(Arc<Place>),
 }
 
 impl SavedTensor {
+    /// Saves a tensor, or only a place for it if this part of the forward pass is checkpointed.
     #[inline]
     pub fn new(slot: Slot, tensor: &Tensor) -> SavedTensor {
-        SavedTensor {
-            slot,
+        if checkpoint::is_collecting()
+            && let Some(place) = checkpoint::place_for(slot, tensor)
+        {
+            return SavedTensor { slot, memory: Memory::Place(Arc::new(place)) };
+        }
+        SavedTensor::kept(slot, tensor)
+    }
+
+    /// Saves a tensor in any case.
+    #[inline]
+    pub fn kept(slot: Slot, tensor: &Tensor) -> SavedTensor {
+        let memory = Memory::Kept {
             storage: tensor.storage().clone(),
             strides: Dims::from_slice(tensor.strides()),
             offset: tensor.layout().offset,
             version: tensor.version(),
-        }
+        };
+        SavedTensor { slot, memory }
     }
 
-    /// A copy of a tensor whose memory is about to change.
+    /// Saves a copy of a tensor whose memory is about to change.
     pub fn copied(slot: Slot, tensor: &Tensor) -> Result<SavedTensor> {
         Ok(SavedTensor::new(slot, &tensor.cast_untracked(tensor.dtype())?))
+    }
+
+    /// The tensor as it was saved, outside any graph.
+    ///
+    /// # Errors
+    /// If it was changed since, or could not be computed again; `name` says what the tensor is.
+    pub fn restore(self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
+        match self.memory {
+            Memory::Place(place) => place.replay(meta, name),
+            Memory::Kept { storage, version, .. } if storage.version() != version => {
+                Err(changed(&storage, version, &name()))
+            }
+            Memory::Kept { storage, strides, offset, .. } => {
+                let layout = Layout { sizes: Dims::from_slice(&meta.sizes), strides, offset };
+                // SAFETY: storage, layout, dtype and device are those of a tensor.
+                Ok(unsafe { Tensor::from_parts(storage, layout, meta.dtype, meta.device) })
+            }
+        }
     }
 }
 
@@ -62,42 +107,40 @@ impl SavedTensors {
         self.tensors.push(saved);
     }
 
-    /// Frees the memory; reading is an error from now on, if there was anything.
-    pub fn free(&mut self) {
-        if !self.tensors.is_empty() {
-            self.tensors = SmallVec::new();
-            self.freed = true;
-        }
+    /// Lets go of the memory; reading is an error from now on, if there was anything. The caller
+    /// drops what is returned when it holds no lock, since a place may own a graph.
+    #[must_use]
+    pub fn free(&mut self) -> SmallVec<[SavedTensor; 2]> {
+        self.freed |= !self.tensors.is_empty();
+        std::mem::take(&mut self.tensors)
     }
 
-    /// The tensor as it was saved, outside any graph.
+    /// Whether what is saved may own tensors that are part of a graph.
+    pub fn has_places(&self) -> bool {
+        self.tensors.iter().any(|saved| matches!(saved.memory, Memory::Place(_)))
+    }
+
+    /// The saved tensor in a slot, to be restored when no lock is held.
     ///
     /// # Errors
-    /// If it was freed, or changed since; `describe` says what the tensor is.
-    pub fn unpack(&self, slot: Slot, meta: &TensorMeta, describe: impl Fn() -> SavedName) -> Result<Tensor> {
+    /// If it was freed; `name` says what the tensor is.
+    pub fn find(&self, slot: Slot, name: &dyn Fn() -> SavedName) -> Result<SavedTensor> {
         if self.freed {
-            return Err(freed(&describe()));
+            return Err(freed(&name()));
         }
-        let Some(saved) = self.tensors.iter().find(|saved| saved.slot == slot) else {
-            let SavedName { op, what, .. } = describe();
-            panic!("a formula of {op} reads {what}, which its definition does not mention");
-        };
-        if saved.storage.version() != saved.version {
-            return Err(changed(saved, &describe()));
+        match self.tensors.iter().find(|saved| saved.slot == slot) {
+            Some(saved) => Ok(saved.clone()),
+            None => {
+                let SavedName { op, what } = name();
+                panic!("a formula of {op} reads its {what}, which its definition does not mention")
+            }
         }
-        let layout = Layout {
-            sizes: Dims::from_slice(&meta.sizes),
-            strides: Dims::from_slice(&saved.strides),
-            offset: saved.offset,
-        };
-        // SAFETY: storage, layout, dtype and device are those of a tensor.
-        Ok(unsafe { Tensor::from_parts(saved.storage.clone(), layout, meta.dtype, meta.device) })
     }
 }
 
-/// What a saved tensor is, for messages.
+/// What a saved tensor is, for messages: `argument `self`` of `mul`.
 pub(crate) struct SavedName {
-    pub op: &'static str,
+    pub op: String,
     pub what: String,
 }
 
@@ -111,13 +154,13 @@ fn freed(name: &SavedName) -> Error {
 }
 
 #[cold]
-fn changed(saved: &SavedTensor, name: &SavedName) -> Error {
+fn changed(storage: &Storage, then: u64, name: &SavedName) -> Error {
     let SavedName { op, what } = name;
-    let (then, now) = (saved.version, saved.storage.version());
-    let by = match saved.storage.last_writer() {
+    let by = match storage.last_writer() {
         Some(writer) => format!(", last by `{writer}`"),
         None => String::new(),
     };
+    let now = storage.version();
     Error::autograd(format!(
         "`{op}` saved its {what} for backward, and its memory was changed in place since{by} (version {now}, saved at {then})"
     ))

@@ -8,16 +8,17 @@
 use std::sync::Arc;
 
 use opsmith_core::DType;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::context::TensorMeta;
+use super::engine::Passed;
 use super::node::{Edge, Edges, Kind, Node};
 use super::{attach, edge_of, recording};
 use crate::arg::Arg;
 use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ShapeText};
 use crate::layout::Layout;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
@@ -42,27 +43,35 @@ pub(crate) enum Step {
     Overwrite,
 }
 
-/// Gradients by position of the edge they go to.
-pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
-
 impl Strided {
     /// The gradients of the step's inputs from that of its output; those not wanted are left out.
-    pub fn backward(&self, gradient: &Tensor, wanted: impl Fn(usize) -> bool) -> Result<Passed> {
+    ///
+    /// # Errors
+    /// If the base is an expanded tensor, whose gradient the layouts do not determine.
+    pub fn backward(&self, gradients: &[Option<Tensor>], wanted: impl Fn(usize) -> bool) -> Result<Passed> {
         let mut passed = Passed::new();
-        match self.step {
-            Step::Take if wanted(0) => passed.push((0, self.put(gradient)?)),
-            Step::Put if wanted(0) => passed.push((0, self.take(gradient)?)),
-            Step::Overwrite => {
-                if wanted(0) {
-                    passed.push((0, self.clear(gradient)?));
-                }
-                if wanted(1) {
-                    passed.push((1, self.take(gradient)?));
-                }
-            }
-            _ => {}
+        if let Some(gradient) = &gradients[0] {
+            self.pass(gradient, wanted, &mut passed).map_err(|error| {
+                let shape = ShapeText(&self.view.sizes);
+                error.with_note(format!("in backward: the gradient of a view of shape {shape}"))
+            })?;
         }
         Ok(passed)
+    }
+
+    fn pass(&self, gradient: &Tensor, wanted: impl Fn(usize) -> bool, passed: &mut Passed) -> Result<()> {
+        if wanted(0) {
+            let first = match self.step {
+                Step::Take => self.put(gradient)?,
+                Step::Put => self.take(gradient)?,
+                Step::Overwrite => self.clear(gradient)?,
+            };
+            passed.push((0, first));
+        }
+        if self.step == Step::Overwrite && wanted(1) {
+            passed.push((1, self.take(gradient)?));
+        }
+        Ok(())
     }
 
     /// The view's elements out of a tensor with the base's shape.

@@ -22,7 +22,7 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
             return Fit::Converted;
         }
         let inner = fit(&found.required(), &want.required(), is_empty_list);
-        return inner.max(Fit::Converted);
+        return if found.optional { inner } else { inner.max(Fit::Converted) };
     }
     if found.optional {
         return Fit::Never;
@@ -62,6 +62,9 @@ impl Checker<'_> {
 
     /// The expression as the wanted type.
     pub(super) fn coerce(&self, expr: Expr, want: &Ty) -> Option<Expr> {
+        if matches!(expr.kind, ExprKind::NotImplemented(_)) {
+            return Some(Expr { ty: want.clone(), ..expr });
+        }
         match self.fit(&expr, want) {
             Fit::Exact => Some(expr),
             Fit::Converted => {

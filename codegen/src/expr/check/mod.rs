@@ -69,9 +69,12 @@ impl<'a> OpTable<'a> {
         self.ops
     }
 
-    /// The overloads of a base name.
+    /// The overloads of a base name. One that is a Rust keyword is called by its Rust function, which
+    /// has an underscore: `where_`.
     pub fn overloads(&self, base: &str) -> &[usize] {
-        self.by_base.get(base).map_or(&[], Vec::as_slice)
+        let keyword = || base.strip_suffix('_').filter(|name| syn::parse_str::<syn::Ident>(name).is_err());
+        let found = self.by_base.get(base).or_else(|| self.by_base.get(keyword()?));
+        found.map_or(&[], Vec::as_slice)
     }
 
     /// Every base name.

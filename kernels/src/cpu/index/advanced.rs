@@ -22,7 +22,7 @@ pub fn index<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let places = Places::new(self_.sizes(), self_.strides(), indices)?;
-    let (pairs, rest, row) = places.against(out.sizes(), out.strides())?;
+    let Paths { pairs, rest, row } = places.against(out.sizes(), out.strides())?;
     let target = out.as_mut_ptr();
     for (data, result) in pairs {
         for [from, to] in Walk::new(&rest) {
@@ -56,7 +56,7 @@ pub fn index_put<T: Element<Compute: Arithmetic>>(
     expect_sizes(out.sizes(), self_.sizes())?;
     let places = Places::new(out.sizes(), out.strides(), indices)?;
     let strides = broadcast_strides(values.sizes(), values.strides(), &places.result.sizes)?;
-    let (pairs, rest, row) = places.against(&places.result.sizes, &strides)?;
+    let Paths { pairs, rest, row } = places.against(&places.result.sizes, &strides)?;
     copy_into(&self_, &mut out)?;
     for (data, result) in pairs {
         for [to, from] in Walk::new(&rest) {
@@ -87,6 +87,16 @@ struct Places<'a> {
     offsets: Vec<i64>,
 }
 
+/// Positions in the data and in a result.
+struct Paths {
+    /// Those of each index element.
+    pairs: Vec<(i64, i64)>,
+    /// What the dimensions without indices add…
+    rest: Axes<2>,
+    /// …the last of them apart.
+    row: Axis<2>,
+}
+
 impl<'a> Places<'a> {
     fn new(sizes: &'a [i64], strides: &'a [i64], indices: &[Option<View<'_, i64>>]) -> Result<Places<'a>> {
         let shapes: Vec<Option<&[i64]>> =
@@ -111,9 +121,8 @@ impl<'a> Places<'a> {
         Ok(Places { sizes, strides, result, offsets })
     }
 
-    /// Positions in the data and in a view of the result's shape: those of each index element, and
-    /// what the dimensions without indices add, with their last stretch apart.
-    fn against(&self, sizes: &[i64], strides: &[i64]) -> Result<(Vec<(i64, i64)>, Axes<2>, Axis<2>)> {
+    /// The same places in the data and in a view of the result's shape.
+    fn against(&self, sizes: &[i64], strides: &[i64]) -> Result<Paths> {
         expect_sizes(sizes, &self.result.sizes)?;
         let (start, end) = (self.result.start, self.result.start + self.result.broadcast.len());
         let walk = axes(&self.result.broadcast, [&strides[start..end]], |_| true);
@@ -128,6 +137,6 @@ impl<'a> Places<'a> {
         }
         let mut rest = merge(axes(&kept, [&kept_strides, &outside], |_| true));
         let row = rest.pop().unwrap_or(Axis { size: 1, steps: [1, 1] });
-        Ok((pairs, rest, row))
+        Ok(Paths { pairs, rest, row })
     }
 }

@@ -101,7 +101,7 @@ pub fn dot<T: Element<Compute: Arithmetic>>(
     tensor: View<'_, T>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    sum_of_products(&self_, &tensor, |a, b| Arithmetic::mul(a, b), out)
+    sum_of_products(&self_, &tensor, Arithmetic::mul, out)
 }
 
 /// [`dot`] with the complex conjugates of the first vector's elements.

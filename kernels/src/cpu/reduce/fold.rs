@@ -10,6 +10,7 @@ use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Element, Result, View, ViewMut};
 
 use crate::cpu::axes::{self, Axes, Axis, Walk, count, merge};
+use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest;
 use crate::cpu::strides::reduced_strides;
 
@@ -34,8 +35,6 @@ pub(super) trait Fold<T: Element>: Sync {
     fn finish(&self, partial: Self::Partial) -> Self::Out;
 }
 
-/// Independent partial results of a row: enough to hide the latency of an addition.
-const LANES: usize = 32;
 /// Elements that are folded one after the other before pairwise merging takes over, a lane.
 const LEAF: usize = 64;
 /// Outputs that the across strategy works on together; their partial results fit in the first cache.
@@ -165,7 +164,12 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
                 if step == 1 {
                     // SAFETY: the row's elements from `first` on, which the caller vouches for.
                     let elements = unsafe { std::slice::from_raw_parts(start, length) };
-                    fold_slice(elements, context, f)
+                    fold_lanes(
+                        elements,
+                        f.start(),
+                        |partial, element| f.take(context, partial, element),
+                        |first, second| f.merge(first, second),
+                    )
                 } else {
                     let mut partial = f.start();
                     for position in 0..length as isize {
@@ -180,31 +184,6 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
     };
     let leaf = if step == 1 { LANES * LEAF } else { LEAF };
     pairwise(0, length, leaf, &run, &|a, b| f.merge(a, b))
-}
-
-#[inline(always)]
-fn fold_slice<T: Element, F: Fold<T>>(elements: &[T], context: F::Context, f: &F) -> F::Partial {
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    if blocks.is_empty() {
-        return rest.iter().fold(f.start(), |partial, &element| f.take(context, partial, element));
-    }
-    let mut lanes = [f.start(); LANES];
-    for block in blocks {
-        for (lane, &element) in lanes.iter_mut().zip(block) {
-            *lane = f.take(context, *lane, element);
-        }
-    }
-    for (lane, &element) in lanes.iter_mut().zip(rest) {
-        *lane = f.take(context, *lane, element);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = f.merge(lanes[lane], lanes[lane + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 /// Many outputs at a time: those along `lane` lie closer together than the elements of one of them.

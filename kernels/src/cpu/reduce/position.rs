@@ -9,6 +9,7 @@ use opsmith_runtime::{Element, Result, View, ViewMut};
 
 use super::extreme::refuse_empty;
 use crate::cpu::axes::{Axis, Walk, axes, for_each_tile, merge};
+use crate::cpu::lanes::fold_lanes;
 use crate::cpu::simd::widest;
 use crate::cpu::strides::reduced_strides;
 use crate::math::select;
@@ -219,19 +220,8 @@ unsafe fn search<T: Element<Compute: Ordered>>(
 /// The best of at least one element.
 #[inline(always)]
 fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
-    const LANES: usize = 32;
     let keep = |old: T::Compute, new: T::Compute| select(choice.replaces(new, old), new, old);
-    let mut lanes = [elements[0].to_compute(); LANES];
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    for block in blocks {
-        for (lane, element) in lanes.iter_mut().zip(block) {
-            *lane = keep(*lane, element.to_compute());
-        }
-    }
-    for (lane, element) in lanes.iter_mut().zip(rest) {
-        *lane = keep(*lane, element.to_compute());
-    }
-    lanes.into_iter().reduce(keep).expect("there are lanes")
+    fold_lanes(elements, elements[0].to_compute(), |old, new: T| keep(old, new.to_compute()), keep)
 }
 
 /// The best elements of neighbouring lines and their indices.

@@ -338,7 +338,7 @@ fn a_wrong_formula_is_named() {
     let out = total(&misshapen(&a).unwrap()).unwrap();
     check_error(
         out.backward(),
-        "the formula for `self` of `misshapen` gave a gradient of shape (2), but the argument has the shape (3)\n  in backward: the gradient of `self` of `misshapen` (tests.yaml:1)\n  help: correct the formula at tests.yaml:1",
+        "the formula for `self` of `misshapen` gave a gradient of shape (2), but the input has the shape (3)\n  in backward: the gradient of `self` of `misshapen` (tests.yaml:1)\n  help: correct the formula: only broadcast dimensions are summed back for it",
     );
     check_error(
         total(&unfinished(&a).unwrap()).unwrap().backward(),

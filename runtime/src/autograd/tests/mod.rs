@@ -1,10 +1,15 @@
 //! Tests of automatic differentiation, on operators defined by hand.
 
 mod basics;
+mod checkpoint;
+mod custom;
+mod higher;
+mod hooks;
 mod inplace;
 mod numeric;
 mod odd_ops;
 mod ops;
+mod threads;
 mod timing;
 
 use super::node::LIVE;

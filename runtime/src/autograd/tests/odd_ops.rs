@@ -237,3 +237,4 @@ pub static WINDOWS: OpDef = OpDef {
 pub fn windows(a: &Tensor) -> Result<Tensor> {
     invoke_single(&WINDOWS, &[a.into()])
 }
+identity! { poison, POISON, "poison", |context| Ok(smallvec![context.grad(0).map(|grad| scaled(grad, f64::NAN)).transpose()?.into()]), &super::ops::LIBRARY }

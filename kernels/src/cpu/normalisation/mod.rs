@@ -1,0 +1,68 @@
+//! Normalisation: elements less their mean, divided by their standard deviation, scaled and shifted.
+//!
+//! Means and variances are computed in the compute type (`f32` for the 16-bit floats) in two passes.
+//! Inputs that are not contiguous are copied first, so ask for contiguous ones where that is cheaper.
+
+mod group;
+mod layer;
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::{Element, Error, Result, Scalar, View};
+
+use super::lanes::fold_lanes;
+use super::simd::widest;
+use crate::math::{Inexact, rsqrt};
+
+pub use group::{native_group_norm, native_group_norm_backward};
+pub use layer::{native_layer_norm, native_layer_norm_backward};
+
+/// Real floats, which normalisation computes in.
+pub trait Real: Ordered + Inexact {
+    /// A count as a number.
+    fn from_count(count: usize) -> Self {
+        Self::from_scalar(Scalar::Float(count as f64))
+    }
+}
+
+impl Real for f32 {}
+impl Real for f64 {}
+
+/// The mean of a row and 1 / √(variance + eps).
+fn statistics<C: Real>(row: &[C], eps: C) -> (C, C) {
+    let count = C::from_count(row.len());
+    let mean = Arithmetic::div(sum(row, |x| x), count);
+    let squares = sum(row, |x| {
+        let deviation = Arithmetic::sub(x, mean);
+        Arithmetic::mul(deviation, deviation)
+    });
+    (mean, rsqrt(Arithmetic::add(Arithmetic::div(squares, count), eps)))
+}
+
+fn sum<C: Real>(row: &[C], map: impl Fn(C) -> C) -> C {
+    widest(
+        #[inline(always)]
+        || fold_lanes(row, C::ZERO, |sum, x| Arithmetic::add(sum, map(x)), Arithmetic::add),
+    )
+}
+
+/// A row of elements in the compute type.
+fn widen<T: Element>(row: &[T], buffer: &mut Vec<T::Compute>) {
+    buffer.clear();
+    buffer.extend(row.iter().map(|element| element.to_compute()));
+}
+
+/// The elements of an optional factor, one for each of `count` elements or channels.
+fn factors<T: Element>(
+    view: Option<&View<'_, T>>,
+    count: usize,
+    name: &str,
+) -> Result<Option<Vec<T::Compute>>> {
+    let Some(view) = view else { return Ok(None) };
+    if view.numel() != count {
+        return Err(Error::shape(format!("{name} has {} elements instead of {count}", view.numel())));
+    }
+    Ok(Some(view.iter().map(T::to_compute).collect()))
+}
+
+#[cfg(test)]
+mod tests;

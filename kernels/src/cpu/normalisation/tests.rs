@@ -1,0 +1,170 @@
+//! Normalisation against its definition, and gradients against differences.
+
+use opsmith_runtime::bf16;
+
+use super::*;
+use crate::cpu::testing::{Array, assert_close, scattered};
+
+fn dense(sizes: &[i64]) -> Array<f64> {
+    Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize))
+}
+
+struct Layer {
+    out: Vec<f64>,
+    mean: Array<f64>,
+    rstd: Array<f64>,
+}
+
+fn layer(input: &Array<f64>, weight: &Array<f64>, bias: &Array<f64>) -> Layer {
+    let (mut out, mut mean, mut rstd) =
+        (Array::zeros(&input.sizes), Array::zeros(&[input.sizes[0], 1]), Array::zeros(&[input.sizes[0], 1]));
+    let (shape, weight, bias) = (input.sizes[1..].to_vec(), weight.view(), bias.view());
+    let (out_view, eps) = (out.view_mut(), 1e-3);
+    let (mean_view, rstd_view) = (mean.view_mut(), rstd.view_mut());
+    native_layer_norm(input.view(), &shape, Some(weight), Some(bias), eps, out_view, mean_view, rstd_view)
+        .unwrap();
+    Layer { out: out.to_vec(), mean, rstd }
+}
+
+#[test]
+fn rows_are_normalised() {
+    for input in [dense(&[3, 40]), dense(&[40, 3]).permuted(&[1, 0])] {
+        let (weight, bias) = (dense(&[40]), dense(&[40]).reversed(0));
+        let result = layer(&input, &weight, &bias);
+        for (row, out) in input.to_vec().chunks(40).zip(result.out.chunks(40)) {
+            let mean = row.iter().sum::<f64>() / 40.0;
+            let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 40.0;
+            let expected: Vec<f64> = (0..40)
+                .map(|i| {
+                    (row[i] - mean) / (variance + 1e-3).sqrt() * weight.at(&[i as i64]) + bias.at(&[i as i64])
+                })
+                .collect();
+            assert_close(out, &expected, 1e-12);
+        }
+    }
+}
+
+/// The derivative of a sum of outputs, weighted by `cotangent`, by differences.
+fn differences(input: &Array<f64>, cotangent: &[f64], f: impl Fn(&Array<f64>) -> Vec<f64>) -> Vec<f64> {
+    let value = |input: &Array<f64>| f(input).iter().zip(cotangent).map(|(x, c)| x * c).sum::<f64>();
+    let elements = input.to_vec();
+    (0..elements.len())
+        .map(|at| {
+            let moved = |by: f64| {
+                let mut elements = elements.clone();
+                elements[at] += by;
+                value(&Array::new(&input.sizes, elements))
+            };
+            (moved(1e-5) - moved(-1e-5)) / 2e-5
+        })
+        .collect()
+}
+
+#[test]
+fn gradients_of_layer_normalisation() {
+    let (input, weight, bias, grad) = (dense(&[3, 5]), dense(&[5]), dense(&[5]), dense(&[3, 5]).reversed(1));
+    let forward = layer(&input, &weight, &bias);
+    let (mut of_input, mut of_weight, mut of_bias) =
+        (Array::zeros(&[3, 5]), Array::zeros(&[5]), Array::zeros(&[5]));
+    let mut backward = |mask: &[bool], of_input: &mut Array<f64>| {
+        native_layer_norm_backward(
+            grad.view(),
+            input.view(),
+            &[5],
+            forward.mean.view(),
+            forward.rstd.view(),
+            Some(weight.view()),
+            Some(bias.view()),
+            mask,
+            of_input.view_mut(),
+            of_weight.view_mut(),
+            of_bias.view_mut(),
+        )
+        .unwrap();
+    };
+    backward(&[true, true, true], &mut of_input);
+    let cotangent = grad.to_vec();
+    assert_close(
+        &of_input.to_vec(),
+        &differences(&input, &cotangent, |x| layer(x, &weight, &bias).out),
+        1e-7,
+    );
+    backward(&[false, true, true], &mut of_input);
+    assert_eq!(of_input.to_vec(), [0.0; 15]);
+    assert_close(
+        &of_weight.to_vec(),
+        &differences(&weight, &cotangent, |w| layer(&input, w, &bias).out),
+        1e-7,
+    );
+    assert_close(&of_bias.to_vec(), &differences(&bias, &cotangent, |b| layer(&input, &weight, b).out), 1e-7);
+}
+
+fn group(input: &Array<f64>, weight: &Array<f64>, bias: &Array<f64>) -> Layer {
+    let (mut out, mut mean, mut rstd) =
+        (Array::zeros(&input.sizes), Array::zeros(&[2, 3]), Array::zeros(&[2, 3]));
+    let (weight, bias) = (Some(weight.view()), Some(bias.view()));
+    let (out_view, mean_view, rstd_view) = (out.view_mut(), mean.view_mut(), rstd.view_mut());
+    native_group_norm(input.view(), weight, bias, 2, 6, 4, 3, 1e-3, out_view, mean_view, rstd_view).unwrap();
+    Layer { out: out.to_vec(), mean, rstd }
+}
+
+#[test]
+fn groups_are_layers_of_their_channels() {
+    let input = dense(&[2, 6, 4]);
+    let (ones, zeros) = (Array::new(&[6], [1.0; 6]), Array::zeros(&[6]));
+    let grouped = group(&input, &ones, &zeros);
+    let rows = Array::new(&[6, 8], input.to_vec());
+    let layered = layer(&rows, &Array::new(&[8], [1.0; 8]), &Array::zeros(&[8]));
+    assert_close(&grouped.out, &layered.out, 1e-12);
+
+    let (weight, bias, grad) = (dense(&[6]), dense(&[6]), dense(&[2, 6, 4]).reversed(2));
+    let forward = group(&input, &weight, &bias);
+    let (mut of_input, mut of_weight, mut of_bias) =
+        (Array::zeros(&[2, 6, 4]), Array::zeros(&[6]), Array::zeros(&[6]));
+    native_group_norm_backward(
+        grad.view(),
+        input.view(),
+        forward.mean.view(),
+        forward.rstd.view(),
+        Some(weight.view()),
+        2,
+        6,
+        4,
+        3,
+        &[true, true, true],
+        of_input.view_mut(),
+        of_weight.view_mut(),
+        of_bias.view_mut(),
+    )
+    .unwrap();
+    let cotangent = grad.to_vec();
+    assert_close(
+        &of_input.to_vec(),
+        &differences(&input, &cotangent, |x| group(x, &weight, &bias).out),
+        1e-7,
+    );
+    assert_close(
+        &of_weight.to_vec(),
+        &differences(&weight, &cotangent, |w| group(&input, w, &bias).out),
+        1e-7,
+    );
+    assert_close(&of_bias.to_vec(), &differences(&bias, &cotangent, |b| group(&input, &weight, b).out), 1e-7);
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_errors() {
+    let input = Array::<bf16>::zeros(&[2, 4]);
+    let (mut out, mut mean, mut rstd) =
+        (Array::zeros(&[2, 4]), Array::<bf16>::zeros(&[2, 1]), Array::<bf16>::zeros(&[2, 1]));
+    let result = native_layer_norm(
+        input.view(),
+        &[3],
+        None,
+        None,
+        0.0,
+        out.view_mut(),
+        mean.view_mut(),
+        rstd.view_mut(),
+    );
+    assert!(result.unwrap_err().message().contains("not the end of the input's shape"));
+}

@@ -1,0 +1,274 @@
+//! Sorting along a dimension.
+//!
+//! NaN counts as larger than every number. Equal elements keep their order, also backwards, so every
+//! sort is stable.
+
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Element, Error, Result, View, ViewMut, bf16, f16};
+
+use super::axes::{Axis, Walk, lines};
+use super::strides::expect_sizes;
+
+/// Element types with an order, as a number that sorts the same way.
+pub trait SortKey: Element {
+    /// A number that is larger for a larger element; NaN has the largest. Types of at most 32 bits
+    /// give numbers of at most 32 bits.
+    fn sort_key(self) -> u64;
+}
+
+macro_rules! unsigned_keys {
+    ($($ty:ty),*) => {$(
+        impl SortKey for $ty {
+            #[inline(always)]
+            fn sort_key(self) -> u64 {
+                u64::from(self)
+            }
+        }
+    )*};
+}
+
+macro_rules! signed_keys {
+    ($($ty:ty as $unsigned:ty),*) => {$(
+        impl SortKey for $ty {
+            #[inline(always)]
+            fn sort_key(self) -> u64 {
+                // The sign bit decides the other way round.
+                u64::from(self as $unsigned ^ <$ty>::MIN as $unsigned)
+            }
+        }
+    )*};
+}
+
+macro_rules! float_keys {
+    ($($ty:ty, $bits:ty, |$x:ident| $number:expr;)*) => {$(
+        impl SortKey for $ty {
+            #[inline(always)]
+            fn sort_key(self) -> u64 {
+                let $x = self;
+                let number = $number;
+                if number.is_nan() {
+                    return u64::from(<$bits>::MAX);
+                }
+                // Adding zero makes -0 equal to 0.
+                let bits = (number + 0.0).to_bits();
+                let sign = 1 << (<$bits>::BITS - 1);
+                u64::from(if bits & sign == 0 { bits | sign } else { !bits })
+            }
+        }
+    )*};
+}
+
+unsigned_keys!(bool, u8, u16, u32, u64);
+signed_keys!(i8 as u8, i16 as u16, i32 as u32, i64 as u64);
+float_keys! {
+    f16, u32, |x| x.to_f32();
+    bf16, u32, |x| x.to_f32();
+    f32, u32, |x| x;
+    f64, u64, |x| x;
+}
+
+/// The elements along a dimension in ascending or descending order, and where they were.
+///
+/// # Errors
+/// If there is no such dimension.
+pub fn sort<T: SortKey>(
+    self_: View<'_, T>,
+    dim: i64,
+    descending: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    sort_stable(self_, Some(true), dim, descending, values, indices)
+}
+
+/// As [`sort`]; every sort is stable, so the flag changes nothing.
+///
+/// # Errors
+/// If there is no such dimension.
+pub fn sort_stable<T: SortKey>(
+    self_: View<'_, T>,
+    _stable: Option<bool>,
+    dim: i64,
+    descending: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let length = length_along(&self_, dim)?;
+    first_in_order(&self_, dim, length, descending, true, values, indices)
+}
+
+/// The `k` largest or smallest elements along a dimension, and where they were, best first if
+/// `sorted`. Of equal elements the first are taken.
+///
+/// # Errors
+/// If there are fewer than `k` elements along the dimension.
+pub fn topk<T: SortKey>(
+    self_: View<'_, T>,
+    k: i64,
+    dim: i64,
+    largest: bool,
+    sorted: bool,
+    values: ViewMut<'_, T>,
+    indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let length = length_along(&self_, dim)?;
+    match usize::try_from(k) {
+        Ok(k) if k <= length => first_in_order(&self_, dim, k, largest, sorted, values, indices),
+        _ => Err(Error::value(format!(
+            "{k} elements cannot be chosen from the {length} along dimension {dim}"
+        ))
+        .with_help(format!("use 0 to {length}"))),
+    }
+}
+
+fn length_along<T: Element>(self_: &View<'_, T>, dim: i64) -> Result<usize> {
+    let dim = wrap_dim(dim, self_.dim())?;
+    Ok(self_.sizes().get(dim).map_or(1, |&size| size as usize))
+}
+
+/// Writes the first `count` elements of each line in order.
+fn first_in_order<T: SortKey>(
+    input: &View<'_, T>,
+    dim: i64,
+    count: usize,
+    descending: bool,
+    sorted: bool,
+    mut values: ViewMut<'_, T>,
+    mut indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let dim = wrap_dim(dim, input.dim())?;
+    let mut sizes = input.sizes().to_vec();
+    if let Some(size) = sizes.get_mut(dim) {
+        *size = count as i64;
+    }
+    expect_sizes(values.sizes(), &sizes)?;
+    expect_sizes(indices.sizes(), &sizes)?;
+    let strides = [input.strides(), values.strides(), indices.strides()];
+    let (line, outer) = lines(input.sizes(), strides, dim);
+    let small = size_of::<T>() <= 4 && line.size <= i64::from(u32::MAX);
+    let (mut packed, mut wide) = (Vec::new(), Vec::new());
+    for start in Walk::new(&outer) {
+        let at = |index: i64| start[0] + index * line.steps[0];
+        let keys = (0..line.size).map(|index| {
+            // SAFETY: a position of the input.
+            let key = unsafe { input.at(at(index)) }.sort_key();
+            if descending { !key } else { key }
+        });
+        // Element by index: a sort that compares key and index together is stable.
+        let order: &mut dyn Iterator<Item = i64> = if small {
+            packed.clear();
+            packed.extend(keys.zip(0..).map(|(key, index): (u64, u64)| key << 32 | index));
+            put_first(&mut packed, count, sorted);
+            &mut packed[..count].iter().map(|&entry| (entry & u64::from(u32::MAX)) as i64)
+        } else {
+            wide.clear();
+            wide.extend(keys.zip(0..));
+            put_first(&mut wide, count, sorted);
+            &mut wide[..count].iter().map(|&(_, index): &(u64, i64)| index)
+        };
+        write_line(input, at, order, start, line, &mut values, &mut indices);
+    }
+    Ok(())
+}
+
+/// Moves the `count` smallest entries to the front, in order if `sorted`.
+fn put_first<K: Ord>(entries: &mut [K], count: usize, sorted: bool) {
+    if count < entries.len() {
+        if count == 0 {
+            return;
+        }
+        entries.select_nth_unstable(count - 1);
+    }
+    if sorted {
+        entries[..count].sort_unstable();
+    }
+}
+
+fn write_line<T: Element>(
+    input: &View<'_, T>,
+    at: impl Fn(i64) -> i64,
+    order: &mut dyn Iterator<Item = i64>,
+    start: [i64; 3],
+    line: Axis<3>,
+    values: &mut ViewMut<'_, T>,
+    indices: &mut ViewMut<'_, i64>,
+) {
+    for (place, index) in (0..).zip(order) {
+        // SAFETY: positions of the three views.
+        unsafe {
+            values.set(start[1] + place * line.steps[1], input.at(at(index)));
+            indices.set(start[2] + place * line.steps[2], index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Array, scattered};
+
+    #[test]
+    fn keys_sort_like_numbers() {
+        let ascending = [f64::NEG_INFINITY, -1e300, -1.0, -5e-324, 0.0, 5e-324, 1.0, f64::INFINITY, f64::NAN];
+        assert!(ascending.windows(2).all(|pair| pair[0].sort_key() < pair[1].sort_key()));
+        assert_eq!((-0.0f64).sort_key(), 0.0f64.sort_key());
+        assert!([i8::MIN, -1, 0, 1, i8::MAX].windows(2).all(|pair| pair[0].sort_key() < pair[1].sort_key()));
+        assert!(f16::NEG_ONE.sort_key() < f16::ZERO.sort_key());
+        assert_eq!((-f32::NAN).sort_key(), f32::NAN.sort_key());
+    }
+
+    #[test]
+    fn lines_of_any_strides() {
+        let numbers: Vec<f64> = scattered(60).map(|x| (x * 3.0).round()).collect();
+        for input in [
+            Array::new(&[60], numbers.clone()).reversed(0),
+            Array::new(&[5, 12], numbers.clone()),
+            Array::new(&[12, 5], numbers.clone()).permuted(&[1, 0]),
+            Array::new(&[5, 24], scattered(120)).halved(1),
+        ] {
+            for descending in [false, true] {
+                let dim = input.sizes.len() - 1;
+                let length = input.sizes[dim] as usize;
+                let (mut values, mut at) = (Array::zeros(&input.sizes), Array::zeros(&input.sizes));
+                sort(input.view(), -1, descending, values.view_mut(), at.view_mut()).unwrap();
+                for (line, (values, at)) in input
+                    .to_vec()
+                    .chunks(length)
+                    .zip(values.to_vec().chunks(length).zip(at.to_vec().chunks(length)))
+                {
+                    let mut expected: Vec<usize> = (0..length).collect();
+                    expected.sort_by(|&a, &b| {
+                        let order = line[a].partial_cmp(&line[b]).unwrap();
+                        if descending { order.reverse() } else { order }
+                    });
+                    assert_eq!(at, expected.iter().map(|&i| i as i64).collect::<Vec<_>>());
+                    assert_eq!(values, expected.iter().map(|&i| line[i]).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nan_is_largest() {
+        let input = Array::new(&[4], [2.0f32, f32::NAN, -1.0, f32::INFINITY]);
+        let (mut values, mut at) = (Array::zeros(&[4]), Array::zeros(&[4]));
+        sort(input.view(), 0, false, values.view_mut(), at.view_mut()).unwrap();
+        assert_eq!(at.to_vec(), [2, 0, 3, 1]);
+        sort(input.view(), 0, true, values.view_mut(), at.view_mut()).unwrap();
+        assert_eq!(at.to_vec(), [1, 3, 0, 2]);
+    }
+
+    #[test]
+    fn the_best_few() {
+        let input = Array::new(&[3, 2], [5i64, 1, 9, 1, 7, 3]);
+        let (mut values, mut at) = (Array::zeros(&[2, 2]), Array::zeros(&[2, 2]));
+        topk(input.view(), 2, 0, true, true, values.view_mut(), at.view_mut()).unwrap();
+        assert_eq!((values.to_vec(), at.to_vec()), (vec![9, 3, 7, 1], vec![1, 2, 2, 0]));
+        topk(input.view(), 2, 0, false, true, values.view_mut(), at.view_mut()).unwrap();
+        assert_eq!((values.to_vec(), at.to_vec()), (vec![5, 1, 7, 1], vec![0, 0, 2, 1]));
+        assert!(topk(input.view(), 4, 0, true, true, values.view_mut(), at.view_mut()).is_err());
+        let (mut value, mut at) = (Array::zeros(&[]), Array::zeros(&[]));
+        sort(Array::new(&[], [3u8]).view(), 0, false, value.view_mut(), at.view_mut()).unwrap();
+        assert_eq!((value.to_vec(), at.to_vec()), (vec![3], vec![0]));
+    }
+}

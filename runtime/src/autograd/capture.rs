@@ -1,0 +1,72 @@
+//! Taking gradients out of a backward pass before they reach leaves.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::node::{Edge, Node};
+use crate::tensor::Tensor;
+
+/// The nodes that lead to a wanted gradient, by address.
+pub(crate) struct Wanted(HashSet<usize>);
+
+impl Wanted {
+    /// Whether a gradient that reaches the node is of use.
+    pub fn contains(&self, node: &Arc<Node>) -> bool {
+        self.0.contains(&address(node))
+    }
+
+    /// The nodes from which a target can be reached, found by a depth-first walk without recursion.
+    fn leading_to(targets: &[Edge], roots: &[(Edge, Tensor)]) -> Wanted {
+        let mut wanted: HashSet<usize> = targets.iter().map(|edge| address(&edge.node)).collect();
+        let oldest = targets.iter().map(|edge| edge.node.sequence).min().unwrap_or(u64::MAX);
+        let mut visited: HashSet<usize> = HashSet::new();
+        // A node comes up twice: before the nodes behind it, and after them, when they are decided.
+        let mut stack: Vec<(&Arc<Node>, bool)> = roots.iter().map(|(edge, _)| (&edge.node, false)).collect();
+        while let Some((node, decided)) = stack.pop() {
+            if decided {
+                if node.edges.iter().flatten().any(|edge| wanted.contains(&address(&edge.node))) {
+                    wanted.insert(address(node));
+                }
+            } else if node.sequence >= oldest && visited.insert(address(node)) {
+                stack.push((node, true));
+                stack.extend(node.edges.iter().flatten().map(|edge| (&edge.node, false)));
+            }
+        }
+        Wanted(wanted)
+    }
+}
+
+/// The gradients to take, and those taken so far.
+pub(super) struct Capture {
+    pub wanted: Wanted,
+    /// Which results are the gradient of a node's output.
+    targets: HashMap<(usize, u32), SmallVec<[usize; 1]>>,
+    pub found: Vec<Option<Tensor>>,
+}
+
+impl Capture {
+    /// Takes the gradients that go along the edges in `targets`.
+    pub fn new(targets: &[Edge], roots: &[(Edge, Tensor)]) -> Capture {
+        let mut by_output: HashMap<(usize, u32), SmallVec<[usize; 1]>> = HashMap::new();
+        for (index, edge) in targets.iter().enumerate() {
+            by_output.entry((address(&edge.node), edge.output)).or_default().push(index);
+        }
+        let wanted = Wanted::leading_to(targets, roots);
+        Capture { wanted, targets: by_output, found: vec![None; targets.len()] }
+    }
+
+    /// Takes what is wanted of the gradients that a node is about to work on.
+    pub fn take(&mut self, node: &Arc<Node>, gradients: &[Option<Tensor>]) {
+        for (output, gradient) in gradients.iter().enumerate() {
+            for &index in self.targets.get(&(address(node), output as u32)).into_iter().flatten() {
+                self.found[index].clone_from(gradient);
+            }
+        }
+    }
+}
+
+fn address(node: &Arc<Node>) -> usize {
+    Arc::as_ptr(node).addr()
+}

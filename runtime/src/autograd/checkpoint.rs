@@ -1,0 +1,269 @@
+//! Checkpointing: what a part of the forward pass saved is computed again when backward needs it.
+//!
+//! The part runs and is recorded as usual, but instead of tensors its nodes keep places in a shared
+//! [`Segment`]. The first formula that reads such a place runs the part once more, collecting what is
+//! saved this time, in the same order. The graph is that of the first run, so everything that works
+//! with a graph works with a checkpointed one.
+
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::context::TensorMeta;
+use super::mode::enable_grad;
+use super::recording;
+use super::saved::{SavedName, SavedTensor, Slot};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::random::{GeneratorState, default_generator};
+use crate::storage::{Borrows, Storage};
+use crate::tensor::Tensor;
+
+type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
+
+/// Runs a function whose saved tensors are not kept but computed again during backward, which trades
+/// time for memory.
+///
+/// The function must compute the same each time: from its inputs and from captured tensors that are
+/// not changed before backward. Operators that draw from the default generator draw the same numbers
+/// again. A difference that shows in shapes, dtypes or in a sample of the elements is an error.
+///
+/// # Errors
+/// What the function reports.
+pub fn checkpoint(
+    inputs: &[&Tensor],
+    function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    let tensors: Vec<Tensor> = inputs.iter().map(|input| (*input).clone()).collect();
+    if !recording() {
+        return function(&tensors);
+    }
+    let segment = Arc::new(Segment {
+        inputs: inputs.iter().map(|input| Input::new(input)).collect(),
+        function: Box::new(function),
+        random: default_generator().state(),
+        replayed: Mutex::default(),
+    });
+    let _scope = Scope::enter(Collecting::Places { segment: segment.clone(), count: 0 });
+    (segment.function)(&tensors)
+}
+
+/// A part of the forward pass that can be run again.
+pub(crate) struct Segment {
+    inputs: Vec<Input>,
+    function: Box<Function>,
+    /// Where the default generator stood.
+    random: GeneratorState,
+    /// What the second run saved; empty before it, and a hole where a node has let go of its place.
+    replayed: Mutex<Replayed>,
+}
+
+/// What a second run saved, by place.
+type Replayed = Vec<Option<(SavedTensor, TensorMeta)>>;
+
+struct Input {
+    meta: TensorMeta,
+    storage: Storage,
+    saved: SavedTensor,
+    tracked: bool,
+}
+
+impl Input {
+    fn new(tensor: &Tensor) -> Input {
+        let saved = SavedTensor::kept(Slot::Other(0), tensor);
+        Input {
+            meta: TensorMeta::of(tensor),
+            storage: tensor.storage().clone(),
+            saved,
+            tracked: tensor.requires_grad(),
+        }
+    }
+}
+
+/// One place in a segment, held by a node instead of a saved tensor.
+pub(crate) struct Place {
+    segment: Arc<Segment>,
+    index: usize,
+    fingerprint: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut replayed = self.segment.replayed();
+        let left = replayed.get_mut(self.index).and_then(Option::take);
+        drop(replayed);
+        drop(left);
+    }
+}
+
+impl Place {
+    /// What the second run saved in this place; runs it if it has not been run.
+    ///
+    /// # Errors
+    /// What the function reports, or if it did not compute the same again.
+    pub fn replay(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
+        let mut replayed = self.segment.replayed();
+        if replayed.is_empty() {
+            // Other threads wait here for the same run.
+            *replayed = self.segment.run()?;
+        }
+        let found = replayed.get(self.index).and_then(Clone::clone);
+        drop(replayed);
+        let Some((saved, replayed_meta)) = found else {
+            return Err(differs(&name(), "nothing was saved"));
+        };
+        if replayed_meta != *meta {
+            return Err(differs(&name(), "it saved another shape or dtype"));
+        }
+        let tensor = saved.restore(meta, name)?;
+        if fingerprint(&tensor) != self.fingerprint {
+            return Err(differs(&name(), "it saved other elements"));
+        }
+        Ok(tensor)
+    }
+}
+
+#[cold]
+fn differs(name: &SavedName, how: &str) -> Error {
+    Error::autograd(format!(
+        "a checkpointed function did not compute the same again: where `{}` saved its {}, {how}",
+        name.op, name.what
+    ))
+    .with_help("make it depend only on its inputs and on tensors that stay as they are until backward")
+}
+
+impl Segment {
+    fn replayed(&self) -> MutexGuard<'_, Replayed> {
+        self.replayed.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether a tensor shows memory of an input.
+    fn reads(&self, tensor: &Tensor) -> bool {
+        self.inputs.iter().any(|input| input.storage.same(tensor.storage()))
+    }
+
+    /// Runs the function again and collects what its calls save.
+    fn run(&self) -> Result<Replayed> {
+        let name = |index: usize| SavedName { op: "checkpoint".to_owned(), what: format!("input {index}") };
+        let input = |(index, input): (usize, &Input)| {
+            let tensor = input.saved.clone().restore(&input.meta, &|| name(index))?;
+            tensor.set_requires_grad(input.tracked)?;
+            Ok(tensor)
+        };
+        let inputs: Vec<Tensor> = self.inputs.iter().enumerate().map(input).collect::<Result<_>>()?;
+        let _random = Random::restore(self.random);
+        let scope = Scope::enter(Collecting::Tensors(Vec::new()));
+        enable_grad(|| (self.function)(&inputs))?;
+        Ok(scope.leave())
+    }
+}
+
+/// Puts the default generator back where it was before a second run.
+struct Random(GeneratorState);
+
+impl Random {
+    fn restore(state: GeneratorState) -> Random {
+        let now = default_generator().state();
+        default_generator().set_state(state);
+        Random(now)
+    }
+}
+
+impl Drop for Random {
+    fn drop(&mut self) {
+        default_generator().set_state(self.0);
+    }
+}
+
+/// What happens to tensors that calls of this thread save.
+enum Collecting {
+    /// They get places in a segment.
+    Places { segment: Arc<Segment>, count: usize },
+    /// They are collected for the places they had the first time.
+    Tensors(Replayed),
+}
+
+thread_local! {
+    static COLLECTING: RefCell<Option<Collecting>> = const { RefCell::new(None) };
+    /// Whether there is something in `COLLECTING`; cheap to ask.
+    static ACTIVE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Collects while it lives; then what was there before goes on.
+struct Scope(Option<Collecting>);
+
+impl Scope {
+    fn enter(collecting: Collecting) -> Scope {
+        ACTIVE.set(true);
+        Scope(COLLECTING.replace(Some(collecting)))
+    }
+
+    /// Ends, with the tensors that were collected.
+    fn leave(self) -> Replayed {
+        match COLLECTING.take() {
+            Some(Collecting::Tensors(tensors)) => tensors,
+            _ => Replayed::new(),
+        }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        ACTIVE.set(self.0.is_some());
+        let ended = COLLECTING.replace(self.0.take());
+        drop(ended);
+    }
+}
+
+/// Whether this thread's calls save in places.
+#[inline]
+pub(super) fn is_collecting() -> bool {
+    ACTIVE.get()
+}
+
+/// A place for a tensor that a call saves, if it gets one.
+#[cold]
+pub(super) fn place_for(slot: Slot, tensor: &Tensor) -> Option<Place> {
+    COLLECTING.with_borrow_mut(|collecting| match collecting {
+        Some(Collecting::Places { segment, count }) => {
+            let index = *count;
+            *count += 1;
+            // What lives anyway is kept as usual, so that its version is checked.
+            let lives = (tensor.requires_grad() && tensor.is_leaf()) || segment.reads(tensor);
+            (!lives).then(|| Place { segment: segment.clone(), index, fingerprint: fingerprint(tensor) })
+        }
+        Some(Collecting::Tensors(tensors)) => {
+            tensors.push(Some((SavedTensor::kept(slot, tensor), TensorMeta::of(tensor))));
+            None
+        }
+        None => None,
+    })
+}
+
+/// A hash of at most 64 elements, evenly spaced. Elements on other devices are not looked at.
+fn fingerprint(tensor: &Tensor) -> u64 {
+    const SAMPLES: i64 = 64;
+    if tensor.device() != Device::CPU {
+        return 0;
+    }
+    let reads = [crate::Arg::Tensor(tensor)];
+    let _held = Borrows::acquire(&reads, &[]);
+    let (numel, size) = (tensor.numel(), tensor.dtype().size());
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for sample in 0..numel.min(SAMPLES) {
+        let mut rest = sample * (numel / numel.min(SAMPLES));
+        let mut offset = 0;
+        for (length, stride) in tensor.shape().iter().zip(tensor.strides()).rev() {
+            offset += rest % length * stride;
+            rest /= length;
+        }
+        // SAFETY: the index is one of the tensor's, each element has `size` initialised bytes, and
+        // the borrow is held.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(tensor.data_ptr().offset(offset as isize * size as isize), size)
+        };
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    hash
+}

@@ -1,0 +1,213 @@
+//! Functions of the user with a backward of their own.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::capture::Wanted;
+use super::context::TensorMeta;
+use super::engine::Passed;
+use super::mode::no_grad;
+use super::node::{Edge, Edges, Kind, Node, OutputMetas};
+use super::saved::{SavedName, SavedTensor, SavedTensors, Slot, tracked_at};
+use super::{attach, edge_of, recording};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// The backward of a custom function: the gradient of each input, in order.
+type Backward = dyn Fn(&CustomContext<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
+
+/// A recorded call of a custom function.
+pub(crate) struct Custom {
+    pub name: String,
+    pub inputs: Vec<TensorMeta>,
+    saved: Mutex<SavedTensors>,
+    /// What is known of the saved tensors, by position.
+    kept: Vec<(Slot, TensorMeta)>,
+    backward: Box<Backward>,
+}
+
+/// Collects what the backward of a custom function will read.
+#[derive(Default)]
+pub struct Saver(Vec<Tensor>);
+
+impl Saver {
+    /// Saves an input, an output or any other tensor for backward, which reads it by its position
+    /// among the saved ones.
+    pub fn save(&mut self, tensor: &Tensor) {
+        self.0.push(tensor.clone());
+    }
+}
+
+/// What the backward of a custom function works from.
+pub struct CustomContext<'a> {
+    node: &'a Arc<Node>,
+    custom: &'a Custom,
+    gradients: &'a [Option<Tensor>],
+    wanted: Option<&'a Wanted>,
+}
+
+impl CustomContext<'_> {
+    /// The gradient of an output; `None` if none flows.
+    pub fn grad(&self, output: usize) -> Option<&Tensor> {
+        self.gradients.get(output).and_then(Option::as_ref)
+    }
+
+    /// A saved tensor, by its position among those that forward saved.
+    ///
+    /// # Errors
+    /// If it was changed since, or freed by an earlier backward pass; or if the backward is itself
+    /// recorded and the tensor was neither an input nor an output, so that what it depends on is not
+    /// known.
+    pub fn saved(&self, position: usize) -> Result<Tensor> {
+        let Some((slot, meta)) = self.custom.kept.get(position) else {
+            return Err(Error::autograd(format!(
+                "`{}` reads saved tensor {position}, but forward saved {}",
+                self.custom.name,
+                self.custom.kept.len()
+            )));
+        };
+        let name = || SavedName { op: self.custom.name.clone(), what: format!("saved tensor {position}") };
+        let saved = self.custom.saved().find(*slot, &name)?;
+        let tensor = saved.restore(meta, &name)?;
+        if !recording() {
+            return Ok(tensor);
+        }
+        let edge = match *slot {
+            Slot::Input(input) => self.node.edges[input as usize].clone(),
+            Slot::Output(output) => {
+                meta.dtype.is_differentiable().then(|| Edge { node: self.node.clone(), output })
+            }
+            Slot::Other(_) => {
+                return Err(Error::autograd(format!(
+                    "the backward of `{}` cannot be differentiated: saved tensor {position} is neither an input nor an output",
+                    self.custom.name
+                ))
+                .with_help("save inputs and outputs only, and compute the rest from them in backward"));
+            }
+        };
+        Ok(tracked_at(tensor, edge.as_ref()))
+    }
+
+    /// What is known of an input without its elements.
+    pub fn input_meta(&self, input: usize) -> &TensorMeta {
+        &self.custom.inputs[input]
+    }
+
+    /// What is known of an output without its elements.
+    pub fn output_meta(&self, output: usize) -> &TensorMeta {
+        &self.node.outputs[output]
+    }
+
+    /// Whether the gradient of an input is wanted.
+    pub fn needs(&self, input: usize) -> bool {
+        self.node.edges[input]
+            .as_ref()
+            .is_some_and(|edge| self.wanted.is_none_or(|wanted| wanted.contains(&edge.node)))
+    }
+}
+
+/// Calls a function of the user that joins the graph with a backward of its own.
+///
+/// `forward` runs unrecorded; what `backward` reads, it saves. `backward` gives the gradient of each
+/// input, in order; shapes and dtypes are brought into form as those of operators' formulas are.
+/// Whatever it computes with recorded operators can be differentiated again.
+///
+/// # Errors
+/// What `forward` reports, or if it changed a tracked input in place.
+pub fn custom(
+    name: impl Into<String>,
+    inputs: &[&Tensor],
+    forward: impl FnOnce(&[&Tensor], &mut Saver) -> Result<Vec<Tensor>>,
+    backward: impl Fn(&CustomContext<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    let name = name.into();
+    let tracked = recording() && inputs.iter().any(|input| input.requires_grad());
+    let edges = if tracked {
+        inputs.iter().map(|input| edge_of(input)).collect::<Result<Edges>>()?
+    } else {
+        Edges::new()
+    };
+    let versions: Vec<u64> = inputs.iter().map(|input| input.version()).collect();
+    let mut saver = Saver::default();
+    let mut outs = no_grad(|| forward(inputs, &mut saver))?;
+    if !tracked {
+        return Ok(outs);
+    }
+    if let Some(index) = inputs.iter().zip(&versions).position(|(input, version)| input.version() != *version)
+    {
+        return Err(Error::autograd(format!(
+            "`{name}` changed its input {index} in place, which is not recorded"
+        ))
+        .with_help("compute into a new tensor"));
+    }
+    let mut saved = SavedTensors::default();
+    let mut kept = Vec::new();
+    for (position, tensor) in saver.0.iter().enumerate() {
+        let slot = match (
+            inputs.iter().position(|input| input.same(tensor)),
+            outs.iter().position(|out| out.same(tensor)),
+        ) {
+            (Some(input), _) => Slot::Input(input as u32),
+            (_, Some(output)) => Slot::Output(output as u32),
+            _ => Slot::Other(position as u32),
+        };
+        kept.push((slot, TensorMeta::of(tensor)));
+        saved.push(SavedTensor::new(slot, tensor));
+    }
+    drop(saver);
+    for out in &mut outs {
+        // An output that somebody else holds, such as an input, is not this call's to move.
+        if !out.is_unique() || out.requires_grad() {
+            *out = out.detach();
+        }
+    }
+    let custom = Custom {
+        name,
+        inputs: inputs.iter().map(|input| TensorMeta::of(input)).collect(),
+        saved: Mutex::new(saved),
+        kept,
+        backward: Box::new(backward),
+    };
+    let metas: OutputMetas = outs.iter().map(TensorMeta::of).collect();
+    let node = Node::new(edges, metas, Kind::Custom(Box::new(custom)));
+    for (index, out) in outs.iter_mut().enumerate() {
+        if out.dtype().is_differentiable() {
+            attach(out, Edge { node: node.clone(), output: index as u32 });
+        }
+    }
+    Ok(outs)
+}
+
+impl Custom {
+    fn saved(&self) -> MutexGuard<'_, SavedTensors> {
+        self.saved.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Frees what forward saved.
+    pub fn free(&self) {
+        let freed = self.saved().free();
+        drop(freed);
+    }
+
+    /// Runs the user's backward.
+    ///
+    /// # Errors
+    /// What it reports, or if it gives the wrong number of gradients.
+    pub fn run(
+        &self,
+        node: &Arc<Node>,
+        gradients: &[Option<Tensor>],
+        wanted: Option<&Wanted>,
+    ) -> Result<Passed> {
+        let context = CustomContext { node, custom: self, gradients, wanted };
+        let results = (self.backward)(&context)?;
+        if results.len() != self.inputs.len() {
+            return Err(Error::autograd(format!(
+                "the backward of `{}` gave {} gradients for {} inputs",
+                self.name,
+                results.len(),
+                self.inputs.len()
+            )));
+        }
+        Ok(results.into_iter().enumerate().filter_map(|(index, result)| Some((index, result?))).collect())
+    }
+}

@@ -1,0 +1,106 @@
+//! The graph as a user sees it: nodes with their names and inputs, and hooks on them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::edge_of;
+use super::hooks::HookHandle;
+use super::node::{Edge, Node};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// One step of the backward pass: a recorded call, or a leaf that collects its gradient.
+#[derive(Clone)]
+pub struct GraphNode(Arc<Node>);
+
+impl GraphNode {
+    /// The operator's name, `leaf`, `view`, or the name of a custom function.
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The nodes that the gradients go to, one for each tensor input; `None` where none is wanted.
+    pub fn inputs(&self) -> Vec<Option<GraphNode>> {
+        let node = |edge: &Option<Edge>| edge.as_ref().map(|edge| GraphNode(edge.node.clone()));
+        self.0.edges.iter().map(node).collect()
+    }
+
+    /// Whether both handles name the same node.
+    pub fn same(&self, other: &GraphNode) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Runs a function before each time the node runs. It gets the gradients of the outputs and may
+    /// replace them, `None` standing for "no gradient".
+    pub fn before_backward(
+        &self,
+        hook: impl Fn(&mut [Option<Tensor>]) -> Result<()> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.0.extras().add_before(&self.0, Arc::new(hook))
+    }
+
+    /// Runs a function after each time the node ran. It gets the gradients of the inputs, which it
+    /// may replace, and those of the outputs. After a leaf has added its gradient there are no inputs.
+    pub fn after_backward(
+        &self,
+        hook: impl Fn(&mut [Option<Tensor>], &[Option<Tensor>]) -> Result<()> + Send + Sync + 'static,
+    ) -> HookHandle {
+        self.0.extras().add_after(&self.0, Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for GraphNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{}>", self.name())
+    }
+}
+
+impl Tensor {
+    /// The node that the tensor's gradient goes to; `None` if it is not part of a graph.
+    pub fn graph_node(&self) -> Option<GraphNode> {
+        edge_of(self).ok().flatten().map(|edge| GraphNode(edge.node))
+    }
+
+    /// Runs a function on each gradient of this tensor; the tensor it returns takes the gradient's
+    /// place. An in-place call gives the tensor a new place in the graph, to which hooks registered
+    /// before do not belong.
+    ///
+    /// # Errors
+    /// If the tensor is not part of a graph.
+    pub fn register_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> Result<HookHandle> {
+        let Edge { node, output } = self.place("a hook")?;
+        let on_output = move |gradients: &mut [Option<Tensor>]| {
+            let slot = &mut gradients[output as usize];
+            if let Some(gradient) = slot
+                && let Some(replaced) = hook(gradient)?
+            {
+                *slot = Some(replaced);
+            }
+            Ok(())
+        };
+        Ok(node.extras().add_before(&node, Arc::new(on_output)))
+    }
+
+    /// Makes backward leave the gradient in this tensor as it does in leaves.
+    ///
+    /// # Errors
+    /// If the tensor is not part of a graph.
+    pub fn retain_grad(&self) -> Result<()> {
+        let Edge { node, output } = self.place("retain_grad")?;
+        let mut meta = self.autograd();
+        if !meta.is_leaf() && !std::mem::replace(&mut meta.retains, true) {
+            node.extras().retain(output, self.downgrade());
+        }
+        Ok(())
+    }
+
+    fn place(&self, what: &str) -> Result<Edge> {
+        edge_of(self)?.ok_or_else(|| {
+            Error::autograd(format!("{what} needs a tensor that is part of a graph, this one is not"))
+                .with_help("call requires_grad_(true) on it, or compute it from such a tensor")
+        })
+    }
+}
