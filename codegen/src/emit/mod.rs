@@ -21,7 +21,7 @@ use proc_macro2::TokenStream;
 use crate::config::Config;
 use crate::model::Model;
 
-pub use header::HEADER;
+pub use header::{HEADER, c_declarations};
 pub use names::{raw_name, rust_file_stem};
 
 /// A generated file.
@@ -158,10 +158,10 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
         let path = format!("/{}/{}.rs", crate::output::FOLDER, emitter.module);
-        let doc = emitter.doc;
+        let doc = names::doc(emitter.doc);
         let visibility = if emitter.public { quote::quote!(pub) } else { quote::quote!() };
         tokens.extend(quote::quote! {
-            #[doc = #doc]
+            #doc
             #[allow(unused_imports, reason = "every module has the same imports")]
             #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
