@@ -39,6 +39,9 @@ impl Emit<'_> {
                 quote!(&[#(#items),*][..])
             }
             ExprKind::Query(Query::Sizes, base, _) => self.tensor_query(Query::Sizes, base, quote!(shape())),
+            ExprKind::Query(Query::Strides, base, _) => {
+                self.tensor_query(Query::Strides, base, quote!(strides()))
+            }
             ExprKind::Query(Query::Unwrap, base, _) => {
                 let base = self.borrowed(base);
                 quote!(rt::dispatch::present(#base)?)
@@ -272,6 +275,8 @@ impl Emit<'_> {
                 let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
                 quote!((#sizes).iter().product::<i64>())
             }
+            Query::StorageOffset => self.tensor_query(query, base, quote!(layout().offset)),
+            Query::IsContiguous => self.tensor_query(query, base, quote!(is_contiguous())),
             Query::DType => self.tensor_query(query, base, quote!(dtype())),
             Query::Device => self.tensor_query(query, base, quote!(device())),
             Query::IsComplex | Query::IsFloat | Query::IsInt => {
@@ -326,7 +331,7 @@ impl Emit<'_> {
                 let (base, value) = (self.borrowed(base), self.plain(&args[0]));
                 quote!((#base).contains(&(#value)))
             }
-            Query::Sizes | Query::Concat => unreachable!("lists are not plain"),
+            Query::Sizes | Query::Strides | Query::Concat => unreachable!("lists are not plain"),
         }
     }
 

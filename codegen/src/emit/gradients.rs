@@ -18,6 +18,8 @@ pub struct Reads {
     pub values: BTreeSet<Place>,
     /// Gradients of outputs.
     pub grads: BTreeSet<usize>,
+    /// Whether the gradients of a list are read.
+    pub all_grads: bool,
     /// Whether the wanted gradients are asked for.
     pub mask: bool,
 }
@@ -61,6 +63,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(Place::Arg(*index)),
         ExprKind::Variable(Variable::Result(index)) => _ = reads.values.insert(Place::Result(*index)),
         ExprKind::Variable(Variable::Grad(index)) => _ = reads.grads.insert(*index),
+        ExprKind::Variable(Variable::Grads) => reads.all_grads = true,
         ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,
         _ => {}
     }
@@ -149,6 +152,7 @@ fn variable_name(op: &Op, variable: &Variable) -> proc_macro2::Ident {
         Variable::Arg(index) => ident(&op.args[*index].name),
         Variable::Result(index) => format_ident!("result{index}"),
         Variable::Grad(index) => format_ident!("grad{index}"),
+        Variable::Grads => format_ident!("grads"),
         Variable::GradInputMask => format_ident!("grad_input_mask"),
         Variable::Local(name) => ident(name),
     }
@@ -229,6 +233,9 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
                 };
             });
         }
+    }
+    if reads.all_grads {
+        tokens.extend(quote!(let grads = cx.grads();));
     }
     if reads.mask {
         let arguments = &derivative.arguments;

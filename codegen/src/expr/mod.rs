@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod parse;
+pub mod path;
 
 use std::ops::Range;
 
@@ -79,9 +80,11 @@ pub enum Variable {
     Arg(usize),
     /// The gradient of an output.
     Grad(usize),
+    /// The gradients of all outputs, each of which may be absent.
+    Grads,
     /// An output.
     Result(usize),
-    /// Whether the gradient of an argument is wanted, by position in the formula's own list.
+    /// Whether the gradient of each argument of the formula is wanted.
     GradInputMask,
     /// A name bound by `let`.
     Local(String),
@@ -95,6 +98,9 @@ pub enum Query {
     Size,
     Dim,
     Numel,
+    Strides,
+    StorageOffset,
+    IsContiguous,
     DType,
     Device,
     IsComplex,
@@ -127,6 +133,21 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "size", query: Query::Size, doc: "a tensor's size along a dimension" },
     QuerySpec { name: "dim", query: Query::Dim, doc: "a tensor's number of dimensions" },
     QuerySpec { name: "numel", query: Query::Numel, doc: "a tensor's number of elements" },
+    QuerySpec {
+        name: "strides",
+        query: Query::Strides,
+        doc: "elements to step in memory for one step along each dimension of a tensor",
+    },
+    QuerySpec {
+        name: "storage_offset",
+        query: Query::StorageOffset,
+        doc: "elements of its memory before a tensor's first",
+    },
+    QuerySpec {
+        name: "is_contiguous",
+        query: Query::IsContiguous,
+        doc: "whether a tensor lies in memory in row-major order without gaps",
+    },
     QuerySpec { name: "dtype", query: Query::DType, doc: "a tensor's element type" },
     QuerySpec { name: "device", query: Query::Device, doc: "a tensor's device" },
     QuerySpec { name: "is_complex", query: Query::IsComplex, doc: "whether a tensor or dtype is complex" },
@@ -189,6 +210,52 @@ impl Expr {
 }
 
 impl Expr {
+    /// Whether two expressions say the same, wherever they are written.
+    pub fn same_meaning(&self, other: &Expr) -> bool {
+        let all =
+            |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_meaning(b));
+        self.ty == other.ty
+            && match (&self.kind, &other.kind) {
+                (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
+                (ExprKind::Int(a), ExprKind::Int(b)) => a == b,
+                (ExprKind::Float(a), ExprKind::Float(b)) => a.to_bits() == b.to_bits(),
+                (ExprKind::Bool(a), ExprKind::Bool(b)) => a == b,
+                (ExprKind::Str(a), ExprKind::Str(b))
+                | (ExprKind::NotImplemented(a), ExprKind::NotImplemented(b)) => a == b,
+                (ExprKind::DType(a), ExprKind::DType(b)) => a == b,
+                (ExprKind::None, ExprKind::None) => true,
+                (ExprKind::List(a), ExprKind::List(b)) | (ExprKind::Tuple(a), ExprKind::Tuple(b)) => {
+                    all(a, b)
+                }
+                (ExprKind::Op(a, x), ExprKind::Op(b, y)) => a == b && all(x, y),
+                (ExprKind::Function(a, x), ExprKind::Function(b, y)) => a == b && all(x, y),
+                (ExprKind::Rule(a, x), ExprKind::Rule(b, y)) => a == b && all(x, y),
+                (ExprKind::Native(a, x), ExprKind::Native(b, y)) => a == b && all(x, y),
+                (ExprKind::Query(a, base, x), ExprKind::Query(b, other, y)) => {
+                    a == b && base.same_meaning(other) && all(x, y)
+                }
+                (ExprKind::Binary(a, x, y), ExprKind::Binary(b, v, w)) => {
+                    a == b && x.same_meaning(v) && y.same_meaning(w)
+                }
+                (ExprKind::Logical(a, x, y), ExprKind::Logical(b, v, w)) => {
+                    a == b && x.same_meaning(v) && y.same_meaning(w)
+                }
+                (ExprKind::Index(x, y), ExprKind::Index(v, w)) => x.same_meaning(v) && y.same_meaning(w),
+                (ExprKind::Unary(a, x), ExprKind::Unary(b, y)) => a == b && x.same_meaning(y),
+                (ExprKind::Convert(x), ExprKind::Convert(y)) => x.same_meaning(y),
+                (ExprKind::If(c, x, y), ExprKind::If(d, v, w)) => {
+                    c.same_meaning(d) && x.same_meaning(v) && y.same_meaning(w)
+                }
+                (ExprKind::Block(a, x), ExprKind::Block(b, y)) => {
+                    let same = |((name, value), (other_name, other)): (&(String, Expr), &(String, Expr))| {
+                        name == other_name && value.same_meaning(other)
+                    };
+                    a.len() == b.len() && a.iter().zip(b).all(same) && x.same_meaning(y)
+                }
+                _ => false,
+            }
+    }
+
     /// Calls `visit` with this expression, then with every one inside what `visit` left there.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         visit(self);
@@ -227,23 +294,4 @@ impl Expr {
             }
         }
     }
-}
-
-/// Whether a question about a tensor can be answered without its elements.
-pub fn is_metadata(query: Query) -> bool {
-    matches!(
-        query,
-        Query::Sizes
-            | Query::Size
-            | Query::Dim
-            | Query::Numel
-            | Query::DType
-            | Query::Device
-            | Query::IsComplex
-            | Query::IsFloat
-            | Query::IsInt
-            | Query::Len
-            | Query::IsSome
-            | Query::IsNone
-    )
 }

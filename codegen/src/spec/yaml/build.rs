@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
             Event::Alias(id) => self.alias(id, span, diagnostics)?,
             Event::UnresolvedAlias(name) => {
                 diagnostics.push(catalogue::alias_unknown(span, &name));
-                self.value(self.broken_alias(span), 0, 0, diagnostics)?;
+                self.value(Node { span, kind: NodeKind::Broken }, 0, 0, diagnostics)?;
             }
             _ => {}
         }
@@ -224,7 +224,7 @@ impl<'a> Builder<'a> {
     fn alias(&mut self, id: usize, span: Span, diagnostics: &mut Diagnostics) -> Result<(), Fatal> {
         let Some(anchored) = self.anchors.get(&id) else {
             diagnostics.push(catalogue::alias_of_itself(span));
-            return self.value(self.broken_alias(span), 0, 0, diagnostics);
+            return self.value(Node { span, kind: NodeKind::Broken }, 0, 0, diagnostics);
         };
         if self.open.len() + anchored.height > MAX_DEPTH {
             return Err(Box::new(catalogue::too_deep(span, MAX_DEPTH)));
@@ -242,12 +242,6 @@ impl<'a> Builder<'a> {
             return self.key_read(diagnostics);
         }
         self.value(node, 0, height, diagnostics)
-    }
-
-    /// Stands for an alias that was reported: text, so that nothing is said about a missing value.
-    fn broken_alias(&self, span: Span) -> Node {
-        let text = self.text.get(span.range()).unwrap_or_default().to_owned();
-        Node { span, kind: NodeKind::Scalar(Scalar { text, style: ScalarStyle::Plain }) }
     }
 
     /// Puts a finished value where it belongs.
@@ -307,7 +301,7 @@ fn is_flow(style: granit_parser::StructureStyle) -> bool {
 fn copied_bytes(node: &Node) -> usize {
     size_of::<Node>()
         + match &node.kind {
-            NodeKind::Null => 0,
+            NodeKind::Null | NodeKind::Broken => 0,
             NodeKind::Scalar(scalar) => scalar.text.len(),
             NodeKind::Seq(items) => items.iter().map(copied_bytes).sum(),
             NodeKind::Map(entries) => {
