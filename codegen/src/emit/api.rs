@@ -98,7 +98,8 @@ pub(super) fn forms(op: &Op) -> Vec<Function<'_>> {
 impl Function<'_> {
     /// `add`, `add_with`, `add_`, `add_with_`, `add_out`, `add_with_out`.
     pub fn name(&self) -> Ident {
-        let base = &self.op.rust_name;
+        // A keyword's underscore makes way for a suffix: `where_`, but `where_out`.
+        let base = self.op.rust_name.trim_end_matches('_');
         let with = if self.with_options { "_with" } else { "" };
         let form = match self.form {
             Form::Functional => "",

@@ -204,6 +204,7 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
     ));
     quote! {
         #doc
+        #[allow(unused_variables, reason = "a formula may consist of a refusal")]
         pub fn #name(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
             #bindings
             #result

@@ -307,6 +307,8 @@ fn symbol(op: &syn::BinOp) -> Option<&'static str> {
 /// How a gradient formula is written.
 pub(super) struct Writer<'a> {
     pub known: &'a dyn Known,
+    /// The gradient of the output: `grad`, unless an argument has that name.
+    pub grad: &'static str,
     /// The operator that chooses element by element: `select(condition, yes, no)`.
     pub select: Option<String>,
     /// The operator that conjugates, for operators with complex dtypes.
@@ -320,16 +322,17 @@ impl Writer<'_> {
             let (yes, no) = (self.gradient(yes)?, self.gradient(no)?);
             return self.choice(condition, &yes, &no);
         }
+        let grad = self.grad;
         Some(match derivative {
             value if value.is(0.0) => "0".to_owned(),
-            value if value.is(1.0) => "grad".to_owned(),
-            value if value.is(-1.0) => "-grad".to_owned(),
+            value if value.is(1.0) => grad.to_owned(),
+            value if value.is(-1.0) => format!("-{grad}"),
             Sym::Prefix('-', inner) => match self.gradient(inner)?.as_str() {
-                "grad" => "-grad".to_owned(),
+                inner if inner == grad => format!("-{grad}"),
                 inner => format!("-({inner})"),
             },
-            Sym::Infix("/", a, b) if a.is(1.0) => format!("grad / {}", self.conjugated(b)?),
-            value => format!("grad * {}", self.conjugated(value)?),
+            Sym::Infix("/", a, b) if a.is(1.0) => format!("{grad} / {}", self.conjugated(b)?),
+            value => format!("{grad} * {}", self.conjugated(value)?),
         })
     }
 
@@ -343,7 +346,8 @@ impl Writer<'_> {
                 _ => format!("{select}({condition_text}, {yes}, {no})"),
             }
         } else {
-            let tensor = |text: &str| if text == "0" { "grad * 0".to_owned() } else { text.to_owned() };
+            let tensor =
+                |text: &str| if text == "0" { format!("{} * 0", self.grad) } else { text.to_owned() };
             format!("if {condition_text} {{ {} }} else {{ {} }}", tensor(yes), tensor(no))
         })
     }
@@ -437,7 +441,7 @@ mod tests {
     fn formula(text: &str, by: &str) -> String {
         let body = read(text);
         let derivative = body.derive(by, &Table).unwrap().replace(&body, &Sym::Name("result".into()));
-        Writer { known: &Table, select: Some("select".into()), conjugate: None }
+        Writer { known: &Table, grad: "grad", select: Some("select".into()), conjugate: None }
             .gradient(&derivative)
             .unwrap()
     }
