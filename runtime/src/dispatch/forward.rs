@@ -103,6 +103,16 @@ fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
 pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let target = args[0].tensor();
     target.storage().set_last_writer(op, Form::Inplace);
+    if let Some((kernel, dtype, _)) = uniform_kernel(op, args)
+        && dtype == target.dtype()
+        && target.is_contiguous()
+        && !shares_elsewhere(args, target)
+    {
+        if target.numel() == 0 {
+            return Ok(());
+        }
+        return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(target) }, true);
+    }
     refuse_overlapping_target(target, "self")?;
     let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
         // The kernel may read an input after writing the output, so it gets memory of its own.
