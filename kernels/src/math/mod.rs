@@ -12,6 +12,7 @@ mod number;
 mod order;
 mod power;
 mod special;
+mod vectorised;
 
 pub use bits::{Bits, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right};
 pub use division::{Division, floor_div, fmod, remainder, trunc_div};
