@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{Config, Parent};
 use crate::diagnostics::{Severity, render, summary};
+use crate::emit;
 use crate::model::{KernelSource, Model};
 use crate::output;
 use crate::pipeline::{self, Checked, Failure};
@@ -26,8 +27,7 @@ pub fn build(path: impl AsRef<Path>) {
     println!("cargo::rerun-if-env-changed=DEP_OPSMITH_SPEC");
     match (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE")) {
         (Ok(spec), Ok(include)) => {
-            let path = syn::parse_str("::opsmith").expect("a literal path");
-            config.parents.push(Parent { spec: PathBuf::from(spec), path });
+            config.parents.push(Parent::new(spec, "opsmith"));
             config.include.push(PathBuf::from(include));
         }
         _ => fail(
@@ -96,9 +96,13 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     if files.is_empty() {
         return;
     }
-    let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(3).warnings(true).extra_warnings(true);
-    build.flag("-Werror=missing-declarations").flag("-include").flag(folder.join(crate::emit::HEADER));
+    let base_build = || {
+        let mut build = cc::Build::new();
+        build.cpp(true).std("c++17").opt_level(3).warnings(true).extra_warnings(true);
+        build
+    };
+    let mut build = base_build();
+    build.flag("-Werror=missing-declarations").flag("-include").flag(folder.join(emit::HEADER));
     build.include(folder);
     for include in &config.include {
         build.include(include);
@@ -108,5 +112,23 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
         println!("cargo::rerun-if-changed={}", file.display());
         build.file(file);
     }
-    build.compile(&format!("{}_kernels", config.library.replace('-', "_")));
+    // Cargo shows everything that a failing build script printed, so what it wants to know of a library
+    // is printed only after the files have compiled.
+    let objects = build.cargo_metadata(false).try_compile_intermediates();
+    let Ok(objects) = objects else { fail(&refused_kernels(model, folder)) };
+    let mut library = base_build();
+    objects.iter().for_each(|object| _ = library.object(object));
+    library.compile(&format!("{}_kernels", config.library.replace('-', "_")));
+}
+
+/// What to say after the C++ compiler has said what is wrong: how the kernels must look.
+fn refused_kernels(model: &Model, folder: &Path) -> String {
+    let header = folder.join(emit::HEADER);
+    let declarations: String = emit::c_declarations(model)
+        .map(|(op, declaration)| format!("\n  {}: {declaration}", op.location))
+        .collect();
+    format!(
+        "a kernel in C++ does not compile; the generated header {} declares:{declarations}",
+        header.display()
+    )
 }

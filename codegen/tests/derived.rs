@@ -103,3 +103,11 @@ fn a_written_formula_wins() {
         &[("self", "grad * e(self)")],
     );
 }
+
+#[test]
+fn an_argument_called_grad_is_not_the_gradient() {
+    check(
+        r#"- {func: "x(Tensor grad, Tensor self) -> Tensor", pointwise: grad * e(self), dtypes: floating}"#,
+        &[("grad", "grads[0].unwrap() * e(self)"), ("self", "grads[0].unwrap() * result")],
+    );
+}

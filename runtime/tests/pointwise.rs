@@ -144,6 +144,6 @@ proptest! {
 fn operands_of_different_sizes_keep_their_own_steps() {
     let bytes = strided(&[1u8, 2, 3, 4, 5, 6], &[2, 3], &[-3, 1], 3);
     let numbers = strided(&[0.0f64; 6], &[2, 3], &[1, 2], 0);
-    opsmith_runtime::copy::copy(&numbers, &bytes);
+    opsmith_runtime::copy::copy(&numbers, &bytes).unwrap();
     assert_eq!(numbers.to_vec::<f64>().unwrap(), [4.0, 5.0, 6.0, 1.0, 2.0, 3.0]);
 }

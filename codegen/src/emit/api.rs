@@ -98,12 +98,8 @@ pub(super) fn forms(op: &Op) -> Vec<Function<'_>> {
 impl Function<'_> {
     /// `add`, `add_with`, `add_`, `add_with_`, `add_out`, `add_with_out`.
     pub fn name(&self) -> Ident {
-        let base = match self.form {
-            // The underscore of a keyword, as in `where_`, is needed only where nothing follows.
-            Form::Out => self.op.rust_name.trim_end_matches('_'),
-            _ if self.with_options => self.op.rust_name.trim_end_matches('_'),
-            _ => self.op.rust_name.as_str(),
-        };
+        // A keyword's underscore makes way for a suffix: `where_`, but `where_out`.
+        let base = self.op.rust_name.trim_end_matches('_');
         let with = if self.with_options { "_with" } else { "" };
         let form = match self.form {
             Form::Functional => "",

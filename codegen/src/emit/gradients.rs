@@ -68,35 +68,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,
         _ => {}
     }
-    children(expr, &mut |child| collect(child, reads));
-}
-
-/// The direct parts of an expression.
-fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    let mut depth_one = Vec::new();
-    match &expr.kind {
-        ExprKind::List(items)
-        | ExprKind::Tuple(items)
-        | ExprKind::Op(_, items)
-        | ExprKind::Function(_, items)
-        | ExprKind::Rule(_, items)
-        | ExprKind::Native(_, items) => depth_one.extend(items),
-        ExprKind::Query(_, base, args) => {
-            depth_one.push(&**base);
-            depth_one.extend(args);
-        }
-        ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-            depth_one.extend([&**a, &**b])
-        }
-        ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => depth_one.push(operand),
-        ExprKind::If(condition, yes, no) => depth_one.extend([&**condition, &**yes, &**no]),
-        ExprKind::Block(bindings, tail) => {
-            depth_one.extend(bindings.iter().map(|(_, value)| value));
-            depth_one.push(tail);
-        }
-        _ => {}
-    }
-    depth_one.into_iter().for_each(visit);
+    expr.children().into_iter().for_each(|child| collect(child, reads));
 }
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {

@@ -4,14 +4,16 @@
 //! compile; sources are compiled with missing declarations as errors, so that neither does a function
 //! that no operator names.
 
+use std::path::Path;
+
 use minijinja::{Environment, Value, context};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::format::comment;
 use super::names::{doc, ident};
-use super::{File, Generation, bind};
-use crate::model::{KernelSource, Kind, Op, Ty};
+use super::{File, Generation, Part, bind};
+use crate::model::{KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
 pub const HEADER: &str = "opsmith_kernels.h";
@@ -29,8 +31,7 @@ extern \"C\" {
 {% for kernel in kernels %}
 /* {{ kernel.signature }}
  * {{ kernel.location }}, defined in {{ kernel.file }} */
-int {{ kernel.symbol }}(OpsmithContext* context
-{%- for parameter in kernel.parameters %}, {{ parameter.ty }} {{ parameter.name }}{% endfor %});
+{{ kernel.declaration }};
 {% endfor %}
 #ifdef __cplusplus
 }
@@ -38,30 +39,39 @@ int {{ kernel.symbol }}(OpsmithContext* context
 #endif
 ";
 
-/// Every kernel in a C or C++ file, with its operator.
-fn foreign_kernels<'a>(generation: &Generation<'a>) -> Vec<(&'a Op, &'a std::path::Path, &'a str)> {
-    let mut found = Vec::new();
-    for op in generation.own_ops() {
-        for kernel in &op.body.kernels {
-            if let KernelSource::Foreign { file, symbol } = &kernel.source {
-                found.push((op, file.as_path(), symbol.as_str()));
-            }
-        }
-    }
-    found
+/// Every kernel of the library in a C or C++ file, with its operator.
+fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
+    let kernels = model.ops.iter().filter(|op| !op.external).flat_map(|op| {
+        let sources = op.body.kernels.iter().map(|kernel| &kernel.source);
+        sources.map(move |source| (op, source))
+    });
+    kernels.filter_map(|(op, source)| match source {
+        KernelSource::Foreign { file, symbol } => Some((op, file.as_path(), symbol.as_str())),
+        KernelSource::Rust(_) => None,
+    })
+}
+
+/// How the header declares each kernel in C or C++, with its operator.
+pub fn c_declarations(model: &Model) -> impl Iterator<Item = (&Op, String)> {
+    foreign_kernels(model).map(|(op, _, symbol)| (op, declaration(op, symbol)))
+}
+
+/// The declarations of one operator's kernels.
+pub(super) fn part(generation: &Generation<'_>) -> Part {
+    let kernels = c_declarations(generation.model).filter(|(op, _)| generation.only == Some(&op.name));
+    let text = kernels.map(|(_, declaration)| format!("{declaration};\n")).collect();
+    Part { name: HEADER.trim_end_matches(".h"), source: "codegen/src/emit/header.rs", text }
 }
 
 /// The C header.
 pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
-    let kernels: Vec<Value> = foreign_kernels(generation)
-        .into_iter()
+    let kernels: Vec<Value> = foreign_kernels(generation.model)
         .map(|(op, file, symbol)| {
             context! {
                 signature => op.signature.as_str(),
                 location => op.location.as_str(),
                 file => file.display().to_string(),
-                symbol,
-                parameters => parameters(op),
+                declaration => declaration(op, symbol),
             }
         })
         .collect();
@@ -71,11 +81,11 @@ pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
     Ok(File { name: HEADER.to_owned(), text })
 }
 
-fn parameters(op: &Op) -> Vec<Value> {
-    let inputs = op.args.iter().map(|arg| context! { ty => c_type(&arg.ty), name => c_name(&arg.name) });
-    let outputs = (0..op.outputs.len())
-        .map(|index| context! { ty => "OpsmithTensor*", name => output_name(op, index).to_string() });
-    inputs.chain(outputs).collect()
+fn declaration(op: &Op, symbol: &str) -> String {
+    let inputs = op.args.iter().map(|arg| format!(", {} {}", c_type(&arg.ty), c_name(&arg.name)));
+    let outputs = (0..op.outputs.len()).map(|index| format!(", OpsmithTensor* {}", output_name(op, index)));
+    let parameters: String = inputs.chain(outputs).collect();
+    format!("int {symbol}(OpsmithContext* context{parameters})")
 }
 
 /// The parameter that an output is written to.
@@ -134,7 +144,9 @@ fn c_name(name: &str) -> String {
 
 /// The `extern` declarations of the Rust side.
 pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
-    let functions = foreign_kernels(generation).into_iter().map(|(op, _, symbol)| {
+    let functions = foreign_kernels(generation.model)
+        .filter(|(op, ..)| generation.only.is_none_or(|name| op.name == name))
+        .map(|(op, _, symbol)| {
         let symbol = ident(symbol);
         let inputs = op.args.iter().map(|arg| {
             let (name, ty) = (ident(&arg.name), rust_abi_type(&arg.ty));

@@ -186,6 +186,13 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
             kernel(#(#values),*)
         }
     };
-    let entry = move |ty| quote!(|call| #name::<#ty>(call, #path::<#ty>));
+    // The kernel's type says what `T` is, unless every tensor has an element type of its own.
+    let inputs = op.args.iter().map(|arg| arg.element);
+    let outputs = op.outputs.iter().map(|output| output.element);
+    let inferred = inputs.chain(outputs).any(|element| matches!(element, Element::Dispatch | Element::Any));
+    let entry = move |ty: TokenStream| {
+        let explicit = if inferred { quote!() } else { quote!(::<#ty>) };
+        quote!(|call| #name #explicit(call, #path::<#ty>))
+    };
     Adapter { definition, entry: Box::new(entry) }
 }

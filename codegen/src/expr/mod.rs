@@ -173,84 +173,67 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "concat", query: Query::Concat, doc: "a list of integers followed by another" },
 ];
 
+/// The direct parts of an expression, borrowed one way or the other.
+macro_rules! children {
+    ($(#[$doc:meta])* $name:ident, $ty:ty, $iter:ident $(, $mutable:tt)?) => {
+        $(#[$doc])*
+        pub fn $name(&$($mutable)? self) -> Vec<&$($mutable)? $ty> {
+            match &$($mutable)? self.kind {
+                ExprKind::Variable(_)
+                | ExprKind::Int(_)
+                | ExprKind::Float(_)
+                | ExprKind::Bool(_)
+                | ExprKind::Str(_)
+                | ExprKind::DType(_)
+                | ExprKind::None
+                | ExprKind::NotImplemented(_) => Vec::new(),
+                ExprKind::List(items)
+                | ExprKind::Tuple(items)
+                | ExprKind::Op(_, items)
+                | ExprKind::Function(_, items)
+                | ExprKind::Rule(_, items)
+                | ExprKind::Native(_, items) => items.$iter().collect(),
+                ExprKind::Query(_, base, args) => {
+                    let mut parts = vec![&$($mutable)? **base];
+                    parts.extend(args.$iter());
+                    parts
+                }
+                ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
+                    vec![&$($mutable)? **a, &$($mutable)? **b]
+                }
+                ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => vec![&$($mutable)? **operand],
+                ExprKind::If(condition, yes, no) => {
+                    vec![&$($mutable)? **condition, &$($mutable)? **yes, &$($mutable)? **no]
+                }
+                ExprKind::Block(bindings, tail) => {
+                    let mut parts: Vec<_> = bindings.$iter().map(|(_, value)| value).collect();
+                    parts.push(&$($mutable)? **tail);
+                    parts
+                }
+            }
+        }
+    };
+}
+
 impl Expr {
     /// Calls `visit` with this expression and every one inside it.
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
-        match &self.kind {
-            ExprKind::Variable(_)
-            | ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::DType(_)
-            | ExprKind::None
-            | ExprKind::NotImplemented(_) => {}
-            ExprKind::List(items)
-            | ExprKind::Tuple(items)
-            | ExprKind::Op(_, items)
-            | ExprKind::Function(_, items)
-            | ExprKind::Rule(_, items)
-            | ExprKind::Native(_, items) => items.iter().for_each(|item| item.walk(visit)),
-            ExprKind::Query(_, base, args) => {
-                base.walk(visit);
-                args.iter().for_each(|arg| arg.walk(visit));
-            }
-            ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-                a.walk(visit);
-                b.walk(visit);
-            }
-            ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => operand.walk(visit),
-            ExprKind::If(condition, yes, no) => {
-                condition.walk(visit);
-                yes.walk(visit);
-                no.walk(visit);
-            }
-            ExprKind::Block(bindings, tail) => {
-                bindings.iter().for_each(|(_, value)| value.walk(visit));
-                tail.walk(visit);
-            }
-        }
+        self.children().into_iter().for_each(|child| child.walk(visit));
     }
-}
 
-impl Expr {
     /// Calls `visit` with this expression, then with every one inside what `visit` left there.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         visit(self);
-        match &mut self.kind {
-            ExprKind::Variable(_)
-            | ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::DType(_)
-            | ExprKind::None
-            | ExprKind::NotImplemented(_) => {}
-            ExprKind::List(items)
-            | ExprKind::Tuple(items)
-            | ExprKind::Op(_, items)
-            | ExprKind::Function(_, items)
-            | ExprKind::Rule(_, items)
-            | ExprKind::Native(_, items) => items.iter_mut().for_each(|item| item.walk_mut(visit)),
-            ExprKind::Query(_, base, args) => {
-                base.walk_mut(visit);
-                args.iter_mut().for_each(|arg| arg.walk_mut(visit));
-            }
-            ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-                a.walk_mut(visit);
-                b.walk_mut(visit);
-            }
-            ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => operand.walk_mut(visit),
-            ExprKind::If(condition, yes, no) => {
-                condition.walk_mut(visit);
-                yes.walk_mut(visit);
-                no.walk_mut(visit);
-            }
-            ExprKind::Block(bindings, tail) => {
-                bindings.iter_mut().for_each(|(_, value)| value.walk_mut(visit));
-                tail.walk_mut(visit);
-            }
-        }
+        self.children_mut().into_iter().for_each(|child| child.walk_mut(visit));
     }
+
+    children!(
+        /// The direct parts, in order.
+        children, Expr, iter
+    );
+    children!(
+        /// The direct parts, in order, to change.
+        children_mut, Expr, iter_mut, mut
+    );
 }

@@ -30,6 +30,19 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
         );
         return found;
     };
+    for name in ["grad", "grads", "result"] {
+        if expressions.op.arg_index(name).is_some() {
+            context.diagnostics.push(
+                Diagnostic::error(
+                    "E0446",
+                    format!("an argument is called `{name}`, which means something else in formulas"),
+                    raw.func.span(),
+                    "rename the argument",
+                )
+                .with_help(format!("call it `{name}_output`, for instance")),
+            );
+        }
+    }
     let mut seen: Vec<(usize, Span)> = Vec::new();
     for (key, value) in entries {
         let Some(arguments) = arguments(context, expressions.op, key, &mut seen) else { continue };

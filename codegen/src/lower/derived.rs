@@ -62,7 +62,11 @@ fn formula(
         }
         Missing::Syntax => syntax(),
     })?;
-    let derivative = derivative.replace(&body, &Sym::Name("result".to_owned()));
+    // The result is already there, unless its name is an argument's.
+    let derivative = match names.op.arg_index("result") {
+        None => derivative.replace(&body, &Sym::Name("result".to_owned())),
+        Some(_) => derivative,
+    };
     if derivative == Sym::Number(0.0) {
         return Ok(None);
     }
@@ -79,6 +83,7 @@ fn writer<'a>(expressions: &Expressions<'_>, names: &'a Names<'_>, body: &Body) 
     let complex = body.dtypes.iter().any(|set| set.iter().any(|dtype| dtype.is_complex()));
     Writer {
         known: names,
+        grad: if expressions.op.arg_index("grad").is_some() { "grads[0].unwrap()" } else { "grad" },
         select: with_role(Role::Select),
         conjugate: with_role(Role::Conjugate).filter(|_| complex),
     }

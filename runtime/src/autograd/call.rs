@@ -23,6 +23,8 @@ pub(crate) struct Call {
     pub absent: SmallVec<[u32; 2]>,
     /// The arguments that are not tensors and that a formula reads.
     pub attributes: SmallVec<[(u8, Value); 1]>,
+    /// Results that a needed formula reads, a bit each.
+    pub reads_outputs: u64,
     pub saved: Mutex<SavedTensors>,
 }
 
@@ -36,6 +38,7 @@ impl Call {
             inputs: SmallVec::new(),
             absent: SmallVec::new(),
             attributes: SmallVec::new(),
+            reads_outputs: 0,
             saved: Mutex::default(),
         }
     }

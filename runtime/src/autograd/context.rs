@@ -82,7 +82,11 @@ impl TensorMeta {
     /// What is known of a tensor.
     #[inline]
     pub fn of(tensor: &Tensor) -> TensorMeta {
-        TensorMeta { sizes: Dims::from_slice(tensor.shape()), dtype: tensor.dtype(), device: tensor.device() }
+        TensorMeta {
+            sizes: copy_dims(&tensor.layout().sizes),
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+        }
     }
 
     /// Stands where an optional tensor is absent.
@@ -99,6 +103,17 @@ impl TensorMeta {
     pub fn numel(&self) -> i64 {
         crate::layout::numel(&self.sizes)
     }
+}
+
+/// A copy of sizes or strides as one block. Element by element it would be read again, on its way to
+/// where it stays, before the processor has finished writing it.
+#[inline]
+pub(super) fn copy_dims(dims: &Dims) -> Dims {
+    if dims.spilled() {
+        return dims.clone();
+    }
+    // SAFETY: what is not on the heap owns nothing, so it may be there twice.
+    unsafe { std::ptr::read(dims) }
 }
 
 /// The view of a recorded call that a backward formula works from.

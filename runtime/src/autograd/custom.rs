@@ -154,12 +154,6 @@ pub fn custom(
         saved.push(SavedTensor::new(slot, tensor));
     }
     drop(saver);
-    for out in &mut outs {
-        // An output that somebody else holds, such as an input, is not this call's to move.
-        if !out.is_unique() || out.requires_grad() {
-            *out = out.detach();
-        }
-    }
     let custom = Custom {
         name,
         inputs: inputs.iter().map(|input| TensorMeta::of(input)).collect(),

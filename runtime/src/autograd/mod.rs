@@ -109,24 +109,19 @@ fn edge_of(tensor: &Tensor) -> Result<Option<Edge>> {
     Ok(tensor.autograd().edge.clone())
 }
 
-/// Gives a new tensor its place in the graph.
+/// Gives a new tensor its place in the graph. If others hold it too, as when a function returns an
+/// argument, its place is not this call's to change, and an alias takes its stead.
 #[inline]
 fn attach(tensor: &mut Tensor, edge: Edge) {
     let generation = match tensor.base() {
         Some(base) if base.is_changed() => base.autograd().generation,
         _ => 0,
     };
-    match tensor.track_unique() {
-        Some(meta) => {
-            meta.edge = Some(edge);
-            meta.generation = generation;
-        }
-        None => {
-            let mut meta = tensor.autograd();
-            meta.edge = Some(edge);
-            meta.generation = generation;
-            drop(meta);
-            tensor.set_tracked(true);
-        }
+    if let Some(meta) = tensor.track_unique() {
+        meta.edge = Some(edge);
+        meta.generation = generation;
+        return;
     }
+    *tensor = tensor.detach();
+    attach(tensor, edge);
 }

@@ -58,14 +58,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The call that the node was made for.
-    pub fn call_mut(&mut self) -> &mut Call {
-        match self {
-            Kind::Call(call) => call,
-            _ => unreachable!("only nodes of calls are completed after they are made"),
-        }
-    }
-
     /// Whether dropping this may drop tensors that are part of a graph.
     fn may_own_graphs(&mut self) -> bool {
         match self {
@@ -83,24 +75,6 @@ impl Node {
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
         Arc::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() })
-    }
-
-    /// A node of a call of which nothing is noted yet; to be completed before it is shared.
-    #[inline]
-    pub fn of_call(op: &'static OpDef) -> Arc<Node> {
-        let mut node = Arc::<Node>::new_uninit();
-        let slot = Arc::get_mut(&mut node).expect("new, so not shared");
-        slot.write(Node {
-            sequence: 0,
-            edges: Edges::new(),
-            outputs: OutputMetas::new(),
-            kind: Kind::Call(Call::new(op)),
-            extras: OnceLock::new(),
-        });
-        #[cfg(test)]
-        LIVE.set(LIVE.get() + 1);
-        // SAFETY: written above.
-        unsafe { node.assume_init() }
     }
 
     /// What the node is called.
@@ -133,8 +107,52 @@ impl Node {
     }
 }
 
+/// A node of a call before it is shared, so that it can be completed where it stays: it is large to
+/// move.
+pub(super) struct NewNode(Arc<Node>);
+
+impl NewNode {
+    /// A node of a call of which nothing is noted yet.
+    #[inline]
+    pub fn of_call(op: &'static OpDef) -> NewNode {
+        let node = Arc::<Node>::new_uninit();
+        #[cfg(test)]
+        LIVE.set(LIVE.get() + 1);
+        // SAFETY: this is the only handle to the memory, which is written before it is taken for a
+        // node.
+        NewNode(unsafe {
+            Arc::as_ptr(&node).cast_mut().cast::<Node>().write(Node {
+                sequence: 0,
+                edges: Edges::new(),
+                outputs: OutputMetas::new(),
+                kind: Kind::Call(Call::new(op)),
+                extras: OnceLock::new(),
+            });
+            node.assume_init()
+        })
+    }
+
+    /// The parts that are written while the call runs.
+    #[inline]
+    pub fn parts(&mut self) -> (&mut Edges, &mut OutputMetas, &mut Call) {
+        // SAFETY: this is the only handle, and it is borrowed mutably as long as the parts are.
+        let node = unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() };
+        let Kind::Call(call) = &mut node.kind else { unreachable!("the node was made for a call") };
+        (&mut node.edges, &mut node.outputs, call)
+    }
+
+    /// The node, complete.
+    #[inline]
+    pub fn share(self) -> Arc<Node> {
+        let sequence = next_sequence(&self.0.edges);
+        // SAFETY: this is the only handle.
+        unsafe { (*Arc::as_ptr(&self.0).cast_mut()).sequence = sequence };
+        self.0
+    }
+}
+
 /// A number greater than those of the nodes behind the edges.
-pub(super) fn next_sequence(edges: &Edges) -> u64 {
+fn next_sequence(edges: &Edges) -> u64 {
     let newest = edges.iter().flatten().map(|edge| edge.node.sequence).max().unwrap_or(0);
     let sequence = CLOCK.get().max(newest + 1);
     CLOCK.set(sequence + 1);

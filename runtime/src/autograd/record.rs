@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::context::TensorMeta;
 use super::mode::no_grad;
-use super::node::{Edge, Node, next_sequence};
+use super::node::{Edge, NewNode, Node};
 use super::saved::{SavedTensor, Slot};
 use super::strided::{Step, Strided};
 use super::{anomaly, attach, edge_of};
@@ -27,8 +27,12 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
         };
     };
     let Some(recording) = Recording::start(op, grad, args, None)? else { return forward(op, args) };
-    let outs = forward(op, args)?;
-    recording.finish(outs)
+    // Completed where it was returned: moving it would cost more than the check.
+    let mut result = forward(op, args);
+    if let Ok(outs) = &mut result {
+        recording.finish(outs);
+    }
+    result
 }
 
 /// A view without a formula: its layout says how gradients flow.
@@ -51,12 +55,7 @@ fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 }
 
 /// A call that is being recorded, before its outputs exist.
-pub(super) struct Recording {
-    op: &'static OpDef,
-    /// The only handle. The node is completed in place, because it is large to move.
-    node: Arc<Node>,
-    reads_outputs: u64,
-}
+pub(super) struct Recording(NewNode);
 
 impl Recording {
     /// Notes what backward will need of the arguments; `None` if no formula is needed.
@@ -85,9 +84,9 @@ impl Recording {
         if !any {
             return Ok(None);
         }
-        let mut recording = Recording { op, node: Node::of_call(op), reads_outputs };
-        let Node { sequence, edges, kind, .. } = recording.node();
-        let call = kind.call_mut();
+        let mut node = NewNode::of_call(op);
+        let (edges, _, call) = node.parts();
+        call.reads_outputs = reads_outputs;
         let saved = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (index, arg) in args.iter().enumerate() {
             call.starts.push(call.inputs.len() as u32);
@@ -128,52 +127,40 @@ impl Recording {
             }
         }
         call.starts.push(call.inputs.len() as u32);
-        *sequence = next_sequence(edges);
-        Ok(Some(recording))
+        Ok(Some(Recording(node)))
     }
 
     /// Puts the node behind the outputs.
-    pub fn finish(self, mut outs: Outputs) -> Result<Outputs> {
-        let op = self.op;
-        if !outs.iter().enumerate().any(|(index, out)| op.is_differentiable(index, out.dtype())) {
-            return Ok(outs);
-        }
-        for out in &mut outs {
-            // A composition may return an argument as it is. That tensor's place in the graph is
-            // not this call's to change.
-            if !out.is_unique() {
-                *out = out.detach();
-            }
-        }
-        let node = self.into_node(&outs);
-        for (index, out) in outs.iter_mut().enumerate() {
-            if op.is_differentiable(index, out.dtype()) {
+    pub fn finish(mut self, outs: &mut [Tensor]) {
+        let op = self.0.parts().2.op;
+        let differentiable = |index: usize, out: &Tensor| op.is_differentiable(index, out.dtype());
+        let Some(last) = (0..outs.len()).rev().find(|&index| differentiable(index, &outs[index])) else {
+            return;
+        };
+        let node = self.into_node(outs);
+        for (index, out) in outs[..last].iter_mut().enumerate() {
+            if differentiable(index, out) {
                 attach(out, Edge { node: node.clone(), output: index as u32 });
             }
         }
-        Ok(outs)
+        attach(&mut outs[last], Edge { node, output: last as u32 });
     }
 
     /// The node of the call, given its outputs.
     pub fn into_node(mut self, outs: &[Tensor]) -> Arc<Node> {
-        let reads_outputs = self.reads_outputs;
-        let Node { outputs, kind, .. } = self.node();
-        let call = kind.call_mut();
+        let (_, metas, call) = self.0.parts();
         let saved = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (index, out) in outs.iter().enumerate() {
-            outputs.push(TensorMeta::of(out));
-            if reads_outputs & (1 << call.op.result_of(index)) != 0 {
+            metas.push(TensorMeta::of(out));
+            if call.reads_outputs & (1 << call.op.result_of(index)) != 0 {
                 saved.push(SavedTensor::new(Slot::Output(index as u32), out));
             }
         }
+        let node = self.0.share();
         if anomaly::detecting() {
-            anomaly::remember(&self.node, outs);
+            anomaly::remember(&node, outs);
         }
-        self.node
-    }
-
-    fn node(&mut self) -> &mut Node {
-        Arc::get_mut(&mut self.node).expect("the node is not shared before it is complete")
+        node
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::checkpoint::{self, Place};
-use super::context::TensorMeta;
+use super::context::{TensorMeta, copy_dims};
 use super::node::Edge;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
@@ -63,7 +63,7 @@ impl SavedTensor {
     pub fn kept(slot: Slot, tensor: &Tensor) -> SavedTensor {
         let memory = Memory::Kept {
             storage: tensor.storage().clone(),
-            strides: Dims::from_slice(tensor.strides()),
+            strides: copy_dims(&tensor.layout().strides),
             offset: tensor.layout().offset,
             version: tensor.version(),
         };
@@ -86,7 +86,7 @@ impl SavedTensor {
                 Err(changed(&storage, version, &name()))
             }
             Memory::Kept { storage, strides, offset, .. } => {
-                let layout = Layout { sizes: Dims::from_slice(&meta.sizes), strides, offset };
+                let layout = Layout { sizes: copy_dims(&meta.sizes), strides, offset };
                 // SAFETY: storage, layout, dtype and device are those of a tensor.
                 Ok(unsafe { Tensor::from_parts(storage, layout, meta.dtype, meta.device) })
             }

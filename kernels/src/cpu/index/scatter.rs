@@ -5,7 +5,7 @@
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
 
 use super::checked;
@@ -148,12 +148,11 @@ pub fn scatter_reduce_two<T: Element<Compute: Ordered>>(
         other => return Err(unknown_reduction(other, "sum, prod, mean, amax, amin")),
     };
     expect_sizes(out.sizes(), self_.sizes())?;
-    let places = Places::new(self_.sizes(), self_.strides(), dim, &index)?;
+    let dense = contiguous_strides(self_.sizes());
+    let places = Places::new(self_.sizes(), &dense, dim, &index)?;
     check_source(&index, &src)?;
     // Reduce in the compute type over a row-major copy, then round once.
     let mut values: Vec<T::Compute> = self_.iter().map(T::to_compute).collect();
-    let dense = opsmith_runtime::layout::contiguous_strides(self_.sizes());
-    let places = Places { strides: dense, ..places };
     let mut counts = vec![0i64; values.len()];
     places.for_each(&index, src.strides(), |to, from| {
         let (value, count) = (&mut values[to as usize], &mut counts[to as usize]);

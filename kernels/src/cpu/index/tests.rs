@@ -116,6 +116,10 @@ fn reductions_while_scattering() {
     assert_eq!(run("prod", true).unwrap(), [15.0, 2.0, -32.0]);
     assert_eq!(run("amax", false).unwrap(), [5.0, 2.0, -8.0]);
     assert_eq!(run("amin", true).unwrap(), [1.0, 2.0, -8.0]);
+    let (mut out, one) = (Array::zeros(&[]), Array::new(&[], [2.0]));
+    scatter_reduce_two(one.view(), -1, ints(&[], &[0]).view(), one.view(), "sum", true, out.view_mut())
+        .unwrap();
+    assert_eq!(out.to_vec(), [4.0]);
     assert!(run("median", true).unwrap_err().help().unwrap().contains("amax"));
     let mut out = Array::zeros(&[3]);
     scatter_value(base.view(), 0, index.view(), Scalar::Int(7), out.view_mut()).unwrap();

@@ -1,0 +1,194 @@
+//! Kernels that do not fit their declaration: such a crate does not compile, and the message names the
+//! generated declaration.
+//!
+//! Each test builds a copy of this crate with one mistake in it, as cargo would, but without cargo: the
+//! build script (this program again, see `build_script`), then rustc against the libraries that this
+//! program was itself linked with.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+const RUST_KERNEL: &str = "src/kernels/grid.rs";
+const FOREIGN_KERNEL: &str = "kernels/transpose.cc";
+
+#[test]
+fn a_rust_kernel_with_a_parameter_too_many() {
+    let copy = Copy::new("parameter", RUST_KERNEL, "mut out: ViewMut", "_scale: f64, mut out: ViewMut");
+    copy.assert_refused(&[
+        "error[E0308]: mismatched types",
+        "incorrect number of function parameters",
+        "kernel_tables.rs",
+        "expected fn pointer `for<'a, 'b> fn(View<'a, _>, ViewMut<'b, _>) -> Result<_, _>`",
+        "note: function defined here",
+        "fn laplacian_kernel<T: rt::Element>(",
+        "kernel: fn(self_: rt::View<'_, T>, out: rt::ViewMut<'_, T>) -> rt::Result<()>,",
+    ]);
+}
+
+#[test]
+fn a_rust_kernel_with_another_type() {
+    let copy = Copy::new("type", RUST_KERNEL, "grid: View<'_, T>", "grid: &View<'_, T>");
+    copy.assert_refused(&[
+        "error[E0308]: mismatched types",
+        "expected fn pointer `for<'a, 'b> fn(View<'a, _>, ViewMut<'b, _>) -> Result<_, _>`",
+        "found fn item `for<'a, 'b, 'c> fn(&'a View<'b, f32>, ViewMut<'c, f32>) -> Result<_, _>",
+        "fn laplacian_kernel<T: rt::Element>(",
+    ]);
+}
+
+#[test]
+fn a_rust_kernel_that_does_not_exist() {
+    let copy = Copy::new("path", "ops.yaml", "grid::laplacian", "grid::laplacean");
+    copy.assert_refused(&[
+        "error[E0425]: cannot find value `laplacean` in module `crate::kernels::grid`",
+        "similarly named function `laplacian` defined here",
+    ]);
+}
+
+#[test]
+fn a_foreign_kernel_with_another_type() {
+    let copy = Copy::new("foreign_type", FOREIGN_KERNEL, "OpsmithInts perm", "int64_t perm");
+    copy.assert_refused(&[
+        "int custom_transpose_copy(OpsmithContext*, const OpsmithTensor*, int64_t, OpsmithTensor*)",
+        "opsmith_kernels.h",
+        "a kernel in C++ does not compile; the generated header ",
+        "  ops.yaml:8: int custom_transpose_copy(OpsmithContext* context, const OpsmithTensor* x, \
+         OpsmithInts perm, OpsmithTensor* out)",
+    ]);
+}
+
+#[test]
+fn a_foreign_kernel_with_a_misspelt_name() {
+    let copy = Copy::new("foreign_name", FOREIGN_KERNEL, "custom_transpose_copy", "custom_transpose_kopy");
+    copy.assert_refused(&[
+        "no previous declaration for",
+        "custom_transpose_kopy",
+        "[-Werror=missing-declarations]",
+        "  ops.yaml:8: int custom_transpose_copy(OpsmithContext* context, const OpsmithTensor* x, \
+         OpsmithInts perm, OpsmithTensor* out)",
+    ]);
+}
+
+#[test]
+fn a_foreign_kernel_in_a_file_that_does_not_exist() {
+    let copy = Copy::new("foreign_file", "ops.yaml", "kernels/transpose.cc", "kernels/transposed.cc");
+    copy.assert_refused(&["ops.yaml:8: the kernel file `kernels/transposed.cc` does not exist"]);
+}
+
+#[test]
+#[ignore = "the build script of the copies, run by the other tests"]
+fn build_script() {
+    opsmith_codegen::build("ops.yaml");
+}
+
+/// A copy of the crate.
+struct Copy {
+    folder: PathBuf,
+}
+
+impl Copy {
+    /// A copy in which a text of one file is replaced.
+    fn new(name: &str, file: &str, from: &str, to: &str) -> Copy {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("signatures").join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        for name in ["src", "kernels", "ops.yaml"] {
+            copy(&Path::new(CRATE).join(name), &folder.join(name));
+        }
+        if file != FOREIGN_KERNEL {
+            // Compiling it takes seconds, and nothing here links.
+            std::fs::write(folder.join(FOREIGN_KERNEL), "").unwrap();
+        }
+        let path = folder.join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "`{from}` is not in {file}");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        Copy { folder }
+    }
+
+    /// Asserts that the copy does not compile, and that the message contains each of the texts.
+    #[track_caller]
+    fn assert_refused(&self, texts: &[&str]) {
+        let script = self.run_build_script();
+        let output = if script.status.success() { self.run_rustc(&LIBRARY) } else { script };
+        let message = text(&output);
+        assert!(!output.status.success(), "the copy in {} compiles:\n{message}", self.folder.display());
+        // GCC quotes with ', Clang and GCC in a UTF-8 locale with other marks.
+        let plain = message.replace(['‘', '’'], "'");
+        for text in texts {
+            assert!(plain.contains(text), "the message does not say\n{text}\nIt is:\n{message}");
+        }
+    }
+
+    /// Runs `opsmith_codegen::build` in a process of its own, with the variables that cargo sets.
+    fn run_build_script(&self) -> Output {
+        let workspace = Path::new(CRATE).join("../..");
+        std::fs::create_dir_all(self.folder.join("out")).unwrap();
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "build_script", "--nocapture"])
+            .current_dir(&self.folder)
+            .env("OUT_DIR", self.folder.join("out"))
+            .env("DEP_OPSMITH_SPEC", workspace.join("ops.yaml"))
+            .env("DEP_OPSMITH_INCLUDE", workspace.join("kernels/include"))
+            .envs([("CARGO_PKG_NAME", "broken"), ("OPT_LEVEL", "0"), ("CXXFLAGS", "-O0")])
+            .envs([("HOST", &**HOST), ("TARGET", &**HOST)])
+            .output()
+            .unwrap()
+    }
+
+    /// Checks the crate against a stock library.
+    fn run_rustc(&self, library: &Path) -> Output {
+        Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+            .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--crate-name=broken"])
+            .arg("-Ldependency=.".replace('.', library.parent().unwrap().to_str().unwrap()))
+            .arg(format!("--extern=opsmith={}", library.display()))
+            .args(["--out-dir", "out", "src/lib.rs"])
+            .current_dir(&self.folder)
+            .env("OUT_DIR", self.folder.join("out"))
+            .output()
+            .unwrap()
+    }
+}
+
+/// The stock library this program was built with: the newest that the crate without a mistake compiles
+/// with. A target folder may hold several, of other feature sets or toolchains.
+static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let program = std::env::current_exe().unwrap();
+    let is_stock_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("libopsmith-") && name.ends_with(".rlib")
+    };
+    let files = std::fs::read_dir(program.parent().unwrap()).unwrap();
+    let mut found: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).filter(is_stock_library).collect();
+    found.sort_by_key(|path| std::cmp::Reverse(path.metadata().unwrap().modified().unwrap()));
+
+    let sound = Copy::new("sound", "ops.yaml", "edition: 1", "edition: 1");
+    let script = sound.run_build_script();
+    assert!(script.status.success(), "{}", text(&script));
+    let compiles = found.iter().find(|library| sound.run_rustc(library).status.success());
+    compiles.unwrap_or_else(|| panic!("the crate compiles with none of {found:?}")).clone()
+});
+
+/// The machine's name for the C++ compiler.
+static HOST: LazyLock<String> = LazyLock::new(|| {
+    let output = Command::new("rustc").arg("-vV").output().unwrap();
+    let version = String::from_utf8(output.stdout).unwrap();
+    version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
+});
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn copy(from: &Path, to: &Path) {
+    if !from.is_dir() {
+        std::fs::copy(from, to).unwrap();
+        return;
+    }
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        copy(&from.join(&name), &to.join(&name));
+    }
+}
