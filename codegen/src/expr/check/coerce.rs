@@ -57,7 +57,16 @@ impl Checker<'_> {
         if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(expr, want) {
             return Fit::Exact;
         }
-        fit(&expr.ty, want, is_empty_list(expr))
+        let expr = self.native_number(expr, want);
+        fit(&expr.ty, want, is_empty_list(&expr))
+    }
+
+    /// A Rust function where a number is wanted gives an integer.
+    fn native_number(&self, expr: &Expr, want: &Ty) -> Expr {
+        match want.kind {
+            Kind::Float | Kind::Scalar => self.native_as(expr.clone(), &Ty::new(Kind::Int)),
+            _ => expr.clone(),
+        }
     }
 
     /// The result of a Rust function as the wanted plain type; anything else as it is.
@@ -70,10 +79,8 @@ impl Checker<'_> {
         matches!(expr.kind, ExprKind::Native(..))
             && matches!(self.scope.mode, Mode::Derivative | Mode::Decompose)
             && !want.optional
-            && matches!(
-                want.kind,
-                Kind::Bool | Kind::Int | Kind::Float | Kind::Scalar | Kind::DType | Kind::Ints(_)
-            )
+            && matches!(want.kind, Kind::Bool | Kind::Int | Kind::DType | Kind::Ints(_))
+            && matches!(expr.ty.kind, Kind::Ints(_))
     }
 
     /// The expression as the wanted type.
@@ -81,6 +88,7 @@ impl Checker<'_> {
         if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(&expr, want) {
             return Some(Expr { ty: want.clone(), ..expr });
         }
+        let expr = self.native_number(&expr, want);
         match self.fit(&expr, want) {
             Fit::Exact => Some(expr),
             Fit::Converted => {
