@@ -145,7 +145,7 @@ impl Segment {
     fn run(&self) -> Result<Replayed> {
         let name = |index: usize| SavedName { op: "checkpoint".to_owned(), what: format!("input {index}") };
         let input = |(index, input): (usize, &Input)| {
-            let tensor = input.saved.clone().restore(&input.meta, &|| name(index))?;
+            let tensor = input.saved.restore(&input.meta, &|| name(index))?;
             tensor.set_requires_grad(input.tracked)?;
             Ok(tensor)
         };

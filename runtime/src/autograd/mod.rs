@@ -19,6 +19,7 @@ mod inplace;
 mod leaf;
 mod mode;
 mod node;
+mod queue;
 mod record;
 mod saved;
 mod strided;

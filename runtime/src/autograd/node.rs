@@ -62,7 +62,7 @@ impl Kind {
     fn may_own_graphs(&mut self) -> bool {
         match self {
             Kind::Custom(_) => true,
-            Kind::Call(call) => call.saved.get_mut().is_ok_and(|saved| saved.has_places()),
+            Kind::Call(call) => call.saved.has_places(),
             Kind::Leaf(_) | Kind::Strided(_) => false,
         }
     }
