@@ -31,7 +31,7 @@ pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
 /// Where a pass begins, and with which gradients.
 pub(super) type Roots = SmallVec<[(Edge, Tensor); 1]>;
 
-/// The roles found last in this process, for gradients that meet where no operator is.
+/// The roles found first in this process, for gradients that meet in a pass without operators.
 static KNOWN_ROLES: OnceLock<&'static Roles> = OnceLock::new();
 
 /// Runs backward from the roots and adds to the gradients of leaves.
@@ -240,7 +240,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The operators that gradients are added with: those of the pass, or of the last pass that had any.
+/// The operators that gradients are added with: those of the pass, or of the first pass that had any.
 fn known_roles(roles: &mut Option<&'static Roles>) -> Result<&'static Roles> {
     let Some(roles) = roles.or_else(|| KNOWN_ROLES.get().copied()) else {
         return Err(Error::autograd(
