@@ -1,1 +1,3 @@
+//! Times operators and prints one JSON line a case.
+
 fn main() {}
