@@ -18,6 +18,8 @@ pub struct Reads {
     pub values: BTreeSet<Place>,
     /// Gradients of outputs.
     pub grads: BTreeSet<usize>,
+    /// Whether the gradients of a list are read.
+    pub all_grads: bool,
     /// Whether the wanted gradients are asked for.
     pub mask: bool,
 }
@@ -41,7 +43,7 @@ pub fn reads(formula: &Expr) -> Reads {
 fn collect(expr: &Expr, reads: &mut Reads) {
     if let ExprKind::Query(query, base, args) = &expr.kind
         && matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
-        && base.ty.is_tensor()
+        && (base.ty.is_tensor() || *query == Query::SizesAlong)
         && matches!(
             query,
             Query::Sizes
@@ -53,6 +55,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
                 | Query::IsComplex
                 | Query::IsFloat
                 | Query::IsInt
+                | Query::SizesAlong
         )
     {
         return args.iter().for_each(|arg| collect(arg, reads));
@@ -61,6 +64,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(Place::Arg(*index)),
         ExprKind::Variable(Variable::Result(index)) => _ = reads.values.insert(Place::Result(*index)),
         ExprKind::Variable(Variable::Grad(index)) => _ = reads.grads.insert(*index),
+        ExprKind::Variable(Variable::Grads) => reads.all_grads = true,
         ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,
         _ => {}
     }
@@ -121,6 +125,7 @@ fn variable_name(op: &Op, variable: &Variable) -> proc_macro2::Ident {
         Variable::Arg(index) => ident(&op.args[*index].name),
         Variable::Result(index) => format_ident!("result{index}"),
         Variable::Grad(index) => format_ident!("grad{index}"),
+        Variable::Grads => format_ident!("grads"),
         Variable::GradInputMask => format_ident!("grad_input_mask"),
         Variable::Local(name) => ident(name),
     }
@@ -140,6 +145,10 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
                 let index = position(*index);
                 quote!(cx.meta(#index))
             }
+            Variable::Arg(index) if op.args[*index].ty.kind == Kind::Tensors => {
+                let index = position(*index);
+                quote!(cx.metas(#index))
+            }
             Variable::Result(index) => {
                 let index = position(*index);
                 quote!(cx.result_meta(#index))
@@ -147,6 +156,7 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
             _ => return None,
         };
         match query {
+            Query::SizesAlong => Some(quote!(#meta)),
             Query::Sizes => Some(quote!((&#meta.sizes[..]))),
             Query::DType => Some(quote!(#meta.dtype)),
             Query::Device => Some(quote!(#meta.device)),
@@ -201,6 +211,9 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
                 };
             });
         }
+    }
+    if reads.all_grads {
+        tokens.extend(quote!(let grads = cx.grads();));
     }
     if reads.mask {
         let arguments = &derivative.arguments;

@@ -28,7 +28,9 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let Adapter { definition, entry } =
         match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
-            Some(Kernel { source: KernelSource::Rust(path), .. }) => rust_kernel(generation, op, path),
+            Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
+                rust_kernel(generation, op, path, arguments)
+            }
             Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
             None => pointwise_kernel(generation, op),
         };
@@ -139,9 +141,10 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
 }
 
 /// A function that takes the kernel at its exact type, so that another signature does not compile.
-fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str) -> Adapter {
+fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
     let (mut types, mut values) = (Vec::new(), Vec::new());
-    for (index, arg) in op.args.iter().enumerate() {
+    for &index in arguments {
+        let arg = &op.args[index];
         let element = element_type(arg.element);
         let (ty, value) = match (&arg.ty.kind, arg.ty.optional) {
             (Kind::Tensor, false) => (quote!(rt::View<'_, #element>), quote!(call.view(#index))),

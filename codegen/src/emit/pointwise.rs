@@ -14,7 +14,13 @@ use crate::model::{Element, Kind, Op, Symbol};
 /// The body of a kernel for element type `T`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
-    let inputs: Vec<usize> = (0..op.args.len()).filter(|&index| op.args[index].ty.is_tensor()).collect();
+    if let ExprKind::Variable(Variable::Arg(index)) = expr.kind
+        && op.args[index].element == Element::Any
+    {
+        // An expression that is just an input copies it, whatever its dtype.
+        return quote!(rt::copy::kernel(call, #index));
+    }
+    let inputs = op.read_tensors(expr);
     let attributes =
         op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
             let name = ident(&arg.name);

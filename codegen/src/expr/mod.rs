@@ -79,6 +79,8 @@ pub enum Variable {
     Arg(usize),
     /// The gradient of an output.
     Grad(usize),
+    /// The gradients of the tensors of an output that is a list.
+    Grads,
     /// An output.
     Result(usize),
     /// Whether the gradient of an argument is wanted, by position in the formula's own list.
@@ -95,12 +97,16 @@ pub enum Query {
     Size,
     Dim,
     Numel,
+    Strides,
+    StorageOffset,
+    IsContiguous,
     DType,
     Device,
     IsComplex,
     IsFloat,
     IsInt,
     Len,
+    SizesAlong,
     IsSome,
     IsNone,
     Unwrap,
@@ -127,6 +133,21 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "size", query: Query::Size, doc: "a tensor's size along a dimension" },
     QuerySpec { name: "dim", query: Query::Dim, doc: "a tensor's number of dimensions" },
     QuerySpec { name: "numel", query: Query::Numel, doc: "a tensor's number of elements" },
+    QuerySpec {
+        name: "strides",
+        query: Query::Strides,
+        doc: "elements to step in memory for one step along each dimension of a tensor",
+    },
+    QuerySpec {
+        name: "storage_offset",
+        query: Query::StorageOffset,
+        doc: "elements of its memory before a tensor's first",
+    },
+    QuerySpec {
+        name: "is_contiguous",
+        query: Query::IsContiguous,
+        doc: "whether a tensor lies in memory in row-major order without gaps",
+    },
     QuerySpec { name: "dtype", query: Query::DType, doc: "a tensor's element type" },
     QuerySpec { name: "device", query: Query::Device, doc: "a tensor's device" },
     QuerySpec { name: "is_complex", query: Query::IsComplex, doc: "whether a tensor or dtype is complex" },
@@ -137,6 +158,11 @@ pub const QUERIES: &[QuerySpec] = &[
     },
     QuerySpec { name: "is_int", query: Query::IsInt, doc: "whether a tensor or dtype is an integer type" },
     QuerySpec { name: "len", query: Query::Len, doc: "a list's length" },
+    QuerySpec {
+        name: "sizes_along",
+        query: Query::SizesAlong,
+        doc: "the size of each tensor of a list along a dimension; 0 for empty vectors among others",
+    },
     QuerySpec { name: "is_some", query: Query::IsSome, doc: "whether an optional value is there" },
     QuerySpec { name: "is_none", query: Query::IsNone, doc: "whether an optional value is absent" },
     QuerySpec { name: "unwrap", query: Query::Unwrap, doc: "an optional value that is there" },
@@ -210,23 +236,4 @@ impl Expr {
         /// The direct parts, in order, to change.
         children_mut, Expr, iter_mut, mut
     );
-}
-
-/// Whether a question about a tensor can be answered without its elements.
-pub fn is_metadata(query: Query) -> bool {
-    matches!(
-        query,
-        Query::Sizes
-            | Query::Size
-            | Query::Dim
-            | Query::Numel
-            | Query::DType
-            | Query::Device
-            | Query::IsComplex
-            | Query::IsFloat
-            | Query::IsInt
-            | Query::Len
-            | Query::IsSome
-            | Query::IsNone
-    )
 }

@@ -10,7 +10,7 @@ use super::derived;
 use super::infer::{self, Expressions};
 use crate::diagnostics::{Diagnostic, nearest};
 use crate::expr::check::{Mode, OpTable};
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Body, Check, Element, Function, Infer, Kernel, KernelSource, Kind, Op, Ty};
 use crate::spec::document::{RawOp, Text};
 
@@ -49,7 +49,7 @@ pub(super) fn lower(
     let checks = infer::checks(context, &expressions, raw);
     let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some());
     let mut body = Body { dtypes: dtypes(context, raw), ..Body::default() };
-    dispatch(context, raw, &mut body);
+    dispatch(context, op, raw, &mut body);
     if infer.as_ref().is_some_and(|infer| matches!(infer.compute.kind, ExprKind::Rule("promote_float", _))) {
         // Integers never reach these kernels: inference has made them floats.
         let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
@@ -130,7 +130,7 @@ fn unknown_backend(context: &mut Context<'_>, key: &str, span: crate::diagnostic
     );
 }
 
-fn dispatch(context: &mut Context<'_>, raw: &RawOp, body: &mut Body) {
+fn dispatch(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut Body) {
     let is_view = raw.flag("view") == Some(true);
     for (key, text) in raw.text_map("dispatch") {
         match key.text.as_str() {
@@ -138,7 +138,7 @@ fn dispatch(context: &mut Context<'_>, raw: &RawOp, body: &mut Body) {
             "Host" => body.host = Some(text.as_str().to_owned()),
             name => match Backend::from_key(name) {
                 Some(backend) => {
-                    let source = kernel_source(text.as_str());
+                    let Some(source) = kernel_source(context, op, &text) else { continue };
                     body.kernels.push(Kernel {
                         backend,
                         source,
@@ -167,14 +167,44 @@ fn dispatch(context: &mut Context<'_>, raw: &RawOp, body: &mut Body) {
     }
 }
 
-/// `linalg::mm` is Rust; `kernels/cpu/flip.cc:flip` is a function in a file.
-fn kernel_source(text: &str) -> KernelSource {
-    if let Some((file, symbol)) = text.rsplit_once(':')
+/// `linalg::mm` is Rust, `fill::full(size, value)` too; `kernels/cpu/flip.cc:flip` is a function in a
+/// file.
+fn kernel_source(context: &mut Context<'_>, op: &Op, text: &Text) -> Option<KernelSource> {
+    let written = text.as_str().trim();
+    if let Some((path, list)) = written.strip_suffix(')').and_then(|call| call.split_once('(')) {
+        let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let arguments: Vec<Option<usize>> =
+            names.map(|name| kernel_argument(context, op, text, name)).collect();
+        let arguments = arguments.into_iter().collect::<Option<_>>()?;
+        return Some(KernelSource::Rust { path: path.trim().to_owned(), arguments });
+    }
+    if let Some((file, symbol)) = written.rsplit_once(':')
         && !file.ends_with(':')
     {
-        return KernelSource::Foreign { file: PathBuf::from(file), symbol: symbol.trim().to_owned() };
+        return Some(KernelSource::Foreign { file: PathBuf::from(file), symbol: symbol.trim().to_owned() });
     }
-    KernelSource::Rust(text.to_owned())
+    Some(KernelSource::Rust { path: written.to_owned(), arguments: (0..op.args.len()).collect() })
+}
+
+fn kernel_argument(context: &mut Context<'_>, op: &Op, text: &Text, name: &str) -> Option<usize> {
+    let found = op.arg_index(name);
+    if found.is_none() {
+        let names: Vec<&str> = op.args.iter().map(|arg| arg.name.as_str()).collect();
+        let help = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the arguments are: {}", names.join(", ")),
+        };
+        context.diagnostics.push(
+            Diagnostic::error(
+                "E0457",
+                format!("`{}` has no argument `{name}` to give to the kernel", op.name),
+                text.span(),
+                "names an argument that does not exist",
+            )
+            .with_help(help),
+        );
+    }
+    found
 }
 
 fn pointwise(
@@ -231,7 +261,54 @@ fn pointwise(
             );
         }
     });
+    fine &= reads_elementwise(context, op, text, infer, &expr);
     fine.then_some(expr)
+}
+
+/// Whether the loop finds an element of every tensor it reads: each broadcasts to the output's shape,
+/// and has the element type the loop is made for.
+fn reads_elementwise(
+    context: &mut Context<'_>,
+    op: &Op,
+    text: &Text,
+    infer: Option<&Infer>,
+    expr: &Expr,
+) -> bool {
+    let read = op.read_tensors(expr);
+    let in_shape = |index: usize| match infer.map(|infer| &infer.shapes[0].kind) {
+        Some(ExprKind::Rule("broadcast" | "follow", operands)) => operands
+            .iter()
+            .any(|operand| matches!(operand.kind, ExprKind::Variable(Variable::Arg(arg)) if arg == index)),
+        _ => false,
+    };
+    if let Some(&outside) = read.iter().find(|&&index| !in_shape(index)) {
+        let name = &op.args[outside].name;
+        let names: Vec<&str> = read.iter().map(|&index| op.args[index].name.as_str()).collect();
+        context.diagnostics.push(
+            Diagnostic::error(
+                "E0458",
+                format!("`{name}` need not have the shape of `{}`'s output", op.name),
+                text.span(),
+                "reads an element of it for each element of the output",
+            )
+            .with_help(format!("write `shape: broadcast({})`, or leave `shape` out", names.join(", "))),
+        );
+        return false;
+    }
+    let is_copy = matches!(expr.kind, ExprKind::Variable(_));
+    if let Some(&any) = read.iter().find(|&&index| op.args[index].element == Element::Any && !is_copy) {
+        context.diagnostics.push(
+            Diagnostic::error(
+                "E0459",
+                format!("`{}` of `{}` has no dtype to compute in", op.args[any].name, op.name),
+                text.span(),
+                "an argument of any dtype can be copied, but not computed with",
+            )
+            .with_help("remove it from `types`; it is then converted to the dtype that chooses the kernel"),
+        );
+        return false;
+    }
+    true
 }
 
 fn require_body(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {

@@ -136,7 +136,7 @@ fn formula(
     let formula = expressions.check(context, text, Mode::Derivative, &want)?;
     let (mut uses_grad, mut refuses) = (false, false);
     formula.walk(&mut |part| {
-        uses_grad |= matches!(part.kind, ExprKind::Variable(Variable::Grad(_)));
+        uses_grad |= matches!(part.kind, ExprKind::Variable(Variable::Grad(_) | Variable::Grads));
         refuses |= matches!(part.kind, ExprKind::NotImplemented(_) | ExprKind::None);
     });
     if !uses_grad && !refuses {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use opsmith_core::{Backend, DType, DTypeSet};
 
 use crate::diagnostics::Span;
-use crate::expr::Expr;
+use crate::expr::{Expr, ExprKind, Variable};
 
 pub use ty::{Kind, Ty};
 
@@ -208,8 +208,14 @@ pub struct Kernel {
 /// Where a hand-written kernel is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KernelSource {
-    /// A Rust function, generic over the element type: `linalg::mm`.
-    Rust(String),
+    /// A Rust function, generic over the element type: `linalg::mm`, or `fill::full(size, value)` if it
+    /// takes some of the arguments only.
+    Rust {
+        /// The function.
+        path: String,
+        /// The arguments it takes, in order.
+        arguments: Vec<usize>,
+    },
     /// A function in a C or C++ file: `kernels/cpu/flip.cc:flip`.
     Foreign {
         /// The file, relative to the spec.
@@ -360,6 +366,19 @@ impl Op {
     /// The position of an argument.
     pub fn arg_index(&self, name: &str) -> Option<usize> {
         self.args.iter().position(|arg| arg.name == name)
+    }
+
+    /// The tensor arguments whose elements an expression reads, in order.
+    pub fn read_tensors(&self, expr: &Expr) -> Vec<usize> {
+        let mut read = std::collections::BTreeSet::new();
+        expr.walk(&mut |part| {
+            if let ExprKind::Variable(Variable::Arg(index)) = part.kind
+                && self.args[index].ty.is_tensor()
+            {
+                read.insert(index);
+            }
+        });
+        read.into_iter().collect()
     }
 
     /// The type of the call as an expression.

@@ -15,7 +15,6 @@ use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::layout::checked_numel;
-use crate::library::Form;
 use crate::op::{Inferred, KernelCall, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
@@ -102,7 +101,6 @@ fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
 /// The in-place form without recording.
 pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let target = args[0].tensor();
-    target.storage().set_last_writer(op, Form::Inplace);
     if let Some((kernel, dtype, _)) = uniform_kernel(op, args)
         && dtype == target.dtype()
         && target.is_contiguous()

@@ -28,7 +28,7 @@ use crate::tensor::Tensor;
 #[inline]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let result =
-        if autograd::must_record(op, args) { autograd::invoke_recorded(op, args) } else { forward(op, args) };
+        if autograd::must_record(args) { autograd::invoke_recorded(op, args) } else { forward(op, args) };
     result.map_err(|error| in_op(error, op.name, op, args))
 }
 
@@ -53,7 +53,13 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     } else {
         forward_inplace(op, args)
     };
-    result.map_err(|error| in_op(error, op.forms.inplace.unwrap_or(op.name), op, args))
+    match result {
+        Ok(()) => {
+            args[0].tensor().storage().set_last_writer(op, Form::Inplace);
+            Ok(())
+        }
+        Err(error) => Err(in_op(error, op.forms.inplace.unwrap_or(op.name), op, args)),
+    }
 }
 
 /// Calls the out form: writes the results into the given tensors.
@@ -64,11 +70,15 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 /// # Errors
 /// As [`invoke`], and if a result does not fit into its tensor.
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
-    let result = autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs));
-    for out in outs.iter() {
-        out.storage().set_last_writer(op, Form::Out);
+    match autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs)) {
+        Ok(()) => {
+            for out in outs.iter() {
+                out.storage().set_last_writer(op, Form::Out);
+            }
+            Ok(())
+        }
+        Err(error) => Err(in_op(error, op.forms.out.unwrap_or(op.name), op, args)),
     }
-    result.map_err(|error| in_op(error, op.forms.out.unwrap_or(op.name), op, args))
 }
 
 /// Calls an operator that returns no tensors.

@@ -154,14 +154,17 @@ impl Checker<'_> {
             Mode::Shape => Kind::Ints(None),
             Mode::DType => Kind::DType,
             Mode::Check => Kind::Bool,
-            _ => {
+            // What sizes, dimensions and the like are made into; `coerce` gives it another plain type
+            // where one is wanted.
+            Mode::Derivative | Mode::Decompose => Kind::Ints(None),
+            Mode::Pointwise => {
                 self.report(
                     "E0324",
                     "a Rust function cannot be called here",
                     place,
-                    "only shapes, dtypes and checks can",
+                    "a kernel for every backend is made from this expression",
                 )
-                .help("declare an operator with a kernel and call that");
+                .help("declare a scalar function under `functions:`");
                 return None;
             }
         };
@@ -352,7 +355,7 @@ impl Checker<'_> {
         range: Range<usize>,
     ) -> Option<Expr> {
         let wanted: Vec<Ty> = match query {
-            Query::Size | Query::Contains => vec![Ty::new(Kind::Int)],
+            Query::Size | Query::Contains | Query::SizesAlong => vec![Ty::new(Kind::Int)],
             Query::Concat => vec![Ty::new(Kind::Ints(None))],
             Query::UnwrapOr => vec![receiver.ty.required()],
             _ => Vec::new(),
@@ -416,12 +419,14 @@ fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
     let number = receiver.is_number();
     let ints = !receiver.optional && matches!(receiver.kind, Kind::Ints(_));
     let kind = match query {
-        Query::Sizes if tensor => Kind::Ints(None),
-        Query::Size | Query::Dim | Query::Numel if tensor => Kind::Int,
+        Query::Sizes | Query::Strides if tensor => Kind::Ints(None),
+        Query::Size | Query::Dim | Query::Numel | Query::StorageOffset if tensor => Kind::Int,
+        Query::IsContiguous if tensor => Kind::Bool,
         Query::DType if tensor => Kind::DType,
         Query::Device if tensor => Kind::Device,
         Query::IsComplex | Query::IsFloat | Query::IsInt if tensor || dtype => Kind::Bool,
         Query::Len if list => Kind::Int,
+        Query::SizesAlong if *receiver == Ty::new(Kind::Tensors) => Kind::Ints(None),
         Query::IsSome | Query::IsNone if receiver.optional => Kind::Bool,
         Query::Unwrap | Query::UnwrapOr if receiver.optional => return Some(receiver.required()),
         Query::Conj if number => return Some(receiver.clone()),

@@ -54,17 +54,41 @@ fn is_empty_list(expr: &Expr) -> bool {
 impl Checker<'_> {
     /// How well an expression fits a type.
     pub(super) fn fit(&self, expr: &Expr, want: &Ty) -> Fit {
-        if matches!(expr.kind, ExprKind::NotImplemented(_)) {
+        if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(expr, want) {
             return Fit::Exact;
         }
-        fit(&expr.ty, want, is_empty_list(expr))
+        let expr = self.native_number(expr, want);
+        fit(&expr.ty, want, is_empty_list(&expr))
+    }
+
+    /// A Rust function where a number is wanted gives an integer.
+    fn native_number(&self, expr: &Expr, want: &Ty) -> Expr {
+        match want.kind {
+            Kind::Float | Kind::Scalar => self.native_as(expr.clone(), &Ty::new(Kind::Int)),
+            _ => expr.clone(),
+        }
+    }
+
+    /// The result of a Rust function as the wanted plain type; anything else as it is.
+    pub(super) fn native_as(&self, expr: Expr, want: &Ty) -> Expr {
+        if self.is_native_value(&expr, want) { Expr { ty: want.clone(), ..expr } } else { expr }
+    }
+
+    /// Whether a Rust function gives the plain value wanted. Its type is the compiler's to check.
+    fn is_native_value(&self, expr: &Expr, want: &Ty) -> bool {
+        matches!(expr.kind, ExprKind::Native(..))
+            && matches!(self.scope.mode, Mode::Derivative | Mode::Decompose)
+            && !want.optional
+            && matches!(want.kind, Kind::Bool | Kind::Int | Kind::DType | Kind::Ints(_))
+            && matches!(expr.ty.kind, Kind::Ints(_))
     }
 
     /// The expression as the wanted type.
     pub(super) fn coerce(&self, expr: Expr, want: &Ty) -> Option<Expr> {
-        if matches!(expr.kind, ExprKind::NotImplemented(_)) {
+        if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(&expr, want) {
             return Some(Expr { ty: want.clone(), ..expr });
         }
+        let expr = self.native_number(&expr, want);
         match self.fit(&expr, want) {
             Fit::Exact => Some(expr),
             Fit::Converted => {

@@ -279,6 +279,11 @@ impl Checker<'_> {
         let outputs = self.scope.outputs;
         let tensor_at = |index: usize| outputs.get(index).map(|output| output.ty.clone());
         let named = |wanted: &str| outputs.iter().position(|output| output.name.as_deref() == Some(wanted));
+        if let [Output { ty: Ty { kind: Kind::Tensors, .. }, .. }] = outputs {
+            // Some tensors of a list may have no gradient.
+            let grads = (Variable::Grads, Ty::new(Kind::OptionalTensors));
+            return (name == "grads").then_some(grads);
+        }
         match name {
             "grad" => return Some((Variable::Grad(0), tensor_at(0)?)),
             "result" if outputs.len() == 1 => return Some((Variable::Result(0), tensor_at(0)?)),

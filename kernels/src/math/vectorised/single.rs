@@ -7,7 +7,7 @@ use super::{double, polynomial, select};
 /// Adding this to a number of moderate size rounds it to an integer, which the low bits then hold.
 const ROUNDER: f32 = 12_582_912.0;
 /// ln 2 with zeros at the end, so that products with exponents are exact.
-const LN_2_HIGH: f32 = 0.693_359_375;
+const LN_2_HIGH: f32 = f32::from_bits(0x3F31_8000);
 /// What [`LN_2_HIGH`] lacks.
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
@@ -28,7 +28,7 @@ pub fn exp(x: f32) -> f32 {
         8.333_452e-3,
         4.166_579_6e-2,
         1.666_666_5e-1,
-        5.000_000_1e-1
+        0.5
     );
     let value = (series * (r * r) + r) + 1.0;
     let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
@@ -146,7 +146,7 @@ pub fn erf(x: f32) -> f32 {
     let exponent = polynomial!(t; exponent, -1.067_778_8e-1, -6.348_466_9e-1, -1.287_175_1e-1);
     let exponent = exponent * t - t;
     let far = (1.0 - exp(exponent)).copysign(x);
-    select(size > 0.927_734_375, far, select(size >= 0.0, near, x))
+    select(size > 0.927_734_4, far, select(size >= 0.0, near, x))
 }
 
 /// Below this, the first terms of a series are exact to single precision.

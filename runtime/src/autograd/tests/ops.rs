@@ -55,7 +55,7 @@ pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'stati
         location: "tests.yaml:1",
         forms: NO_FORMS,
         infer: None,
-            element_types: DISPATCH,
+        element_types: DISPATCH,
         uniform: Uniform::No,
         contiguous: 0,
         kernels: None,
