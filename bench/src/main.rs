@@ -1,1 +1,64 @@
-fn main() {}
+//! Times operators and prints one JSON line a case, with the names and fields that the programs for other
+//! libraries print, so that `compare.py` can join them.
+//!
+//! The protocol is theirs too: wait until the machine is quiet, warm up, choose how many calls make about
+//! 4 ms, repeat that at least 20 times, print the median.
+
+mod groups;
+mod harness;
+mod machine;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+
+use harness::Harness;
+
+/// Times operators and prints one JSON line a case.
+#[derive(Parser)]
+struct Arguments {
+    /// Only cases whose name contains this, such as `ovh.` or `ew.add.1e6`
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Numbers of threads, each timed in a process of its own
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    threads: Vec<usize>,
+    /// A label for the run, printed with each case
+    #[arg(long, default_value = "r1")]
+    run: String,
+    /// Program that measures the machine's own limits, called with `--quick`; what it prints as JSON goes
+    /// with each case
+    #[arg(long, value_name = "PROGRAM")]
+    limits: Option<PathBuf>,
+    /// Longest wait for a quiet machine before a case, in seconds
+    #[arg(long, env = "GATE_S", default_value_t = 60.0)]
+    gate: f64,
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    ensure!(arguments.threads.iter().all(|&count| count > 0), "a number of threads is at least 1");
+    match arguments.threads.as_slice() {
+        [threads] => {
+            let mut harness = Harness::new(*threads, &arguments);
+            harness.print_info();
+            groups::run(&mut harness)?;
+        }
+        // What a process has set up for one number of threads must not help or hinder another.
+        several => {
+            for threads in several {
+                let status = Command::new(std::env::current_exe()?)
+                    .args(["--threads", &threads.to_string(), "--only", &arguments.only])
+                    .args(["--run", &arguments.run, "--gate", &arguments.gate.to_string()])
+                    .args(arguments.limits.iter().flat_map(|path| ["--limits".as_ref(), path.as_os_str()]))
+                    .env("OPSMITH_NUM_THREADS", threads.to_string())
+                    .status()
+                    .context("cannot run the program again")?;
+                ensure!(status.success(), "timing with {threads} threads failed");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,1 +1,56 @@
-fn main() {}
+//! The `opsmith` command: checks operator specs and shows the code they generate.
+//!
+//! In: spec files and their crates' manifests. Out: text on the terminal, and an exit status: 0 if all
+//! is well, 1 if a spec has mistakes, 2 if the command could not do what it was asked. The work is the
+//! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
+
+mod check;
+mod expand;
+mod project;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Checks operator specs and shows the code they generate.
+#[derive(Parser)]
+#[command(name = "opsmith", version, after_help = "`opsmith help COMMAND` shows a command with examples.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Arguments),
+    Expand(expand::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Expand(arguments) => expand::run(&arguments),
+    };
+    match outcome {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Mistakes) => ExitCode::from(1),
+        // A reader that went away, such as `head`, wants no more.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What a command found out about the specs it was given.
+enum Outcome {
+    Fine,
+    Mistakes,
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -27,8 +27,7 @@ pub fn build(path: impl AsRef<Path>) {
     println!("cargo::rerun-if-env-changed=DEP_OPSMITH_SPEC");
     match (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE")) {
         (Ok(spec), Ok(include)) => {
-            let path = syn::parse_str("::opsmith").expect("a literal path");
-            config.parents.push(Parent { spec: PathBuf::from(spec), path });
+            config.parents.push(Parent::new(spec, "opsmith"));
             config.include.push(PathBuf::from(include));
         }
         _ => fail(

@@ -32,6 +32,17 @@ pub struct Parent {
     pub path: syn::Path,
 }
 
+impl Parent {
+    /// The library that the package of that name generated.
+    ///
+    /// # Panics
+    /// If no crate can have that name.
+    pub fn new(spec: impl Into<PathBuf>, package: &str) -> Parent {
+        let path = format!("::{}", package.replace('-', "_"));
+        Parent { spec: spec.into(), path: syn::parse_str(&path).expect("a crate's name is an identifier") }
+    }
+}
+
 impl Config {
     /// For a crate that depends on `opsmith` and keeps its Rust kernels in `src/kernels/`.
     ///

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceMap};
-use crate::emit::{self, File, Generation};
+use crate::emit::{self, File, Generation, Part};
 use crate::lower::{self, Loaded};
 use crate::model::Model;
 use crate::spec::document::Document;
@@ -69,7 +69,16 @@ pub fn check_text(name: &str, text: &str) -> Checked {
 /// # Errors
 /// If the generator wrote something that is not Rust.
 pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure> {
-    emit::emit(&Generation { model: &checked.model, config }).map_err(Failure::Defect)
+    emit::emit(&Generation { model: &checked.model, config, only: None }).map_err(Failure::Defect)
+}
+
+/// One operator's share of each generated module. The rest of the spec may have mistakes.
+///
+/// # Errors
+/// As [`generate`].
+pub fn expand(checked: &Checked, config: &Config, name: &str) -> Result<Vec<Part>, Failure> {
+    emit::emit_operator(&Generation { model: &checked.model, config, only: Some(name) })
+        .map_err(Failure::Defect)
 }
 
 #[derive(Default)]

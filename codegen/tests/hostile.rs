@@ -123,7 +123,9 @@ ops:
 #[test]
 fn every_beginning_of_a_spec_is_read_without_panic() {
     let (_, diagnostics) = check_text("spec.yaml", SPEC);
-    assert!(diagnostics.is_empty(), "{:?}", diagnostics.sorted().next());
+    // It can be read; its entries mean nothing.
+    let unreadable = diagnostics.sorted().find(|diagnostic| diagnostic.code < "E0300");
+    assert!(unreadable.is_none(), "{unreadable:?}");
     for end in (0..SPEC.len()).filter(|end| SPEC.is_char_boundary(*end)) {
         let (sources, diagnostics) = check_text("spec.yaml", &SPEC[..end]);
         diagnostics.sorted().for_each(|d| drop(render(&sources, d, true)));

@@ -4,6 +4,7 @@ use num_complex::Complex;
 
 use crate::arg::Arg;
 use crate::error::Result;
+use crate::op::KernelCall;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
@@ -25,6 +26,18 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target));
+    convert(target, source);
+    Ok(())
+}
+
+/// The kernel of an operator whose only output is a converted copy of an argument. The dispatcher holds
+/// the borrows and saw to it that the two do not overlap.
+pub fn kernel(call: &KernelCall<'_>, argument: usize) -> Result<()> {
+    convert(&call.outs[0], call.args[argument].tensor());
+    Ok(())
+}
+
+fn convert(target: &Tensor, source: &Tensor) {
     if target.dtype() == source.dtype() {
         // The same bytes, so one loop a size serves every dtype.
         match target.dtype().size() {
@@ -34,12 +47,11 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
             8 => rows(target, source, |value: u64| value),
             _ => rows(target, source, |value: u128| value),
         }
-        return Ok(());
+        return;
     }
     with_dtype!(source.dtype(), S => with_dtype!(target.dtype(), D => {
         rows(target, source, <D as ConvertFrom<S>>::convert_from)
     }));
-    Ok(())
 }
 
 fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) -> D) {

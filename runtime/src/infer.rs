@@ -197,6 +197,26 @@ pub fn reduced_dims(rank: usize, dims: Option<&[i64]>) -> Result<SmallVec<[bool;
     Ok(reduced)
 }
 
+/// The size of each shape along one dimension of the others; 0 for an empty vector, which joins with
+/// shapes of any number of dimensions.
+///
+/// # Errors
+/// If a shape has no such dimension.
+pub fn sizes_along<'a>(shapes: impl Iterator<Item = &'a [i64]>, dim: i64) -> Result<Dims> {
+    shapes
+        .map(|shape| {
+            if shape == [0] {
+                return Ok(0);
+            }
+            let wrapped = wrap_dim(dim, shape.len())?;
+            shape
+                .get(wrapped)
+                .copied()
+                .ok_or_else(|| Error::index("a tensor without dimensions has no sizes"))
+        })
+        .collect()
+}
+
 /// One operand of a rule: a tensor, or a number given as an attribute.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {

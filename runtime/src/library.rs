@@ -143,14 +143,16 @@ impl Library {
 
     fn near(&self, name: &str) -> Vec<String> {
         let base = name.split('.').next().unwrap_or(name);
-        let mut ranked: Vec<(usize, &str)> = self
+        // By the name alone, then by the overload too.
+        let mut ranked: Vec<((usize, usize), &str)> = self
             .all_ops()
             .iter()
             .flat_map(|op| std::iter::once(op.name).chain(op.forms.inplace).chain(op.forms.out))
             .filter_map(|known| {
                 let known_base = known.split('.').next().unwrap_or(known);
                 let distance = edit_distance(base, known_base);
-                (distance <= base.len().max(3) / 3).then_some((distance, known))
+                let near = distance <= base.len().max(3) / 3;
+                near.then(|| ((distance, edit_distance(name, known)), known))
             })
             .collect();
         ranked.sort_unstable();

@@ -249,14 +249,22 @@ impl Tensor {
                 )));
             }
         }
-        let (flags, base) =
-            if autograd::recording() && self.0.flags.load(Ordering::Relaxed) & UNRECORDED_VIEW == 0 {
-                (0, Some(self.0.base.as_ref().unwrap_or(self).clone()))
-            } else {
-                (UNRECORDED_VIEW, None)
-            };
-        let storage = self.0.storage.clone();
-        Ok(Self::from_inner(storage, layout, self.0.dtype, self.0.device, flags, base))
+        Ok(self.view_inside(layout))
+    }
+
+    /// A view of all elements.
+    pub(crate) fn view_of_all(&self) -> Tensor {
+        self.view_inside(self.0.layout.clone())
+    }
+
+    /// A view with a layout that lies inside the storage.
+    fn view_inside(&self, layout: Layout) -> Tensor {
+        let (flags, base) = if autograd::recording() && !self.has(UNRECORDED_VIEW) {
+            (0, Some(self.0.base.as_ref().unwrap_or(self).clone()))
+        } else {
+            (UNRECORDED_VIEW, None)
+        };
+        Self::from_inner(self.0.storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
     }
 
     /// The same elements outside any graph; shares memory and version.

@@ -32,9 +32,9 @@ fn definition(op: &Op) -> TokenStream {
         .enumerate()
         .filter(|(_, arg)| arg.contiguous)
         .fold(0u64, |bits, (index, _)| bits | 1 << index);
-    let function = |prefix: &str, there: bool| {
+    let function = |suffix: &str, there: bool| {
         if there {
-            let name = format_ident!("{prefix}_{raw}");
+            let name = format_ident!("{raw}_{suffix}");
             quote!(Some(super::inference::#name))
         } else {
             quote!(None)

@@ -114,6 +114,22 @@ impl Emit<'_> {
                 quote!({ #bindings #tail })
             }
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
+            ExprKind::Query(Query::SizesAlong, base, args) => {
+                let metas = match &base.kind {
+                    ExprKind::Variable(variable) => (self.metadata)(variable, Query::SizesAlong),
+                    _ => None,
+                };
+                let dim = self.plain(&args[0]);
+                match metas {
+                    Some(metas) => {
+                        quote!(rt::infer::sizes_along(#metas.iter().map(|meta| &meta.sizes[..]), #dim)?)
+                    }
+                    None => {
+                        let base = self.borrowed(base);
+                        quote!(rt::infer::sizes_along(#base.iter().map(|tensor| tensor.shape()), #dim)?)
+                    }
+                }
+            }
             ExprKind::Query(Query::Concat, base, args) => {
                 let (base, other) = (self.borrowed(base), self.borrowed(&args[0]));
                 quote!(rt::Dims::from_vec([#base, #other].concat()))
@@ -331,7 +347,9 @@ impl Emit<'_> {
                 let (base, value) = (self.borrowed(base), self.plain(&args[0]));
                 quote!((#base).contains(&(#value)))
             }
-            Query::Sizes | Query::Strides | Query::Concat => unreachable!("lists are not plain"),
+            Query::Sizes | Query::Strides | Query::Concat | Query::SizesAlong => {
+                unreachable!("lists are not plain")
+            }
         }
     }
 

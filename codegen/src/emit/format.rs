@@ -107,7 +107,8 @@ fn macro_rules(definition: &syn::ItemMacro) -> Option<String> {
     let mut tokens = definition.mac.tokens.clone().into_iter();
     let TokenTree::Group(pattern) = tokens.next()? else { return None };
     let TokenTree::Group(body) = tokens.nth(2)? else { return None };
-    let block: syn::Block = syn::parse2(without_dollars(body.stream())).ok()?;
+    let mut block: syn::Block = syn::parse2(without_dollars(body.stream())).ok()?;
+    Plain.visit_block_mut(&mut block);
     let function: syn::File = syn::parse_quote!(fn body() #block);
     let formatted = prettyplease::unparse(&function);
     let body: String = formatted

@@ -43,7 +43,7 @@ pub fn reads(formula: &Expr) -> Reads {
 fn collect(expr: &Expr, reads: &mut Reads) {
     if let ExprKind::Query(query, base, args) = &expr.kind
         && matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
-        && base.ty.is_tensor()
+        && (base.ty.is_tensor() || *query == Query::SizesAlong)
         && matches!(
             query,
             Query::Sizes
@@ -55,6 +55,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
                 | Query::IsComplex
                 | Query::IsFloat
                 | Query::IsInt
+                | Query::SizesAlong
         )
     {
         return args.iter().for_each(|arg| collect(arg, reads));
@@ -67,35 +68,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,
         _ => {}
     }
-    children(expr, &mut |child| collect(child, reads));
-}
-
-/// The direct parts of an expression.
-fn children(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    let mut depth_one = Vec::new();
-    match &expr.kind {
-        ExprKind::List(items)
-        | ExprKind::Tuple(items)
-        | ExprKind::Op(_, items)
-        | ExprKind::Function(_, items)
-        | ExprKind::Rule(_, items)
-        | ExprKind::Native(_, items) => depth_one.extend(items),
-        ExprKind::Query(_, base, args) => {
-            depth_one.push(&**base);
-            depth_one.extend(args);
-        }
-        ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-            depth_one.extend([&**a, &**b])
-        }
-        ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => depth_one.push(operand),
-        ExprKind::If(condition, yes, no) => depth_one.extend([&**condition, &**yes, &**no]),
-        ExprKind::Block(bindings, tail) => {
-            depth_one.extend(bindings.iter().map(|(_, value)| value));
-            depth_one.push(tail);
-        }
-        _ => {}
-    }
-    depth_one.into_iter().for_each(visit);
+    expr.children().into_iter().for_each(|child| collect(child, reads));
 }
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -172,6 +145,10 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
                 let index = position(*index);
                 quote!(cx.meta(#index))
             }
+            Variable::Arg(index) if op.args[*index].ty.kind == Kind::Tensors => {
+                let index = position(*index);
+                quote!(cx.metas(#index))
+            }
             Variable::Result(index) => {
                 let index = position(*index);
                 quote!(cx.result_meta(#index))
@@ -179,6 +156,7 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
             _ => return None,
         };
         match query {
+            Query::SizesAlong => Some(quote!(#meta)),
             Query::Sizes => Some(quote!((&#meta.sizes[..]))),
             Query::DType => Some(quote!(#meta.dtype)),
             Query::Device => Some(quote!(#meta.device)),

@@ -12,7 +12,7 @@ use quote::quote;
 
 use super::format::comment;
 use super::names::{doc, ident};
-use super::{File, Generation, bind};
+use super::{File, Generation, Part, bind};
 use crate::model::{KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
@@ -54,6 +54,13 @@ fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
 /// How the header declares each kernel in C or C++, with its operator.
 pub fn c_declarations(model: &Model) -> impl Iterator<Item = (&Op, String)> {
     foreign_kernels(model).map(|(op, _, symbol)| (op, declaration(op, symbol)))
+}
+
+/// The declarations of one operator's kernels.
+pub(super) fn part(generation: &Generation<'_>) -> Part {
+    let kernels = c_declarations(generation.model).filter(|(op, _)| generation.only == Some(&op.name));
+    let text = kernels.map(|(_, declaration)| format!("{declaration};\n")).collect();
+    Part { name: HEADER.trim_end_matches(".h"), source: "codegen/src/emit/header.rs", text }
 }
 
 /// The C header.
@@ -145,7 +152,9 @@ pub fn is_c_keyword(name: &str) -> bool {
 
 /// The `extern` declarations of the Rust side.
 pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
-    let functions = foreign_kernels(generation.model).map(|(op, _, symbol)| {
+    let functions = foreign_kernels(generation.model)
+        .filter(|(op, ..)| generation.only.is_none_or(|name| op.name == name))
+        .map(|(op, _, symbol)| {
         let symbol = ident(symbol);
         let inputs = op.args.iter().map(|arg| {
             let (name, ty) = (ident(&arg.name), rust_abi_type(&arg.ty));

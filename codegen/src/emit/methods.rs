@@ -8,8 +8,15 @@ use super::api::{Function, forms, options_name};
 use super::names::doc;
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
-    let methods =
-        generation.own_ops().filter(|op| op.method).flat_map(forms).map(|function| method(&function));
+    let methods: Vec<TokenStream> = generation
+        .own_ops()
+        .filter(|op| op.method)
+        .flat_map(forms)
+        .map(|function| method(&function))
+        .collect();
+    if methods.is_empty() && generation.only.is_some() {
+        return TokenStream::new();
+    }
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
     quote! {
         #doc

@@ -42,6 +42,8 @@ pub struct Emitter {
     pub source: &'static str,
     /// Whether users see the module.
     pub public: bool,
+    /// Whether every operator has items of its own in it.
+    pub by_operator: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
     /// Writes it.
@@ -54,6 +56,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "defs",
         source: "codegen/src/emit/defs.rs",
         public: true,
+        by_operator: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
         emit: defs::emit,
     },
@@ -61,6 +64,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "raw",
         source: "codegen/src/emit/api.rs",
         public: true,
+        by_operator: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
         emit: api::emit_raw,
     },
@@ -68,6 +72,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "functions",
         source: "codegen/src/emit/api.rs",
         public: false,
+        by_operator: true,
         doc: "The functions users call.",
         emit: api::emit_functions,
     },
@@ -75,6 +80,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "methods",
         source: "codegen/src/emit/methods.rs",
         public: false,
+        by_operator: true,
         doc: "The same operators as methods of tensors.",
         emit: methods::emit,
     },
@@ -82,6 +88,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "inference",
         source: "codegen/src/emit/infer.rs",
         public: false,
+        by_operator: true,
         doc: "Shape and dtype inference.",
         emit: infer::emit,
     },
@@ -89,6 +96,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "kernel_tables",
         source: "codegen/src/emit/kernels.rs",
         public: false,
+        by_operator: true,
         doc: "Kernels by backend and dtype.",
         emit: kernels::emit,
     },
@@ -96,6 +104,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "gradients",
         source: "codegen/src/emit/gradients.rs",
         public: false,
+        by_operator: true,
         doc: "Backward formulas.",
         emit: gradients::emit,
     },
@@ -103,6 +112,7 @@ pub const EMITTERS: &[Emitter] = &[
         module: "library",
         source: "codegen/src/emit/library.rs",
         public: false,
+        by_operator: false,
         doc: "The table of all operators, and calls by name.",
         emit: library::emit,
     },
@@ -114,12 +124,15 @@ pub struct Generation<'a> {
     pub model: &'a Model,
     /// Paths of the crates the code refers to.
     pub config: &'a Config,
+    /// The one operator to write, by its full name, or all.
+    pub only: Option<&'a str>,
 }
 
 impl<'a> Generation<'a> {
     /// The operators this run generates; those of parent libraries exist already.
     pub fn own_ops(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
-        self.model.ops.iter().filter(|op| !op.external)
+        let only = self.only;
+        self.model.ops.iter().filter(move |op| !op.external && only.is_none_or(|name| op.name == name))
     }
 }
 
@@ -141,12 +154,37 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
     Ok(files)
 }
 
+/// One operator's share of a generated file.
+pub struct Part {
+    /// The emitter's name: that of the file without its ending.
+    pub name: &'static str,
+    /// Where the emitter's own source is.
+    pub source: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+/// One operator's share of every file; `generation` names the operator.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    for emitter in EMITTERS.iter().filter(|emitter| emitter.by_operator) {
+        let text = format::source((emitter.emit)(generation))?;
+        parts.push(Part { name: emitter.module, source: emitter.source, text });
+    }
+    parts.push(header::part(generation));
+    parts.retain(|part| !part.text.is_empty());
+    Ok(parts)
+}
+
 fn with_head(emitter: &Emitter, generation: &Generation<'_>, tokens: TokenStream) -> Result<String, String> {
     let text = format::source(tokens).map_err(|error| {
         format!("the emitter {} wrote something that is not Rust: {error}", emitter.source)
     })?;
     Ok(format!(
-        "// @generated from {} by {}.\n// See one operator's share with `opsmith expand NAME`.\n\n{text}",
+        "// @generated from {} by {}.\n// One operator's share: `opsmith expand NAME`.\n\n{text}",
         generation.config.spec_name, emitter.source
     ))
 }

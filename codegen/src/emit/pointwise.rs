@@ -14,6 +14,12 @@ use crate::model::{Element, Kind, Op, Symbol};
 /// The body of a kernel for element type `T`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
+    if let ExprKind::Variable(Variable::Arg(index)) = expr.kind
+        && op.args[index].element == Element::Any
+    {
+        // An expression that is just an input copies it, whatever its dtype.
+        return quote!(rt::copy::kernel(call, #index));
+    }
     let inputs = op.read_tensors(expr);
     let attributes =
         op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {

@@ -80,11 +80,11 @@ pub enum Variable {
     Arg(usize),
     /// The gradient of an output.
     Grad(usize),
-    /// The gradients of all outputs, each of which may be absent.
+    /// The gradients of the tensors of an output that is a list.
     Grads,
     /// An output.
     Result(usize),
-    /// Whether the gradient of each argument of the formula is wanted.
+    /// Whether the gradient of an argument is wanted, by position in the formula's own list.
     GradInputMask,
     /// A name bound by `let`.
     Local(String),
@@ -107,6 +107,7 @@ pub enum Query {
     IsFloat,
     IsInt,
     Len,
+    SizesAlong,
     IsSome,
     IsNone,
     Unwrap,
@@ -158,6 +159,11 @@ pub const QUERIES: &[QuerySpec] = &[
     },
     QuerySpec { name: "is_int", query: Query::IsInt, doc: "whether a tensor or dtype is an integer type" },
     QuerySpec { name: "len", query: Query::Len, doc: "a list's length" },
+    QuerySpec {
+        name: "sizes_along",
+        query: Query::SizesAlong,
+        doc: "the size of each tensor of a list along a dimension; 0 for empty vectors among others",
+    },
     QuerySpec { name: "is_some", query: Query::IsSome, doc: "whether an optional value is there" },
     QuerySpec { name: "is_none", query: Query::IsNone, doc: "whether an optional value is absent" },
     QuerySpec { name: "unwrap", query: Query::Unwrap, doc: "an optional value that is there" },
@@ -168,130 +174,101 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "concat", query: Query::Concat, doc: "a list of integers followed by another" },
 ];
 
+/// The direct parts of an expression, borrowed one way or the other.
+macro_rules! children {
+    ($(#[$doc:meta])* $name:ident, $ty:ty, $iter:ident $(, $mutable:tt)?) => {
+        $(#[$doc])*
+        pub fn $name(&$($mutable)? self) -> Vec<&$($mutable)? $ty> {
+            match &$($mutable)? self.kind {
+                ExprKind::Variable(_)
+                | ExprKind::Int(_)
+                | ExprKind::Float(_)
+                | ExprKind::Bool(_)
+                | ExprKind::Str(_)
+                | ExprKind::DType(_)
+                | ExprKind::None
+                | ExprKind::NotImplemented(_) => Vec::new(),
+                ExprKind::List(items)
+                | ExprKind::Tuple(items)
+                | ExprKind::Op(_, items)
+                | ExprKind::Function(_, items)
+                | ExprKind::Rule(_, items)
+                | ExprKind::Native(_, items) => items.$iter().collect(),
+                ExprKind::Query(_, base, args) => {
+                    let mut parts = vec![&$($mutable)? **base];
+                    parts.extend(args.$iter());
+                    parts
+                }
+                ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
+                    vec![&$($mutable)? **a, &$($mutable)? **b]
+                }
+                ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => vec![&$($mutable)? **operand],
+                ExprKind::If(condition, yes, no) => {
+                    vec![&$($mutable)? **condition, &$($mutable)? **yes, &$($mutable)? **no]
+                }
+                ExprKind::Block(bindings, tail) => {
+                    let mut parts: Vec<_> = bindings.$iter().map(|(_, value)| value).collect();
+                    parts.push(&$($mutable)? **tail);
+                    parts
+                }
+            }
+        }
+    };
+}
+
 impl Expr {
     /// Calls `visit` with this expression and every one inside it.
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
-        match &self.kind {
-            ExprKind::Variable(_)
-            | ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::DType(_)
-            | ExprKind::None
-            | ExprKind::NotImplemented(_) => {}
-            ExprKind::List(items)
-            | ExprKind::Tuple(items)
-            | ExprKind::Op(_, items)
-            | ExprKind::Function(_, items)
-            | ExprKind::Rule(_, items)
-            | ExprKind::Native(_, items) => items.iter().for_each(|item| item.walk(visit)),
-            ExprKind::Query(_, base, args) => {
-                base.walk(visit);
-                args.iter().for_each(|arg| arg.walk(visit));
-            }
-            ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-                a.walk(visit);
-                b.walk(visit);
-            }
-            ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => operand.walk(visit),
-            ExprKind::If(condition, yes, no) => {
-                condition.walk(visit);
-                yes.walk(visit);
-                no.walk(visit);
-            }
-            ExprKind::Block(bindings, tail) => {
-                bindings.iter().for_each(|(_, value)| value.walk(visit));
-                tail.walk(visit);
-            }
-        }
+        self.children().into_iter().for_each(|child| child.walk(visit));
     }
-}
 
-impl Expr {
     /// Whether two expressions say the same, wherever they are written.
     pub fn same_meaning(&self, other: &Expr) -> bool {
-        let all =
-            |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_meaning(b));
+        let (parts, others) = (self.children(), other.children());
         self.ty == other.ty
-            && match (&self.kind, &other.kind) {
-                (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
-                (ExprKind::Int(a), ExprKind::Int(b)) => a == b,
-                (ExprKind::Float(a), ExprKind::Float(b)) => a.to_bits() == b.to_bits(),
-                (ExprKind::Bool(a), ExprKind::Bool(b)) => a == b,
-                (ExprKind::Str(a), ExprKind::Str(b))
-                | (ExprKind::NotImplemented(a), ExprKind::NotImplemented(b)) => a == b,
-                (ExprKind::DType(a), ExprKind::DType(b)) => a == b,
-                (ExprKind::None, ExprKind::None) => true,
-                (ExprKind::List(a), ExprKind::List(b)) | (ExprKind::Tuple(a), ExprKind::Tuple(b)) => {
-                    all(a, b)
-                }
-                (ExprKind::Op(a, x), ExprKind::Op(b, y)) => a == b && all(x, y),
-                (ExprKind::Function(a, x), ExprKind::Function(b, y)) => a == b && all(x, y),
-                (ExprKind::Rule(a, x), ExprKind::Rule(b, y)) => a == b && all(x, y),
-                (ExprKind::Native(a, x), ExprKind::Native(b, y)) => a == b && all(x, y),
-                (ExprKind::Query(a, base, x), ExprKind::Query(b, other, y)) => {
-                    a == b && base.same_meaning(other) && all(x, y)
-                }
-                (ExprKind::Binary(a, x, y), ExprKind::Binary(b, v, w)) => {
-                    a == b && x.same_meaning(v) && y.same_meaning(w)
-                }
-                (ExprKind::Logical(a, x, y), ExprKind::Logical(b, v, w)) => {
-                    a == b && x.same_meaning(v) && y.same_meaning(w)
-                }
-                (ExprKind::Index(x, y), ExprKind::Index(v, w)) => x.same_meaning(v) && y.same_meaning(w),
-                (ExprKind::Unary(a, x), ExprKind::Unary(b, y)) => a == b && x.same_meaning(y),
-                (ExprKind::Convert(x), ExprKind::Convert(y)) => x.same_meaning(y),
-                (ExprKind::If(c, x, y), ExprKind::If(d, v, w)) => {
-                    c.same_meaning(d) && x.same_meaning(v) && y.same_meaning(w)
-                }
-                (ExprKind::Block(a, x), ExprKind::Block(b, y)) => {
-                    let same = |((name, value), (other_name, other)): (&(String, Expr), &(String, Expr))| {
-                        name == other_name && value.same_meaning(other)
-                    };
-                    a.len() == b.len() && a.iter().zip(b).all(same) && x.same_meaning(y)
-                }
-                _ => false,
+            && self.same_head(other)
+            && parts.len() == others.len()
+            && parts.into_iter().zip(others).all(|(part, other)| part.same_meaning(other))
+    }
+
+    /// Whether two expressions say the same but for their parts.
+    fn same_head(&self, other: &Expr) -> bool {
+        match (&self.kind, &other.kind) {
+            (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
+            (ExprKind::Int(a), ExprKind::Int(b)) => a == b,
+            (ExprKind::Float(a), ExprKind::Float(b)) => a.to_bits() == b.to_bits(),
+            (ExprKind::Bool(a), ExprKind::Bool(b)) => a == b,
+            (ExprKind::Str(a), ExprKind::Str(b)) => a == b,
+            (ExprKind::DType(a), ExprKind::DType(b)) => a == b,
+            (ExprKind::Op(a, _), ExprKind::Op(b, _)) => a == b,
+            (ExprKind::Function(a, _), ExprKind::Function(b, _)) => a == b,
+            (ExprKind::Rule(a, _), ExprKind::Rule(b, _)) => a == b,
+            (ExprKind::Native(a, _), ExprKind::Native(b, _)) => a == b,
+            (ExprKind::Query(a, ..), ExprKind::Query(b, ..)) => a == b,
+            (ExprKind::Binary(a, ..), ExprKind::Binary(b, ..)) => a == b,
+            (ExprKind::Logical(a, ..), ExprKind::Logical(b, ..)) => a == b,
+            (ExprKind::Unary(a, _), ExprKind::Unary(b, _)) => a == b,
+            (ExprKind::NotImplemented(a), ExprKind::NotImplemented(b)) => a == b,
+            (ExprKind::Block(a, _), ExprKind::Block(b, _)) => {
+                a.iter().map(|(name, _)| name).eq(b.iter().map(|(name, _)| name))
             }
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
     }
 
     /// Calls `visit` with this expression, then with every one inside what `visit` left there.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         visit(self);
-        match &mut self.kind {
-            ExprKind::Variable(_)
-            | ExprKind::Int(_)
-            | ExprKind::Float(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::DType(_)
-            | ExprKind::None
-            | ExprKind::NotImplemented(_) => {}
-            ExprKind::List(items)
-            | ExprKind::Tuple(items)
-            | ExprKind::Op(_, items)
-            | ExprKind::Function(_, items)
-            | ExprKind::Rule(_, items)
-            | ExprKind::Native(_, items) => items.iter_mut().for_each(|item| item.walk_mut(visit)),
-            ExprKind::Query(_, base, args) => {
-                base.walk_mut(visit);
-                args.iter_mut().for_each(|arg| arg.walk_mut(visit));
-            }
-            ExprKind::Binary(_, a, b) | ExprKind::Logical(_, a, b) | ExprKind::Index(a, b) => {
-                a.walk_mut(visit);
-                b.walk_mut(visit);
-            }
-            ExprKind::Unary(_, operand) | ExprKind::Convert(operand) => operand.walk_mut(visit),
-            ExprKind::If(condition, yes, no) => {
-                condition.walk_mut(visit);
-                yes.walk_mut(visit);
-                no.walk_mut(visit);
-            }
-            ExprKind::Block(bindings, tail) => {
-                bindings.iter_mut().for_each(|(_, value)| value.walk_mut(visit));
-                tail.walk_mut(visit);
-            }
-        }
+        self.children_mut().into_iter().for_each(|child| child.walk_mut(visit));
     }
+
+    children!(
+        /// The direct parts, in order.
+        children, Expr, iter
+    );
+    children!(
+        /// The direct parts, in order, to change.
+        children_mut, Expr, iter_mut, mut
+    );
 }

@@ -16,6 +16,13 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
             context.push(unknown_argument(name.as_str(), name.span(), schema));
         }
     }
+    for name in raw.texts("ignored") {
+        if schema.arg(name.as_str()).is_none() {
+            let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
+            let op = schema.name.to_string();
+            context.push(catalogue::argument_unknown(name.span(), &op, name.as_str(), &known));
+        }
+    }
     let lowered: Vec<Option<Arg>> = schema
         .args
         .iter()

@@ -1,11 +1,12 @@
 //! Compositions that never end: an operator that is built from itself.
 //!
 //! A kernel of one backend does not help: on another, where only the compositions are left, the call
-//! would not return. So no circle is allowed at all.
+//! would not return. A call inside a branch may end the circle, so only calls that are made whatever
+//! the arguments count.
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::ExprKind;
+use crate::expr::{Expr, ExprKind};
 use crate::model::Op;
 use crate::spec::document::RawOp;
 
@@ -19,18 +20,28 @@ pub(super) fn refuse(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
     }
 }
 
-/// The operators with a composition that an operator's composition calls.
+/// The operators that an operator's composition calls in any case.
 fn calls(op: &Op) -> Vec<usize> {
-    let mut found = Vec::new();
-    if let Some(body) = &op.body.composite {
-        body.walk(&mut |part| {
-            if let ExprKind::Op(id, _) = part.kind
-                && !found.contains(&id.0)
-            {
-                found.push(id.0);
-            }
-        });
+    op.body.composite.as_ref().map_or_else(Vec::new, always_called)
+}
+
+fn always_called(expr: &Expr) -> Vec<usize> {
+    let mut found = match &expr.kind {
+        ExprKind::If(condition, yes, no) => {
+            let (mut either, no) = (always_called(yes), always_called(no));
+            either.retain(|id| no.contains(id));
+            either.extend(always_called(condition));
+            either
+        }
+        // The right side is evaluated only if the left does not decide.
+        ExprKind::Logical(_, left, _) => always_called(left),
+        _ => expr.children().into_iter().flat_map(always_called).collect(),
+    };
+    if let ExprKind::Op(id, _) = expr.kind {
+        found.push(id.0);
     }
+    found.sort_unstable();
+    found.dedup();
     found
 }
 

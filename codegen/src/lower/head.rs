@@ -38,6 +38,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> O
         signature: schema.to_string(),
         external,
         span: name_place,
+        entry: raw.span,
         location,
         doc: raw.text("doc").map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
         rust_name,

@@ -39,9 +39,16 @@ fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     // Only one layout exists, devices are looked at where memory is allocated, and a memory format is
     // a wish.
     let counts = |arg: &Arg| !matches!(arg.ty.kind, Kind::Device | Kind::MemoryLayout | Kind::MemoryFormat);
-    for (arg, _) in op.args.iter().zip(&used).filter(|(arg, used)| !**used && counts(arg)) {
-        let place = names::argument_place(context, raw, &arg.name).unwrap_or(op.span);
-        context.push(catalogue::argument_unused(place, &arg.name));
+    let ignored = raw.texts("ignored");
+    for (arg, used) in op.args.iter().zip(used) {
+        match ignored.iter().find(|name| name.as_str() == arg.name) {
+            Some(name) if used => context.push(catalogue::ignored_used(name.span(), &arg.name)),
+            None if !used && counts(arg) => {
+                let place = names::argument_place(context, raw, &arg.name).unwrap_or(op.span);
+                context.push(catalogue::argument_unused(place, &arg.name));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -97,8 +97,11 @@ fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer
         context.push(catalogue::pointwise_shape(text.span(), &op.args[outside].name, &op.name, &names));
         return false;
     }
+    // A plain copy is made whatever the dtype.
+    let is_copy = matches!(expr.kind, ExprKind::Variable(_));
     for &index in &read {
         let what = match op.args[index].element {
+            Element::Any if is_copy => continue,
             Element::Any => "of any dtype",
             Element::Fixed(dtype, _) if dtype != DType::Bool => "of a dtype of its own",
             _ => continue,

@@ -42,8 +42,10 @@ pub struct Op {
     pub signature: String,
     /// The crate that generated it, if it comes from a parent library.
     pub external: bool,
-    /// The entry's place.
+    /// The signature's place.
     pub span: Span,
+    /// The place of the whole entry.
+    pub entry: Span,
     /// The entry's place as `ops.yaml:12`.
     pub location: String,
     /// Documentation, Markdown.

@@ -133,35 +133,27 @@ pub(crate) struct Tile<const N: usize> {
     pub lane: Axis<N>,
 }
 
-impl<const N: usize> Tile<N> {
-    /// The position of an element of a line in each view.
-    #[inline(always)]
-    pub fn position(&self, index: i64, lane: i64) -> [i64; N] {
-        std::array::from_fn(|view| {
-            self.start[view] + index * self.line.steps[view] + lane * self.lane.steps[view]
-        })
-    }
-}
+/// Lines shorter than this are worth working on side by side.
+pub(crate) const SHORT: i64 = 16;
 
 /// Calls `body` for tiles that together hold every line along `dim`.
 ///
 /// Where the elements of a line are farther apart in the first view than neighbouring lines, a tile
-/// has up to `width` of these, so that a cache line of memory is visited once; else it has one.
+/// has up to `near` of these, so that a cache line of memory is visited once. So it has where lines
+/// are short, which leaves longer loops over lanes. Otherwise it has up to `far`.
 pub(crate) fn for_each_tile<const N: usize>(
     sizes: &[i64],
     strides: [&[i64]; N],
     dim: usize,
-    width: usize,
+    near: usize,
+    far: usize,
     mut body: impl FnMut(Tile<N>),
 ) {
     let (line, mut outer) = lines(sizes, strides, dim);
-    let lane = match outer.last().copied() {
-        Some(lane) if lane.steps[0].abs() < line.steps[0].abs() => {
-            outer.pop();
-            lane
-        }
-        _ => Axis { size: 1, steps: [0; N] },
-    };
+    let lane = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
+    let is_near =
+        lane.steps[0].abs() < line.steps[0].abs() || (line.size < SHORT && lane.size >= 2 * line.size);
+    let width = if is_near { near } else { far };
     for start in Walk::new(&outer) {
         for first in (0..lane.size).step_by(width) {
             let start = std::array::from_fn(|view| start[view] + first * lane.steps[view]);

@@ -1,10 +1,17 @@
-//! Folding a slice with several partial results side by side.
+//! Rows of elements: folding them, reading and writing them at any step.
+//!
+//! For use inside [`super::simd::widest`]: everything here is inlined into its caller.
 
-/// Partial results of [`fold_lanes`]: enough to hide the latency of an addition in vector registers.
-pub(crate) const LANES: usize = 32;
+use opsmith_runtime::Element;
 
-/// Joins the elements of a slice, `LANES` independent partial results at a time, so that the compiler
-/// keeps them in vector registers. For use inside [`super::simd::widest`].
+/// Partial results of a long row. They live in the first cache rather than in registers, because
+/// compilers reliably vectorise a loop over this many.
+pub(crate) const LANES: usize = 128;
+/// Partial results of a short row: one of the widest registers of `f32`.
+const NARROW: usize = 16;
+
+/// Joins the elements of a slice, with independent partial results side by side, so that the latency
+/// of one operation does not add up.
 #[inline(always)]
 pub(crate) fn fold_lanes<A: Copy, P: Copy>(
     elements: &[A],
@@ -12,11 +19,33 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
     take: impl Fn(P, A) -> P,
     join: impl Fn(P, P) -> P,
 ) -> P {
-    let (blocks, rest) = elements.as_chunks::<LANES>();
-    if blocks.is_empty() {
-        return rest.iter().fold(start, |partial, &element| take(partial, element));
+    let mut lanes = [start; NARROW];
+    let mut rest = elements;
+    if elements.len() >= 2 * LANES {
+        let mut wide = [start; LANES];
+        let (fours, rest_of_fours) = elements.as_chunks::<{ 4 * LANES }>();
+        for block in fours {
+            let (a, b) = block.split_at(2 * LANES);
+            let ((a, b), (c, d)) = (a.split_at(LANES), b.split_at(LANES));
+            for lane in 0..LANES {
+                let partial = take(take(wide[lane], a[lane]), b[lane]);
+                wide[lane] = take(take(partial, c[lane]), d[lane]);
+            }
+        }
+        let (ones, end) = rest_of_fours.as_chunks::<LANES>();
+        for block in ones {
+            for lane in 0..LANES {
+                wide[lane] = take(wide[lane], block[lane]);
+            }
+        }
+        for part in wide.as_chunks::<NARROW>().0 {
+            for (lane, &partial) in lanes.iter_mut().zip(part) {
+                *lane = join(*lane, partial);
+            }
+        }
+        rest = end;
     }
-    let mut lanes = [start; LANES];
+    let (blocks, rest) = rest.as_chunks::<NARROW>();
     for block in blocks {
         for (lane, &element) in lanes.iter_mut().zip(block) {
             *lane = take(*lane, element);
@@ -25,7 +54,7 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
     for (lane, &element) in lanes.iter_mut().zip(rest) {
         *lane = take(*lane, element);
     }
-    let mut width = LANES / 2;
+    let mut width = NARROW / 2;
     while width > 0 {
         for lane in 0..width {
             lanes[lane] = join(lanes[lane], lanes[lane + width]);
@@ -33,4 +62,76 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
         width /= 2;
     }
     lanes[0]
+}
+
+/// Appends `length` elements, `step` apart from `start` on, in the compute type.
+///
+/// # Safety
+/// The elements are valid for reads.
+#[inline(always)]
+pub(crate) unsafe fn read_row<T: Element>(
+    start: *const T,
+    step: i64,
+    length: usize,
+    values: &mut Vec<T::Compute>,
+) {
+    if step == 1 {
+        // SAFETY: the caller's promise.
+        let row = unsafe { std::slice::from_raw_parts(start, length) };
+        values.extend(row.iter().map(|element| element.to_compute()));
+    } else {
+        values.extend((0..length as isize).map(|index| {
+            // SAFETY: the caller's promise.
+            unsafe { *start.offset(index * step as isize) }.to_compute()
+        }));
+    }
+}
+
+/// Writes elements, `step` apart from `start` on, from the compute type.
+///
+/// # Safety
+/// As many elements are valid for writes.
+#[inline(always)]
+pub(crate) unsafe fn write_row<T: Element>(
+    start: *mut T,
+    step: i64,
+    values: impl ExactSizeIterator<Item = T::Compute>,
+) {
+    if step == 1 {
+        // SAFETY: the caller's promise.
+        let row = unsafe { std::slice::from_raw_parts_mut(start, values.len()) };
+        for (target, value) in row.iter_mut().zip(values) {
+            *target = T::from_compute(value);
+        }
+    } else {
+        for (index, value) in values.enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { *start.offset(index as isize * step as isize) = T::from_compute(value) }
+        }
+    }
+}
+
+/// Calls `body` with each value and the element of the row beside it.
+///
+/// # Safety
+/// As many elements as there are values, `step` apart from `start` on, are valid for reads.
+#[inline(always)]
+pub(crate) unsafe fn for_each_in_row<T: Copy, P>(
+    start: *const T,
+    step: i64,
+    values: &mut [P],
+    body: impl Fn(&mut P, T),
+) {
+    if step == 1 {
+        // SAFETY: the caller's promise.
+        let row = unsafe { std::slice::from_raw_parts(start, values.len()) };
+        for (value, &element) in values.iter_mut().zip(row) {
+            body(value, element);
+        }
+    } else {
+        for (index, value) in values.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            body(value, unsafe { *start.offset(index as isize * step as isize) });
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! from a user are checked and lead to errors, never to panics.
 
 mod axes;
+pub mod backward;
 mod copy;
 pub mod fill;
 pub mod index;
@@ -13,6 +14,7 @@ pub mod join;
 mod lanes;
 pub mod linalg;
 pub mod normalisation;
+pub mod pick;
 pub mod random;
 pub mod reduce;
 pub mod simd;

@@ -8,7 +8,7 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Element, Result, View, ViewMut};
 
 use super::axes::{Tile, for_each_tile};
-use super::lanes::fold_lanes;
+use super::lanes::{fold_lanes, read_row, write_row};
 use super::simd::widest;
 use super::strides::expect_sizes;
 use crate::math::{Inexact, exp, log, maximum};
@@ -21,10 +21,10 @@ pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     along([&self_], dim, out, |[x]| {
-        let largest = x.fold(T::Compute::LOWEST, |x| x, maximum);
-        x.update(&largest, |x, largest| exp(Arithmetic::sub(x, largest)));
-        let sum = x.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
-        x.update(&sum, Arithmetic::div);
+        x.fold(T::Compute::LOWEST, |x| x, maximum);
+        x.update(|x, largest| exp(Arithmetic::sub(x, largest)));
+        x.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        x.update(Arithmetic::div);
     })
 }
 
@@ -36,11 +36,11 @@ pub fn log_softmax<T: Element<Compute: Ordered + Inexact>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     along([&self_], dim, out, |[x]| {
-        let largest = x.fold(T::Compute::LOWEST, |x| x, maximum);
-        x.update(&largest, Arithmetic::sub);
-        let mut sum = x.fold(T::Compute::ZERO, exp, Arithmetic::add);
-        sum.iter_mut().for_each(|sum| *sum = log(*sum));
-        x.update(&sum, Arithmetic::sub);
+        x.fold(T::Compute::LOWEST, |x| x, maximum);
+        x.update(Arithmetic::sub);
+        x.fold(T::Compute::ZERO, exp, Arithmetic::add);
+        x.of_lines.iter_mut().for_each(|sum| *sum = log(*sum));
+        x.update(Arithmetic::sub);
     })
 }
 
@@ -54,8 +54,9 @@ pub fn softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
 ) -> Result<()> {
     along([&grad_output, &output], dim, out, |[grad, y]| {
         grad.combine(y, Arithmetic::mul);
-        let sum = grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
-        y.update(&sum, Arithmetic::mul);
+        grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        y.of_lines.clone_from(&grad.of_lines);
+        y.update(Arithmetic::mul);
         grad.combine(y, Arithmetic::sub);
     })
 }
@@ -69,13 +70,14 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     along([&grad_output, &output], dim, out, |[grad, y]| {
-        let sum = grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
-        y.update(&sum, |y, sum| Arithmetic::mul(exp(y), sum));
+        grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        y.of_lines.clone_from(&grad.of_lines);
+        y.update(|y, sum| Arithmetic::mul(exp(y), sum));
         grad.combine(y, Arithmetic::sub);
     })
 }
 
-/// Most elements of a buffer: it stays in the second cache.
+/// Elements of a buffer, which then stays in the second cache.
 const BUFFER: usize = 1 << 15;
 
 /// Calls `body` for the lines of the inputs along a dimension, some neighbours at a time, and writes
@@ -93,18 +95,19 @@ fn along<T: Element, const N: usize>(
         expect_sizes(input.sizes(), sizes)?;
     }
     let length = sizes.get(dim).map_or(1, |&size| size as usize);
-    let width = (BUFFER / length.max(1)).clamp(16, 512);
-    let mut lines = [const { Lines { values: Vec::new(), lanes: 1 } }; N];
+    let width = (BUFFER / length.max(1)).clamp(64, 512);
+    let mut lines = [const { Lines { values: Vec::new(), lanes: 1, of_lines: Vec::new() } }; N];
     let last = inputs.len() - 1;
     let strides = [inputs[0].strides(), inputs[last].strides(), out.strides()];
-    for_each_tile(sizes, strides, dim, width, |tile| {
-        for (which, (lines, input)) in lines.iter_mut().zip(inputs).enumerate() {
+    let target = out.as_mut_ptr();
+    for_each_tile(sizes, strides, dim, width, 1, |tile| {
+        for (view, (lines, input)) in lines.iter_mut().zip(inputs).enumerate() {
             // SAFETY: the tile's positions are positions of both inputs.
-            unsafe { lines.read(input, &tile, which) };
+            unsafe { lines.read(input.as_ptr(), &tile, view) };
         }
         body(&mut lines);
         // SAFETY: the tile's positions are positions of the output.
-        unsafe { lines[0].write(&mut out, &tile, 2) };
+        unsafe { lines[0].write(target, &tile, 2) };
     });
     Ok(())
 }
@@ -113,79 +116,94 @@ fn along<T: Element, const N: usize>(
 struct Lines<C> {
     values: Vec<C>,
     lanes: usize,
+    /// Something known of each line: the result of the last [`Lines::fold`].
+    of_lines: Vec<C>,
 }
 
 impl<C: Copy> Lines<C> {
     /// Fills the buffer from a tile.
     ///
     /// # Safety
-    /// The tile's positions for `view` are positions of the input.
+    /// The tile's positions for `view`, relative to `input`, are valid for reads.
     unsafe fn read<T: Element<Compute = C>, const N: usize>(
         &mut self,
-        input: &View<'_, T>,
+        input: *const T,
         tile: &Tile<N>,
         view: usize,
     ) {
         self.lanes = tile.lane.size as usize;
         self.values.clear();
-        for index in 0..tile.line.size {
-            self.values.extend((0..tile.lane.size).map(|lane| {
-                // SAFETY: the caller's promise.
-                unsafe { input.at(tile.position(index, lane)[view]) }.to_compute()
-            }));
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for [start, step, length] in rows(tile, view) {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        let row = input.offset(start as isize);
+                        read_row(row, step, length as usize, &mut self.values);
+                    }
+                }
+            },
+        );
     }
 
     /// Writes the buffer to a tile.
     ///
     /// # Safety
-    /// The tile's positions for `view` are positions of the output.
+    /// The tile's positions for `view`, relative to `out`, are valid for writes.
     unsafe fn write<T: Element<Compute = C>, const N: usize>(
         &self,
-        out: &mut ViewMut<'_, T>,
+        out: *mut T,
         tile: &Tile<N>,
         view: usize,
     ) {
-        for (index, row) in (0..).zip(self.values.chunks_exact(self.lanes)) {
-            for (lane, &value) in (0..).zip(row) {
-                // SAFETY: the caller's promise.
-                unsafe { out.set(tile.position(index, lane)[view], T::from_compute(value)) };
-            }
-        }
+        widest(
+            #[inline(always)]
+            || {
+                let mut rest = &self.values[..];
+                for [start, step, length] in rows(tile, view) {
+                    let (row, others) = rest.split_at(length as usize);
+                    rest = others;
+                    // SAFETY: the caller's promise.
+                    unsafe { write_row(out.offset(start as isize), step, row.iter().copied()) };
+                }
+            },
+        );
     }
 
     /// Joins the elements of each line.
-    fn fold(&self, start: C, map: impl Fn(C) -> C, join: impl Fn(C, C) -> C) -> Vec<C> {
+    fn fold(&mut self, start: C, map: impl Fn(C) -> C, join: impl Fn(C, C) -> C) {
+        self.of_lines.clear();
+        self.of_lines.resize(self.lanes, start);
         widest(
             #[inline(always)]
             || {
-                if self.lanes == 1 {
-                    return vec![fold_lanes(&self.values, start, |a, x| join(a, map(x)), &join)];
+                if let [of_line] = &mut self.of_lines[..] {
+                    *of_line = fold_lanes(&self.values, start, |partial, x| join(partial, map(x)), &join);
+                    return;
                 }
-                let mut partial = vec![start; self.lanes];
                 for row in self.values.chunks_exact(self.lanes) {
-                    for (partial, &value) in partial.iter_mut().zip(row) {
+                    for (partial, &value) in self.of_lines.iter_mut().zip(row) {
                         *partial = join(*partial, map(value));
                     }
                 }
-                partial
             },
-        )
+        );
     }
 
-    /// Changes each element by something known of its line.
-    fn update(&mut self, of_line: &[C], change: impl Fn(C, C) -> C) {
+    /// Changes each element by what is known of its line.
+    fn update(&mut self, change: impl Fn(C, C) -> C) {
         widest(
             #[inline(always)]
             || {
-                if let [of_line] = *of_line {
+                if let [of_line] = self.of_lines[..] {
                     for value in &mut self.values {
                         *value = change(*value, of_line);
                     }
                     return;
                 }
-                for row in self.values.chunks_exact_mut(of_line.len()) {
-                    for (value, &of_line) in row.iter_mut().zip(of_line) {
+                for row in self.values.chunks_exact_mut(self.lanes) {
+                    for (value, &of_line) in row.iter_mut().zip(&self.of_lines) {
                         *value = change(*value, of_line);
                     }
                 }
@@ -204,6 +222,14 @@ impl<C: Copy> Lines<C> {
             },
         );
     }
+}
+
+/// Position, step and length of each row of a tile: the line itself, or the lanes side by side.
+#[inline(always)]
+fn rows<const N: usize>(tile: &Tile<N>, view: usize) -> impl Iterator<Item = [i64; 3]> {
+    let (row, others) = if tile.lane.size == 1 { (tile.line, 1) } else { (tile.lane, tile.line.size) };
+    let (start, step) = (tile.start[view], tile.line.steps[view]);
+    (0..others).map(move |index| [start + index * step, row.steps[view], row.size])
 }
 
 #[cfg(test)]

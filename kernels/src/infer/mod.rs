@@ -4,10 +4,16 @@
 //! arguments. Nothing here reads elements.
 
 mod indexing;
+mod pieces;
+mod products;
+mod reduced;
 mod sequence;
 
 pub use indexing::{
     Indexed, embedding, embedding_dense_backward, gather, index, index_put, index_select, indexed, scatter,
     topk,
 };
+pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
+pub use products::{as_batch, as_rows, batched, product};
+pub use reduced::{Reduced, along, keep_reduced, reduced, reduced_count};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, roll, sort};

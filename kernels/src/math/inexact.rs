@@ -3,7 +3,7 @@
 use num_complex::{Complex, Complex32, Complex64};
 use opsmith_runtime::arith::Arithmetic;
 
-use super::complex;
+use super::{complex, vectorised};
 
 /// Declares the trait and, for each method, the free function expressions call.
 macro_rules! elementary {
@@ -82,31 +82,31 @@ elementary! {
 }
 
 macro_rules! floats {
-    ($($ty:ty, $asinh:path, $acosh:path, $atanh:path;)*) => {$(
+    ($($ty:ty, $module:ident, $functions:ident;)*) => {$(
         impl Inexact for $ty {
             #[inline(always)]
             fn exp(self) -> $ty {
-                <$ty>::exp(self)
+                vectorised::$module::exp(self)
             }
             #[inline(always)]
             fn expm1(self) -> $ty {
-                <$ty>::exp_m1(self)
+                $functions::expm1(self)
             }
             #[inline(always)]
             fn log(self) -> $ty {
-                <$ty>::ln(self)
+                vectorised::$module::log(self)
             }
             #[inline(always)]
             fn log1p(self) -> $ty {
-                <$ty>::ln_1p(self)
+                $functions::log1p(self)
             }
             #[inline(always)]
             fn log2(self) -> $ty {
-                <$ty>::log2(self)
+                $functions::log2(self)
             }
             #[inline(always)]
             fn log10(self) -> $ty {
-                <$ty>::log10(self)
+                $functions::log10(self)
             }
             #[inline(always)]
             fn sqrt(self) -> $ty {
@@ -146,28 +146,27 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn sinh(self) -> $ty {
-                <$ty>::sinh(self)
+                $functions::sinh(self)
             }
             #[inline(always)]
             fn cosh(self) -> $ty {
-                <$ty>::cosh(self)
+                $functions::cosh(self)
             }
             #[inline(always)]
             fn tanh(self) -> $ty {
-                <$ty>::tanh(self)
+                vectorised::$module::tanh(self)
             }
-            // std's versions lose digits near 1 and overflow near the largest number.
             #[inline(always)]
             fn asinh(self) -> $ty {
-                $asinh(self)
+                $functions::asinh(self)
             }
             #[inline(always)]
             fn acosh(self) -> $ty {
-                $acosh(self)
+                $functions::acosh(self)
             }
             #[inline(always)]
             fn atanh(self) -> $ty {
-                $atanh(self)
+                $functions::atanh(self)
             }
             #[inline(always)]
             fn sigmoid(self) -> $ty {
@@ -179,9 +178,39 @@ macro_rules! floats {
     )*};
 }
 
+use vectorised::single;
+
+/// Functions of double precision that are not worth vector code of their own.
+mod platform {
+    pub fn expm1(x: f64) -> f64 {
+        x.exp_m1()
+    }
+    pub fn log1p(x: f64) -> f64 {
+        x.ln_1p()
+    }
+    pub fn log2(x: f64) -> f64 {
+        x.log2()
+    }
+    pub fn log10(x: f64) -> f64 {
+        x.log10()
+    }
+    pub fn sinh(x: f64) -> f64 {
+        x.sinh()
+    }
+    pub fn cosh(x: f64) -> f64 {
+        x.cosh()
+    }
+    pub fn acosh(x: f64) -> f64 {
+        // musl does not look at the sign of large numbers.
+        if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+    }
+    // std's versions of these lose digits near 1 and overflow near the largest number.
+    pub use libm::{asinh, atanh};
+}
+
 floats! {
-    f32, libm::asinhf, libm::acoshf, libm::atanhf;
-    f64, libm::asinh, libm::acosh, libm::atanh;
+    f32, single, single;
+    f64, double, platform;
 }
 
 impl Inexact for Complex64 {

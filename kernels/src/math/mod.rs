@@ -13,6 +13,7 @@ mod order;
 mod parts;
 mod power;
 mod special;
+mod vectorised;
 
 pub use bits::{Bits, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right};
 pub use division::{Division, floor_div, fmod, remainder, trunc_div};

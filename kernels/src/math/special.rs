@@ -2,6 +2,8 @@
 
 use opsmith_runtime::arith::Ordered;
 
+use super::vectorised;
+
 /// The types special functions exist for: `f32` and `f64`.
 pub trait Special: Ordered {
     /// The error function.
@@ -54,7 +56,7 @@ impl Special for f64 {
 impl Special for f32 {
     #[inline]
     fn erf(self) -> f32 {
-        libm::erff(self)
+        vectorised::single::erf(self)
     }
     #[inline]
     fn erfc(self) -> f32 {

@@ -1,7 +1,6 @@
 //! A recorded call: what its backward formulas need to know of it.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 
@@ -25,7 +24,7 @@ pub(crate) struct Call {
     pub attributes: SmallVec<[(u8, Value); 1]>,
     /// Results that a needed formula reads, a bit each.
     pub reads_outputs: u64,
-    pub saved: Mutex<SavedTensors>,
+    pub saved: SavedTensors,
 }
 
 impl Call {
@@ -39,7 +38,7 @@ impl Call {
             absent: SmallVec::new(),
             attributes: SmallVec::new(),
             reads_outputs: 0,
-            saved: Mutex::default(),
+            saved: SavedTensors::default(),
         }
     }
 
@@ -49,26 +48,13 @@ impl Call {
         self.starts[argument] as usize..self.starts[argument + 1] as usize
     }
 
-    /// The saved tensors. They are read and freed under the lock, but no formula runs under it.
-    pub fn saved(&self) -> MutexGuard<'_, SavedTensors> {
-        self.saved.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     /// A saved tensor.
     ///
     /// # Errors
     /// If it was freed, changed, or could not be computed again; `what` says which it is.
     #[inline]
     pub fn restore(&self, slot: Slot, meta: &TensorMeta, what: impl Fn() -> String) -> Result<Tensor> {
-        let name = || SavedName { op: self.op.name.to_owned(), what: what() };
-        let saved = self.saved().find(slot, &name)?;
-        saved.restore(meta, &name)
-    }
-
-    /// Frees what was saved.
-    pub fn free(&self) {
-        let freed = self.saved().free();
-        drop(freed);
+        self.saved.restore(slot, meta, &|| SavedName { op: self.op.name.to_owned(), what: what() })
     }
 
     /// The name of the tensor at a position of `inputs`: `weight`, `tensors[1]`.

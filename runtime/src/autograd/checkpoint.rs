@@ -41,6 +41,7 @@ pub fn checkpoint(
         inputs: inputs.iter().map(|input| Input::new(input)).collect(),
         function: Box::new(function),
         random: default_generator().state(),
+        running: Mutex::default(),
         replayed: Mutex::default(),
     });
     let _scope = Scope::enter(Collecting::Places { segment: segment.clone(), count: 0 });
@@ -53,6 +54,8 @@ pub(crate) struct Segment {
     function: Box<Function>,
     /// Where the default generator stood.
     random: GeneratorState,
+    /// Held while the function runs again.
+    running: Mutex<()>,
     /// What the second run saved; empty before it, and a hole where a node has let go of its place.
     replayed: Mutex<Replayed>,
 }
@@ -101,13 +104,8 @@ impl Place {
     /// # Errors
     /// What the function reports, or if it did not compute the same again.
     pub fn replay(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
-        let mut replayed = self.segment.replayed();
-        if replayed.is_empty() {
-            // Other threads wait here for the same run.
-            *replayed = self.segment.run()?;
-        }
-        let found = replayed.get(self.index).and_then(Clone::clone);
-        drop(replayed);
+        self.segment.ensure_replayed()?;
+        let found = self.segment.replayed().get(self.index).and_then(Clone::clone);
         let Some((saved, replayed_meta)) = found else {
             return Err(differs(&name(), "nothing was saved"));
         };
@@ -136,6 +134,17 @@ impl Segment {
         self.replayed.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// Runs the function again if that has not been done; other threads wait for the same run.
+    fn ensure_replayed(&self) -> Result<()> {
+        let _running = self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if self.replayed().is_empty() {
+            // Not under the lock of the results, which places that are dropped meanwhile take.
+            let results = self.run()?;
+            *self.replayed() = results;
+        }
+        Ok(())
+    }
+
     /// Whether a tensor shows memory of an input.
     fn reads(&self, tensor: &Tensor) -> bool {
         self.inputs.iter().any(|input| input.storage.same(tensor.storage()))
@@ -145,7 +154,7 @@ impl Segment {
     fn run(&self) -> Result<Replayed> {
         let name = |index: usize| SavedName { op: "checkpoint".to_owned(), what: format!("input {index}") };
         let input = |(index, input): (usize, &Input)| {
-            let tensor = input.saved.clone().restore(&input.meta, &|| name(index))?;
+            let tensor = input.saved.restore(&input.meta, &|| name(index))?;
             tensor.set_requires_grad(input.tracked)?;
             Ok(tensor)
         };

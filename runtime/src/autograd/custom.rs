@@ -1,6 +1,6 @@
 //! Functions of the user with a backward of their own.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::capture::Wanted;
 use super::context::TensorMeta;
@@ -19,7 +19,7 @@ type Backward = dyn Fn(&CustomContext<'_>) -> Result<Vec<Option<Tensor>>> + Send
 pub(crate) struct Custom {
     pub name: String,
     pub inputs: Vec<TensorMeta>,
-    saved: Mutex<SavedTensors>,
+    pub saved: SavedTensors,
     /// What is known of the saved tensors, by position.
     kept: Vec<(Slot, TensorMeta)>,
     backward: Box<Backward>,
@@ -66,8 +66,7 @@ impl CustomContext<'_> {
             )));
         };
         let name = || SavedName { op: self.custom.name.clone(), what: format!("saved tensor {position}") };
-        let saved = self.custom.saved().find(*slot, &name)?;
-        let tensor = saved.restore(meta, &name)?;
+        let tensor = self.custom.saved.restore(*slot, meta, &name)?;
         if !recording() {
             return Ok(tensor);
         }
@@ -157,7 +156,7 @@ pub fn custom(
     let custom = Custom {
         name,
         inputs: inputs.iter().map(|input| TensorMeta::of(input)).collect(),
-        saved: Mutex::new(saved),
+        saved,
         kept,
         backward: Box::new(backward),
     };
@@ -172,16 +171,6 @@ pub fn custom(
 }
 
 impl Custom {
-    fn saved(&self) -> MutexGuard<'_, SavedTensors> {
-        self.saved.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Frees what forward saved.
-    pub fn free(&self) {
-        let freed = self.saved().free();
-        drop(freed);
-    }
-
     /// Runs the user's backward.
     ///
     /// # Errors

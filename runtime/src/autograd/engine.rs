@@ -6,7 +6,6 @@
 //! pass is a loop, so the depth of a graph costs no stack. It belongs to the thread that called;
 //! passes of several threads may run through the same nodes.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -19,32 +18,30 @@ use super::custom::Custom;
 use super::handle::Options;
 use super::hooks::Extras;
 use super::node::{Edge, Kind, Node};
+use super::queue::{Gradients, Queue, Waiting};
 use super::{anomaly, leaf, mode};
 use crate::error::{Error, Result};
 use crate::library::Roles;
 use crate::op::Formula;
 use crate::tensor::Tensor;
 
-/// Gradients of a node's outputs.
-type Gradients = SmallVec<[Option<Tensor>; 1]>;
 /// Gradients of a node's inputs, with the positions of their edges.
 pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
 
-/// The roles found last in this process, for gradients that meet where no operator is.
+/// Where a pass begins, and with which gradients.
+pub(super) type Roots = SmallVec<[(Edge, Tensor); 1]>;
+
+/// The roles found first in this process, for gradients that meet in a pass without operators.
 static KNOWN_ROLES: OnceLock<&'static Roles> = OnceLock::new();
 
 /// Runs backward from the roots and adds to the gradients of leaves.
-pub(super) fn backward(roots: Vec<(Edge, Tensor)>, options: Options) -> Result<()> {
+pub(super) fn backward(roots: Roots, options: Options) -> Result<()> {
     Pass::new(options, None).run(roots)
 }
 
 /// Runs backward from the roots and returns the gradients that reach the given edges; those of
 /// leaves stay as they are.
-pub(super) fn gradients(
-    roots: Vec<(Edge, Tensor)>,
-    targets: &[Edge],
-    options: Options,
-) -> Result<Vec<Option<Tensor>>> {
+pub(super) fn gradients(roots: Roots, targets: &[Edge], options: Options) -> Result<Vec<Option<Tensor>>> {
     let mut capture = Capture::new(targets, &roots);
     Pass::new(options, Some(&mut capture)).run(roots)?;
     Ok(capture.found)
@@ -54,35 +51,23 @@ pub(super) fn gradients(
 struct Pass<'a> {
     options: Options,
     capture: Option<&'a mut Capture>,
-    waiting: BTreeMap<Rank, Waiting>,
+    queue: Queue,
     roles: Option<&'static Roles>,
     anomaly: bool,
-}
-
-/// Order of execution, the greatest first. The address tells apart nodes of different threads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    sequence: u64,
-    address: usize,
-}
-
-struct Waiting {
-    node: Arc<Node>,
-    gradients: Gradients,
 }
 
 impl<'a> Pass<'a> {
     fn new(options: Options, capture: Option<&'a mut Capture>) -> Pass<'a> {
         let options = Options { retain_graph: options.retain_graph || options.create_graph, ..options };
-        Pass { options, capture, waiting: BTreeMap::new(), roles: None, anomaly: anomaly::detecting() }
+        Pass { options, capture, queue: Queue::default(), roles: None, anomaly: anomaly::detecting() }
     }
 
-    fn run(&mut self, roots: Vec<(Edge, Tensor)>) -> Result<()> {
+    fn run(&mut self, roots: Roots) -> Result<()> {
         let _mode = mode::Scope::enter(self.options.create_graph);
         for (edge, gradient) in roots {
             self.deliver(&edge, gradient)?;
         }
-        while let Some((_, Waiting { node, gradients })) = self.waiting.pop_last() {
+        while let Some(Waiting { node, gradients }) = self.queue.pop() {
             self.run_node(&node, gradients)?;
         }
         Ok(())
@@ -147,7 +132,7 @@ impl<'a> Pass<'a> {
                 .map_err(|error| in_formula(error, call, formula))?;
         }
         if !self.options.retain_graph {
-            call.free();
+            call.saved.free();
         }
         Ok(passed)
     }
@@ -205,7 +190,7 @@ impl<'a> Pass<'a> {
             }
         }
         if !self.options.retain_graph {
-            custom.free();
+            custom.saved.free();
         }
         Ok(passed)
     }
@@ -220,20 +205,14 @@ impl<'a> Pass<'a> {
     /// Adds a gradient to those that wait at the end of an edge. The first is moved, not copied.
     #[inline]
     fn deliver(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
-        let rank = Rank { sequence: edge.node.sequence, address: Arc::as_ptr(&edge.node).addr() };
-        let output = edge.output as usize;
-        let waiting = self.waiting.entry(rank).or_insert_with(|| Waiting {
-            node: edge.node.clone(),
-            gradients: SmallVec::from_elem(None, edge.node.outputs.len()),
+        let slot = self.queue.slot(edge);
+        *slot = Some(match slot.take() {
+            None => gradient,
+            Some(earlier) => {
+                let roles = known_roles(&mut self.roles)?;
+                (roles.accumulate)(&earlier, &gradient)?
+            }
         });
-        let Some(earlier) = waiting.gradients[output].take() else {
-            waiting.gradients[output] = Some(gradient);
-            return Ok(());
-        };
-        let sum = (self.roles()?.accumulate)(&earlier, &gradient)?;
-        if let Some(waiting) = self.waiting.get_mut(&rank) {
-            waiting.gradients[output] = Some(sum);
-        }
         Ok(())
     }
 
@@ -257,14 +236,19 @@ impl<'a> Pass<'a> {
     }
 
     fn roles(&mut self) -> Result<&'static Roles> {
-        let Some(roles) = self.roles.or_else(|| KNOWN_ROLES.get().copied()) else {
-            return Err(Error::autograd(
-                "gradients have to be added or converted, but no operator ran that says how",
-            ));
-        };
-        let _ = KNOWN_ROLES.set(roles);
-        Ok(roles)
+        known_roles(&mut self.roles)
     }
+}
+
+/// The operators that gradients are added with: those of the pass, or of the first pass that had any.
+fn known_roles(roles: &mut Option<&'static Roles>) -> Result<&'static Roles> {
+    let Some(roles) = roles.or_else(|| KNOWN_ROLES.get().copied()) else {
+        return Err(Error::autograd(
+            "gradients have to be added or converted, but no operator ran that says how",
+        ));
+    };
+    let _ = KNOWN_ROLES.set(roles);
+    Ok(roles)
 }
 
 /// Runs hooks after a node, which see a gradient for each edge.

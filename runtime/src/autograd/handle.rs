@@ -3,9 +3,14 @@
 use smallvec::SmallVec;
 
 use super::context::TensorMeta;
+use super::edge_of;
+use super::engine::{self, Roots};
 use super::node::{Edge, Edges, Kind, Node};
-use super::{edge_of, engine};
+use crate::copy;
+use crate::device::Device;
+use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
+use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
 /// How a backward pass treats the graph.
@@ -144,11 +149,7 @@ pub fn grad(
 }
 
 /// Where the pass begins, and with which gradients.
-fn roots(
-    outputs: &[&Tensor],
-    gradients: &[Option<&Tensor>],
-    options: Options,
-) -> Result<Vec<(Edge, Tensor)>> {
+fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -> Result<Roots> {
     if outputs.len() != gradients.len() {
         return Err(Error::argument(format!(
             "{} gradients were given for {} outputs",
@@ -197,9 +198,16 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
         ))
         .with_help("reduce the tensor to a real number, for instance its magnitude, or use backward_with"));
     }
-    let one = Tensor::scalar(1.0, output.dtype());
-    // The same element under the output's number of dimensions, each of size 1.
-    one.with_layout(crate::layout::Layout::contiguous(output.shape())).map(|one| one.detach())
+    let one = Tensor::uninitialized(output.shape(), output.dtype(), output.device())?;
+    if output.device() == Device::CPU {
+        // SAFETY: new memory for one element of the dtype, which nobody else knows.
+        crate::with_dtype!(output.dtype(), T => unsafe {
+            one.data_ptr().cast::<T>().write(T::from_scalar(Scalar::Float(1.0)));
+        });
+    } else {
+        copy::copy(&one, &Tensor::scalar(1.0, output.dtype()))?;
+    }
+    Ok(one)
 }
 
 pub(super) fn check_like(what: &str, tensor: &Tensor, like: &str, meta: &TensorMeta) -> Result<()> {

@@ -16,7 +16,6 @@ use crate::arg::{Arg, Value};
 use crate::copy;
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::library::Form;
 use crate::op::{CompositeFn, OpDef};
 use crate::tensor::Tensor;
 
@@ -70,7 +69,6 @@ fn compose_inplace(op: &'static OpDef, composite: CompositeFn, args: &[Arg<'_>])
     } else {
         (super::adjust::roles_of(op)?.cast)(&result, target.dtype())?
     };
-    target.storage().set_last_writer(op, Form::Inplace);
     copy::copy(target, &result)?;
     edge_of(&result)
 }

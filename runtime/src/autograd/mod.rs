@@ -19,6 +19,7 @@ mod inplace;
 mod leaf;
 mod mode;
 mod node;
+mod queue;
 mod record;
 mod saved;
 mod strided;
@@ -41,7 +42,6 @@ use std::sync::Arc;
 
 use crate::arg::Arg;
 use crate::error::Result;
-use crate::op::OpDef;
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
@@ -79,7 +79,7 @@ pub(crate) fn recording() -> bool {
 
 /// Whether this call has to be recorded.
 #[inline]
-pub(crate) fn must_record(_op: &OpDef, args: &[Arg<'_>]) -> bool {
+pub(crate) fn must_record(args: &[Arg<'_>]) -> bool {
     any_tracked(args) && recording()
 }
 
@@ -110,7 +110,7 @@ fn edge_of(tensor: &Tensor) -> Result<Option<Edge>> {
 }
 
 /// Gives a new tensor its place in the graph. If others hold it too, as when a function returns an
-/// argument, its place is not this call's to change, and an alias takes its stead.
+/// argument, its place is not this call's to change, and a view of it takes its stead.
 #[inline]
 fn attach(tensor: &mut Tensor, edge: Edge) {
     let generation = match tensor.base() {
@@ -122,6 +122,6 @@ fn attach(tensor: &mut Tensor, edge: Edge) {
         meta.generation = generation;
         return;
     }
-    *tensor = tensor.detach();
+    *tensor = tensor.view_of_all();
     attach(tensor, edge);
 }

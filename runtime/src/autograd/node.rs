@@ -62,7 +62,7 @@ impl Kind {
     fn may_own_graphs(&mut self) -> bool {
         match self {
             Kind::Custom(_) => true,
-            Kind::Call(call) => call.saved.get_mut().is_ok_and(|saved| saved.has_places()),
+            Kind::Call(call) => call.saved.has_places(),
             Kind::Leaf(_) | Kind::Strided(_) => false,
         }
     }
@@ -187,6 +187,13 @@ impl Drop for Node {
         LIVE.set(LIVE.get() - 1);
         let extras = self.extras.take();
         let owner = extras.is_some() || self.kind.may_own_graphs();
+        // What somebody else still holds is only counted down. If that one lets go at this very
+        // moment, the node is dropped here after all, one call deeper.
+        for edge in &mut self.edges {
+            if edge.as_ref().is_some_and(|edge| Arc::strong_count(&edge.node) > 1) {
+                *edge = None;
+            }
+        }
         if !owner && self.edges.iter().all(Option::is_none) {
             return;
         }
@@ -195,7 +202,9 @@ impl Drop for Node {
         let _ = ORPHANS.try_with(|orphans| {
             let mut orphans = orphans.borrow_mut();
             outermost = !std::mem::replace(&mut orphans.draining, true);
-            orphans.queue.extend(self.edges.drain(..).flatten().map(Orphan::Edge));
+            for edge in &mut self.edges {
+                orphans.queue.extend(edge.take().map(Orphan::Edge));
+            }
             if owner {
                 let kind = std::mem::replace(&mut self.kind, Kind::Leaf(WeakTensor::dangling()));
                 orphans.queue.push(Orphan::Other(Box::new((kind, extras))));

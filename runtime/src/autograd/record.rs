@@ -87,7 +87,6 @@ impl Recording {
         let mut node = NewNode::of_call(op);
         let (edges, _, call) = node.parts();
         call.reads_outputs = reads_outputs;
-        let saved = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (index, arg) in args.iter().enumerate() {
             call.starts.push(call.inputs.len() as u32);
             let save = reads_arguments & (1 << index) != 0;
@@ -104,7 +103,7 @@ impl Recording {
                 if save {
                     let doomed = target.is_some_and(|target| target.shares_storage(tensor));
                     let slot = Slot::Input(position);
-                    saved.push(if doomed {
+                    call.saved.push(if doomed {
                         SavedTensor::copied(slot, tensor)?
                     } else {
                         SavedTensor::new(slot, tensor)
@@ -149,11 +148,10 @@ impl Recording {
     /// The node of the call, given its outputs.
     pub fn into_node(mut self, outs: &[Tensor]) -> Arc<Node> {
         let (_, metas, call) = self.0.parts();
-        let saved = call.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (index, out) in outs.iter().enumerate() {
             metas.push(TensorMeta::of(out));
             if call.reads_outputs & (1 << call.op.result_of(index)) != 0 {
-                saved.push(SavedTensor::new(Slot::Output(index as u32), out));
+                call.saved.push(SavedTensor::new(Slot::Output(index as u32), out));
             }
         }
         let node = self.0.share();

@@ -3,7 +3,7 @@
 //! Memory, layout and version are kept, not the tensor: a handle would keep the graph behind it
 //! alive, and a later in-place call could make that graph lead back to the node.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 
@@ -75,20 +75,26 @@ impl SavedTensor {
         Ok(SavedTensor::new(slot, &tensor.cast_untracked(tensor.dtype())?))
     }
 
+    fn is_place(&self) -> bool {
+        matches!(self.memory, Memory::Place(_))
+    }
+
     /// The tensor as it was saved, outside any graph.
     ///
     /// # Errors
     /// If it was changed since, or could not be computed again; `name` says what the tensor is.
-    pub fn restore(self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
-        match self.memory {
+    #[inline]
+    pub fn restore(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
+        match &self.memory {
             Memory::Place(place) => place.replay(meta, name),
-            Memory::Kept { storage, version, .. } if storage.version() != version => {
-                Err(changed(&storage, version, &name()))
+            Memory::Kept { storage, version, .. } if storage.version() != *version => {
+                Err(changed(storage, *version, &name()))
             }
             Memory::Kept { storage, strides, offset, .. } => {
-                let layout = Layout { sizes: copy_dims(&meta.sizes), strides, offset };
+                let layout =
+                    Layout { sizes: copy_dims(&meta.sizes), strides: copy_dims(strides), offset: *offset };
                 // SAFETY: storage, layout, dtype and device are those of a tensor.
-                Ok(unsafe { Tensor::from_parts(storage, layout, meta.dtype, meta.device) })
+                Ok(unsafe { Tensor::from_parts(storage.clone(), layout, meta.dtype, meta.device) })
             }
         }
     }
@@ -96,45 +102,76 @@ impl SavedTensor {
 
 /// The saved tensors of a node, until a backward pass frees them.
 #[derive(Default)]
-pub(crate) struct SavedTensors {
+pub(crate) struct SavedTensors(Mutex<List>);
+
+#[derive(Default)]
+struct List {
     tensors: SmallVec<[SavedTensor; 2]>,
     freed: bool,
 }
 
 impl SavedTensors {
-    #[inline]
-    pub fn push(&mut self, saved: SavedTensor) {
-        self.tensors.push(saved);
+    // Nothing of the user's runs under the lock, so no panic can leave it half changed.
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Lets go of the memory; reading is an error from now on, if there was anything. The caller
-    /// drops what is returned when it holds no lock, since a place may own a graph.
-    #[must_use]
-    pub fn free(&mut self) -> SmallVec<[SavedTensor; 2]> {
-        self.freed |= !self.tensors.is_empty();
-        std::mem::take(&mut self.tensors)
+    fn list(&mut self) -> &mut List {
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    #[inline]
+    pub fn push(&mut self, saved: SavedTensor) {
+        self.list().tensors.push(saved);
+    }
+
+    /// Lets go of the memory; reading is an error from now on, if there was anything.
+    pub fn free(&self) {
+        let mut list = self.lock();
+        if list.tensors.is_empty() {
+            return;
+        }
+        list.freed = true;
+        if list.has_places() {
+            let places = std::mem::take(&mut list.tensors);
+            drop(list);
+            drop(places);
+        } else {
+            list.tensors.clear();
+        }
     }
 
     /// Whether what is saved may own tensors that are part of a graph.
-    pub fn has_places(&self) -> bool {
-        self.tensors.iter().any(|saved| matches!(saved.memory, Memory::Place(_)))
+    pub fn has_places(&mut self) -> bool {
+        self.list().has_places()
     }
 
-    /// The saved tensor in a slot, to be restored when no lock is held.
+    /// The tensor that was saved in a slot, outside any graph.
     ///
     /// # Errors
-    /// If it was freed; `name` says what the tensor is.
-    pub fn find(&self, slot: Slot, name: &dyn Fn() -> SavedName) -> Result<SavedTensor> {
-        if self.freed {
+    /// If it was freed, changed, or could not be computed again; `name` says what the tensor is.
+    #[inline]
+    pub fn restore(&self, slot: Slot, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
+        let list = self.lock();
+        if list.freed {
             return Err(freed(&name()));
         }
-        match self.tensors.iter().find(|saved| saved.slot == slot) {
-            Some(saved) => Ok(saved.clone()),
-            None => {
-                let SavedName { op, what } = name();
-                panic!("a formula of {op} reads its {what}, which its definition does not mention")
-            }
+        let Some(saved) = list.tensors.iter().find(|saved| saved.slot == slot) else {
+            let SavedName { op, what } = name();
+            panic!("a formula of {op} reads its {what}, which its definition does not mention")
+        };
+        if !saved.is_place() {
+            return saved.restore(meta, name);
         }
+        let place = saved.clone();
+        drop(list);
+        place.restore(meta, name)
+    }
+}
+
+impl List {
+    fn has_places(&self) -> bool {
+        self.tensors.iter().any(SavedTensor::is_place)
     }
 }
 

@@ -5,8 +5,20 @@ use super::ticked;
 
 /// An argument that nothing looks at.
 pub fn argument_unused(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::warning("W0501", format!("nothing uses the argument `{name}`"), span, "never read")
-        .with_help("use it in an expression of the entry, or remove it")
+    Diagnostic::warning("W0501", format!("nothing uses the argument `{name}`"), span, "never read").with_help(
+        format!("use it in an expression, remove it, or say that it has no effect: `ignored: [{name}]`"),
+    )
+}
+
+/// An argument that is said to change nothing, and does.
+pub fn ignored_used(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::warning(
+        "W0507",
+        format!("the ignored argument `{name}` is used"),
+        span,
+        "said to change nothing",
+    )
+    .with_help("remove it from `ignored`")
 }
 
 /// A key that has no effect beside the others.

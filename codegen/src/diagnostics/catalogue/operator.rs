@@ -90,6 +90,12 @@ pub fn tensor_argument_unknown(
         .with_help(near_or_all(name, tensors, "tensor arguments"))
 }
 
+/// A key that names an argument which is not there.
+pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0408", format!("`{op}` has no argument `{name}`"), span, "no such argument")
+        .with_help(near_or_all(name, known, "arguments"))
+}
+
 /// An operator symbol that does not exist.
 pub fn symbol_unknown(span: Span, spelling: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0409", format!("`{spelling}` is not an operator"), span, "unknown symbol")

@@ -67,7 +67,19 @@ impl Checker<'_> {
         if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(expr, want) {
             return Fit::Exact;
         }
-        fit(&expr.ty, want, is_empty_list(expr))
+        let int = Ty::new(Kind::Int);
+        let found = if self.is_native_number(expr, want) { &int } else { &expr.ty };
+        fit(found, want, is_empty_list(expr))
+    }
+
+    /// Whether a Rust function stands where a number is wanted: it gives an integer then.
+    fn is_native_number(&self, expr: &Expr, want: &Ty) -> bool {
+        matches!(want.kind, Kind::Float | Kind::Scalar) && self.is_native_value(expr, &Ty::new(Kind::Int))
+    }
+
+    /// The result of a Rust function as the wanted plain type; anything else as it is.
+    pub(super) fn native_as(&self, expr: Expr, want: &Ty) -> Expr {
+        if self.is_native_value(&expr, want) { Expr { ty: want.clone(), ..expr } } else { expr }
     }
 
     /// Whether a Rust function gives the plain value wanted. Its type is the compiler's to check.
@@ -75,10 +87,8 @@ impl Checker<'_> {
         matches!(expr.kind, ExprKind::Native(..))
             && matches!(self.scope.mode, Mode::Derivative | Mode::Decompose)
             && !want.optional
-            && matches!(
-                want.kind,
-                Kind::Bool | Kind::Int | Kind::Float | Kind::Scalar | Kind::DType | Kind::Ints(_)
-            )
+            && matches!(want.kind, Kind::Bool | Kind::Int | Kind::DType | Kind::Ints(_))
+            && matches!(expr.ty.kind, Kind::Ints(_))
     }
 
     /// The expression as the wanted type.
@@ -86,6 +96,10 @@ impl Checker<'_> {
         if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(&expr, want) {
             return Some(Expr { ty: want.clone(), ..expr });
         }
+        let expr = match self.is_native_number(&expr, want) {
+            true => self.native_as(expr, &Ty::new(Kind::Int)),
+            false => expr,
+        };
         match self.fit(&expr, want) {
             Fit::Exact => Some(expr),
             Fit::Converted => {

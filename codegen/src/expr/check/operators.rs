@@ -53,6 +53,10 @@ impl Checker<'_> {
         if !with_none && (left.ty.kind == Kind::Tensor || right.ty.kind == Kind::Tensor) {
             return self.tensor_operator(symbol, vec![left, right], place, range);
         }
+        // A Rust function between numbers gives an integer.
+        let int = Ty::new(Kind::Int);
+        let left = if right.ty.is_number() { self.native_as(left, &int) } else { left };
+        let right = if left.ty.is_number() { self.native_as(right, &int) } else { right };
         let (left, right) = self.common_operands(symbol, left, right, place)?;
         let ty = if symbol.is_comparison() { Ty::new(Kind::Bool) } else { left.ty.clone() };
         // Dividing two integers exactly is only meant for sizes, where it is integer division.

@@ -47,7 +47,7 @@ impl Checker<'_> {
         (name, range): (&str, Range<usize>),
     ) -> Option<Expr> {
         let wanted: Vec<Ty> = match query {
-            Query::Size | Query::Contains => vec![Ty::new(Kind::Int)],
+            Query::Size | Query::Contains | Query::SizesAlong => vec![Ty::new(Kind::Int)],
             Query::Concat => vec![Ty::new(Kind::Ints(None))],
             Query::UnwrapOr => vec![receiver.ty.required()],
             _ => Vec::new(),
@@ -90,6 +90,7 @@ fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
         Query::Device if tensor => Kind::Device,
         Query::IsComplex | Query::IsFloat | Query::IsInt if tensor || dtype => Kind::Bool,
         Query::Len if list => Kind::Int,
+        Query::SizesAlong if *receiver == Ty::new(Kind::Tensors) => Kind::Ints(None),
         Query::IsSome | Query::IsNone if receiver.optional => Kind::Bool,
         Query::Unwrap | Query::UnwrapOr if receiver.optional => return Some(receiver.required()),
         Query::Conj if number => return Some(receiver.clone()),

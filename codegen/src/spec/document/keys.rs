@@ -49,6 +49,7 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
     key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
     key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
+    key("ignored", ValueKind::TextList, "arguments that callers may give and that change nothing"),
     key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
     key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),

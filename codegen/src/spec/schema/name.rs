@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// Operators of Python's `x += y` family: `__iadd__` is the in-place form of `__add__`.
-const AUGMENTED: [&str; 11] =
-    ["add", "sub", "mul", "div", "mod", "pow", "lshift", "rshift", "and", "xor", "or"];
+/// Python's special names that begin with an i of their own. Any other belongs to the `x += y` family:
+/// `__iadd__` is the in-place form of `__add__`.
+const BEGIN_WITH_I: [&str; 7] = ["index", "init", "init_subclass", "instancecheck", "int", "invert", "iter"];
 
 /// A name such as `add_.Tensor`, taken apart.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -37,7 +37,7 @@ impl OpName {
         let inner = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
         if let Some(inner) = inner.filter(|inner| !inner.is_empty()) {
             op.dunder = true;
-            let augmented = inner.strip_prefix('i').filter(|rest| AUGMENTED.contains(rest));
+            let augmented = inner.strip_prefix('i').filter(|_| !BEGIN_WITH_I.contains(&inner));
             op.inplace = augmented.is_some();
             op.base = augmented.unwrap_or(inner).to_owned();
         } else if let Some(base) = name.strip_suffix('_').filter(|base| !base.is_empty()) {

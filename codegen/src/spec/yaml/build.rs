@@ -190,6 +190,11 @@ impl<'a> Builder<'a> {
             *pending = PendingKey::Key(Key { text, span });
             return self.key_read(diagnostics);
         }
+        let span = match style {
+            // The block ends with its last line that is not blank, not where the next thing starts.
+            ScalarStyle::Literal | ScalarStyle::Folded => self.trimmed(span),
+            _ => span,
+        };
         let null =
             style == ScalarStyle::Plain && matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL");
         let kind = if null { NodeKind::Null } else { NodeKind::Scalar(Scalar { text, style }) };
@@ -242,6 +247,12 @@ impl<'a> Builder<'a> {
             return self.key_read(diagnostics);
         }
         self.value(node, 0, height, diagnostics)
+    }
+
+    /// The span without the blanks at its end.
+    fn trimmed(&self, span: Span) -> Span {
+        let written = self.text.get(span.range()).unwrap_or_default();
+        Span::new(self.source, span.range().start..span.range().start + written.trim_end().len())
     }
 
     /// Puts a finished value where it belongs.

@@ -9,7 +9,7 @@
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Element, Result, View, ViewMut};
 
-use crate::cpu::axes::{self, Axes, Axis, Walk, count, merge};
+use crate::cpu::axes::{self, Axes, Axis, SHORT, Walk, count, merge};
 use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest;
 use crate::cpu::strides::reduced_strides;
@@ -37,10 +37,8 @@ pub(super) trait Fold<T: Element>: Sync {
 
 /// Elements that are folded one after the other before pairwise merging takes over, a lane.
 const LEAF: usize = 64;
-/// Outputs that the across strategy works on together; their partial results fit in the first cache.
-const WIDTH: usize = 1024;
-/// A reduced dimension shorter than this is better folded across a longer kept one.
-const SHORT: i64 = 16;
+/// Bytes of the partial results that the across strategy works on together: part of the first cache.
+const BLOCK_BYTES: usize = 16 << 10;
 
 /// Reduces the dimensions marked in `reduced`; `out` keeps them with size 1 if `keepdim`.
 ///
@@ -195,47 +193,97 @@ fn fold_across<T: Element, F: Fold<T>>(
     out: &mut ViewMut<'_, F::Out>,
     f: &F,
 ) {
-    let rows = count(reduced);
     let [in_step, out_step, number_step] = lane.steps;
-    let lanes = lane.size as usize;
-    let mut contexts = Vec::with_capacity(lanes.min(WIDTH));
+    let most = (BLOCK_BYTES / size_of::<F::Partial>().max(1)).min(lane.size as usize);
+    let parts = split_rows(&lane, reduced);
+    let out = out.as_mut_ptr();
     for [start, target, number] in Walk::new(kept) {
-        for first in (0..lanes).step_by(WIDTH) {
-            let width = (lanes - first).min(WIDTH);
+        for first in (0..lane.size as usize).step_by(most) {
+            let width = (lane.size as usize - first).min(most);
             let at = |base: i64, step: i64| base + first as i64 * step;
-            contexts.clear();
-            contexts.extend(
-                (0..width as i64).map(|i| f.context((at(number, number_step) + i * number_step) as usize)),
-            );
-            let block = Block {
-                // SAFETY: the block's first element is one the view reaches.
-                start: unsafe { input.as_ptr().offset(at(start, in_step) as isize) },
-                step: in_step,
-                contexts: &contexts,
-                reduced,
-                f,
-            };
+            let number = at(number, number_step);
             let mut partials = vec![f.start(); width];
-            // SAFETY: the reduced dimensions times the block's lanes are positions of the view.
-            unsafe { block.fold(0, rows, &mut partials) };
-            for (i, partial) in partials.into_iter().enumerate() {
+            for part in &parts {
+                let contexts = (0..(width * part.rows_in_one) as i64)
+                    .map(|i| f.context((number + i % width as i64 * number_step) as usize))
+                    .collect();
+                let start = input.as_ptr().wrapping_offset((at(start, in_step) + part.start) as isize);
+                let block = Block { start, step: in_step, contexts, reduced: &part.rows, f };
+                // SAFETY: the reduced dimensions times the block's lanes are positions of the view.
+                unsafe { block.fold_into(&mut partials) };
+            }
+            let target = out.wrapping_offset(at(target, out_step) as isize);
+            for (i, partial) in (0..).zip(partials) {
                 // SAFETY: the plan's output positions are positions of `out`.
-                unsafe { out.set(at(target, out_step) + i as i64 * out_step, f.finish(partial)) }
+                unsafe { *target.offset(i * out_step as isize) = f.finish(partial) }
             }
         }
     }
+}
+
+/// Rows to fold together.
+struct Rows {
+    /// Position of the first, relative to the block's.
+    start: i64,
+    /// Number of rows that are folded as if they were one.
+    rows_in_one: usize,
+    /// Where the rows are.
+    rows: Axes<1>,
+}
+
+/// A row of fewer outputs than this leaves vector registers empty.
+const NARROW: i64 = 64;
+
+/// Splits the reduced dimensions into rows that are wide enough for vector registers: where few
+/// outputs lie side by side and the rows one after the other, several rows are folded as one.
+fn split_rows(lane: &Axis<3>, reduced: &[Axis<1>]) -> Vec<Rows> {
+    let whole = vec![Rows { start: 0, rows_in_one: 1, rows: reduced.into() }];
+    let Some((&inner, outer)) = reduced.split_last() else { return whole };
+    let rows_in_one = NARROW / lane.size;
+    let dense = lane.steps[0] == 1 && inner.steps[0] == lane.size;
+    if !dense || rows_in_one < 2 || inner.size < 4 * rows_in_one {
+        return whole;
+    }
+    let wide = inner.size / rows_in_one;
+    let rows = |axis: Axis<1>| outer.iter().copied().chain([axis]).collect();
+    let mut parts = vec![Rows {
+        start: 0,
+        rows_in_one: rows_in_one as usize,
+        rows: rows(Axis { size: wide, steps: [rows_in_one * lane.size] }),
+    }];
+    let done = wide * rows_in_one;
+    if done < inner.size {
+        let rest = Axis { size: inner.size - done, ..inner };
+        parts.push(Rows { start: done * lane.size, rows_in_one: 1, rows: rows(rest) });
+    }
+    parts
 }
 
 /// Neighbouring outputs that are folded together.
 struct Block<'a, T: Element, F: Fold<T>> {
     start: *const T,
     step: i64,
-    contexts: &'a [F::Context],
+    contexts: Vec<F::Context>,
     reduced: &'a [Axis<1>],
     f: &'a F,
 }
 
 impl<T: Element, F: Fold<T>> Block<'_, T, F> {
+    /// Folds all rows into partial results; a row may hold several elements of each.
+    ///
+    /// # Safety
+    /// Each row's elements are valid for reads.
+    unsafe fn fold_into(&self, partials: &mut [F::Partial]) {
+        let mut all = vec![self.f.start(); self.contexts.len()];
+        // SAFETY: the caller's promise.
+        unsafe { self.fold(0, count(self.reduced), &mut all) };
+        for group in all.chunks(partials.len()) {
+            for (partial, &other) in partials.iter_mut().zip(group) {
+                *partial = self.f.merge(*partial, other);
+            }
+        }
+    }
+
     /// Folds rows into fresh partial results, halves first where there are many.
     ///
     /// # Safety
@@ -282,7 +330,7 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
     #[inline(always)]
     unsafe fn take_rows<const ROWS: usize>(&self, offsets: [i64; ROWS], partials: &mut [F::Partial]) {
         let rows = offsets.map(|offset| self.start.wrapping_offset(offset as isize));
-        let lanes = partials.iter_mut().zip(self.contexts).enumerate();
+        let lanes = partials.iter_mut().zip(&self.contexts).enumerate();
         if self.step == 1 {
             for (lane, (partial, &context)) in lanes {
                 for row in rows {

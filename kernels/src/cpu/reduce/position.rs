@@ -9,7 +9,7 @@ use opsmith_runtime::{Element, Result, View, ViewMut};
 
 use super::extreme::refuse_empty;
 use crate::cpu::axes::{Axis, Walk, axes, for_each_tile, merge};
-use crate::cpu::lanes::fold_lanes;
+use crate::cpu::lanes::{fold_lanes, for_each_in_row};
 use crate::cpu::simd::widest;
 use crate::cpu::strides::reduced_strides;
 use crate::math::select;
@@ -148,7 +148,7 @@ fn along<T: Element<Compute: Ordered>>(
     };
     let strides = [input.strides(), &value_strides[..], &index_strides[..]];
     let mut best = Vec::with_capacity(WIDTH);
-    for_each_tile(input.sizes(), strides, dim, WIDTH, |tile| {
+    for_each_tile(input.sizes(), strides, dim, WIDTH, 1, |tile| {
         let line = Axis { size: tile.line.size, steps: [tile.line.steps[0]] };
         let start = input.as_ptr().wrapping_offset(tile.start[0] as isize);
         best.clear();
@@ -161,7 +161,7 @@ fn along<T: Element<Compute: Ordered>>(
             }
         }
         for (lane, &(value, index)) in (0..).zip(&best) {
-            let [_, value_at, index_at] = tile.position(0, lane);
+            let [value_at, index_at] = [1, 2].map(|view| tile.start[view] + lane * tile.lane.steps[view]);
             // SAFETY: the tile's lanes are positions of the outputs.
             unsafe {
                 if let Some(values) = &mut values {
@@ -175,7 +175,7 @@ fn along<T: Element<Compute: Ordered>>(
 }
 
 /// Elements whose best is found with vectors before it is located.
-const BLOCK: usize = 256;
+const BLOCK: usize = 2048;
 
 /// The best element of a line and its index.
 ///
@@ -206,11 +206,8 @@ unsafe fn search<T: Element<Compute: Ordered>>(
             || best_of(elements, choice),
         );
         if choice.replaces(value, best.0) {
-            let same = |element: &T| {
-                let element = element.to_compute();
-                element.equal(value) || (!element.equal(element) && !value.equal(value))
-            };
-            let within = elements.iter().position(same).unwrap_or(0);
+            let is_best = |element: &T| same(element.to_compute(), value);
+            let within = elements.iter().position(is_best).unwrap_or(0);
             best = (value, (block * BLOCK + within) as i64);
         }
     }
@@ -224,6 +221,9 @@ fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) ->
     fold_lanes(elements, elements[0].to_compute(), |old, new: T| keep(old, new.to_compute()), keep)
 }
 
+/// Elements of each line whose best is found before it is located.
+const ROWS: i64 = 32;
+
 /// The best elements of neighbouring lines and their indices.
 ///
 /// # Safety
@@ -235,23 +235,44 @@ unsafe fn search_lines<T: Element<Compute: Ordered>, const N: usize>(
     choice: impl Choice,
     best: &mut Vec<(T::Compute, i64)>,
 ) {
+    let (step, lane_step) = (line.steps[0], lane.steps[0]);
     let mut values = vec![T::Compute::ZERO; lane.size as usize];
-    let mut indices = vec![0; lane.size as usize];
-    for index in 0..line.size {
-        let row = start.wrapping_offset((index * line.steps[0]) as isize);
-        let step = lane.steps[0] as isize;
+    for first in (0..line.size).step_by(ROWS as usize) {
+        let rows = first..line.size.min(first + ROWS);
         widest(
             #[inline(always)]
             || {
-                for (lane, (value, best_index)) in values.iter_mut().zip(&mut indices).enumerate() {
+                for index in rows.clone() {
+                    let row = start.wrapping_offset((index * step) as isize);
+                    let keep = |value: &mut T::Compute, new: T| {
+                        let new = new.to_compute();
+                        *value = select((index == first) | choice.replaces(new, *value), new, *value);
+                    };
                     // SAFETY: the caller's promise.
-                    let new = unsafe { *row.offset(lane as isize * step) }.to_compute();
-                    let better = (index == 0) | choice.replaces(new, *value);
-                    *value = select(better, new, *value);
-                    *best_index = select(better, index, *best_index);
+                    unsafe { for_each_in_row(row, lane_step, &mut values, keep) };
                 }
             },
         );
+        for (lane, &value) in (0..).zip(&values) {
+            let known = best.get(lane as usize).copied();
+            if known.is_some_and(|(old, _)| !choice.replaces(value, old)) {
+                continue;
+            }
+            let is_best = |index: &i64| {
+                // SAFETY: the caller's promise.
+                same(unsafe { *start.offset((index * step + lane * lane_step) as isize) }.to_compute(), value)
+            };
+            let found = (value, rows.clone().find(is_best).unwrap_or(first));
+            match best.get_mut(lane as usize) {
+                Some(best) => *best = found,
+                None => best.push(found),
+            }
+        }
     }
-    best.extend(values.into_iter().zip(indices));
+}
+
+/// Whether two numbers are equal, NaN to NaN too.
+#[inline(always)]
+fn same<C: Ordered>(a: C, b: C) -> bool {
+    a.equal(b) || (!a.equal(a) && !b.equal(b))
 }

@@ -4,7 +4,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, View, ViewMut};
 
-use crate::cpu::axes::for_each_tile;
+use crate::cpu::axes::{Tile, for_each_tile};
 use crate::cpu::strides::expect_sizes;
 
 /// A type whose running results are kept in a wider one, as PyTorch keeps them.
@@ -79,8 +79,10 @@ pub fn cumprod<T: Element<Compute: Running>>(
     scan(&self_, dim, <T::Compute as Running>::Wide::ONE, multiply, out)
 }
 
-/// Lines that advance together, so that each cache line of memory is visited once.
-const WIDTH: usize = 256;
+/// Neighbouring lines that advance together where they are nearer in memory than a line's elements.
+const NEAR: usize = 256;
+/// Lines that advance together elsewhere, so that the latencies of their sums overlap.
+const FAR: usize = 8;
 
 fn scan<T: Element<Compute: Running>>(
     input: &View<'_, T>,
@@ -91,20 +93,50 @@ fn scan<T: Element<Compute: Running>>(
 ) -> Result<()> {
     let dim = wrap_dim(dim, input.dim())?;
     expect_sizes(out.sizes(), input.sizes())?;
-    let mut running = Vec::with_capacity(WIDTH);
-    for_each_tile(input.sizes(), [input.strides(), out.strides()], dim, WIDTH, |tile| {
-        running.clear();
-        running.resize(tile.lane.size as usize, start);
-        for index in 0..tile.line.size {
-            for (lane, running) in (0..).zip(&mut running) {
-                let [source, target] = tile.position(index, lane);
-                // SAFETY: the tile's positions are positions of the two views.
-                unsafe {
-                    *running = step(*running, input.at(source).to_compute().widen());
-                    out.set(target, T::from_compute(Running::narrow(*running)));
-                }
+    let strides = [input.strides(), out.strides()];
+    let out = out.as_mut_ptr();
+    for_each_tile(input.sizes(), strides, dim, NEAR, FAR, |tile| {
+        let source = input.as_ptr().wrapping_offset(tile.start[0] as isize);
+        let target = out.wrapping_offset(tile.start[1] as isize);
+        let lanes = tile.lane.size as usize;
+        let widen = |element: T| element.to_compute().widen();
+        let narrow = |running| T::from_compute(Running::narrow(running));
+        // SAFETY: the tile's positions are positions of the two views.
+        unsafe {
+            // A fixed number of running results stays in registers.
+            match lanes {
+                1 => advance(source, target, &tile, [start; 1], widen, &step, narrow),
+                FAR => advance(source, target, &tile, [start; FAR], widen, &step, narrow),
+                _ => advance(source, target, &tile, vec![start; lanes], widen, &step, narrow),
             }
         }
     });
     Ok(())
+}
+
+/// Writes each line's running results.
+///
+/// # Safety
+/// The tile's positions, relative to `source` and `target`, are valid for reads and for writes.
+unsafe fn advance<T: Copy, W: Copy>(
+    source: *const T,
+    target: *mut T,
+    tile: &Tile<2>,
+    mut running: impl AsMut<[W]>,
+    widen: impl Fn(T) -> W,
+    step: impl Fn(W, W) -> W,
+    narrow: impl Fn(W) -> T,
+) {
+    let (line, lane) = (tile.line, tile.lane);
+    for index in 0..line.size as isize {
+        let source = source.wrapping_offset(index * line.steps[0] as isize);
+        let target = target.wrapping_offset(index * line.steps[1] as isize);
+        for (number, running) in (0..).zip(running.as_mut()) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                *running = step(*running, widen(*source.offset(number * lane.steps[0] as isize)));
+                *target.offset(number * lane.steps[1] as isize) = narrow(*running);
+            }
+        }
+    }
 }

@@ -6,86 +6,76 @@ use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Complex32, Complex64, Element, Result, Scalar, View, ViewMut};
 
 use super::fold::{Fold, fold};
-use super::{adding, reduced_count};
+use super::scan::Running;
+use super::{Plain, reduced_count};
 
 /// Compute types with a squared distance: floats and complex numbers.
-pub trait Deviation: Arithmetic {
-    /// The type of squared distances.
-    type Square: Arithmetic;
-    /// |x|².
-    fn square(self) -> Self::Square;
-    /// A number of elements as a number.
-    fn from_count(count: f64) -> Self::Square;
+pub trait Deviation: Running {
+    /// |x|², in double precision.
+    fn square(wide: Self::Wide) -> f64;
 }
 
-macro_rules! deviation {
-    ($($ty:ty => $real:ty, |$x:ident| $square:expr;)*) => {$(
-        impl Deviation for $ty {
-            type Square = $real;
-            #[inline(always)]
-            fn square(self) -> $real {
-                let $x = self;
-                $square
-            }
-            #[inline(always)]
-            fn from_count(count: f64) -> $real {
-                count as $real
-            }
-        }
-    )*};
+impl Deviation for f32 {
+    #[inline(always)]
+    fn square(wide: f64) -> f64 {
+        wide * wide
+    }
 }
 
-deviation! {
-    f32 => f32, |x| x * x;
-    f64 => f64, |x| x * x;
-    Complex32 => f32, |x| x.re * x.re + x.im * x.im;
-    Complex64 => f64, |x| x.re * x.re + x.im * x.im;
+impl Deviation for f64 {
+    #[inline(always)]
+    fn square(wide: f64) -> f64 {
+        wide * wide
+    }
 }
 
-/// The square of a compute type.
-type Square<T> = <<T as Element>::Compute as Deviation>::Square;
+impl Deviation for Complex32 {
+    #[inline(always)]
+    fn square(wide: Complex64) -> f64 {
+        wide.norm_sqr()
+    }
+}
 
-/// Sums of deviations and of their squares from a mean known beforehand.
-///
-/// The sum of deviations would be zero but for the rounding of the mean, whose effect it corrects.
+impl Deviation for Complex64 {
+    #[inline(always)]
+    fn square(wide: Complex64) -> f64 {
+        wide.norm_sqr()
+    }
+}
+
+/// A compute type's wider type.
+type Wide<T> = <<T as Element>::Compute as Running>::Wide;
+
+/// The sum of squared deviations from means known beforehand.
 struct Squares<'a, T: Element<Compute: Deviation>> {
-    means: &'a [T::Compute],
-    count: f64,
-    correction: f64,
+    means: &'a [Wide<T>],
+    divisor: f64,
 }
 
-impl<T> Fold<T> for Squares<'_, T>
-where
-    T: Element<Compute: Deviation>,
-    T::Real: Element<Compute = Square<T>>,
-{
-    type Context = T::Compute;
-    type Partial = (T::Compute, Square<T>);
+impl<T: Element<Compute: Deviation>> Fold<T> for Squares<'_, T> {
+    type Context = Wide<T>;
+    type Partial = f64;
     type Out = T::Real;
 
     #[inline(always)]
-    fn context(&self, number: usize) -> T::Compute {
+    fn context(&self, number: usize) -> Wide<T> {
         self.means[number]
     }
     #[inline(always)]
-    fn start(&self) -> Self::Partial {
-        (T::Compute::ZERO, Arithmetic::ZERO)
+    fn start(&self) -> f64 {
+        0.0
     }
     #[inline(always)]
-    fn take(&self, mean: T::Compute, (sum, squares): Self::Partial, element: T) -> Self::Partial {
-        let deviation = Arithmetic::sub(element.to_compute(), mean);
-        (Arithmetic::add(sum, deviation), Arithmetic::add(squares, deviation.square()))
+    fn take(&self, mean: Wide<T>, squares: f64, element: T) -> f64 {
+        squares + T::Compute::square(Arithmetic::sub(element.to_compute().widen(), mean))
     }
     #[inline(always)]
-    fn merge(&self, first: Self::Partial, second: Self::Partial) -> Self::Partial {
-        (Arithmetic::add(first.0, second.0), Arithmetic::add(first.1, second.1))
+    fn merge(&self, first: f64, second: f64) -> f64 {
+        first + second
     }
     #[inline(always)]
-    fn finish(&self, (sum, squares): Self::Partial) -> T::Real {
-        let count = T::Compute::from_count(self.count);
-        let divisor = T::Compute::from_count((self.count - self.correction).max(0.0));
-        let squares = Arithmetic::sub(squares, Arithmetic::div(sum.square(), count));
-        T::Real::from_compute(Arithmetic::div(squares, divisor))
+    fn finish(&self, squares: f64) -> T::Real {
+        T::Real::from_scalar(Scalar::Float(squares / self.divisor))
     }
 }
 
@@ -94,7 +84,7 @@ where
 ///
 /// `[1, 2, 3, 4]` has the variance 5/3. NaN without elements; a divisor of 0 gives NaN or infinity.
 ///
-/// Source: two passes, corrected for the rounding of the mean (Chan, Golub and LeVeque 1983).
+/// Two passes in double precision, so that a mean far from zero costs no digits.
 pub fn var<T>(
     self_: View<'_, T>,
     dim: Option<&[i64]>,
@@ -104,7 +94,6 @@ pub fn var<T>(
 ) -> Result<()>
 where
     T: Element<Compute: Deviation>,
-    T::Real: Element<Compute = Square<T>>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
     variance(&self_, &reduced, correction, keepdim, &mut out)?;
@@ -122,11 +111,10 @@ pub fn var_mean<T>(
 ) -> Result<()>
 where
     T: Element<Compute: Deviation>,
-    T::Real: Element<Compute = Square<T>>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
     let means = variance(&self_, &reduced, correction, keepdim, &mut out)?;
-    mean.write(means.into_iter().map(T::from_compute));
+    mean.write(means.into_iter().map(|mean| T::from_compute(Running::narrow(mean))));
     Ok(())
 }
 
@@ -137,19 +125,24 @@ fn variance<T>(
     correction: Option<Scalar>,
     keepdim: bool,
     out: &mut ViewMut<'_, T::Real>,
-) -> Result<Vec<T::Compute>>
+) -> Result<Vec<Wide<T>>>
 where
     T: Element<Compute: Deviation>,
-    T::Real: Element<Compute = Square<T>>,
 {
     let count = reduced_count(input.sizes(), reduced) as f64;
-    let divisor = T::Compute::from_scalar(Scalar::Float(count));
-    let mut means = vec![T::Compute::ZERO; out.numel()];
+    let divisor = Wide::<T>::from_scalar(Scalar::Float(count));
+    let mut means = vec![Wide::<T>::ZERO; out.numel()];
     let strides = contiguous_strides(out.sizes());
     // SAFETY: the vector holds an element for each output.
     let mut view = unsafe { ViewMut::from_raw(means.as_mut_ptr(), out.sizes(), &strides) };
-    fold(input, reduced, keepdim, &mut view, &adding::<T, _>(|sum| Arithmetic::div(sum, divisor)))?;
-    let correction = correction.map_or(1.0, Scalar::to_f64);
-    fold(input, reduced, keepdim, out, &Squares::<T> { means: &means, count, correction })?;
+    let mean = Plain {
+        start: Wide::<T>::ZERO,
+        take: |sum: Wide<T>, element: T| Arithmetic::add(sum, element.to_compute().widen()),
+        merge: |a: Wide<T>, b: Wide<T>| Arithmetic::add(a, b),
+        end: |sum| Arithmetic::div(sum, divisor),
+    };
+    fold(input, reduced, keepdim, &mut view, &mean)?;
+    let divisor = (count - correction.map_or(1.0, Scalar::to_f64)).max(0.0);
+    fold(input, reduced, keepdim, out, &Squares::<T> { means: &means, divisor })?;
     Ok(means)
 }

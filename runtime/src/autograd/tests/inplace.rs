@@ -230,3 +230,26 @@ fn a_change_without_tracked_tensors_leaves_no_trace() {
     no_grad(|| square_(&a)).unwrap();
     assert!(a.is_leaf() && a.requires_grad());
 }
+
+#[test]
+fn a_result_that_is_the_argument_is_a_view_of_it() {
+    check_gradients(&[X], |inputs| {
+        let x = copy(&inputs[0]);
+        let same = itself(&x).unwrap();
+        square_(&same).unwrap();
+        times(&x, &same).unwrap()
+    });
+    check_error(
+        square_(&itself(&leaf(&[1.0])).unwrap()),
+        "square_: self is a view of a leaf that requires a gradient, so it cannot be changed in place while operators are recorded\n  self: float64 (1)\n  help: do it under no_grad (an optimizer step), or on a copy",
+    );
+}
+
+#[test]
+fn a_refused_call_is_not_named_as_the_writer() {
+    let (a, b) = (leaf(&[2.0]), Tensor::of(&[3.0]));
+    let out = times(&a, &b).unwrap();
+    square_(&b).unwrap();
+    plus_(&b, &Tensor::of(&[1.0, 2.0])).unwrap_err();
+    assert!(out.backward().unwrap_err().message().contains("last by `square_` (version 1, saved at 0)"));
+}

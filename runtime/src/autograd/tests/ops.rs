@@ -55,8 +55,8 @@ pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'stati
         location: "tests.yaml:1",
         forms: NO_FORMS,
         infer: None,
-        uniform: Uniform::No,
         element_types: DISPATCH,
+        uniform: Uniform::No,
         contiguous: 0,
         kernels: None,
         view: None,
@@ -135,7 +135,7 @@ fn same_gradient(context: &GradContext<'_>) -> Formulas {
 pub static PLUS: OpDef = OpDef {
     forms: Forms { inplace: Some("plus_"), out: Some("plus.out"), elementwise: true },
     infer: Some(infer_broadcast),
-    uniform: Uniform::No,
+    uniform: Uniform::Same,
     kernels: table!(F32 => plus_kernel::<f32>, F64 => plus_kernel::<f64>, I64 => plus_kernel::<i64>, C128 => plus_kernel::<crate::Complex64>),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient), formula(&[1], 0, 0, 0, same_gradient)],
@@ -171,7 +171,7 @@ fn times_other(context: &GradContext<'_>) -> Formulas {
 pub static TIMES: OpDef = OpDef {
     forms: Forms { inplace: Some("times_"), out: Some("times.out"), elementwise: true },
     infer: Some(infer_broadcast),
-    uniform: Uniform::No,
+    uniform: Uniform::Same,
     kernels: table!(F32 => times_kernel::<f32>, F64 => times_kernel::<f64>, I64 => times_kernel::<i64>, C128 => times_kernel::<crate::Complex64>),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0b10, 0, 0, times_self), formula(&[1], 0b01, 0, 0, times_other)],
@@ -200,7 +200,7 @@ fn conjugate_self(context: &GradContext<'_>) -> Formulas {
 
 pub static CONJUGATE: OpDef = OpDef {
     infer: Some(infer_unary),
-    uniform: Uniform::No,
+    uniform: Uniform::Same,
     kernels: table!(C128 => conjugate_kernel),
     grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, conjugate_self)], differentiable_outputs: 1 }),
     ..blank("conjugate", UNARY, ONE)
@@ -224,7 +224,7 @@ fn exponential_self(context: &GradContext<'_>) -> Formulas {
 pub static EXPONENTIAL: OpDef = OpDef {
     forms: Forms { inplace: Some("exponential_"), out: None, elementwise: true },
     infer: Some(infer_unary),
-    uniform: Uniform::No,
+    uniform: Uniform::Same,
     kernels: table!(F64 => exponential_kernel),
     grad: Some(&GradDef { formulas: &[formula(&[0], 0, 1, 0, exponential_self)], differentiable_outputs: 1 }),
     ..blank("exponential", UNARY, ONE)
@@ -253,7 +253,7 @@ fn square_self(context: &GradContext<'_>) -> Formulas {
 pub static SQUARE: OpDef = OpDef {
     forms: Forms { inplace: Some("square_"), out: None, elementwise: true },
     infer: Some(infer_unary),
-    uniform: Uniform::No,
+    uniform: Uniform::Same,
     kernels: table!(F64 => square_kernel),
     grad: Some(&GradDef { formulas: &[formula(&[0], 1, 0, 0, square_self)], differentiable_outputs: 1 }),
     ..blank("square", UNARY, ONE)
@@ -281,7 +281,7 @@ fn scaled_self(context: &GradContext<'_>) -> Formulas {
 
 pub static SCALED: OpDef = OpDef {
     infer: Some(infer_unary),
-    uniform: Uniform::No,
+    uniform: Uniform::Same,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
     kernels: table!(F64 => scaled_kernel),
     grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)], differentiable_outputs: 1 }),
@@ -326,7 +326,6 @@ static EXPANDED: GradDef =
 
 pub static TOTAL: OpDef = OpDef {
     infer: Some(infer_total),
-    uniform: Uniform::No,
     kernels: table!(F32 => sum_to_kernel::<f32>, F64 => sum_to_kernel::<f64>, C128 => sum_to_kernel::<crate::Complex64>),
     grad: Some(&EXPANDED),
     ..blank("total", UNARY, ONE)
@@ -340,7 +339,6 @@ const WITH_SIZES: &[ArgDef] = &[arg("self", ArgKind::Tensor), arg("sizes", ArgKi
 
 pub static SUM_TO: OpDef = OpDef {
     infer: Some(infer_sum_to),
-    uniform: Uniform::No,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
     kernels: table!(F32 => sum_to_kernel::<f32>, F64 => sum_to_kernel::<f64>, C128 => sum_to_kernel::<crate::Complex64>),
     grad: Some(&EXPANDED),
@@ -435,7 +433,6 @@ fn cast_kernel(call: &KernelCall<'_>) -> Result<()> {
 
 pub static CAST: OpDef = OpDef {
     infer: Some(infer_cast),
-    uniform: Uniform::No,
     element_types: &[ElementType::Any, ElementType::NotTensor],
     kernels: table!(F32 => cast_kernel, F64 => cast_kernel, I64 => cast_kernel, C128 => cast_kernel),
     // The engine converts the gradient.

@@ -4,7 +4,12 @@
 //! Out: the text of a formula over tensors, which is then checked like one a person wrote. Nothing here
 //! knows types.
 
-use std::fmt;
+mod read;
+mod write;
+
+pub(super) use write::Writer;
+
+use read::Reader;
 
 /// A pointwise expression.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,7 +51,7 @@ pub(super) enum Missing {
 impl Sym {
     /// Reads a syntax tree; `None` if it holds something that has no algebra.
     pub fn read(tree: &syn::Expr) -> Option<Sym> {
-        Reader { bound: Vec::new() }.read(tree)
+        Reader::new().read(tree)
     }
 
     fn number(&self) -> Option<f64> {
@@ -217,199 +222,6 @@ fn infix(symbol: &'static str, a: Sym, b: Sym) -> Sym {
         }
     }
     Sym::Infix(symbol, Box::new(a), Box::new(b))
-}
-
-/// Syntax to algebra, with `let` names replaced by their values.
-struct Reader {
-    bound: Vec<(String, Sym)>,
-}
-
-impl Reader {
-    fn read(&mut self, tree: &syn::Expr) -> Option<Sym> {
-        Some(match tree {
-            syn::Expr::Paren(inner) => self.read(&inner.expr)?,
-            syn::Expr::Group(inner) => self.read(&inner.expr)?,
-            syn::Expr::Lit(literal) => match &literal.lit {
-                syn::Lit::Int(value) => Sym::Number(value.base10_parse().ok()?),
-                syn::Lit::Float(value) => Sym::Number(value.base10_parse().ok()?),
-                syn::Lit::Str(text) => Sym::Literal(format!("{:?}", text.value())),
-                syn::Lit::Bool(value) => Sym::Literal(value.value.to_string()),
-                _ => return None,
-            },
-            syn::Expr::Path(path) => {
-                let name = path.path.get_ident()?.to_string();
-                match self.bound.iter().rev().find(|(bound, _)| *bound == name) {
-                    Some((_, value)) => value.clone(),
-                    None => Sym::Name(name),
-                }
-            }
-            syn::Expr::Call(function) => {
-                let syn::Expr::Path(path) = &*function.func else { return None };
-                let name = path.path.get_ident()?.to_string();
-                call(&name, function.args.iter().map(|arg| self.read(arg)).collect::<Option<_>>()?)
-            }
-            syn::Expr::Unary(unary) => match unary.op {
-                syn::UnOp::Neg(_) => prefix('-', self.read(&unary.expr)?),
-                syn::UnOp::Not(_) => prefix('!', self.read(&unary.expr)?),
-                _ => return None,
-            },
-            syn::Expr::Binary(binary) => {
-                let symbol = symbol(&binary.op)?;
-                infix(symbol, self.read(&binary.left)?, self.read(&binary.right)?)
-            }
-            syn::Expr::If(choice) => {
-                let (_, no) = choice.else_branch.as_ref()?;
-                branch(self.read(&choice.cond)?, self.block(&choice.then_branch)?, self.read(no)?)
-            }
-            syn::Expr::Block(block) => self.block(&block.block)?,
-            _ => return None,
-        })
-    }
-
-    fn block(&mut self, block: &syn::Block) -> Option<Sym> {
-        let outer = self.bound.len();
-        let mut result = None;
-        for statement in &block.stmts {
-            match statement {
-                syn::Stmt::Local(local) => {
-                    let syn::Pat::Ident(pattern) = &local.pat else { return None };
-                    let value = self.read(&local.init.as_ref()?.expr)?;
-                    self.bound.push((pattern.ident.to_string(), value));
-                }
-                syn::Stmt::Expr(tail, None) => result = self.read(tail),
-                _ => return None,
-            }
-        }
-        self.bound.truncate(outer);
-        result
-    }
-}
-
-fn symbol(op: &syn::BinOp) -> Option<&'static str> {
-    Some(match op {
-        syn::BinOp::Add(_) => "+",
-        syn::BinOp::Sub(_) => "-",
-        syn::BinOp::Mul(_) => "*",
-        syn::BinOp::Div(_) => "/",
-        syn::BinOp::Rem(_) => "%",
-        syn::BinOp::Lt(_) => "<",
-        syn::BinOp::Le(_) => "<=",
-        syn::BinOp::Gt(_) => ">",
-        syn::BinOp::Ge(_) => ">=",
-        syn::BinOp::Eq(_) => "==",
-        syn::BinOp::Ne(_) => "!=",
-        syn::BinOp::And(_) => "&&",
-        syn::BinOp::Or(_) => "||",
-        _ => return None,
-    })
-}
-
-/// How a gradient formula is written.
-pub(super) struct Writer<'a> {
-    pub known: &'a dyn Known,
-    /// The gradient of the output: `grad`, unless an argument has that name.
-    pub grad: &'static str,
-    /// The operator that chooses element by element: `select(condition, yes, no)`.
-    pub select: Option<String>,
-    /// The operator that conjugates, for operators with complex dtypes.
-    pub conjugate: Option<String>,
-}
-
-impl Writer<'_> {
-    /// The formula `grad` times a derivative; `None` if it needs an operator that does not exist.
-    pub fn gradient(&self, derivative: &Sym) -> Option<String> {
-        if let Sym::If(condition, yes, no) = derivative {
-            let (yes, no) = (self.gradient(yes)?, self.gradient(no)?);
-            return self.choice(condition, &yes, &no);
-        }
-        let grad = self.grad;
-        Some(match derivative {
-            value if value.is(0.0) => "0".to_owned(),
-            value if value.is(1.0) => grad.to_owned(),
-            value if value.is(-1.0) => format!("-{grad}"),
-            Sym::Prefix('-', inner) => match self.gradient(inner)?.as_str() {
-                inner if inner == grad => format!("-{grad}"),
-                inner => format!("-({inner})"),
-            },
-            Sym::Infix("/", a, b) if a.is(1.0) => format!("{grad} / {}", self.conjugated(b)?),
-            value => format!("{grad} * {}", self.conjugated(value)?),
-        })
-    }
-
-    fn choice(&self, condition: &Sym, yes: &str, no: &str) -> Option<String> {
-        let condition_text = self.write(condition)?;
-        Some(if condition.varies(self.known) {
-            // Both sides as tensors where neither is one.
-            let select = self.select.as_ref()?;
-            match (yes, no) {
-                ("0", "0") => "0".to_owned(),
-                _ => format!("{select}({condition_text}, {yes}, {no})"),
-            }
-        } else {
-            let tensor =
-                |text: &str| if text == "0" { format!("{} * 0", self.grad) } else { text.to_owned() };
-            format!("if {condition_text} {{ {} }} else {{ {} }}", tensor(yes), tensor(no))
-        })
-    }
-
-    fn conjugated(&self, value: &Sym) -> Option<String> {
-        let text = self.operand(value)?;
-        Some(match &self.conjugate {
-            Some(conjugate) if value.varies(self.known) => format!("{text}.{conjugate}()"),
-            Some(_) if !matches!(value, Sym::Number(_)) => format!("{text}.conj()"),
-            _ => text,
-        })
-    }
-
-    /// An operand of `*` or `/`: in parentheses unless it is a name or a call.
-    fn operand(&self, value: &Sym) -> Option<String> {
-        let text = self.write(value)?;
-        let simple = match value {
-            Sym::Name(_) | Sym::Call(..) | Sym::Literal(_) => true,
-            Sym::Number(value) => *value >= 0.0,
-            _ => false,
-        };
-        Some(if simple { text } else { format!("({text})") })
-    }
-
-    fn write(&self, value: &Sym) -> Option<String> {
-        Some(match value {
-            Sym::Number(value) => Number(*value).to_string(),
-            Sym::Literal(text) => text.clone(),
-            Sym::Name(name) => name.clone(),
-            Sym::Call(name, args) => {
-                let args: Vec<String> = args.iter().map(|arg| self.write(arg)).collect::<Option<_>>()?;
-                format!("{name}({})", args.join(", "))
-            }
-            Sym::Prefix(symbol, operand) => format!("{symbol}{}", self.operand(operand)?),
-            Sym::Infix(symbol, a, b) => {
-                // Logic between tensors is bitwise on masks.
-                let symbol = match *symbol {
-                    "&&" if value.varies(self.known) => "&",
-                    "||" if value.varies(self.known) => "|",
-                    other => other,
-                };
-                format!("{} {symbol} {}", self.operand(a)?, self.operand(b)?)
-            }
-            Sym::If(condition, yes, no) => {
-                let (yes, no) = (self.write(yes)?, self.write(no)?);
-                self.choice(condition, &yes, &no)?
-            }
-        })
-    }
-}
-
-/// A number as an expression writes it: an integer where it is one.
-struct Number(f64);
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == self.0.trunc() && self.0.abs() < 1e15 {
-            write!(f, "{}", self.0 as i64)
-        } else {
-            write!(f, "{:?}", self.0)
-        }
-    }
 }
 
 #[cfg(test)]

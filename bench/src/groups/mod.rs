@@ -1,0 +1,27 @@
+//! The cases by group: what stands before the first point of a case's name.
+
+mod ew;
+mod ovh;
+
+use opsmith::runtime::random::Normal;
+use opsmith::{Generator, Result, Tensor};
+
+use crate::harness::Harness;
+
+/// Times every group that is wanted.
+pub fn run(harness: &mut Harness) -> Result<()> {
+    ovh::run(harness)?;
+    ew::run(harness)?;
+    Ok(())
+}
+
+/// Normally distributed elements, the same in every run.
+fn normal(shape: &[i64]) -> Result<Tensor> {
+    let mut elements = vec![0.0f32; shape.iter().product::<i64>() as usize];
+    Generator::new(0).fill(&Normal::<f32>::new(), &mut elements);
+    Tensor::from_slice(&elements, shape)
+}
+
+fn ones(shape: &[i64]) -> Result<Tensor> {
+    Tensor::from_slice(&vec![1.0f32; shape.iter().product::<i64>() as usize], shape)
+}

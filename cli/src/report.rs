@@ -1,0 +1,143 @@
+//! Diagnostics in the formats that people, editors and services read.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::ValueEnum;
+use opsmith_codegen::diagnostics::{Diagnostic, Label, Severity, SourceMap, render};
+use serde_json::{Value, json};
+
+/// How diagnostics are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// With the source, underlined, and a hint
+    Text,
+    /// One line each: `ops.yaml:12:5: error[E0301]: …`
+    Short,
+    /// One JSON object a line
+    Json,
+    /// Commands that GitHub shows beside the changed lines
+    Github,
+}
+
+/// When text is coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless the variable NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    /// Whether to colour what goes to the standard output.
+    pub fn on_stdout(self) -> bool {
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                io::stdout().is_terminal() && !refused
+            }
+        }
+    }
+}
+
+/// Prints one diagnostic.
+pub fn write(
+    out: &mut dyn Write,
+    sources: &SourceMap,
+    diagnostic: &Diagnostic,
+    format: Format,
+    color: bool,
+) -> io::Result<()> {
+    match format {
+        Format::Text => writeln!(out, "{}\n", render(sources, diagnostic, color)),
+        Format::Short => writeln!(
+            out,
+            "{}: {}[{}]: {}",
+            sources.location(diagnostic.primary.span),
+            severity(diagnostic),
+            diagnostic.code,
+            visible(&diagnostic.message)
+        ),
+        Format::Json => writeln!(out, "{}", object(sources, diagnostic)),
+        Format::Github => writeln!(out, "{}", workflow_command(sources, diagnostic)),
+    }
+}
+
+fn severity(diagnostic: &Diagnostic) -> &'static str {
+    match diagnostic.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// Messages quote the spec, which may hold control characters that a terminal would obey.
+fn visible(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+/// A place as lines and columns, all from 1; the end is the first place after it.
+struct Place {
+    file: String,
+    start: (usize, usize),
+    end: (usize, usize),
+}
+
+fn place(sources: &SourceMap, label: &Label) -> Place {
+    let file = sources.file(label.span.source);
+    Place {
+        file: file.path().to_owned(),
+        start: file.line_column(label.span.start as usize),
+        end: file.line_column(label.span.end as usize),
+    }
+}
+
+fn object(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
+    let labelled = |label: &Label| {
+        let Place { file, start, end } = place(sources, label);
+        json!({
+            "file": file, "line": start.0, "column": start.1, "end_line": end.0, "end_column": end.1,
+            "label": label.text,
+        })
+    };
+    let mut value = labelled(&diagnostic.primary);
+    value["severity"] = severity(diagnostic).into();
+    value["code"] = diagnostic.code.into();
+    value["message"] = diagnostic.message.clone().into();
+    value["help"] = diagnostic.help.clone().into();
+    value["notes"] = diagnostic.notes.clone().into();
+    value["related"] = diagnostic.secondary.iter().map(labelled).collect();
+    value
+}
+
+/// `::error file=ops.yaml,line=12,…::message`
+fn workflow_command(sources: &SourceMap, diagnostic: &Diagnostic) -> String {
+    let Place { file, start, end } = place(sources, &diagnostic.primary);
+    let mut text = format!("{}\n{}", diagnostic.message, diagnostic.primary.text);
+    for (kind, line) in diagnostic
+        .notes
+        .iter()
+        .map(|note| ("note", note))
+        .chain(diagnostic.help.iter().map(|help| ("help", help)))
+    {
+        text.push_str(&format!("\n{kind}: {line}"));
+    }
+    format!(
+        "::{} file={},line={},col={},endLine={},endColumn={},title={}::{}",
+        severity(diagnostic),
+        escaped(&file).replace(',', "%2C").replace(':', "%3A"),
+        start.0,
+        start.1,
+        end.0,
+        end.1,
+        diagnostic.code,
+        escaped(&text)
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}

@@ -1,0 +1,282 @@
+//! Kernels that only gradient formulas need: sums back over broadcast dimensions, and the gradients of
+//! views, whose elements go back to where they came from.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::view::Positions;
+use opsmith_runtime::{Dims, Element, Error, Layout, Result, Scalar, View, ViewMut};
+
+use super::copy::copy_into;
+use super::reduce;
+use super::strides::expect_sizes;
+use crate::math::{Number, conj};
+use crate::views;
+
+/// Sums a view over the dimensions that broadcasting added or widened: `[[1, 2], [3, 4]]` to `[1, 2]` is
+/// `[[4, 6]]`.
+///
+/// # Errors
+/// If the output's shape does not broadcast to the view's.
+pub fn sum_to_size<T: Element<Compute: Arithmetic>>(
+    self_: View<'_, T>,
+    size: &[i64],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let added = self_.dim().checked_sub(size.len());
+    let fits = |added: usize| {
+        size.iter().zip(&self_.sizes()[added..]).all(|(&wanted, &given)| wanted == given || wanted == 1)
+    };
+    let Some(added) = added.filter(|&added| fits(added)) else {
+        return Err(Error::shape(format!(
+            "the shape {} cannot be summed to {}, because that does not broadcast to it",
+            ShapeText(self_.sizes()),
+            ShapeText(size)
+        )));
+    };
+    expect_sizes(out.sizes(), size)?;
+    // The output in the input's number of dimensions.
+    let mut sizes = Dims::from_elem(1, added);
+    sizes.extend_from_slice(size);
+    let mut strides = Dims::from_elem(0, added);
+    strides.extend_from_slice(out.strides());
+    // SAFETY: dimensions of size 1 change nothing about which elements are reached; `out` is not used
+    // meanwhile.
+    let mut whole = unsafe { ViewMut::from_raw(out.as_mut_ptr(), &sizes, &strides) };
+    let summed: Vec<i64> =
+        (0..sizes.len() as i64).filter(|&dim| sizes[dim as usize] != self_.sizes()[dim as usize]).collect();
+    if summed.is_empty() {
+        return copy_into(&self_, &mut whole);
+    }
+    reduce::sum(self_, Some(&summed), true, None, whole)
+}
+
+/// The gradient of `split_with_sizes`: the pieces one after the other, zeros for those without gradient.
+///
+/// # Errors
+/// If the pieces do not fill the output.
+pub fn split_with_sizes_backward<T: Element>(
+    grads: &[Option<View<'_, T>>],
+    split_sizes: &[i64],
+    dim: i64,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    let parts = views::split_with_sizes(&layout_of(&out), split_sizes, dim)?;
+    put_parts(grads, &parts, out)
+}
+
+/// The gradient of `unbind`: the slices one after the other, zeros for those without gradient.
+///
+/// # Errors
+/// If there are not as many slices as the output has.
+pub fn unbind_backward<T: Element>(
+    grads: &[Option<View<'_, T>>],
+    dim: i64,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    let parts = views::unbind(&layout_of(&out), dim)?;
+    put_parts(grads, &parts, out)
+}
+
+fn put_parts<T: Element>(
+    grads: &[Option<View<'_, T>>],
+    parts: &[Layout],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    if grads.len() != parts.len() {
+        return Err(Error::shape(format!("{} gradients are given for {} pieces", grads.len(), parts.len())));
+    }
+    for (grad, part) in grads.iter().zip(parts).filter(|(_, part)| part.numel() > 0) {
+        let mut piece = part_of(&mut out, part);
+        match grad {
+            Some(grad) => copy_into(grad, &mut piece)?,
+            None => piece.write(std::iter::repeat(T::default())),
+        }
+    }
+    Ok(())
+}
+
+/// The gradient of `unfold`: each element of a window adds to the element it shows.
+///
+/// # Errors
+/// If the windows' shape is not the gradient's.
+pub fn unfold_backward<T: Element<Compute: Arithmetic>>(
+    grad_in: View<'_, T>,
+    dim: i64,
+    size: i64,
+    step: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    wrap_dim(dim, out.dim())?;
+    let windows = views::unfold(&layout_of(&out), dim, size, step)?;
+    expect_sizes(grad_in.sizes(), &windows.sizes)?;
+    out.write(std::iter::repeat_n(T::default(), out.numel()));
+    for (position, element) in Positions::new(&windows.sizes, &windows.strides).zip(grad_in.iter()) {
+        // SAFETY: `unfold` shows elements of the output only, all of them written above.
+        unsafe {
+            let sum = Arithmetic::add(out.at(position).to_compute(), element.to_compute());
+            out.set(position, T::from_compute(sum));
+        }
+    }
+    Ok(())
+}
+
+/// The gradient of `as_strided`: each element of the gradient adds to the memory it showed, and every
+/// element of the input takes what its memory has. Memory that the input shows several times is shared
+/// out evenly.
+///
+/// `strides` and `offset` are the input's, whose sizes are the output's.
+///
+/// Source: PyTorch's `as_strided_backward`.
+///
+/// # Errors
+/// If the gradient's shape is not `size`.
+pub fn as_strided_backward<T: Element<Compute: Arithmetic>>(
+    grad_output: View<'_, T>,
+    strides: &[i64],
+    offset: i64,
+    size: &[i64],
+    stride: &[i64],
+    storage_offset: Option<i64>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(grad_output.sizes(), size)?;
+    if strides.len() != out.dim() || stride.len() != size.len() {
+        return Err(Error::shape("there is not a stride for each dimension"));
+    }
+    let input = Layout { sizes: out.sizes().into(), strides: strides.into(), offset };
+    let shown =
+        Layout { sizes: size.into(), strides: stride.into(), offset: storage_offset.unwrap_or(offset) };
+    let (Some((low, high)), Some((shown_low, shown_high))) = (input.extent(), shown.extent()) else {
+        out.write(std::iter::repeat(T::default()));
+        return Ok(());
+    };
+    let (low, high) = (low.min(shown_low), high.max(shown_high));
+    let mut memory = vec![T::Compute::ZERO; (high - low) as usize];
+    for (position, element) in Positions::new(size, stride).zip(grad_output.iter()) {
+        let cell = &mut memory[(shown.offset + position - low) as usize];
+        *cell = Arithmetic::add(*cell, element.to_compute());
+    }
+    let cells = || Positions::new(&input.sizes, &input.strides).map(|at| (input.offset + at - low) as usize);
+    if input.has_internal_overlap() {
+        let mut counts = vec![0i64; memory.len()];
+        cells().for_each(|cell| counts[cell] += 1);
+        for (cell, &count) in memory.iter_mut().zip(&counts).filter(|(_, count)| **count > 1) {
+            *cell = Arithmetic::div(*cell, T::Compute::from_scalar(Scalar::Int(count)));
+        }
+    }
+    out.write(cells().map(|cell| T::from_compute(memory[cell])));
+    Ok(())
+}
+
+/// The gradient of a running product along a dimension, exact where elements are zero too: the sum over
+/// later places of their gradient times the product without the element.
+///
+/// # Errors
+/// If there is no such dimension.
+pub fn cumprod_backward<T: Element<Compute: Number>>(
+    grad: View<'_, T>,
+    input: View<'_, T>,
+    dim: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(grad.sizes(), input.sizes())?;
+    expect_sizes(out.sizes(), input.sizes())?;
+    let dim = wrap_dim(dim, input.dim())?;
+    let length = input.sizes().get(dim).map_or(1, |&size| size as usize);
+    let inner: usize = input.sizes().iter().skip(dim + 1).map(|&size| size as usize).product();
+    let (grads, elements) = (grad.to_contiguous(), input.to_contiguous());
+    let mut result = vec![T::default(); elements.len()];
+    let outer = if length * inner == 0 { 0 } else { elements.len() / (length * inner) };
+    for line in 0..outer * inner {
+        let start = line / inner * length * inner + line % inner;
+        let at = |place: usize| start + place * inner;
+        let mut before = T::Compute::ONE;
+        for place in 0..length {
+            let (mut others, mut sum) = (before, T::Compute::ZERO);
+            for later in place..length {
+                if later > place {
+                    others = Arithmetic::mul(others, elements[at(later)].to_compute());
+                }
+                let term = Arithmetic::mul(grads[at(later)].to_compute(), conj(others));
+                sum = Arithmetic::add(sum, term);
+                if others.equal(T::Compute::ZERO) {
+                    break;
+                }
+            }
+            result[at(place)] = T::from_compute(sum);
+            before = Arithmetic::mul(before, elements[at(place)].to_compute());
+        }
+    }
+    out.write(result);
+    Ok(())
+}
+
+fn layout_of<T: Element>(out: &ViewMut<'_, T>) -> Layout {
+    Layout { sizes: out.sizes().into(), strides: out.strides().into(), offset: 0 }
+}
+
+/// Part of an output; the layout comes from a view function, which stays inside its input.
+fn part_of<'a, T: Element>(out: &'a mut ViewMut<'_, T>, part: &'a Layout) -> ViewMut<'a, T> {
+    let start = out.as_mut_ptr().wrapping_offset(part.offset as isize);
+    // SAFETY: the part's elements are elements of `out`, which is borrowed uniquely meanwhile.
+    unsafe { ViewMut::from_raw(start, &part.sizes, &part.strides) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::Array;
+
+    #[test]
+    fn sums_go_back_over_broadcast_dimensions() {
+        let grad = Array::new(&[2, 2, 3], 1..=12i32);
+        let mut out = Array::zeros(&[2, 1]);
+        sum_to_size(grad.view(), &[2, 1], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1 + 2 + 3 + 7 + 8 + 9, 4 + 5 + 6 + 10 + 11 + 12]);
+        let mut out = Array::zeros(&[]);
+        sum_to_size(grad.view(), &[], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [78]);
+        let mut out = Array::zeros(&[3]);
+        assert!(sum_to_size(Array::new(&[2], [1, 2]).view(), &[3], out.view_mut()).is_err());
+    }
+
+    #[test]
+    fn pieces_go_back_to_their_places() {
+        let (a, c) = (Array::new(&[1, 2], [1, 2]), Array::new(&[1, 2], [5, 6]));
+        let mut out = Array::new(&[3, 2], [9; 6]);
+        split_with_sizes_backward(&[Some(a.view()), None, Some(c.view())], &[1, 1, 1], 0, out.view_mut())
+            .unwrap();
+        assert_eq!(out.to_vec(), [1, 2, 0, 0, 5, 6]);
+        let row = Array::new(&[3], [1, 2, 3]);
+        unbind_backward(&[None, Some(row.view())], 1, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0, 1, 0, 2, 0, 3]);
+    }
+
+    #[test]
+    fn windows_add_up() {
+        let grad = Array::new(&[3, 2], [1.0f32; 6]);
+        let mut out = Array::zeros(&[4]);
+        unfold_backward(grad.view(), 0, 2, 1, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1.0, 2.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn running_products_have_gradients_at_zeros() {
+        let (grad, input) = (Array::new(&[3], [1.0f64; 3]), Array::new(&[3], [2.0, 0.0, 5.0]));
+        let mut out = Array::zeros(&[3]);
+        cumprod_backward(grad.view(), input.view(), 0, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1.0, 2.0 + 10.0, 0.0]);
+    }
+
+    #[test]
+    fn memory_shown_several_times_adds_up_and_is_shared_out() {
+        let grad = Array::new(&[2, 2], [1.0f64, 2.0, 4.0, 8.0]);
+        let mut out = Array::zeros(&[3]);
+        as_strided_backward(grad.view(), &[1], 0, &[2, 2], &[1, 1], None, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1.0, 6.0, 8.0]);
+        let mut out = Array::zeros(&[2, 2]);
+        as_strided_backward(grad.view(), &[0, 1], 0, &[2, 2], &[1, 0], Some(0), out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1.5, 6.0, 1.5, 6.0]);
+    }
+}

@@ -1,0 +1,298 @@
+//! Elements at other places: stacked, repeated, mirrored, moved, padded, and picked by a mask.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+
+use super::copy::copy_into;
+use super::strides::{broadcast_strides, expect_sizes};
+use crate::infer;
+use crate::math::truth;
+
+/// Tensors joined along a new dimension: `[1, 2]` and `[3, 4]` along 1 are `[[1, 3], [2, 4]]`.
+///
+/// # Errors
+/// If the shapes do not fit together.
+pub fn stack<T: Element>(tensors: &[View<'_, T>], dim: i64, mut out: ViewMut<'_, T>) -> Result<()> {
+    let dim = wrap_dim(dim, out.dim())?;
+    let (mut sizes, mut strides): (Dims, Dims) = (out.sizes().into(), out.strides().into());
+    if dim >= sizes.len() || sizes[dim] != tensors.len() as i64 {
+        return Err(Error::shape(format!("{} tensors do not fill the output", tensors.len())));
+    }
+    sizes.remove(dim);
+    let step = strides.remove(dim);
+    for (number, tensor) in tensors.iter().enumerate() {
+        expect_sizes(tensor.sizes(), &sizes)?;
+        let start = out.as_mut_ptr().wrapping_offset(step as isize * number as isize);
+        // SAFETY: slice `number` of the output, which is borrowed uniquely meanwhile.
+        copy_into(tensor, &mut unsafe { ViewMut::from_raw(start, &sizes, &strides) })?;
+    }
+    Ok(())
+}
+
+/// A tensor repeated along each dimension: `[1, 2]` twice is `[1, 2, 1, 2]`.
+///
+/// # Errors
+/// If the output's shape is not that of the repetitions.
+pub fn repeat<T: Element>(self_: View<'_, T>, repeats: &[i64], mut out: ViewMut<'_, T>) -> Result<()> {
+    // Each dimension of the output as two: which repetition, and where in it.
+    let groups = infer::repeat_groups(self_.sizes(), repeats)?;
+    let expected: Dims = groups.chunks_exact(2).map(|group| group[0] * group[1]).collect();
+    expect_sizes(out.sizes(), &expected)?;
+    let strides: Dims = groups
+        .chunks_exact(2)
+        .zip(out.strides())
+        .flat_map(|(group, &stride)| [stride * group[1], stride])
+        .collect();
+    let source_sizes: Dims = groups.chunks_exact(2).flat_map(|group| [1, group[1]]).collect();
+    let new = repeats.len() - self_.dim();
+    let source_strides: Dims = (0..repeats.len())
+        .flat_map(|dim| [0, if dim < new { 0 } else { self_.strides()[dim - new] }])
+        .collect();
+    // SAFETY: the same elements under more dimensions, those of size 1 aside.
+    let source = unsafe { View::from_raw(self_.as_ptr(), &source_sizes, &source_strides) };
+    // SAFETY: as above; `out` is not used meanwhile.
+    let mut target = unsafe { ViewMut::from_raw(out.as_mut_ptr(), &groups, &strides) };
+    copy_into(&source, &mut target)
+}
+
+/// The elements in reversed order along dimensions: `[1, 2, 3]` becomes `[3, 2, 1]`.
+///
+/// # Errors
+/// If a dimension is out of range.
+pub fn flip<T: Element>(self_: View<'_, T>, dims: &[i64], mut out: ViewMut<'_, T>) -> Result<()> {
+    expect_sizes(out.sizes(), self_.sizes())?;
+    if self_.numel() == 0 {
+        return Ok(());
+    }
+    let mut strides: Dims = self_.strides().into();
+    let mut start = 0;
+    for &dim in dims {
+        let dim = wrap_dim(dim, self_.dim())?;
+        if let Some(stride) = strides.get_mut(dim) {
+            start += *stride * (self_.sizes()[dim] - 1);
+            *stride = -*stride;
+        }
+    }
+    let source = self_.as_ptr().wrapping_offset(start as isize);
+    // SAFETY: the same elements, walked from the other end.
+    copy_into(&unsafe { View::from_raw(source, self_.sizes(), &strides) }, &mut out)
+}
+
+/// The elements moved along dimensions, the last ones to the front: `[1, 2, 3]` by 1 is `[3, 1, 2]`.
+/// Without dimensions, in row-major order.
+///
+/// # Errors
+/// If a dimension is out of range.
+pub fn roll<T: Element>(
+    self_: View<'_, T>,
+    shifts: &[i64],
+    dims: &[i64],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(out.sizes(), self_.sizes())?;
+    let count = self_.numel() as i64;
+    if count == 0 {
+        return Ok(());
+    }
+    let elements = self_.to_contiguous();
+    if dims.is_empty() {
+        let shift = shifts.first().copied().unwrap_or(0).rem_euclid(count) as usize;
+        let split = elements.len() - shift;
+        out.write(elements[split..].iter().chain(&elements[..split]).copied());
+        return Ok(());
+    }
+    // How far each dimension moves in all.
+    let mut moves = Dims::from_elem(0, self_.dim());
+    for (&shift, &dim) in shifts.iter().zip(dims) {
+        let dim = wrap_dim(dim, self_.dim())?;
+        if let (Some(total), Some(&size)) = (moves.get_mut(dim), self_.sizes().get(dim)) {
+            *total = (*total + shift.rem_euclid(size)).rem_euclid(size);
+        }
+    }
+    let strides = opsmith_runtime::layout::contiguous_strides(self_.sizes());
+    let mut index = Dims::from_elem(0, self_.dim());
+    let rolled = (0..count).map(|_| {
+        let mut position = 0;
+        for dim in 0..index.len() {
+            let size = self_.sizes()[dim];
+            position += (index[dim] + size - moves[dim]) % size * strides[dim];
+        }
+        for dim in (0..index.len()).rev() {
+            index[dim] += 1;
+            if index[dim] < self_.sizes()[dim] {
+                break;
+            }
+            index[dim] = 0;
+        }
+        elements[position as usize]
+    });
+    out.write(rolled);
+    Ok(())
+}
+
+/// A tensor with a value around it; `pad` holds how much before and after each dimension, from the last
+/// one on, and cuts off where it is negative.
+///
+/// # Errors
+/// If the output's shape is not the padded one.
+pub fn constant_pad_nd<T: Element>(
+    self_: View<'_, T>,
+    pad: &[i64],
+    value: Scalar,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let value = T::from_scalar(value);
+    let rank = self_.dim();
+    if pad.len() % 2 != 0 || pad.len() / 2 > rank || out.dim() != rank {
+        return Err(Error::shape("there are not two numbers for each padded dimension"));
+    }
+    if pad.iter().any(|&pad| pad > 0) {
+        out.write(std::iter::repeat(value));
+    }
+    let mut sizes: Dims = self_.sizes().into();
+    let (mut from, mut to) = (0, 0);
+    for (place, pad) in pad.chunks_exact(2).enumerate() {
+        let dim = rank - 1 - place;
+        let (before, after) = (pad[0], pad[1]);
+        if out.sizes()[dim] != self_.sizes()[dim] + before + after {
+            return Err(Error::shape("the output's shape is not the padded one"));
+        }
+        sizes[dim] += before.min(0) + after.min(0);
+        if sizes[dim] <= 0 {
+            return Ok(());
+        }
+        from += self_.strides()[dim] * (-before).max(0);
+        to += out.strides()[dim] * before.max(0);
+    }
+    let (from, to) =
+        (self_.as_ptr().wrapping_offset(from as isize), out.as_mut_ptr().wrapping_offset(to as isize));
+    // SAFETY: what is left of the input after cutting, and its place in the output.
+    let (source, mut target) = unsafe {
+        (View::from_raw(from, &sizes, self_.strides()), ViewMut::from_raw(to, &sizes, out.strides()))
+    };
+    copy_into(&source, &mut target)
+}
+
+/// The indices of the elements that are not zero, a row each, in row-major order.
+///
+/// # Errors
+/// If the output does not have a row for each of them.
+pub fn nonzero<T: Element<Compute: Arithmetic>>(self_: View<'_, T>, mut out: ViewMut<'_, i64>) -> Result<()> {
+    let rank = self_.dim();
+    let mut indices = Vec::new();
+    let mut index = Dims::from_elem(0, rank);
+    let mut found = 0;
+    for element in self_.iter() {
+        if truth(element.to_compute()) {
+            indices.extend_from_slice(&index);
+            found += 1;
+        }
+        for dim in (0..rank).rev() {
+            index[dim] += 1;
+            if index[dim] < self_.sizes()[dim] {
+                break;
+            }
+            index[dim] = 0;
+        }
+    }
+    expect_sizes(out.sizes(), &[found, rank as i64])?;
+    out.write(indices);
+    Ok(())
+}
+
+/// The elements where the mask holds, both broadcast, in row-major order.
+///
+/// # Errors
+/// If the two do not broadcast, or the output has not as many elements.
+pub fn masked_select<T: Element>(
+    self_: View<'_, T>,
+    mask: View<'_, bool>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let rank = self_.dim().max(mask.dim());
+    let size = |sizes: &[i64], dim: usize| (dim + sizes.len()).checked_sub(rank).map_or(1, |own| sizes[own]);
+    let sizes: Dims = (0..rank)
+        .map(|dim| match (size(self_.sizes(), dim), size(mask.sizes(), dim)) {
+            (own, 1) => own,
+            (_, other) => other,
+        })
+        .collect();
+    let own = broadcast_strides(self_.sizes(), self_.strides(), &sizes)?;
+    let others = broadcast_strides(mask.sizes(), mask.strides(), &sizes)?;
+    // SAFETY: the same elements, repeated.
+    let (elements, mask) = unsafe {
+        (View::from_raw(self_.as_ptr(), &sizes, &own), View::from_raw(mask.as_ptr(), &sizes, &others))
+    };
+    let picked: Vec<T> =
+        elements.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element).collect();
+    expect_sizes(out.sizes(), &[picked.len() as i64])?;
+    out.write(picked);
+    Ok(())
+}
+
+/// The elements where the mask holds, in row-major order, then zeros.
+///
+/// # Errors
+/// If the mask does not broadcast to the tensor's shape.
+pub fn masked_scatter_backward<T: Element>(
+    grad_output: View<'_, T>,
+    mask: View<'_, bool>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let strides = broadcast_strides(mask.sizes(), mask.strides(), grad_output.sizes())?;
+    // SAFETY: the same elements, repeated.
+    let mask = unsafe { View::from_raw(mask.as_ptr(), grad_output.sizes(), &strides) };
+    let picked = grad_output.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element);
+    out.write(picked.chain(std::iter::repeat(T::default())));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::Array;
+
+    #[test]
+    fn stacks_and_repetitions() {
+        let (a, b) = (Array::new(&[2], [1, 2]), Array::new(&[2], [3, 4]));
+        let mut out = Array::zeros(&[2, 2]);
+        stack(&[a.view(), b.view()], 1, out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 3, 2, 4]);
+        let mut out = Array::zeros(&[2, 6]);
+        repeat(a.view(), &[2, 3], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn moved_elements() {
+        let a = Array::new(&[2, 3], [1, 2, 3, 4, 5, 6]);
+        let mut out = Array::zeros(&[2, 3]);
+        flip(a.view(), &[0, -1], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [6, 5, 4, 3, 2, 1]);
+        roll(a.view(), &[1, -1], &[1, 0], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [6, 4, 5, 3, 1, 2]);
+        roll(a.view(), &[2], &[], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [5, 6, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn padding_adds_and_cuts() {
+        let a = Array::new(&[2, 3], [1, 2, 3, 4, 5, 6]);
+        let mut out = Array::zeros(&[3, 3]);
+        constant_pad_nd(a.view(), &[-1, 1, 0, 1], Scalar::Int(9), out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [2, 3, 9, 5, 6, 9, 9, 9, 9]);
+    }
+
+    #[test]
+    fn picked_by_a_mask() {
+        let a = Array::new(&[2, 2], [0.0f32, f32::NAN, 0.0, 2.0]);
+        let mut out = Array::zeros(&[2, 2]);
+        nonzero(a.view(), out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [0, 1, 1, 1]);
+        let (b, mask) = (Array::new(&[2, 1], [1, 2]), Array::new(&[2], [true, true]));
+        let mut out = Array::zeros(&[4]);
+        masked_select(b.view(), mask.view(), out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 1, 2, 2]);
+    }
+}

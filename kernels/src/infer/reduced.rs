@@ -1,0 +1,101 @@
+//! Sizes around reductions, for gradient formulas and compositions.
+//!
+//! Dimensions may be given as a number, a list, or either of them perhaps absent; none means all.
+
+use opsmith_runtime::infer::reduced_dims;
+use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::{Dims, Error, Result};
+
+/// The dimensions of a reduction as an operator takes them.
+pub trait Reduced {
+    /// The dimensions; `None` for all.
+    fn dims(&self) -> Option<&[i64]>;
+}
+
+impl Reduced for i64 {
+    fn dims(&self) -> Option<&[i64]> {
+        Some(std::slice::from_ref(self))
+    }
+}
+
+impl Reduced for Option<i64> {
+    fn dims(&self) -> Option<&[i64]> {
+        self.as_ref().map(std::slice::from_ref)
+    }
+}
+
+impl Reduced for &[i64] {
+    fn dims(&self) -> Option<&[i64]> {
+        Some(self)
+    }
+}
+
+impl Reduced for Option<&[i64]> {
+    fn dims(&self) -> Option<&[i64]> {
+        *self
+    }
+}
+
+/// Sizes with 1 for each reduced dimension: `[2, 3]` reduced over 1 is `[2, 1]`.
+///
+/// # Errors
+/// If a dimension is out of range or given twice.
+pub fn keep_reduced(sizes: &[i64], dims: impl Reduced) -> Result<Dims> {
+    reduced(sizes, dims, true)
+}
+
+/// Sizes without the reduced dimensions, or with 1 there if `keepdim`.
+///
+/// # Errors
+/// If a dimension is out of range or given twice.
+pub fn reduced(sizes: &[i64], dims: impl Reduced, keepdim: bool) -> Result<Dims> {
+    let flags = reduced_dims(sizes.len(), dims.dims())?;
+    Ok(sizes
+        .iter()
+        .zip(flags)
+        .filter_map(|(&size, reduced)| match (reduced, keepdim) {
+            (true, true) => Some(1),
+            (true, false) => None,
+            (false, _) => Some(size),
+        })
+        .collect())
+}
+
+/// How many elements become one: `[2, 3]` reduced over 1 gives 3.
+///
+/// # Errors
+/// If a dimension is out of range or given twice.
+pub fn reduced_count(sizes: &[i64], dims: impl Reduced) -> Result<i64> {
+    let flags = reduced_dims(sizes.len(), dims.dims())?;
+    Ok(sizes.iter().zip(flags).filter(|(_, reduced)| *reduced).map(|(size, _)| size).product())
+}
+
+/// The size of one dimension in its place, 1 elsewhere: of `[2, 3, 4]` along 1, `[1, 3, 1]`.
+///
+/// # Errors
+/// If there is no such dimension.
+pub fn along(sizes: &[i64], dim: i64) -> Result<Dims> {
+    let dim = wrap_dim(dim, sizes.len())?;
+    let Some(&size) = sizes.get(dim) else {
+        return Err(Error::index("a tensor without dimensions has no sizes"));
+    };
+    let mut along = Dims::from_elem(1, sizes.len());
+    along[dim] = size;
+    Ok(along)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_in_any_form() {
+        assert_eq!(keep_reduced(&[2, 3, 4], 1).unwrap()[..], [2, 1, 4]);
+        assert_eq!(keep_reduced(&[2, 3], None::<i64>).unwrap()[..], [1, 1]);
+        assert_eq!(reduced(&[2, 3, 4], Some(&[-1, 0][..]), false).unwrap()[..], [3]);
+        assert_eq!(reduced_count(&[2, 3, 4], &[0, 2][..]).unwrap(), 8);
+        assert_eq!(reduced_count(&[], None::<&[i64]>).unwrap(), 1);
+        assert_eq!(along(&[2, 3, 4], -2).unwrap()[..], [1, 3, 1]);
+        assert!(keep_reduced(&[2], 1).is_err());
+    }
+}

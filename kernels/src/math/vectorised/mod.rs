@@ -1,0 +1,31 @@
+//! Elementary functions as straight-line code that compilers vectorise.
+//!
+//! The C library's functions cost one call an element, ten times what the arithmetic takes in vector
+//! registers. These have no branches, tables or calls: range reduction, a polynomial, and selections
+//! for special values. Products and sums are never fused, so every processor gives the same bits.
+//!
+//! [`single`] stays in `f32` where that is accurate to two units in the last place; what cancels goes
+//! through [`double`], which is accurate to one, and is rounded once.
+
+pub(super) mod double;
+pub(super) mod single;
+
+/// The value of a polynomial; coefficients from the highest power down.
+macro_rules! polynomial {
+    ($x:expr; $first:expr $(, $next:expr)*) => {{
+        let x = $x;
+        let value = $first;
+        $(let value = value * x + $next;)*
+        value
+    }};
+}
+use polynomial;
+
+/// `a` if the condition holds, else `b`; both are computed.
+#[inline(always)]
+fn select<T>(condition: bool, a: T, b: T) -> T {
+    if condition { a } else { b }
+}
+
+#[cfg(test)]
+mod tests;

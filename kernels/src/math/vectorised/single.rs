@@ -1,0 +1,206 @@
+//! Single precision.
+
+use std::f32::consts::LOG2_E;
+
+use super::{double, polynomial, select};
+
+/// Adding this to a number of moderate size rounds it to an integer, which the low bits then hold.
+const ROUNDER: f32 = 12_582_912.0;
+/// ln 2 with zeros at the end, so that products with exponents are exact.
+const LN_2_HIGH: f32 = f32::from_bits(0x3F31_8000);
+/// What [`LN_2_HIGH`] lacks.
+const LN_2_LOW: f32 = -2.121_944_4e-4;
+
+/// eˣ.
+///
+/// Source: Cephes' polynomial for |r| ≤ ln 2 / 2; the rest as [`double::exp`].
+#[inline(always)]
+pub fn exp(x: f32) -> f32 {
+    let x = select(x > 89.0, 89.0, x);
+    let x = select(x < -104.0, -104.0, x);
+    let rounded = x * LOG2_E + ROUNDER;
+    let n = rounded - ROUNDER;
+    let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
+    let series = polynomial!(
+        r;
+        1.987_569_1e-4,
+        1.398_199_9e-3,
+        8.333_452e-3,
+        4.166_579_6e-2,
+        1.666_666_5e-1,
+        0.5
+    );
+    let value = (series * (r * r) + r) + 1.0;
+    let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
+    let half = exponent >> 1;
+    value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+}
+
+#[inline(always)]
+fn power_of_two(exponent: i32) -> f32 {
+    f32::from_bits((exponent.wrapping_add(127) << 23) as u32)
+}
+
+/// An exponent k and the logarithm of m, where x = 2ᵏ m and m is between √½ and √2.
+///
+/// Source: Cephes' polynomial for ln m.
+#[inline(always)]
+fn log_parts(x: f32) -> (f32, f32, f32) {
+    const ROOT_HALF: u32 = 0x3F35_04F3;
+    let subnormal = x < f32::MIN_POSITIVE;
+    let scaled = select(subnormal, x * 8_388_608.0, x);
+    let offset = scaled.to_bits().wrapping_sub(ROOT_HALF);
+    let exponent = (offset as i32) >> 23;
+    let mantissa = f32::from_bits((offset & 0x007F_FFFF).wrapping_add(ROOT_HALF));
+    let k = exponent as f32 - select(subnormal, 23.0, 0.0);
+    let f = mantissa - 1.0;
+    let z = f * f;
+    let series = polynomial!(
+        f;
+        7.037_683_6e-2,
+        -1.151_461e-1,
+        1.167_699_9e-1,
+        -1.242_014_1e-1,
+        1.424_932_3e-1,
+        -1.666_805_8e-1,
+        2.000_071_5e-1,
+        -2.499_999_4e-1,
+        3.333_333e-1
+    );
+    (k, f, f * z * series - 0.5 * z)
+}
+
+/// A logarithm's value at infinity, at zero and below.
+#[inline(always)]
+fn at_the_ends(x: f32, value: f32) -> f32 {
+    let value = select(x == f32::INFINITY, x, value);
+    let value = select(x == 0.0, f32::NEG_INFINITY, value);
+    select(x >= 0.0, value, f32::NAN)
+}
+
+/// The natural logarithm.
+#[inline(always)]
+pub fn log(x: f32) -> f32 {
+    let (k, f, rest) = log_parts(x);
+    at_the_ends(x, (f + (rest + LN_2_LOW * k)) + LN_2_HIGH * k)
+}
+
+/// The logarithm to base 2; exact for powers of two.
+#[inline(always)]
+pub fn log2(x: f32) -> f32 {
+    let (k, f, rest) = log_parts(x);
+    let mantissa = (f64::from(f) + f64::from(rest)) * std::f64::consts::LOG2_E;
+    at_the_ends(x, (f64::from(k) + mantissa) as f32)
+}
+
+/// The logarithm to base 10.
+#[inline(always)]
+pub fn log10(x: f32) -> f32 {
+    let (k, f, rest) = log_parts(x);
+    let mantissa = (f64::from(f) + f64::from(rest)) * std::f64::consts::LOG10_E;
+    at_the_ends(x, (f64::from(k) * std::f64::consts::LOG10_2 + mantissa) as f32)
+}
+
+/// The hyperbolic tangent.
+///
+/// Source: Cephes: a polynomial up to 0.625, 1 - 2 / (e²ˣ + 1) beyond.
+#[inline(always)]
+pub fn tanh(x: f32) -> f32 {
+    let size = x.abs();
+    let z = x * x;
+    let series = polynomial!(
+        z;
+        -5.704_988_7e-3,
+        2.063_908_9e-2,
+        -5.373_971_6e-2,
+        1.333_144_2e-1,
+        -3.333_328e-1
+    );
+    let near = series * z * x + x;
+    let far = 1.0 - 2.0 / (exp(2.0 * size) + 1.0);
+    // The sign of zero gets lost on the way.
+    select(size < 0.625, near, far).copysign(x)
+}
+
+/// The error function.
+///
+/// Source: N. Juffa's two polynomials (2015): of x² up to 0.93, of the exponent of 1 - erf beyond.
+#[inline(always)]
+pub fn erf(x: f32) -> f32 {
+    let size = x.abs();
+    let z = x * x;
+    let near = polynomial!(
+        z;
+        -5.967_617e-4,
+        4.991_194_2e-3,
+        -2.676_813_5e-2,
+        1.128_199_25e-1,
+        -3.761_253_4e-1,
+        1.283_791_7e-1
+    );
+    let near = near * x + x;
+    let t = select(size > 4.0, 4.0, size);
+    let high = polynomial!(t; -1.728_534_7e-5, 3.831_972_6e-4);
+    let low = polynomial!(t; -3.883_964_4e-3, 2.425_462_2e-2);
+    let exponent = high * (t * t) + low;
+    let exponent = polynomial!(t; exponent, -1.067_778_8e-1, -6.348_466_9e-1, -1.287_175_1e-1);
+    let exponent = exponent * t - t;
+    let far = (1.0 - exp(exponent)).copysign(x);
+    select(size > 0.927_734_4, far, select(size >= 0.0, near, x))
+}
+
+/// Below this, the first terms of a series are exact to single precision.
+const TINY: f64 = 1.0 / 65_536.0;
+
+/// eˣ - 1.
+#[inline(always)]
+pub fn expm1(x: f32) -> f32 {
+    let x = f64::from(x);
+    select(x.abs() < TINY, x * (1.0 + 0.5 * x), double::exp(x) - 1.0) as f32
+}
+
+/// ln(1 + x).
+#[inline(always)]
+pub fn log1p(x: f32) -> f32 {
+    let x = f64::from(x);
+    select(x.abs() < TINY, x * (1.0 - 0.5 * x), double::log(1.0 + x)) as f32
+}
+
+/// The hyperbolic sine.
+#[inline(always)]
+pub fn sinh(x: f32) -> f32 {
+    let x = f64::from(x);
+    let power = double::exp(x);
+    select(x.abs() < TINY, x, 0.5 * (power - 1.0 / power)) as f32
+}
+
+/// The hyperbolic cosine.
+#[inline(always)]
+pub fn cosh(x: f32) -> f32 {
+    let power = double::exp(f64::from(x));
+    (0.5 * (power + 1.0 / power)) as f32
+}
+
+/// The inverse of the hyperbolic sine.
+#[inline(always)]
+pub fn asinh(x: f32) -> f32 {
+    let x = f64::from(x);
+    let size = x.abs();
+    let far = double::log(size + (size * size + 1.0).sqrt()).copysign(x);
+    select(size < TINY, x, far) as f32
+}
+
+/// The inverse of the hyperbolic cosine; NaN below 1.
+#[inline(always)]
+pub fn acosh(x: f32) -> f32 {
+    let x = f64::from(x);
+    // Below -1 the root is real again.
+    select(x < 1.0, f64::NAN, double::log(x + (x * x - 1.0).sqrt())) as f32
+}
+
+/// The inverse of the hyperbolic tangent; NaN beyond ±1.
+#[inline(always)]
+pub fn atanh(x: f32) -> f32 {
+    let x = f64::from(x);
+    select(x.abs() < TINY, x, 0.5 * double::log((1.0 + x) / (1.0 - x))) as f32
+}

@@ -1,0 +1,75 @@
+//! Every function against a more accurate one, over numbers of every size.
+
+use super::{double, single};
+
+/// Every `step`-th single-precision number.
+fn singles(step: usize) -> impl Iterator<Item = f32> {
+    (0..=u32::MAX).step_by(step).map(f32::from_bits)
+}
+
+/// Units in the last place between a result and the exact value, in single precision.
+fn single_error(got: f32, exact: f64) -> f64 {
+    let rounded = exact as f32;
+    if got == rounded || (got.is_nan() && rounded.is_nan()) {
+        return 0.0;
+    }
+    if !rounded.is_finite() || !got.is_finite() {
+        return f64::INFINITY;
+    }
+    let unit = (rounded.abs().next_up() - rounded.abs()).max(f32::from_bits(1));
+    (f64::from(got) - exact).abs() / f64::from(unit)
+}
+
+#[track_caller]
+fn check_single(name: &str, function: fn(f32) -> f32, exact: fn(f64) -> f64, bound: f64) {
+    let (mut worst, mut at) = (0.0, 0.0);
+    for x in singles(20_011) {
+        let error = single_error(function(x), exact(f64::from(x)));
+        if error > worst {
+            (worst, at) = (error, x);
+        }
+    }
+    assert!(worst <= bound, "{name}({at}) is {}, off by {worst} units", function(at));
+}
+
+#[test]
+fn single_precision() {
+    check_single("exp", single::exp, f64::exp, 1.5);
+    check_single("expm1", single::expm1, f64::exp_m1, 0.51);
+    check_single("log", single::log, f64::ln, 1.5);
+    check_single("log2", single::log2, f64::log2, 1.5);
+    check_single("log10", single::log10, f64::log10, 1.5);
+    check_single("log1p", single::log1p, f64::ln_1p, 0.51);
+    check_single("tanh", single::tanh, f64::tanh, 2.0);
+    check_single("sinh", single::sinh, f64::sinh, 0.51);
+    check_single("cosh", single::cosh, f64::cosh, 0.51);
+    check_single("asinh", single::asinh, libm::asinh, 0.51);
+    check_single("acosh", single::acosh, crate::math::acosh, 0.51);
+    check_single("atanh", single::atanh, libm::atanh, 0.51);
+    check_single("erf", single::erf, libm::erf, 2.0);
+}
+
+#[test]
+fn double_precision() {
+    let numbers = singles(40_009).map(|x| f64::from(x) * 1.000_000_123_456_7);
+    let spread = (0..100_000).map(|i| f64::from(i) * 0.0149 - 745.0);
+    for x in numbers.chain(spread).chain([f64::INFINITY, f64::MAX, 5e-324, 1e-310, -0.0]) {
+        for (name, got, exact) in [
+            ("exp", double::exp(x), x.exp()),
+            ("log", double::log(x), x.ln()),
+            ("tanh", double::tanh(x), x.tanh()),
+        ] {
+            let units = (exact.abs().next_up() - exact.abs()).max(f64::from_bits(1));
+            let same = got == exact || (got.is_nan() && exact.is_nan());
+            assert!(same || (got - exact).abs() <= 2.0 * units, "{name}({x:e}) is {got:e}, not {exact:e}");
+        }
+    }
+}
+
+#[test]
+fn signs_of_zero_survive() {
+    for function in [single::tanh, single::erf, single::expm1, single::log1p, single::sinh, single::asinh] {
+        assert_eq!(function(-0.0).to_bits(), (-0.0f32).to_bits());
+    }
+    assert_eq!(double::tanh(-0.0).to_bits(), (-0.0f64).to_bits());
+}

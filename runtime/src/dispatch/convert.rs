@@ -1,0 +1,84 @@
+//! Inputs as kernels want them: of the declared dtype, and row-major where asked.
+
+use opsmith_core::DType;
+
+use crate::arg::{Arg, Value};
+use crate::error::{Error, Result};
+use crate::op::{ElementType, OpDef};
+use crate::tensor::Tensor;
+
+/// Inputs that must be converted before the kernel sees them: to the dispatch dtype, or to row-major.
+pub(super) fn convert_inputs(
+    op: &OpDef,
+    args: &[Arg<'_>],
+    compute: DType,
+) -> Result<Option<Vec<(usize, Value)>>> {
+    let mut replaced = Vec::new();
+    for (index, arg) in args.iter().enumerate() {
+        let wanted = op.element_types[index];
+        if wanted == ElementType::NotTensor {
+            continue;
+        }
+        let contiguous = op.contiguous & (1 << index) != 0;
+        let mut fine = true;
+        arg.for_each_tensor(|tensor| {
+            fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
+                && (!contiguous || tensor.is_contiguous());
+        });
+        if fine {
+            continue;
+        }
+        let convert = |tensor: &Tensor| convert_input(op, index, tensor, wanted, compute, contiguous);
+        let value = match arg {
+            Arg::Tensor(tensor) => Value::Tensor(convert(tensor)?),
+            Arg::Tensors(tensors) => Value::Tensors(tensors.iter().map(convert).collect::<Result<_>>()?),
+            Arg::OptionalTensors(tensors) => Value::OptionalTensors(
+                tensors
+                    .iter()
+                    .map(|tensor| tensor.as_ref().map(convert).transpose())
+                    .collect::<Result<_>>()?,
+            ),
+            _ => continue,
+        };
+        replaced.push((index, value));
+    }
+    Ok(if replaced.is_empty() { None } else { Some(replaced) })
+}
+
+/// The dtype a kernel sees for an input of the given dtype; `None` if the input is not accepted.
+#[inline]
+fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DType> {
+    match wanted {
+        ElementType::NotTensor | ElementType::Any => Some(given),
+        ElementType::Dispatch => Some(compute),
+        ElementType::Real => Some(compute.to_real()),
+        ElementType::Fixed { kernel, accepted } => accepted.contains(given).then_some(kernel),
+    }
+}
+
+fn convert_input(
+    op: &OpDef,
+    index: usize,
+    tensor: &Tensor,
+    wanted: ElementType,
+    compute: DType,
+    contiguous: bool,
+) -> Result<Tensor> {
+    let Some(dtype) = kernel_dtype(wanted, tensor.dtype(), compute) else {
+        let ElementType::Fixed { accepted, .. } = wanted else { unreachable!("only fixed types refuse") };
+        let names: Vec<_> = accepted.iter().map(DType::name).collect();
+        return Err(Error::dtype(format!(
+            "`{}` must be {}, got {}",
+            op.schema.args[index].name,
+            names.join(" or "),
+            tensor.dtype()
+        )));
+    };
+    if dtype != tensor.dtype() {
+        tensor.cast_untracked(dtype)
+    } else if contiguous {
+        tensor.contiguous_untracked()
+    } else {
+        Ok(tensor.clone())
+    }
+}

@@ -1,0 +1,226 @@
+//! The forms of an operator without recording: from inference to the kernel.
+//!
+//! In: an operator definition and arguments. Out: outputs, new or given. What a given output must be
+//! like is in `targets`, what inputs are made into in `convert`.
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::convert::convert_inputs;
+use super::targets::{
+    check_inplace, check_out, overlap, refuse_overlap_with_inputs, refuse_overlapping_target,
+    refuse_partial_overlap, shares_elsewhere,
+};
+use crate::arg::Arg;
+use crate::copy;
+use crate::error::{Error, Result};
+use crate::layout::checked_numel;
+use crate::op::{Inferred, KernelCall, OpDef, OutSpec, Outputs, Uniform};
+use crate::storage::Borrows;
+use crate::tensor::Tensor;
+
+/// The functional form without recording.
+pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    if let Some(view) = op.view {
+        let base = args[0].tensor();
+        return view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect();
+    }
+    if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
+        let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
+        if out.numel() != 0 {
+            run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(&out) }, false)?;
+        }
+        let mut outs = Outputs::new();
+        outs.push(out);
+        return Ok(outs);
+    }
+    let Some(infer) = op.infer else { return compose(op, args) };
+    let inferred = infer(args)?;
+    if op.composite.is_some() && !has_kernel(op, &inferred) {
+        return compose(op, args);
+    }
+    let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
+    run_kernel(op, args, &inferred, &outs, false)?;
+    Ok(outs)
+}
+
+/// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
+/// operand has one shape, dtype and device, so that inference has nothing to decide ([`Uniform`]).
+#[inline]
+fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(crate::op::KernelFn, DType, &'a Tensor)> {
+    if op.uniform == Uniform::No {
+        return None;
+    }
+    let mut first: Option<&'a Tensor> = None;
+    for arg in args {
+        match (*arg, first) {
+            (Arg::Tensor(tensor), None) => first = Some(tensor),
+            (Arg::Tensor(tensor), Some(first)) => {
+                let same = tensor.dtype() == first.dtype()
+                    && tensor.shape() == first.shape()
+                    && tensor.device() == first.device();
+                if !same {
+                    return None;
+                }
+            }
+            (Arg::Scalar(scalar), Some(first)) if scalar.dtype().category() > first.dtype().category() => {
+                return None;
+            }
+            (Arg::Scalar(_), None) => return None,
+            _ => {}
+        }
+    }
+    let first = first?;
+    let dtype = match op.uniform {
+        Uniform::Fixed(dtype) => dtype,
+        Uniform::SameIfInexact if !first.dtype().is_differentiable() => return None,
+        _ => first.dtype(),
+    };
+    let kernel = op.kernels?.get(first.device().backend, first.dtype())?;
+    Some((kernel, dtype, first))
+}
+
+fn has_kernel(op: &OpDef, inferred: &Inferred) -> bool {
+    op.kernels.is_some_and(|table| table.get(inferred.device.backend, inferred.compute).is_some())
+}
+
+fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    match op.composite {
+        Some(composite) => composite(args),
+        None => Err(Error::not_implemented("the operator has neither a kernel nor a composition")),
+    }
+}
+
+#[inline]
+fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
+    // Shapes that a spec computes by itself have passed no rule.
+    checked_numel(&spec.sizes)?;
+    Tensor::uninitialized(&spec.sizes, spec.dtype, inferred.device)
+}
+
+/// The in-place form without recording.
+pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let target = args[0].tensor();
+    if let Some((kernel, dtype, _)) = uniform_kernel(op, args)
+        && dtype == target.dtype()
+        && target.is_contiguous()
+        && !shares_elsewhere(args, target)
+    {
+        if target.numel() == 0 {
+            return Ok(());
+        }
+        return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(target) }, true);
+    }
+    refuse_overlapping_target(target, "self")?;
+    let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
+        // The kernel may read an input after writing the output, so it gets memory of its own.
+        let results = forward(op, args)?;
+        check_inplace(target, results[0].shape(), results[0].dtype())?;
+        copy::copy(target, &results[0])?;
+        return Ok(());
+    };
+    let inferred = infer(args)?;
+    let spec = &inferred.outs[0];
+    check_inplace(target, &spec.sizes, spec.dtype)?;
+    refuse_partial_overlap(op, args, target)?;
+    if spec.dtype == target.dtype() && (op.composite.is_none() || has_kernel(op, &inferred)) {
+        return run_kernel(op, args, &inferred, std::slice::from_ref(target), true);
+    }
+    let results = forward(op, args)?;
+    copy::copy(target, &results[0])
+}
+
+/// The out form without recording.
+pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    if let ([out], Some((kernel, dtype, like))) = (&mut *outs, uniform_kernel(op, args))
+        && out.dtype() == dtype
+        && out.shape() == like.shape()
+        && out.device() == like.device()
+        && out.is_contiguous()
+        && !shares_elsewhere(args, out)
+    {
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(*out) }, true);
+    }
+    let inferred = match op.infer {
+        Some(infer) => infer(args)?,
+        None => return copy_out(op, forward(op, args)?, outs),
+    };
+    if outs.len() != inferred.outs.len() {
+        return Err(Error::argument(format!(
+            "the operator has {} outputs, {} tensors were given for them",
+            inferred.outs.len(),
+            outs.len()
+        )));
+    }
+    for (index, spec) in inferred.outs.iter().enumerate() {
+        check_out(op, index, spec, &inferred, outs[index])?;
+        refuse_overlap_with_inputs(op, args, outs[index])?;
+        if outs[..index].iter().any(|other| overlap(other, outs[index])) {
+            return Err(
+                Error::aliasing("two outputs share memory").with_help("give each output its own tensor")
+            );
+        }
+    }
+    let direct = (op.composite.is_none() || has_kernel(op, &inferred))
+        && outs
+            .iter()
+            .zip(&inferred.outs)
+            .all(|(out, spec)| out.dtype() == spec.dtype && out.shape() == &spec.sizes[..]);
+    if direct {
+        let targets: Outputs = outs.iter().map(|out| (**out).clone()).collect();
+        return run_kernel(op, args, &inferred, &targets, true);
+    }
+    copy_out(op, forward(op, args)?, outs)
+}
+
+fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()> {
+    // Check all before the first write, so that a refused call changes nothing.
+    for (index, result) in results.iter().enumerate() {
+        let spec = OutSpec { sizes: result.shape().into(), dtype: result.dtype() };
+        let inferred = Inferred { outs: SmallVec::new(), compute: result.dtype(), device: result.device() };
+        check_out(op, index, &spec, &inferred, outs[index])?;
+    }
+    for (result, out) in results.iter().zip(outs) {
+        if out.shape() != result.shape() {
+            **out = Tensor::uninitialized(result.shape(), out.dtype(), out.device())?;
+        }
+        copy::copy(out, result)?;
+    }
+    Ok(())
+}
+
+/// Runs the kernel for inferred outputs that exist.
+///
+/// `shared` says that others may know the outputs, so that they must be borrowed.
+fn run_kernel(
+    op: &'static OpDef,
+    args: &[Arg<'_>],
+    inferred: &Inferred,
+    outs: &[Tensor],
+    shared: bool,
+) -> Result<()> {
+    let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
+    if outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() {
+        return Ok(());
+    }
+    let converted = convert_inputs(op, args, inferred.compute)?;
+    match &converted {
+        None => run_borrowed(kernel, &KernelCall { op, args, outs }, shared),
+        Some(replaced) => {
+            let mut args: SmallVec<[Arg<'_>; 8]> = args.into();
+            for (index, value) in replaced {
+                args[*index] = value.as_arg();
+            }
+            run_borrowed(kernel, &KernelCall { op, args: &args, outs }, shared)
+        }
+    }
+}
+
+#[inline]
+fn run_borrowed(kernel: crate::op::KernelFn, call: &KernelCall<'_>, shared: bool) -> Result<()> {
+    let _held = Borrows::acquire(call.args, if shared { call.outs } else { &[] });
+    kernel(call)
+}

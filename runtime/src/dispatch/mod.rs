@@ -1,0 +1,101 @@
+//! From a call to a kernel: inference, conversion of inputs, allocation or checking of outputs,
+//! choice of the kernel, borrows.
+//!
+//! In: an operator definition and borrowed arguments. Out: tensors. Every form of every operator,
+//! typed or boxed, comes through here; recording for gradients wraps it (`autograd`).
+
+mod convert;
+mod forward;
+mod targets;
+mod values;
+
+pub use values::{host_result, int_div, int_rem, item, present, several, size};
+
+pub(crate) use forward::{forward, forward_inplace, forward_out};
+pub(crate) use targets::{check_inplace, overlap};
+
+use crate::arg::{Arg, Value, describe_operands};
+use crate::autograd;
+use crate::error::{Error, Result};
+use crate::library::Form;
+use crate::op::{OpDef, Outputs};
+use crate::tensor::Tensor;
+
+/// Calls the functional form.
+///
+/// # Errors
+/// Whatever inference, conversion or the kernel report, with the operator and operands added.
+#[inline]
+pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let result =
+        if autograd::must_record(args) { autograd::invoke_recorded(op, args) } else { forward(op, args) };
+    result.map_err(|error| in_op(error, op.name, op, args))
+}
+
+/// Calls the functional form of an operator with one output.
+///
+/// # Errors
+/// As [`invoke`].
+#[inline]
+pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
+    let mut outs = invoke(op, args)?;
+    debug_assert_eq!(outs.len(), 1);
+    Ok(outs.swap_remove(0))
+}
+
+/// Calls the in-place form: writes the result into the first argument.
+///
+/// # Errors
+/// As [`invoke`], and if the result does not fit into the tensor.
+pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let result = if autograd::recording() {
+        autograd::invoke_inplace_recorded(op, args)
+    } else {
+        forward_inplace(op, args)
+    };
+    match result {
+        Ok(()) => {
+            args[0].tensor().storage().set_last_writer(op, Form::Inplace);
+            Ok(())
+        }
+        Err(error) => Err(in_op(error, op.forms.inplace.unwrap_or(op.name), op, args)),
+    }
+}
+
+/// Calls the out form: writes the results into the given tensors.
+///
+/// A given tensor without elements is replaced by one of the right shape; any other shape than the
+/// result's is refused.
+///
+/// # Errors
+/// As [`invoke`], and if a result does not fit into its tensor.
+pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    match autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs)) {
+        Ok(()) => {
+            for out in outs.iter() {
+                out.storage().set_last_writer(op, Form::Out);
+            }
+            Ok(())
+        }
+        Err(error) => Err(in_op(error, op.forms.out.unwrap_or(op.name), op, args)),
+    }
+}
+
+/// Calls an operator that returns no tensors.
+///
+/// # Errors
+/// Whatever the operator reports, with the operator and operands added.
+pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
+    let Some(host) = op.host else {
+        return Err(in_op(Error::not_implemented("the operator returns tensors"), op.name, op, args));
+    };
+    host(args).map_err(|error| in_op(error, op.name, op, args))
+}
+
+#[cold]
+fn in_op(error: Error, name: &'static str, op: &'static OpDef, args: &[Arg<'_>]) -> Error {
+    if error.op().is_some() {
+        return error;
+    }
+    error.in_op(name, describe_operands(op.schema.args.iter().map(|arg| arg.name).zip(args.iter().copied())))
+}

@@ -1,0 +1,141 @@
+//! What a tensor must be like that a result is written into.
+//!
+//! In: given outputs and what inference says of them. Out: nothing, or an error before anything is
+//! written.
+
+use opsmith_core::{DType, can_cast};
+
+use crate::arg::Arg;
+use crate::error::{Error, Result, ShapeText};
+use crate::op::{Inferred, OpDef, OutSpec};
+use crate::tensor::Tensor;
+
+/// Whether an argument shows the target's storage without being the same elements.
+#[inline]
+pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
+    let mut shares = false;
+    for arg in args {
+        arg.for_each_tensor(|tensor| {
+            shares |= tensor.shares_storage(target) && !tensor.same(target) && !same_elements(tensor, target);
+        });
+    }
+    shares
+}
+
+pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
+    if target.shape() != sizes {
+        return Err(Error::shape(format!(
+            "the result has the shape {}, which self of shape {} cannot hold in place",
+            ShapeText(sizes),
+            ShapeText(target.shape())
+        ))
+        .with_help("an in-place form never broadcasts self; use the functional form"));
+    }
+    check_castable(dtype, target.dtype(), "self", "use the functional form, or convert self first")
+}
+
+fn check_castable(from: DType, to: DType, name: &str, help: &str) -> Result<()> {
+    if can_cast(from, to) {
+        return Ok(());
+    }
+    Err(Error::dtype(format!("the result is {from}, which cannot be written into {name} of dtype {to}"))
+        .with_help(help.to_owned()))
+}
+
+pub(super) fn check_out(
+    op: &OpDef,
+    index: usize,
+    spec: &OutSpec,
+    inferred: &Inferred,
+    out: &Tensor,
+) -> Result<()> {
+    let name = match op.schema.returns.get(index).and_then(|result| result.name) {
+        Some(name) => name.to_owned(),
+        None if op.schema.returns.len() > 1 => format!("out[{index}]"),
+        None => "out".to_owned(),
+    };
+    check_castable(spec.dtype, out.dtype(), &name, &format!("give an `{name}` of dtype {}", spec.dtype))?;
+    if out.device() != inferred.device {
+        return Err(Error::device(format!(
+            "{name} is on {}, the inputs are on {}",
+            out.device(),
+            inferred.device
+        ))
+        .with_help("move one of them"));
+    }
+    if out.shape() != &spec.sizes[..] && out.numel() != 0 {
+        return Err(Error::shape(format!(
+            "{name} has the shape {}, the result {}",
+            ShapeText(out.shape()),
+            ShapeText(&spec.sizes)
+        ))
+        .with_help(format!("give an `{name}` of that shape, or one without elements, which is replaced")));
+    }
+    refuse_overlapping_target(out, &name)
+}
+
+pub(super) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<()> {
+    if target.layout().has_internal_overlap() {
+        return Err(Error::aliasing(format!(
+            "{name} shows one memory location at several indices (strides {:?})",
+            target.strides()
+        ))
+        .with_help("an expanded tensor cannot be written to; make a copy of it first"));
+    }
+    Ok(())
+}
+
+/// Whether two tensors touch a common byte of one storage (by their lowest and highest addresses).
+pub(crate) fn overlap(a: &Tensor, b: &Tensor) -> bool {
+    if !a.shares_storage(b) {
+        return false;
+    }
+    let bytes = |tensor: &Tensor| {
+        let size = tensor.dtype().size() as i64;
+        tensor.layout().extent().map(|(low, high)| (low * size, high * size))
+    };
+    match (bytes(a), bytes(b)) {
+        (Some((a_low, a_high)), Some((b_low, b_high))) => a_low < b_high && b_low < a_high,
+        _ => false,
+    }
+}
+
+fn same_elements(a: &Tensor, b: &Tensor) -> bool {
+    a.dtype() == b.dtype() && a.layout() == b.layout()
+}
+
+pub(super) fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Tensor) -> Result<()> {
+    for (arg, def) in args.iter().zip(op.schema.args) {
+        let mut clash = false;
+        arg.for_each_tensor(|tensor| {
+            clash |= overlap(tensor, out) && !(op.forms.elementwise && same_elements(tensor, out));
+        });
+        if clash {
+            return Err(Error::aliasing(format!("out shares memory with the input `{}`", def.name)).with_help(
+                if op.forms.elementwise {
+                    "out may be an input itself, but not overlap one at other positions; give it its own memory"
+                } else {
+                    "this kernel reads inputs after it starts writing; give out its own memory"
+                },
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn refuse_partial_overlap(op: &OpDef, args: &[Arg<'_>], target: &Tensor) -> Result<()> {
+    for (arg, def) in args.iter().zip(op.schema.args).skip(1) {
+        let mut clash = false;
+        arg.for_each_tensor(|tensor| {
+            clash |= !tensor.same(target) && overlap(tensor, target) && !same_elements(tensor, target);
+        });
+        if clash {
+            return Err(Error::aliasing(format!(
+                "self shares memory with the input `{}` at other positions",
+                def.name
+            ))
+            .with_help("copy one of them first"));
+        }
+    }
+    Ok(())
+}
