@@ -57,10 +57,8 @@ pub(super) fn lower(
         None if is_pointwise => Some(Some(vec![rule("promote", operands(op), dtype)])),
         None => None,
     };
-    let compute = match raw.text("compute") {
-        Some(text) => Some(expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType))),
-        None => None,
-    };
+    let compute =
+        raw.text("compute").map(|text| expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType)));
     let half = match (&shapes, &dtypes) {
         (Some(_), None) => Some(("shape", "dtype")),
         (None, Some(_)) => Some(("dtype", "shape")),

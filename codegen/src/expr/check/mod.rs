@@ -134,33 +134,26 @@ impl Checker<'_> {
     }
 
     fn literal(&mut self, literal: &Lit, range: Range<usize>) -> Option<Expr> {
-        let span = self.at(&range);
-        let refused = |message: &str, label: &str| Err(catalogue::literal(span, message, label));
+        let suffix = ("a number has no suffix here", "its type follows from its place");
         let found = match literal {
-            Lit::Int(value) if !value.suffix().is_empty() => {
-                refused("a number has no suffix here", "its type follows from its place")
-            }
-            Lit::Float(value) if !value.suffix().is_empty() => {
-                refused("a number has no suffix here", "its type follows from its place")
-            }
+            Lit::Int(value) if !value.suffix().is_empty() => Err(suffix),
+            Lit::Float(value) if !value.suffix().is_empty() => Err(suffix),
             Lit::Int(value) => match value.base10_parse::<i64>() {
                 Ok(value) => Ok((ExprKind::Int(value), Kind::Int)),
-                Err(_) => refused("the number does not fit 64 bits", "too large"),
+                Err(_) => Err(("the number does not fit 64 bits", "too large")),
             },
             Lit::Float(value) => match value.base10_parse::<f64>() {
                 Ok(value) if value.is_finite() => Ok((ExprKind::Float(value), Kind::Float)),
-                Ok(_) => refused("the number is too large for a float of 64 bits", "write `inf`"),
-                Err(_) => refused("this is not a number", "cannot be read as a 64-bit float"),
+                Ok(_) => Err(("the number is too large for a float of 64 bits", "write `inf`")),
+                Err(_) => Err(("this is not a number", "cannot be read as a 64-bit float")),
             },
             Lit::Bool(value) => Ok((ExprKind::Bool(value.value), Kind::Bool)),
             Lit::Str(value) => Ok((ExprKind::Str(value.value()), Kind::Str)),
-            _ => {
-                refused("this kind of literal has no meaning in a spec", "not a number, text or truth value")
-            }
+            _ => Err(("this kind of literal has no meaning in a spec", "not a number, text or truth value")),
         };
         match found {
             Ok((kind, ty)) => Some(Expr { kind, ty: Ty::new(ty), range }),
-            Err(diagnostic) => self.refuse(diagnostic),
+            Err((message, label)) => self.refuse(catalogue::literal(self.at(&range), message, label)),
         }
     }
 
