@@ -122,6 +122,8 @@ impl Names {
         vocabulary.extend(expr::QUERIES.iter().map(|query| query.name));
         let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));
+        vocabulary.extend(keys::ELEMENT_WORDS);
+        vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
         Names { operators, raw, vocabulary }
     }
 

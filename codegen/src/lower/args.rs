@@ -5,7 +5,7 @@ use opsmith_core::{DType, DTypeSet};
 use super::{Context, dtypes};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
-use crate::spec::document::{RawOp, Text};
+use crate::spec::document::{RawOp, Text, keys};
 use crate::spec::schema::{Argument, DefaultValue, Schema};
 
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Vec<Arg>> {
@@ -90,16 +90,19 @@ fn element_types(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec
 }
 
 fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
-    match words {
-        [word] if word.as_str() == "any" => return Some(Element::Any),
-        [word] if word.as_str() == "real" => return Some(Element::Real),
-        _ => {}
+    if let [word] = words {
+        let [any, real] = keys::ELEMENT_WORDS;
+        match word.as_str() {
+            word if word == any => return Some(Element::Any),
+            word if word == real => return Some(Element::Real),
+            _ => {}
+        }
     }
     const HINT: &str = "use dtype names such as `int64`, a set such as `integer`, or one of `real` and `any`";
     let mut first = None;
     let mut accepted = DTypeSet::EMPTY;
     for word in words {
-        let set = dtypes::set(context, word, &["any", "real"], HINT)?;
+        let set = dtypes::set(context, word, &keys::ELEMENT_WORDS, HINT)?;
         first = first.or_else(|| DType::from_name(word.as_str()).or_else(|| set.iter().last()));
         accepted = accepted.union(set);
     }

@@ -92,6 +92,9 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
     key("derivative", ValueKind::TextMap, "derivative by each parameter"),
 ];
 
+/// What `types` says of a tensor besides dtypes: of whatever dtype it is given, and of the real part's.
+pub const ELEMENT_WORDS: [&str; 2] = ["any", "real"];
+
 /// What other systems call a key, for "did you mean".
 pub const SYNONYMS: &[(&str, &str)] = &[
     ("operators", "ops"),
