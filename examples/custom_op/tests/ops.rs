@@ -46,7 +46,7 @@ fn transpose_of_every_dtype_and_of_views() -> Result<()> {
     assert_eq!(turned.shape(), [4, 2, 3]);
     assert_eq!(turned.to_vec::<i64>()?[..8], [0, 4, 8, 12, 16, 20, 1, 5]);
     // Turning back through the inverse gives the original.
-    let back = transpose_copy(&turned, invert_permutation(&[2, 0, 1])?)?;
+    let back = transpose_copy(&turned, invert_permutation([2, 0, 1])?)?;
     assert_eq!(back.to_vec::<i64>()?, cube.to_vec::<i64>()?);
     Ok(())
 }
@@ -184,7 +184,7 @@ fn errors_before_a_kernel_runs() {
         ],
     );
     assert_error(
-        invert_permutation(&[1, 1]),
+        invert_permutation([1, 1]),
         ErrorKind::Value,
         &["invert_permutation: [1, 1] names dimension 1 twice", "  help: name each of the 2 dimensions once"],
     );

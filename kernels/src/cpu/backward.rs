@@ -187,7 +187,7 @@ pub fn cumprod_backward<T: Element<Compute: Number>>(
     let inner: usize = input.sizes().iter().skip(dim + 1).map(|&size| size as usize).product();
     let (grads, elements) = (grad.to_contiguous(), input.to_contiguous());
     let mut result = vec![T::default(); elements.len()];
-    let outer = if length * inner == 0 { 0 } else { elements.len() / (length * inner) };
+    let outer = elements.len().checked_div(length * inner).unwrap_or(0);
     for line in 0..outer * inner {
         let start = line / inner * length * inner + line % inner;
         let at = |place: usize| start + place * inner;

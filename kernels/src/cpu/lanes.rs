@@ -3,6 +3,7 @@
 //! For use inside [`super::simd::widest`]: everything here is inlined into its caller.
 
 use opsmith_runtime::Element;
+use opsmith_runtime::arith::Arithmetic;
 
 /// Partial results of a long row. They live in the first cache rather than in registers, because
 /// compilers reliably vectorise a loop over this many.
@@ -62,6 +63,23 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
         width /= 2;
     }
     lanes[0]
+}
+
+/// Changes each element of a slice, and sums what `map` makes of the results.
+#[inline(always)]
+pub(crate) fn update_and_sum_lanes<C: Arithmetic>(
+    values: &mut [C],
+    change: impl Fn(C) -> C,
+    map: impl Fn(C) -> C,
+) -> C {
+    let mut sums = [C::ZERO; LANES];
+    for block in values.chunks_mut(LANES) {
+        for (sum, value) in sums.iter_mut().zip(block) {
+            *value = change(*value);
+            *sum = Arithmetic::add(*sum, map(*value));
+        }
+    }
+    fold_lanes(&sums, C::ZERO, Arithmetic::add, Arithmetic::add)
 }
 
 /// Appends `length` elements, `step` apart from `start` on, in the compute type.

@@ -144,7 +144,7 @@ pub fn constant_pad_nd<T: Element>(
 ) -> Result<()> {
     let value = T::from_scalar(value);
     let rank = self_.dim();
-    if pad.len() % 2 != 0 || pad.len() / 2 > rank || out.dim() != rank {
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank || out.dim() != rank {
         return Err(Error::shape("there are not two numbers for each padded dimension"));
     }
     if pad.iter().any(|&pad| pad > 0) {

@@ -14,36 +14,65 @@
 #[inline(always)]
 pub fn widest<R>(body: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
-    {
-        if has_avx512() {
-            // SAFETY: the processor has every feature the function is compiled for.
-            return unsafe { with_avx512(body) };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: as above.
-            return unsafe { with_avx2(body) };
-        }
+    match x86::level() {
+        // SAFETY: the processor has every feature the function is compiled for.
+        x86::Level::Avx512 => return unsafe { x86::with_avx512(body) },
+        // SAFETY: as above.
+        x86::Level::Avx2 => return unsafe { x86::with_avx2(body) },
+        x86::Level::Oldest | x86::Level::Unknown => {}
     }
     body()
 }
 
 #[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn has_avx512() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512bw")
-        && std::arch::is_x86_feature_detected!("avx512dq")
-        && std::arch::is_x86_feature_detected!("avx512vl")
-}
+mod x86 {
+    use std::sync::atomic::{AtomicU8, Ordering};
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-fn with_avx512<R>(body: impl FnOnce() -> R) -> R {
-    body()
-}
+    /// How wide the processor's vectors are.
+    #[derive(Clone, Copy, PartialEq)]
+    #[repr(u8)]
+    pub enum Level {
+        Unknown,
+        Oldest,
+        Avx2,
+        Avx512,
+    }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
-    body()
+    static LEVEL: AtomicU8 = AtomicU8::new(Level::Unknown as u8);
+
+    #[inline(always)]
+    pub fn level() -> Level {
+        // Asking the standard library for several features costs more than this one load.
+        const LEVELS: [Level; 4] = [Level::Unknown, Level::Oldest, Level::Avx2, Level::Avx512];
+        match LEVELS[usize::from(LEVEL.load(Ordering::Relaxed) & 3)] {
+            Level::Unknown => detect(),
+            known => known,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn detect() -> Level {
+        let avx512 = std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512vl");
+        let level = match (avx512, std::arch::is_x86_feature_detected!("avx2")) {
+            (true, true) => Level::Avx512,
+            (false, true) => Level::Avx2,
+            _ => Level::Oldest,
+        };
+        LEVEL.store(level as u8, Ordering::Relaxed);
+        level
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
+    pub fn with_avx512<R>(body: impl FnOnce() -> R) -> R {
+        body()
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub fn with_avx2<R>(body: impl FnOnce() -> R) -> R {
+        body()
+    }
 }

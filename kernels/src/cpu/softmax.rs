@@ -8,10 +8,10 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Element, Result, View, ViewMut};
 
 use super::axes::{Tile, for_each_tile};
-use super::lanes::{fold_lanes, read_row, write_row};
+use super::lanes::{fold_lanes, read_row, update_and_sum_lanes, write_row};
 use super::simd::widest;
 use super::strides::expect_sizes;
-use crate::math::{Inexact, exp, log, maximum};
+use crate::math::{Inexact, exp, log, maximum, reciprocal};
 
 /// exp(x) along a dimension, divided by its sum: `[0, ln 3]` gives `[0.25, 0.75]`.
 pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
@@ -21,10 +21,10 @@ pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     along([&self_], dim, out, |[x]| {
-        x.fold(T::Compute::LOWEST, |x| x, maximum);
-        x.update(|x, largest| exp(Arithmetic::sub(x, largest)));
-        x.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
-        x.update(Arithmetic::div);
+        x.fold(T::Compute::LOWEST, maximum);
+        x.update_and_sum(|x, largest| exp(Arithmetic::sub(x, largest)), |x| x);
+        x.of_lines.iter_mut().for_each(|sum| *sum = reciprocal(*sum));
+        x.update(Arithmetic::mul);
     })
 }
 
@@ -36,9 +36,8 @@ pub fn log_softmax<T: Element<Compute: Ordered + Inexact>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     along([&self_], dim, out, |[x]| {
-        x.fold(T::Compute::LOWEST, |x| x, maximum);
-        x.update(Arithmetic::sub);
-        x.fold(T::Compute::ZERO, exp, Arithmetic::add);
+        x.fold(T::Compute::LOWEST, maximum);
+        x.update_and_sum(Arithmetic::sub, exp);
         x.of_lines.iter_mut().for_each(|sum| *sum = log(*sum));
         x.update(Arithmetic::sub);
     })
@@ -54,7 +53,7 @@ pub fn softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
 ) -> Result<()> {
     along([&grad_output, &output], dim, out, |[grad, y]| {
         grad.combine(y, Arithmetic::mul);
-        grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        grad.fold(T::Compute::ZERO, Arithmetic::add);
         y.of_lines.clone_from(&grad.of_lines);
         y.update(Arithmetic::mul);
         grad.combine(y, Arithmetic::sub);
@@ -70,7 +69,7 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     along([&grad_output, &output], dim, out, |[grad, y]| {
-        grad.fold(T::Compute::ZERO, |x| x, Arithmetic::add);
+        grad.fold(T::Compute::ZERO, Arithmetic::add);
         y.of_lines.clone_from(&grad.of_lines);
         y.update(|y, sum| Arithmetic::mul(exp(y), sum));
         grad.combine(y, Arithmetic::sub);
@@ -172,23 +171,48 @@ impl<C: Copy> Lines<C> {
     }
 
     /// Joins the elements of each line.
-    fn fold(&mut self, start: C, map: impl Fn(C) -> C, join: impl Fn(C, C) -> C) {
+    fn fold(&mut self, start: C, join: impl Fn(C, C) -> C) {
         self.of_lines.clear();
         self.of_lines.resize(self.lanes, start);
         widest(
             #[inline(always)]
             || {
                 if let [of_line] = &mut self.of_lines[..] {
-                    *of_line = fold_lanes(&self.values, start, |partial, x| join(partial, map(x)), &join);
+                    *of_line = fold_lanes(&self.values, start, &join, &join);
                     return;
                 }
                 for row in self.values.chunks_exact(self.lanes) {
                     for (partial, &value) in self.of_lines.iter_mut().zip(row) {
-                        *partial = join(*partial, map(value));
+                        *partial = join(*partial, value);
                     }
                 }
             },
         );
+    }
+
+    /// Changes each element by what is known of its line, and joins what `map` makes of the results in
+    /// the same pass, as a sum.
+    fn update_and_sum(&mut self, change: impl Fn(C, C) -> C, map: impl Fn(C) -> C)
+    where
+        C: Arithmetic,
+    {
+        let mut sums = vec![C::ZERO; self.lanes];
+        widest(
+            #[inline(always)]
+            || {
+                if let (&[of_line], [sum]) = (&self.of_lines[..], &mut sums[..]) {
+                    *sum = update_and_sum_lanes(&mut self.values, |x| change(x, of_line), map);
+                    return;
+                }
+                for row in self.values.chunks_exact_mut(self.lanes) {
+                    for ((value, &of_line), sum) in row.iter_mut().zip(&self.of_lines).zip(&mut sums) {
+                        *value = change(*value, of_line);
+                        *sum = Arithmetic::add(*sum, map(*value));
+                    }
+                }
+            },
+        );
+        self.of_lines = sums;
     }
 
     /// Changes each element by what is known of its line.

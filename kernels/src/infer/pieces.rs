@@ -64,7 +64,7 @@ pub fn negated(numbers: &[i64]) -> Result<Dims> {
 /// there is.
 pub fn constant_pad_nd(self_: &Tensor, pad: &[i64]) -> Result<Dims> {
     let mut sizes: Dims = self_.shape().into();
-    if pad.len() % 2 != 0 || pad.len() / 2 > sizes.len() {
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > sizes.len() {
         return Err(Error::value(format!("{} numbers cannot pad {} dimensions", pad.len(), sizes.len()))
             .with_help("give two for each dimension, from the last one on"));
     }
@@ -101,7 +101,7 @@ pub fn masked_select(self_: &Tensor, mask: &Tensor) -> Result<Dims> {
     if mask.dtype() != DType::Bool {
         return Err(Error::dtype(format!("the mask must be bool, got {}", mask.dtype())));
     }
-    let both = [self_, mask].map(|tensor| opsmith_runtime::infer::Operand::Tensor(tensor));
+    let both = [self_, mask].map(opsmith_runtime::infer::Operand::Tensor);
     let sizes = opsmith_runtime::infer::shape::broadcast(&both)?;
     let repeated = sizes.iter().product::<i64>().checked_div(mask.numel()).unwrap_or(0);
     Ok(Dims::from_slice(&[count_nonzero(mask)? * repeated]))

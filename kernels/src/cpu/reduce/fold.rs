@@ -106,6 +106,16 @@ fn fold_along<T: Element, F: Fold<T>>(
     let rows_a_leaf = (LANES * LEAF / length).clamp(1, LEAF);
     for [start, target, number] in Walk::new(kept) {
         let context = f.context(number as usize);
+        if outer.is_empty() {
+            // SAFETY: the row's elements are elements of the view.
+            let partial = unsafe {
+                let row_start = input.as_ptr().offset(start as isize);
+                fold_row(row_start, row.steps[0], length, context, f)
+            };
+            // SAFETY: the plan's output positions are positions of `out`.
+            unsafe { out.set(target, f.finish(partial)) }
+            continue;
+        }
         let leaf = |first: usize, rows: usize| {
             let mut partial = f.start();
             for [offset] in Walk::starting_at(outer, first).take(rows) {

@@ -3,7 +3,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Complex32, Complex64, Element, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Complex32, Complex64, Dims, Element, Result, Scalar, View, ViewMut};
 
 use super::fold::{Fold, fold};
 use super::scan::Running;
@@ -118,6 +118,9 @@ where
     Ok(())
 }
 
+/// Elements whose second pass still finds them in the second cache.
+const CACHED: i64 = 1 << 17;
+
 /// Writes variances and returns means in row-major order of outputs.
 fn variance<T>(
     input: &View<'_, T>,
@@ -131,18 +134,56 @@ where
 {
     let count = reduced_count(input.sizes(), reduced) as f64;
     let divisor = Wide::<T>::from_scalar(Scalar::Float(count));
-    let mut means = vec![Wide::<T>::ZERO; out.numel()];
-    let strides = contiguous_strides(out.sizes());
-    // SAFETY: the vector holds an element for each output.
-    let mut view = unsafe { ViewMut::from_raw(means.as_mut_ptr(), out.sizes(), &strides) };
     let mean = Plain {
         start: Wide::<T>::ZERO,
         take: |sum: Wide<T>, element: T| Arithmetic::add(sum, element.to_compute().widen()),
         merge: |a: Wide<T>, b: Wide<T>| Arithmetic::add(a, b),
         end: |sum| Arithmetic::div(sum, divisor),
     };
-    fold(input, reduced, keepdim, &mut view, &mean)?;
     let divisor = (count - correction.map_or(1.0, Scalar::to_f64)).max(0.0);
-    fold(input, reduced, keepdim, out, &Squares::<T> { means: &means, divisor })?;
+    let mut means = vec![Wide::<T>::ZERO; out.numel()];
+    let strides = contiguous_strides(out.sizes());
+    // SAFETY: the vector holds an element for each output.
+    let mut means_view = unsafe { ViewMut::from_raw(means.as_mut_ptr(), out.sizes(), &strides) };
+    // Slices of a kept first dimension are independent, so each makes both passes while it is cached.
+    let (slices, of_each) = match (input.sizes(), reduced) {
+        (&[first, ..], &[false, ..]) => (first, input.numel() as i64 / first.max(1)),
+        _ => return whole(input, reduced, keepdim, &mean, divisor, &mut means_view, out).map(|()| means),
+    };
+    let together = (CACHED / of_each.max(1)).max(1);
+    for first in (0..slices).step_by(together as usize) {
+        let length = together.min(slices - first);
+        let slice = |strides: &[i64], sizes: &[i64]| {
+            let mut sizes = Dims::from_slice(sizes);
+            sizes[0] = length;
+            (first * strides[0], sizes)
+        };
+        let (offset, sizes) = slice(input.strides(), input.sizes());
+        // SAFETY: the slices lie inside the views, which are not used otherwise meanwhile.
+        unsafe {
+            let input = View::from_raw(input.as_ptr().offset(offset as isize), &sizes, input.strides());
+            let (offset, sizes) = slice(&strides, out.sizes());
+            let start = means_view.as_mut_ptr().offset(offset as isize);
+            let mut means = ViewMut::from_raw(start, &sizes, &strides);
+            let (offset, out_strides) = (first * out.strides()[0], out.strides());
+            let mut out = ViewMut::from_raw(out.as_mut_ptr().offset(offset as isize), &sizes, out_strides);
+            whole(&input, reduced, keepdim, &mean, divisor, &mut means, &mut out)?;
+        }
+    }
     Ok(means)
+}
+
+/// Writes the means, which are contiguous, and then the variances.
+fn whole<T: Element<Compute: Deviation>>(
+    input: &View<'_, T>,
+    reduced: &[bool],
+    keepdim: bool,
+    mean: &impl Fold<T, Out = Wide<T>>,
+    divisor: f64,
+    means: &mut ViewMut<'_, Wide<T>>,
+    out: &mut ViewMut<'_, T::Real>,
+) -> Result<()> {
+    fold(input, reduced, keepdim, means, mean)?;
+    let means = means.as_mut_slice().unwrap_or(&mut []);
+    fold(input, reduced, keepdim, out, &Squares::<T> { means, divisor })
 }

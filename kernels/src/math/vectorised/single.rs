@@ -111,7 +111,7 @@ pub fn tanh(x: f32) -> f32 {
     let series = polynomial!(
         z;
         -5.704_988_7e-3,
-        2.063_908_9e-2,
+        2.063_909e-2,
         -5.373_971_6e-2,
         1.333_144_2e-1,
         -3.333_328e-1
@@ -143,7 +143,7 @@ pub fn erf(x: f32) -> f32 {
     let high = polynomial!(t; -1.728_534_7e-5, 3.831_972_6e-4);
     let low = polynomial!(t; -3.883_964_4e-3, 2.425_462_2e-2);
     let exponent = high * (t * t) + low;
-    let exponent = polynomial!(t; exponent, -1.067_778_8e-1, -6.348_466_9e-1, -1.287_175_1e-1);
+    let exponent = polynomial!(t; exponent, -1.067_778_8e-1, -6.348_467e-1, -1.287_175_1e-1);
     let exponent = exponent * t - t;
     let far = (1.0 - exp(exponent)).copysign(x);
     select(size > 0.927_734_4, far, select(size >= 0.0, near, x))
