@@ -4,7 +4,8 @@ use std::fmt;
 
 /// Python's special names that begin with an i of their own. Any other belongs to the `x += y` family:
 /// `__iadd__` is the in-place form of `__add__`.
-const BEGIN_WITH_I: [&str; 7] = ["index", "init", "init_subclass", "instancecheck", "int", "invert", "iter"];
+const BEGIN_WITH_I: [&str; 7] =
+    ["__index__", "__init__", "__init_subclass__", "__instancecheck__", "__int__", "__invert__", "__iter__"];
 
 /// A name such as `add_.Tensor`, taken apart.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -37,7 +38,7 @@ impl OpName {
         let inner = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
         if let Some(inner) = inner.filter(|inner| !inner.is_empty()) {
             op.dunder = true;
-            let augmented = inner.strip_prefix('i').filter(|_| !BEGIN_WITH_I.contains(&inner));
+            let augmented = inner.strip_prefix('i').filter(|_| !BEGIN_WITH_I.contains(&name));
             op.inplace = augmented.is_some();
             op.base = augmented.unwrap_or(inner).to_owned();
         } else if let Some(base) = name.strip_suffix('_').filter(|base| !base.is_empty()) {
