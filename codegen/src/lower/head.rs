@@ -176,10 +176,10 @@ fn element_types(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec
 }
 
 fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
-    match words {
-        [word] if word.as_str() == "any" => return Some(Element::Any),
-        [word] if word.as_str() == "real" => return Some(Element::Real),
-        _ => {}
+    if let [word] = words
+        && let Some((element, _)) = Element::WORDS.iter().find(|(_, known)| *known == word.as_str())
+    {
+        return Some(*element);
     }
     let mut first = None;
     let mut accepted = DTypeSet::EMPTY;
@@ -189,7 +189,7 @@ fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
                 .iter()
                 .map(|(name, _)| *name)
                 .chain(DType::ALL.iter().map(|dtype| dtype.name()));
-            let near = nearest(word.as_str(), names.chain(["any", "real"]))
+            let near = nearest(word.as_str(), names.chain(Element::WORDS.map(|(_, known)| known)))
                 .map(|near| format!("did you mean `{near}`?"));
             context.diagnostics.push(
                 Diagnostic::error(
