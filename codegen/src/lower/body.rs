@@ -315,10 +315,8 @@ fn require_body(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, in
     let place = raw.func.span();
     let has = |key: &str| raw.get(key).is_some();
     if !has("pointwise")
-        && body.kernels.is_empty()
+        && !has("dispatch")
         && !has("decompose")
-        && body.view.is_none()
-        && body.host.is_none()
     {
         context.diagnostics.push(
             Diagnostic::error("E0454", format!("nothing computes `{}`", op.name), place, "no body")

@@ -279,7 +279,7 @@ impl Checker<'_> {
         let outputs = self.scope.outputs;
         let tensor_at = |index: usize| outputs.get(index).map(|output| output.ty.clone());
         let named = |wanted: &str| outputs.iter().position(|output| output.name.as_deref() == Some(wanted));
-        if let [Output { ty: Ty { kind: Kind::Tensors, .. }, .. }] = outputs {
+        if self.returns_list() {
             // Some tensors of a list may have no gradient.
             let grads = (Variable::Grads, Ty::new(Kind::OptionalTensors));
             return (name == "grads").then_some(grads);
@@ -300,10 +300,19 @@ impl Checker<'_> {
         Some((Variable::Result(index), tensor_at(index)?))
     }
 
+    /// Whether the operator's one result is a list of tensors.
+    fn returns_list(&self) -> bool {
+        matches!(self.scope.outputs, [only] if only.ty.kind == Kind::Tensors)
+    }
+
     fn known_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.locals.iter().map(|(name, _)| name.clone()).collect();
         names.extend(self.scope.args.iter().map(|arg| arg.name.clone()));
         if self.scope.mode == Mode::Derivative {
+            if self.returns_list() {
+                names.push("grads".into());
+                return names;
+            }
             names.push("grad".into());
             names.push("result".into());
             names.extend(self.scope.outputs.iter().filter_map(|output| output.name.clone()));

@@ -4,7 +4,8 @@ use std::fmt;
 
 /// Python's special names that begin with an i of their own. Any other belongs to the `x += y` family:
 /// `__iadd__` is the in-place form of `__add__`.
-pub const BEGIN_WITH_I: [&str; 7] = ["index", "init", "init_subclass", "instancecheck", "int", "invert", "iter"];
+pub const BEGIN_WITH_I: [&str; 7] =
+    ["index", "init", "init_subclass", "instancecheck", "int", "invert", "iter"];
 
 /// A name such as `add_.Tensor`, taken apart.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
