@@ -7,6 +7,7 @@
 
 mod axes;
 pub mod backward;
+pub mod convolution;
 mod copy;
 pub mod fill;
 pub mod index;
@@ -15,6 +16,7 @@ mod lanes;
 pub mod linalg;
 pub mod normalisation;
 pub mod pick;
+pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod simd;
