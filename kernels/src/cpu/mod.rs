@@ -15,6 +15,7 @@ pub mod join;
 mod lanes;
 pub mod linalg;
 pub mod normalisation;
+pub mod padding;
 pub mod pick;
 pub mod pooling;
 pub mod random;

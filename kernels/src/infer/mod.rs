@@ -18,4 +18,7 @@ pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, 
 pub use products::{as_batch, as_rows, batched, product};
 pub use reduced::{Reduced, along, keep_reduced, reduced, reduced_count};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, roll, sort};
-pub use windows::{adaptive_avg_pool, avg_pool2d, avg_pool3d, convolution, max_pool2d, max_pool3d};
+pub(crate) use windows::padded_sizes;
+pub use windows::{
+    adaptive_avg_pool, avg_pool2d, avg_pool3d, col2im, convolution, im2col, max_pool2d, max_pool3d, pad,
+};

@@ -1,4 +1,4 @@
-//! Shapes of convolutions and poolings.
+//! Shapes of convolutions, poolings, borders and what else slides over a tensor.
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::checked_numel;
@@ -174,6 +174,100 @@ pub fn adaptive_avg_pool(self_: &Tensor, output_size: &[i64]) -> Result<Dims> {
     Ok(sizes)
 }
 
+/// `self`'s shape with a border: two numbers a dimension, the last dimension first.
+///
+/// # Errors
+/// If the numbers do not fit the shape, or nothing would be left.
+pub fn pad(self_: &Tensor, padding: &[i64]) -> Result<Dims> {
+    padded_sizes(self_.shape(), padding)
+}
+
+pub(crate) fn padded_sizes(sizes: &[i64], padding: &[i64]) -> Result<Dims> {
+    check_padding(sizes, padding)?;
+    let mut result = Dims::from_slice(sizes);
+    for (pair, numbers) in padding.chunks_exact(2).enumerate() {
+        let dim = sizes.len() - 1 - pair;
+        let size = sizes[dim].checked_add(numbers[0]).and_then(|size| size.checked_add(numbers[1]));
+        match size {
+            Some(size) if size > 0 => result[dim] = size,
+            _ => {
+                return Err(Error::shape(format!(
+                    "dimension {dim} of size {} has no elements left with a border of {numbers:?}",
+                    sizes[dim]
+                )));
+            }
+        }
+    }
+    checked_numel(&result)?;
+    Ok(result)
+}
+
+/// Refuses a border list that does not fit a shape.
+fn check_padding(sizes: &[i64], padding: &[i64]) -> Result<()> {
+    let pairs = padding.len() / 2;
+    if padding.len() % 2 == 0 && pairs > 0 && (pairs..=pairs + 2).contains(&sizes.len()) {
+        return Ok(());
+    }
+    Err(Error::shape(format!("{} border sizes do not fit the shape {}", padding.len(), ShapeText(sizes)))
+        .with_help("give two a dimension, the last dimension first; channels and samples have no border"))
+}
+
+/// The shape of `im2col`: for each sample, a row for each channel and element of a window, a column for
+/// each of its positions.
+///
+/// # Errors
+/// If the input's rank does not fit or a parameter is out of its range.
+pub fn im2col(
+    self_: &Tensor,
+    kernel_size: &[i64],
+    dilation: &[i64],
+    padding: &[i64],
+    stride: &[i64],
+) -> Result<Dims> {
+    let window = Window::new(2, kernel_size, stride, padding, dilation)?;
+    let places = spatial_sizes(self_.shape(), 2)?;
+    let positions = window.output_sizes(places, false)?.iter().product::<i64>();
+    let mut sizes = Dims::from_slice(&self_.shape()[..self_.dim() - 2]);
+    if let Some(channels) = sizes.last_mut() {
+        *channels *= window.kernel.iter().product::<i64>();
+    }
+    sizes.push(positions);
+    Ok(sizes)
+}
+
+/// The shape of `col2im`, of which `im2col` has the input's.
+///
+/// # Errors
+/// If the input's shape does not fit or a parameter is out of its range.
+pub fn col2im(
+    self_: &Tensor,
+    output_size: &[i64],
+    kernel_size: &[i64],
+    dilation: &[i64],
+    padding: &[i64],
+    stride: &[i64],
+) -> Result<Dims> {
+    let window = Window::new(2, kernel_size, stride, padding, dilation)?;
+    let (&[height, width], [outer @ .., rows, columns]) = (output_size, self_.shape()) else {
+        return Err(Error::shape(format!(
+            "columns of the shape {} do not make planes of {output_size:?}",
+            ShapeText(self_.shape())
+        )));
+    };
+    let elements = window.kernel.iter().product::<i64>();
+    let positions = window.output_sizes([1, height, width], false)?.iter().product::<i64>();
+    if outer.len() > 1 || rows % elements != 0 || *columns != positions {
+        return Err(Error::shape(format!(
+            "columns of the shape {} do not make planes of {output_size:?}: a window of {elements} elements has {positions} positions there",
+            ShapeText(self_.shape())
+        )));
+    }
+    let mut sizes = Dims::from_slice(outer);
+    sizes.extend([rows / elements, height, width]);
+    checked_numel(&sizes)?;
+    Ok(sizes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +297,13 @@ mod tests {
         assert_eq!(avg_pool3d(&x, &[2], &[], &[0], false).unwrap()[..], [2, 1, 3, 4]);
         assert_eq!(adaptive_avg_pool(&x, &[5, 1]).unwrap()[..], [2, 3, 5, 1]);
         assert!(adaptive_avg_pool(&tensor(&[2, 3]), &[5, 1]).is_err());
+        assert_eq!(pad(&x, &[1, 2, -1, 0]).unwrap()[..], [2, 3, 6, 11]);
+        assert!(pad(&x, &[1]).is_err() && pad(&x, &[-4, -4]).is_err());
+        let columns = im2col(&x, &[2, 3], &[1], &[0], &[1]).unwrap();
+        assert_eq!(columns[..], [2, 18, 36]);
+        let back = col2im(&tensor(&columns), &[7, 8], &[2, 3], &[1], &[0], &[1]);
+        assert_eq!(back.unwrap()[..], [2, 3, 7, 8]);
+        assert!(col2im(&tensor(&columns), &[7, 9], &[2, 3], &[1], &[0], &[1]).is_err());
         assert!(max_pool2d(&x, &[3, 3], &[2, 2], &[2], &[1], false).is_err());
     }
 }

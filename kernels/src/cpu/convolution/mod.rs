@@ -5,6 +5,7 @@
 //! `f32` and are rounded once. Inputs that are not contiguous are copied first.
 
 mod columns;
+mod unfolding;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
@@ -14,6 +15,8 @@ use super::linalg::{Matrix, MatrixMut, Multiply};
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
 use columns::Sliding;
+
+pub use unfolding::{col2im, im2col};
 
 /// Types that convolutions compute in.
 pub trait Convolve: Multiply + Element<Compute = Self> + Arithmetic {}

@@ -157,3 +157,16 @@ fn half_precision_rounds_once() {
     convolution(ones.view(), ones.view(), None, &[1], &[0], &[1], false, &[0], 1, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [bf16::from_f32(300.0)]);
 }
+
+#[test]
+fn columns_and_their_sums() {
+    let x = Array::new(&[1, 2, 3], [1, 2, 3, 4, 5, 6]);
+    let mut columns = Array::zeros(&[4, 2]);
+    let (kernel, one, zero): (&[i64], &[i64], &[i64]) = (&[2, 2], &[1], &[0]);
+    im2col(x.view(), kernel, one, zero, one, columns.view_mut()).unwrap();
+    assert_eq!(columns.to_vec(), [1, 2, 2, 3, 4, 5, 5, 6]);
+    let mut back = Array::zeros(&[1, 2, 3]);
+    col2im(columns.view(), &[2, 3], kernel, one, zero, one, back.view_mut()).unwrap();
+    assert_eq!(back.to_vec(), [1, 4, 3, 4, 10, 6]);
+    assert!(col2im(columns.view(), &[2, 3], kernel, one, one, one, back.view_mut()).is_err());
+}
