@@ -1,6 +1,6 @@
 //! The backward pass.
 //!
-//! Nodes wait, with the gradients they have received, in a map ordered by sequence number. Edges
+//! Nodes wait, with the gradients they have received, ordered by sequence number (`queue`). Edges
 //! lead to older nodes only, so when a node is the newest that waits, every node that could still
 //! give it a gradient has run: no counting of dependencies is needed, from however many roots. The
 //! pass is a loop, so the depth of a graph costs no stack. It belongs to the thread that called;
@@ -90,6 +90,7 @@ impl<'a> Pass<'a> {
             Kind::Leaf(leaf) => {
                 if self.capture.is_none()
                     && let Some(leaf) = leaf.upgrade()
+                    && leaf.requires_grad()
                 {
                     // With hooks after it the gradient is still needed; else it can be moved.
                     let gradient = if extras.is_some() { gradients[0].clone() } else { gradients[0].take() };

@@ -60,7 +60,7 @@ impl Tensor {
             let node = Node::new(Edges::new(), outputs, Kind::Leaf(self.downgrade()));
             meta.edge = Some(Edge { node, output: 0 });
             // What happened to a base so far is behind it; views of this tensor follow it from now on.
-            meta.generation = followed.unwrap_or_else(|| meta.generation.wrapping_add(1));
+            meta.generation = followed.unwrap_or_else(|| meta.generation + 1);
         }
         drop(meta);
         self.set_tracked(required);

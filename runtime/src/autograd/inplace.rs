@@ -117,10 +117,10 @@ fn rewrite(target: &Tensor, edge: Option<Edge>) -> Result<()> {
 
 /// Replaces a tensor's place in the graph; returns the generation it belongs to. A view is of the
 /// given generation, another tensor begins its next.
-fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u32>) -> u32 {
+fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u64>) -> u64 {
     let tracked = edge.is_some();
     let mut meta = tensor.autograd();
-    meta.generation = generation.unwrap_or_else(|| meta.generation.wrapping_add(1));
+    meta.generation = generation.unwrap_or_else(|| meta.generation + 1);
     let old = std::mem::replace(&mut meta.edge, edge);
     let generation = meta.generation;
     if meta.retains
@@ -134,6 +134,16 @@ fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u32>) -> u32 
     tensor.set_tracked(tracked);
     tensor.set_changed();
     generation
+}
+
+/// Whether a view of a base that was changed in place requires a gradient: as it did before, unless
+/// its place in the graph is out of date.
+#[cold]
+pub(crate) fn view_requires_grad(view: &Tensor, base: &Tensor) -> bool {
+    let generation = base.autograd().generation;
+    let meta = view.autograd();
+    let out_of_date = meta.generation != generation && !(view.is_tracked_itself() && meta.is_leaf());
+    if out_of_date { base.is_tracked_itself() } else { view.is_tracked_itself() }
 }
 
 /// Gives a view the place in the graph that its base has now, if the base was changed since the view

@@ -35,7 +35,7 @@ pub use handle::{Options, backward, grad};
 pub use hooks::HookHandle;
 pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 
-pub(crate) use inplace::{check_out, invoke_inplace_recorded};
+pub(crate) use inplace::{check_out, invoke_inplace_recorded, view_requires_grad};
 pub(crate) use record::invoke_recorded;
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub struct AutogradMeta {
     grad: Option<Tensor>,
     /// How often the tensor's elements got a new place in the graph by an in-place call; of a view,
     /// the number of its base that `edge` belongs to.
-    generation: u32,
+    generation: u64,
     /// Whether the tensor, no leaf, keeps its gradient all the same.
     retains: bool,
 }

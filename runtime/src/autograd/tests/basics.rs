@@ -295,8 +295,12 @@ fn which_tensors_can_require_a_gradient() {
         out.requires_grad_(false),
         "a tensor that was computed from tracked ones always requires a gradient\n  help: use detach() for the same elements outside the graph",
     );
+    let before = times(&a, &a).unwrap();
     a.set_requires_grad(false).unwrap();
     assert!(!a.requires_grad() && a.is_leaf());
+    // A leaf that was frozen meanwhile gets no gradient.
+    before.backward().unwrap();
+    assert!(a.grad().is_none());
     assert!(!times(&a, &a).unwrap().requires_grad());
     check_error(a.set_grad(Some(Tensor::of(&[1.0, 2.0]))), "the gradient has the shape (2), the tensor (1)");
     check_error(a.set_grad(Some(Tensor::of(&[1f32]))), "the gradient is float32, the tensor float64");

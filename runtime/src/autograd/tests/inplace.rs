@@ -253,3 +253,31 @@ fn a_refused_call_is_not_named_as_the_writer() {
     plus_(&b, &Tensor::of(&[1.0, 2.0])).unwrap_err();
     assert!(out.backward().unwrap_err().message().contains("last by `square_` (version 1, saved at 0)"));
 }
+
+#[test]
+fn a_view_that_was_cut_off_can_be_changed_again() {
+    let a = leaf(&[1.0, -2.0, 3.0, 4.0]);
+    let base = scaled(&pairs(&a).unwrap(), 1.0).unwrap();
+    let view = row(&base, 0).unwrap();
+    let other = row(&base, 1).unwrap();
+    step_(&view).unwrap();
+    assert!(base.requires_grad() && other.requires_grad() && !view.requires_grad() && view.is_leaf());
+    times_(&view, &Tensor::of(&[5.0])).unwrap();
+    assert!(!view.requires_grad());
+    times_(&view, &row(&other, 0).unwrap()).unwrap();
+    assert!(view.requires_grad() && !view.is_leaf());
+    total(&base).unwrap().backward().unwrap();
+    // base = [[5 a[2], 0], [a[2], a[3]]]
+    assert_eq!(gradient(&a), [0.0, 0.0, 6.0, 1.0]);
+}
+
+#[test]
+fn a_view_of_a_base_that_was_cut_off_is_constant() {
+    let a = leaf(&[1.0, -2.0, 3.0, 4.0]);
+    let base = scaled(&pairs(&a).unwrap(), 1.0).unwrap();
+    let view = row(&base, 0).unwrap();
+    assert!(view.requires_grad());
+    step_(&base).unwrap();
+    assert!(!view.requires_grad() && view.is_leaf());
+    assert!(!square(&view).unwrap().requires_grad());
+}

@@ -238,3 +238,19 @@ pub fn windows(a: &Tensor) -> Result<Tensor> {
     invoke_single(&WINDOWS, &[a.into()])
 }
 identity! { poison, POISON, "poison", |context| Ok(smallvec![context.grad(0).map(|grad| scaled(grad, f64::NAN)).transpose()?.into()]), &super::ops::LIBRARY }
+
+// pairs(self) -> the elements two to a row, a view without a formula
+
+pub static PAIRS: OpDef = OpDef {
+    view: Some(|args| {
+        let layout = args[0].tensor().layout();
+        let (length, stride) = (layout.sizes[0], layout.strides[0]);
+        let (sizes, strides) = (smallvec![length / 2, 2], smallvec![2 * stride, stride]);
+        Ok(smallvec![Layout { sizes, strides, offset: layout.offset }])
+    }),
+    ..blank("pairs", UNARY, ONE)
+};
+
+pub fn pairs(a: &Tensor) -> Result<Tensor> {
+    invoke_single(&PAIRS, &[a.into()])
+}
