@@ -9,6 +9,7 @@ mod inplace;
 mod numeric;
 mod odd_ops;
 mod ops;
+mod programs;
 mod threads;
 mod timing;
 
