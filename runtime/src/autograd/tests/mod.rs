@@ -12,6 +12,7 @@ mod ops;
 mod programs;
 mod threads;
 mod timing;
+mod view_ops;
 
 use super::node::LIVE;
 use crate::error::Result;

@@ -28,13 +28,12 @@ pub fn try_check_gradients(
     let value = |point: &[f64]| -> Result<f64> {
         Ok(values(&no_grad(|| weighted(&function(&leaves(inputs, point))?, 1))?)[0])
     };
-    // The leaves, their gradients, and an uneven sum of these.
-    let slope = |point: &[f64]| -> Result<(Vec<Tensor>, Vec<Option<Tensor>>, Option<Tensor>)> {
+    let slope = |point: &[f64]| -> Result<Slope> {
         let leaves = leaves(inputs, point);
         let out = weighted(&function(&leaves)?, 1)?;
         if !out.requires_grad() {
             let none = vec![None; leaves.len()];
-            return Ok((leaves, none, None));
+            return Ok(Slope { leaves, gradients: none, sum: None });
         }
         let create = Options { create_graph: true, retain_graph: true };
         let found = grad(&[&out], &leaves.iter().collect::<Vec<_>>(), &[None], create)?;
@@ -48,7 +47,7 @@ pub fn try_check_gradients(
                 });
             }
         }
-        Ok((leaves, found, sum))
+        Ok(Slope { leaves, gradients: found, sum })
     };
     let flat = |gradients: &[Option<Tensor>]| -> Vec<f64> {
         let part = |((elements, _), gradient): (&Input<'_>, &Option<Tensor>)| match gradient {
@@ -57,10 +56,10 @@ pub fn try_check_gradients(
         };
         inputs.iter().zip(gradients).flat_map(part).collect()
     };
-    let (leaves, found, sum) = slope(&point)?;
-    compare("first", &flat(&found), &differences(&point, value)?);
+    let Slope { leaves, gradients, sum } = slope(&point)?;
+    compare("first", &flat(&gradients), &differences(&point, value)?);
 
-    let number = |point: &[f64]| Ok(slope(point)?.2.map_or(0.0, |sum| values(&sum)[0]));
+    let number = |point: &[f64]| Ok(slope(point)?.sum.map_or(0.0, |sum| values(&sum)[0]));
     let expected = differences(&point, number)?;
     let second = match sum {
         Some(sum) if sum.requires_grad() => {
@@ -70,6 +69,14 @@ pub fn try_check_gradients(
     };
     compare("second", &flat(&second), &expected);
     Ok(())
+}
+
+/// First derivatives at a point.
+struct Slope {
+    leaves: Vec<Tensor>,
+    gradients: Vec<Option<Tensor>>,
+    /// An uneven sum of the gradients, to be differentiated again.
+    sum: Option<Tensor>,
 }
 
 /// The inputs with other elements, as leaves.

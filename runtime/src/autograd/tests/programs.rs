@@ -4,6 +4,7 @@ use super::numeric::{Input, try_check_gradients};
 use super::odd_ops::*;
 use super::ops::*;
 use super::values;
+use super::view_ops::windows;
 use crate::autograd::{is_enabled, no_grad};
 use crate::error::{ErrorKind, Result};
 use crate::random::{Generator, Integers};
@@ -29,7 +30,7 @@ fn run(program: u64, inputs: &[Tensor]) -> Result<Tensor> {
     let mut choose = Choices(Generator::new(program));
     let constant = Tensor::from_slice(&[0.9, 1.1, -0.8, 0.7], &[2, 2])?;
     let mut tensors = vec![scaled(&inputs[0], 1.0)?, constant, scaled(&inputs[1], 1.0)?];
-    let mut result = square(&inputs[1])?;
+    let mut result = squared(&inputs[1])?;
     for _ in 0..3 + choose.below(8) {
         let picked = choose.of(&tensors).clone();
         let other = choose.of(&tensors).clone();
@@ -41,7 +42,7 @@ fn run(program: u64, inputs: &[Tensor]) -> Result<Tensor> {
             2 if picked.dim() == 1 => tensors.push(windows(&picked)?),
             3 => times_(&picked, &other)?,
             4 => plus_(&picked, &other)?,
-            5 => square_(&picked)?,
+            5 => squared_(&picked)?,
             6 => cube_(&picked)?,
             7 => tensors.push(plus(&picked, &other)?),
             _ => result = plus(&result, &times(&picked, &picked)?)?,
