@@ -1,1 +1,3 @@
-//! opsmith-examples
+//! What the examples share.
+
+pub mod digits;
