@@ -108,8 +108,13 @@ impl Reader {
 
     fn add(&mut self, name: &str, text: &str, external: bool) -> Option<&Document> {
         let source = self.sources.add(name, text);
+        let errors = self.diagnostics.error_count();
         let root = yaml::parse(&self.sources, source, &mut self.diagnostics)?;
-        let document = Document::from_node(&root, &self.sources, &mut self.diagnostics)?;
+        let intact = self.diagnostics.error_count() == errors;
+        let mut document = Document::from_node(&root, &self.sources, &mut self.diagnostics)?;
+        if !intact {
+            document.mark_incomplete();
+        }
         self.documents.push(Loaded { document, external });
         self.documents.last().map(|loaded| &loaded.document)
     }

@@ -89,10 +89,36 @@ fn signatures_without_end() {
 }
 
 /// A spec with every kind of scalar, list and mapping.
-const SPEC: &str = "# é\nedition: 1\nops:\n- func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> \
-                    Tensor\n  doc: 'it''s'\n  check: [\"a\\u00e9\\n\", b]\n  derivatives: &d {self: grad}\n  \
-                    shape: |\n    a\n\n     b\n- func: >-\n    f(Tensor(a!)[] x,\n    int[2]? n=[1, 2])\n    -> \
-                    (Tensor, Tensor? y)\n  samples: *d\n  names:\n    - x\n    - {}\n";
+const SPEC: &str = r#"# é
+edition: 1
+functions:
+- {func: exp(x), rust: "math::exp", dtypes: inexact, derivative: {x: result}}
+ops:
+- func: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  doc: 'it''s'
+  check: ["self.dim()\u0020== 1\n", other.dim() == 1]
+  derivatives: &d {self: grad}
+  shape: |
+    [self.size(0),
+
+     1]
+  dtype: same(self, other)
+  dispatch: {CPU: m::f}
+- func: >-
+    f(Tensor x,
+    int[2]? n=[1, 2])
+    -> (Tensor, Tensor y)
+  doc: Of "x".
+  shape: [follow(x), follow(x)]
+  dtype: [follow(x), follow(x)]
+  dispatch: {CPU: "k/f.cc:f"}
+  samples: *d
+- func: g(Tensor self, Scalar n) -> Tensor
+  doc: Both branches.
+  dtypes: floating
+  pointwise: "{ let x = exp(self) * n; if x > 0 && !(n == 1) { x } else { -x } }"
+  derivatives: {self: "f(grad, None)[0]"}
+"#;
 
 #[test]
 fn every_beginning_of_a_spec_is_read_without_panic() {

@@ -1,12 +1,47 @@
 //! Every message of the front end with its hint, one function a mistake.
 //!
-//! `E00xx` YAML, `E01xx` signatures, `E02xx` entries and keys. Wording: the headline says what is
-//! wrong, the label says what is there or what was expected, the help says what to write.
+//! `E00xx` YAML, `E01xx` signatures, `E02xx` entries and keys, `E03xx` expressions, `E04xx` what an
+//! entry declares, `W05xx` what is probably not meant. Wording: the headline says what is wrong, the
+//! label says what is there or what was expected, the help says what to write.
 
+mod body;
+mod derivative;
 mod entry;
+mod expression;
+mod function;
+mod inference;
+mod lint;
+mod naming;
+mod operator;
 mod signature;
 mod yaml;
 
+pub use body::*;
+pub use derivative::*;
 pub use entry::*;
+pub use expression::*;
+pub use function::*;
+pub use inference::*;
+pub use lint::*;
+pub use naming::*;
+pub use operator::*;
 pub use signature::*;
 pub use yaml::*;
+
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
+/// Names as code, with commas.
+fn ticked<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The nearest of the known names, or all of them.
+fn near_or_all(name: &str, known: &[&str], all: &str) -> String {
+    match super::nearest(name, known.iter().copied()) {
+        Some(near) => did_you_mean(near),
+        None if known.is_empty() => format!("there are no {all}"),
+        None => format!("the {all} are {}", ticked(known.iter().copied())),
+    }
+}

@@ -6,7 +6,8 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::names::{camel, def_name, doc, ident, raw_name};
+use super::names::{def_name, doc, ident, raw_name};
+use super::naming::{self, Form};
 use super::{Generation, bind};
 use crate::model::{Arg, Default, Kind, Op, Ty};
 
@@ -70,43 +71,16 @@ pub(super) struct Function<'a> {
     pub with_options: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Functional,
-    Inplace,
-    Out,
-}
-
 /// Every public function of an operator.
 pub(super) fn forms(op: &Op) -> Vec<Function<'_>> {
-    let mut found = Vec::new();
-    let has_options = op.args.iter().any(|arg| arg.default.is_some());
-    let forms = [
-        (Form::Functional, true),
-        (Form::Inplace, op.forms.inplace.is_some()),
-        (Form::Out, op.forms.out.is_some()),
-    ];
-    for (form, _) in forms.into_iter().filter(|(_, there)| *there) {
-        found.push(Function { op, form, with_options: false });
-        if has_options {
-            found.push(Function { op, form, with_options: true });
-        }
-    }
-    found
+    let forms = naming::forms(op).into_iter();
+    forms.map(|(form, with_options)| Function { op, form, with_options }).collect()
 }
 
 impl Function<'_> {
     /// `add`, `add_with`, `add_`, `add_with_`, `add_out`, `add_with_out`.
     pub fn name(&self) -> Ident {
-        // A keyword's underscore makes way for a suffix: `where_`, but `where_out`.
-        let base = self.op.rust_name.trim_end_matches('_');
-        let with = if self.with_options { "_with" } else { "" };
-        let form = match self.form {
-            Form::Functional => "",
-            Form::Inplace => "_",
-            Form::Out => "_out",
-        };
-        ident(&format!("{base}{with}{form}"))
+        ident(&naming::function(self.op, self.form, self.with_options))
     }
 
     /// The parameters, `self` included, with their types.
@@ -125,7 +99,7 @@ impl Function<'_> {
         }
         if self.with_options {
             let options = options_name(self.op);
-            params.push((format_ident!("options"), quote!(&#options)));
+            params.push((ident(naming::OPTIONS_PARAMETER), quote!(&#options)));
         }
         params
     }
@@ -186,22 +160,12 @@ fn describe_default(default: &Default) -> String {
 }
 
 fn out_names(op: &Op) -> Vec<Ident> {
-    match op.outputs.as_slice() {
-        [_] => vec![format_ident!("out")],
-        several => several
-            .iter()
-            .enumerate()
-            .map(|(index, output)| match &output.name {
-                Some(name) => format_ident!("{name}_out"),
-                None => format_ident!("out{index}"),
-            })
-            .collect(),
-    }
+    naming::out_parameters(op).iter().map(|name| ident(name)).collect()
 }
 
 /// The name of an operator's struct of options.
 pub(super) fn options_name(op: &Op) -> Ident {
-    format_ident!("{}Options", camel(&op.rust_name))
+    ident(&naming::options(op))
 }
 
 /// The type of a parameter as users write it.

@@ -135,11 +135,19 @@ fn c_type(ty: &Ty) -> &'static str {
 
 /// Argument names that are words of C or C++ get an underscore.
 fn c_name(name: &str) -> String {
-    const WORDS: [&str; 20] = [
-        "this", "new", "delete", "default", "class", "template", "operator", "int", "float", "double",
-        "bool", "char", "long", "short", "signed", "unsigned", "register", "union", "and", "or",
-    ];
-    if WORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
+    if is_c_keyword(name) { format!("{name}_") } else { name.to_owned() }
+}
+
+/// Whether a name is a keyword of C or C++.
+pub fn is_c_keyword(name: &str) -> bool {
+    const WORDS: &str = "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t \
+        char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await \
+        co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern \
+        false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr \
+        operator or or_eq private protected public register reinterpret_cast requires restrict return short \
+        signed sizeof static static_assert static_cast struct switch template this thread_local throw true \
+        try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq";
+    WORDS.split_whitespace().any(|word| word == name)
 }
 
 /// The `extern` declarations of the Rust side.

@@ -106,7 +106,7 @@ pub(super) fn element_type(element: Element) -> TokenStream {
 
 /// The name of an operator's adapter.
 fn adapter_name(op: &Op) -> Ident {
-    ident(&format!("{}_kernel", super::rust_file_stem(&op.name)))
+    ident(&format!("{}_kernel", super::naming::stem(&op.name)))
 }
 
 /// A loop over an expression. A macro, because the expression does not say which traits it needs.

@@ -14,6 +14,7 @@ mod kernels;
 mod library;
 mod methods;
 mod names;
+pub mod naming;
 mod pointwise;
 
 use proc_macro2::TokenStream;
@@ -21,8 +22,8 @@ use proc_macro2::TokenStream;
 use crate::config::Config;
 use crate::model::Model;
 
-pub use header::{HEADER, c_declarations};
-pub use names::{raw_name, rust_file_stem};
+pub use header::{HEADER, c_declarations, is_c_keyword};
+pub use names::raw_name;
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,45 +1,27 @@
-//! Names in generated code.
+//! Names in generated code, as identifiers.
 
 use proc_macro2::Ident;
 use quote::format_ident;
 
+use super::naming;
 use crate::model::Op;
 
 /// An identifier for a name of the spec; a keyword gets an underscore.
 pub(super) fn ident(name: &str) -> Ident {
-    match syn::parse_str::<Ident>(name) {
-        Ok(ident) if name != "_" => ident,
-        _ => format_ident!("{name}_"),
+    match crate::expr::path::is_identifier(name) {
+        true => format_ident!("{name}"),
+        false => format_ident!("{name}_"),
     }
 }
 
 /// The name of an operator's function that takes every argument: `add_tensor` for `add.Tensor`.
 pub fn raw_name(op: &Op) -> Ident {
-    ident(&rust_file_stem(&op.name))
-}
-
-/// A full name in snake case, as identifiers and file names want it.
-pub fn rust_file_stem(name: &str) -> String {
-    name.replace("::", "_").replace('.', "_").to_lowercase()
+    ident(&naming::stem(&op.name))
 }
 
 /// The name of an operator's definition: `ADD_TENSOR`.
 pub(super) fn def_name(op: &Op) -> Ident {
-    ident(&rust_file_stem(&op.name).to_uppercase())
-}
-
-/// A name of several words in upper camel case: `SumDim` for `sum_dim`.
-pub(super) fn camel(name: &str) -> String {
-    name.split('_')
-        .filter(|word| !word.is_empty())
-        .map(|word| {
-            let mut letters = word.chars();
-            letters
-                .next()
-                .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
-                .unwrap_or_default()
-        })
-        .collect()
+    ident(&naming::stem(&op.name).to_uppercase())
 }
 
 /// A position as generated code writes it, without a type suffix.

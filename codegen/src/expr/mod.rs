@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod parse;
+pub mod path;
 
 use std::ops::Range;
 
@@ -220,6 +221,40 @@ impl Expr {
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);
         self.children().into_iter().for_each(|child| child.walk(visit));
+    }
+
+    /// Whether two expressions say the same, wherever they are written.
+    pub fn same_meaning(&self, other: &Expr) -> bool {
+        let (parts, others) = (self.children(), other.children());
+        self.ty == other.ty
+            && self.same_head(other)
+            && parts.len() == others.len()
+            && parts.into_iter().zip(others).all(|(part, other)| part.same_meaning(other))
+    }
+
+    /// Whether two expressions say the same but for their parts.
+    fn same_head(&self, other: &Expr) -> bool {
+        match (&self.kind, &other.kind) {
+            (ExprKind::Variable(a), ExprKind::Variable(b)) => a == b,
+            (ExprKind::Int(a), ExprKind::Int(b)) => a == b,
+            (ExprKind::Float(a), ExprKind::Float(b)) => a.to_bits() == b.to_bits(),
+            (ExprKind::Bool(a), ExprKind::Bool(b)) => a == b,
+            (ExprKind::Str(a), ExprKind::Str(b)) => a == b,
+            (ExprKind::DType(a), ExprKind::DType(b)) => a == b,
+            (ExprKind::Op(a, _), ExprKind::Op(b, _)) => a == b,
+            (ExprKind::Function(a, _), ExprKind::Function(b, _)) => a == b,
+            (ExprKind::Rule(a, _), ExprKind::Rule(b, _)) => a == b,
+            (ExprKind::Native(a, _), ExprKind::Native(b, _)) => a == b,
+            (ExprKind::Query(a, ..), ExprKind::Query(b, ..)) => a == b,
+            (ExprKind::Binary(a, ..), ExprKind::Binary(b, ..)) => a == b,
+            (ExprKind::Logical(a, ..), ExprKind::Logical(b, ..)) => a == b,
+            (ExprKind::Unary(a, _), ExprKind::Unary(b, _)) => a == b,
+            (ExprKind::NotImplemented(a), ExprKind::NotImplemented(b)) => a == b,
+            (ExprKind::Block(a, _), ExprKind::Block(b, _)) => {
+                a.iter().map(|(name, _)| name).eq(b.iter().map(|(name, _)| name))
+            }
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
     }
 
     /// Calls `visit` with this expression, then with every one inside what `visit` left there.

@@ -1,8 +1,8 @@
 //! `derivatives`: which formula gives the gradients of which arguments.
 
-use super::Context;
 use super::infer::Expressions;
-use crate::diagnostics::{Diagnostic, Span, nearest};
+use super::{Context, names};
+use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::Mode;
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Derivative, Kind, Op, Ty};
@@ -15,45 +15,38 @@ pub(super) struct Derivatives {
     pub non_differentiable: Vec<usize>,
 }
 
+/// Names with a meaning in formulas, which an argument would hide.
+const GRADIENT_NAMES: [&str; 4] = ["grad", "grads", "result", "grad_input_mask"];
+
 pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Derivatives {
     let mut found = Derivatives::default();
     let Some(node) = raw.get("derivatives") else { return found };
     let Some(entries) = node.as_map() else {
-        context.diagnostics.push(
-            Diagnostic::error(
-                "E0440",
-                "`derivatives` maps arguments to formulas",
-                node.span,
-                "not a mapping",
-            )
-            .with_help("write `derivatives: {self: grad}`"),
-        );
+        context.push(catalogue::derivatives_not_mapping(node.span));
         return found;
     };
-    for name in ["grad", "grads", "result"] {
-        if expressions.op.arg_index(name).is_some() {
-            context.diagnostics.push(
-                Diagnostic::error(
-                    "E0446",
-                    format!("an argument is called `{name}`, which means something else in formulas"),
-                    raw.func.span(),
-                    "rename the argument",
-                )
-                .with_help(format!("call it `{name}_output`, for instance")),
-            );
-        }
+    let op = expressions.op;
+    let hidden: Vec<&str> = GRADIENT_NAMES.into_iter().filter(|name| op.arg_index(name).is_some()).collect();
+    for name in &hidden {
+        let place = names::argument_place(context, raw, name).unwrap_or(op.span);
+        context.push(catalogue::argument_hides_gradient(place, name));
+    }
+    if !hidden.is_empty() {
+        return found;
+    }
+    if let Some(why) = nothing_differentiable(op)
+        && let Some(entry) = raw.entry("derivatives")
+    {
+        context.push(catalogue::nothing_differentiable(entry.key.span, &op.name, why));
+        return found;
     }
     let mut seen: Vec<(usize, Span)> = Vec::new();
     for (key, value) in entries {
-        let Some(arguments) = arguments(context, expressions.op, key, &mut seen) else { continue };
+        let Some(arguments) = arguments(context, op, key, &mut seen) else { continue };
         let text = Text { node: value.clone() };
         if value.as_text().is_none() {
-            context.diagnostics.push(Diagnostic::error(
-                "E0440",
-                "a formula is one expression",
-                value.span,
-                "not text",
-            ));
+            let place = if value.is_null() { key.span } else { value.span };
+            context.push(catalogue::formula_not_text(place));
             continue;
         }
         if text.as_str().trim() == "non_differentiable" {
@@ -67,6 +60,14 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
     found
 }
 
+/// Why no gradient can reach the operator, if none can.
+fn nothing_differentiable(op: &Op) -> Option<&'static str> {
+    if op.outputs.iter().all(|output| !output.ty.holds_tensors()) {
+        return Some("it returns no tensor");
+    }
+    op.outputs.iter().all(|output| !output.differentiable).then_some("`output_differentiability` says so")
+}
+
 /// The arguments a key names: `self`, or `self, other`.
 fn arguments(
     context: &mut Context<'_>,
@@ -77,40 +78,18 @@ fn arguments(
     let mut indices = Vec::new();
     for name in key.text.split(',').map(str::trim) {
         let Some(index) = op.arg_index(name) else {
-            let names: Vec<&str> =
+            let tensors: Vec<&str> =
                 op.args.iter().filter(|arg| arg.ty.holds_tensors()).map(|arg| arg.name.as_str()).collect();
-            let help = match nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the tensor arguments are: {}", names.join(", ")),
-            };
-            context.diagnostics.push(
-                Diagnostic::error(
-                    "E0441",
-                    format!("`{}` has no argument `{name}`", op.name),
-                    key.span,
-                    "no such argument",
-                )
-                .with_help(help),
-            );
+            context.push(catalogue::differentiated_unknown(key.span, &op.name, name, &tensors));
             return None;
         };
-        if !op.args[index].ty.holds_tensors() {
-            context.diagnostics.push(
-                Diagnostic::error(
-                    "E0442",
-                    format!("`{name}` is a `{}`, which has no gradient", op.args[index].ty),
-                    key.span,
-                    "not a tensor",
-                )
-                .with_help("only tensors have gradients; remove this line"),
-            );
+        let ty = &op.args[index].ty;
+        if !ty.holds_tensors() {
+            context.push(catalogue::differentiated_not_tensor(key.span, name, &ty.to_string()));
             return None;
         }
         if let Some((_, first)) = seen.iter().find(|(other, _)| *other == index) {
-            context.diagnostics.push(
-                Diagnostic::error("E0443", format!("`{name}` has two formulas"), key.span, "again here")
-                    .with_secondary(*first, "first here"),
-            );
+            context.push(catalogue::differentiated_twice(key.span, name, *first));
             return None;
         }
         seen.push((index, key.span));
@@ -125,7 +104,8 @@ fn formula(
     text: &Text,
     arguments: &[usize],
 ) -> Option<Expr> {
-    let gradient_type = |index: &usize| match &expressions.op.args[*index].ty.kind {
+    let op = expressions.op;
+    let gradient_type = |index: &usize| match &op.args[*index].ty.kind {
         Kind::Tensor => Ty::new(Kind::Tensor).or_none(),
         _ => Ty::new(Kind::OptionalTensors),
     };
@@ -135,20 +115,29 @@ fn formula(
     };
     let formula = expressions.check(context, text, Mode::Derivative, &want)?;
     let (mut uses_grad, mut refuses) = (false, false);
-    formula.walk(&mut |part| {
-        uses_grad |= matches!(part.kind, ExprKind::Variable(Variable::Grad(_) | Variable::Grads));
-        refuses |= matches!(part.kind, ExprKind::NotImplemented(_) | ExprKind::None);
+    let mut flat = None;
+    formula.walk(&mut |part| match part.kind {
+        ExprKind::Variable(Variable::Grad(output)) => {
+            uses_grad = true;
+            if !op.outputs[output].differentiable {
+                flat.get_or_insert((output, part.range.clone()));
+            }
+        }
+        ExprKind::Variable(Variable::Grads) => uses_grad = true,
+        ExprKind::NotImplemented(_) | ExprKind::None => refuses = true,
+        _ => {}
     });
+    if let Some((output, range)) = flat {
+        let place = text.span_within(range, context.sources);
+        let output = match &op.outputs[output].name {
+            Some(name) => format!("the output `{name}`"),
+            None => format!("output {output}"),
+        };
+        context.push(catalogue::gradient_of_flat_output(place, &output));
+        return None;
+    }
     if !uses_grad && !refuses {
-        context.diagnostics.push(
-            Diagnostic::error(
-                "E0444",
-                "the formula never uses `grad`",
-                text.span(),
-                "a gradient is linear in `grad`",
-            )
-            .with_help("multiply by `grad`, or write `non_differentiable` if nothing flows"),
-        );
+        context.push(catalogue::formula_without_grad(text.span()));
         return None;
     }
     Some(formula)

@@ -7,9 +7,9 @@ use super::Context;
 use super::derivatives::Derivatives;
 use super::infer::{Expressions, output_element};
 use super::symbolic::{Known, Missing, Sym, Writer};
-use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::diagnostics::{Diagnostics, catalogue};
 use crate::expr::check::{Mode, Scope, check};
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Expr, ExprKind, path};
 use crate::model::{Body, Derivative, Element, Function, Infer, Kind, Op, Role, Ty};
 use crate::spec::document::Text;
 
@@ -29,7 +29,7 @@ pub(super) fn lower(
         .filter(|&index| op.args[index].ty.is_tensor() && op.args[index].element == Element::Dispatch)
         .collect();
     let Some(tree) = syn::parse_str(text.as_str()).ok().filter(|_| differentiable) else { return found };
-    let names = Names { op, functions: expressions.functions };
+    let names = Names { op, functions: expressions.table.functions() };
     let writer = writer(expressions, &names, body);
     for index in inputs {
         let formula = match formula(&tree, &op.args[index].name, &names, &writer) {
@@ -91,7 +91,7 @@ fn writer<'a>(expressions: &Expressions<'_>, names: &'a Names<'_>, body: &Body) 
 
 /// A base name as formulas call it: one that is a Rust keyword has an underscore.
 fn callable(base: &str) -> String {
-    if syn::parse_str::<syn::Ident>(base).is_ok() { base.to_owned() } else { format!("{base}_") }
+    if path::is_identifier(base) { base.to_owned() } else { format!("{base}_") }
 }
 
 /// The formula as a typed expression; a mistake in it is reported as one of the pointwise expression.
@@ -103,7 +103,6 @@ fn checked(
 ) -> Option<Expr> {
     let scope = Scope {
         ops: expressions.table,
-        functions: expressions.functions,
         args: &expressions.op.args,
         outputs: &expressions.op.outputs,
         mode: Mode::Derivative,
@@ -112,18 +111,8 @@ fn checked(
     let want = Ty::new(Kind::Tensor).or_none();
     let expr = check(formula, &scope, &want, &|_| text.span(), &mut problems);
     if let Some(problem) = problems.sorted().next() {
-        let mut diagnostic = Diagnostic::error(
-            "E0445",
-            format!("the derived gradient of `{}` is not usable: {}", expressions.op.name, problem.message),
-            text.span(),
-            "differentiated here",
-        )
-        .with_note(format!("the derived formula is `{formula}`"))
-        .with_help(
-            "declare the operator it needs, write `derivatives` yourself, or say `non_differentiable`",
-        );
-        diagnostic.notes.extend(problem.help.clone());
-        context.diagnostics.push(diagnostic);
+        let name = &expressions.op.name;
+        context.push(catalogue::derived_unusable(text.span(), name, formula, problem));
     }
     expr
 }

@@ -1,9 +1,10 @@
 //! The forms of an operator and their names.
 
 use super::Context;
-use crate::diagnostics::{Diagnostic, nearest};
+use crate::diagnostics::{Span, catalogue};
+use crate::expr::path;
 use crate::model::{Arg, Forms, Output};
-use crate::spec::document::RawOp;
+use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
 
 const FORMS: [&str; 3] = ["functional", "inplace", "out"];
@@ -15,111 +16,131 @@ pub(super) fn lower(
     args: &[Arg],
     outputs: &[Output],
 ) -> Forms {
+    let name = schema.name.to_string();
     let mut forms = Forms::default();
     for text in raw.texts("variants") {
-        for word in text.as_str().split(',').map(str::trim) {
+        for (word, place) in words(context, &text) {
             match word {
                 "functional" => {}
                 "inplace" => {
-                    let fits = args.first().is_some_and(|arg| arg.ty.is_tensor())
-                        && matches!(outputs, [only] if only.ty.is_tensor());
-                    if !fits {
-                        context.diagnostics.push(
-                            Diagnostic::error("E0411", format!("`{}` cannot have an in-place form", schema.name), text.span(), "not possible")
-                                .with_help("an in-place form writes its one result into the first argument, which must be a tensor"),
-                        );
+                    if let Some(reason) = inplace_impossible(raw, args, outputs) {
+                        context.push(catalogue::inplace_impossible(place, &name, reason));
                     }
-                    forms.inplace =
-                        Some(name(&format!("{}_", schema.name.spelling()), &schema.name.overload));
+                    let base = format!("{}_", schema.name.spelling());
+                    forms.inplace = Some(full_name(schema, &base, &schema.name.overload));
                 }
                 "out" => {
-                    let fits = !outputs.is_empty() && outputs.iter().all(|output| output.ty.is_tensor());
-                    if !fits {
-                        context.diagnostics.push(
-                            Diagnostic::error(
-                                "E0411",
-                                format!("`{}` cannot have an out form", schema.name),
-                                text.span(),
-                                "not possible",
-                            )
-                            .with_help(
-                                "an out form writes into given tensors; every result must be one tensor",
-                            ),
-                        );
+                    if let Some(reason) = out_impossible(raw, outputs) {
+                        context.push(catalogue::out_impossible(place, &name, reason));
                     }
                     let overload = match schema.name.overload.as_str() {
                         "" => "out".to_owned(),
                         overload => format!("{overload}_out"),
                     };
-                    forms.out = Some(name(&schema.name.spelling(), &overload));
+                    forms.out = Some(full_name(schema, &schema.name.spelling(), &overload));
                 }
-                unknown => {
-                    let help = match nearest(unknown, FORMS) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("the forms are: {}", FORMS.join(", ")),
-                    };
-                    context.diagnostics.push(
-                        Diagnostic::error(
-                            "E0412",
-                            format!("there is no form `{unknown}`"),
-                            text.span(),
-                            "unknown form",
-                        )
-                        .with_help(help),
-                    );
-                }
+                unknown => context.push(catalogue::form_unknown(place, unknown, &FORMS)),
             }
         }
     }
-    for (key, value) in raw.text_map("names") {
-        let slot = match key.text.as_str() {
-            "inplace" => &mut forms.inplace,
-            "out" => &mut forms.out,
-            _ => {
-                context.diagnostics.push(
-                    Diagnostic::error(
-                        "E0412",
-                        format!("the form `{}` has no name of its own", key.text),
-                        key.span,
-                        "not a form",
-                    )
-                    .with_help("name `inplace` or `out`"),
-                );
-                continue;
-            }
-        };
-        if slot.is_none() {
-            context.diagnostics.push(
-                Diagnostic::error(
-                    "E0413",
-                    format!("there is no {} form to name", key.text),
-                    key.span,
-                    "not generated",
-                )
-                .with_help(format!("add `{}` to `variants`", key.text)),
-            );
-        }
-        *slot = Some(value.as_str().to_owned());
-    }
+    names(context, raw, &mut forms);
     forms
 }
 
-fn name(base: &str, overload: &str) -> String {
-    if overload.is_empty() { base.to_owned() } else { format!("{base}.{overload}") }
+/// The words of `functional, inplace`, each with its place.
+fn words<'t>(context: &Context<'_>, text: &'t Text) -> Vec<(&'t str, Span)> {
+    let whole = text.as_str();
+    whole
+        .split(',')
+        .map(|part| {
+            let word = part.trim();
+            let start = word.as_ptr() as usize - whole.as_ptr() as usize;
+            (word, text.span_within(start..start + word.len(), context.sources))
+        })
+        .collect()
+}
+
+fn inplace_impossible(raw: &RawOp, args: &[Arg], outputs: &[Output]) -> Option<&'static str> {
+    match (args.first(), outputs) {
+        _ if raw.flag("view") == Some(true) => Some("a view writes nothing"),
+        (Some(first), [only]) if first.ty.is_tensor() && only.ty.is_tensor() => None,
+        (Some(first), _) if !first.ty.is_tensor() => Some("the first argument is not a tensor"),
+        (None, _) => Some("there is no argument to write"),
+        (_, [_]) => Some("the result is not a tensor"),
+        _ => Some("there are several results"),
+    }
+}
+
+fn out_impossible(raw: &RawOp, outputs: &[Output]) -> Option<&'static str> {
+    match outputs.iter().all(|output| output.ty.is_tensor()) {
+        _ if raw.flag("view") == Some(true) => Some("a view writes nothing"),
+        true => None,
+        false => Some("a result is not a single tensor"),
+    }
+}
+
+/// `names: {out: add.out}`
+fn names(context: &mut Context<'_>, raw: &RawOp, forms: &mut Forms) {
+    const EXAMPLE: &str = "{out: add.out}";
+    let Some(node) = raw.get("names") else { return };
+    let Some(entries) = node.as_map() else {
+        context.push(catalogue::not_a_mapping(node.span, "names", EXAMPLE));
+        return;
+    };
+    for (key, value) in entries {
+        let slot = match key.text.as_str() {
+            "inplace" => &mut forms.inplace,
+            "out" => &mut forms.out,
+            other => {
+                context.push(catalogue::form_unnamed(key.span, other));
+                continue;
+            }
+        };
+        let Some(name) = value.as_text() else {
+            context.push(catalogue::nested_not_text(value.span, "names", EXAMPLE));
+            continue;
+        };
+        if slot.is_none() {
+            context.push(catalogue::form_absent(key.span, &key.text));
+        } else if !is_full_name(name) {
+            context.push(catalogue::form_name_malformed(value.span, name));
+        } else {
+            *slot = Some(name.to_owned());
+        }
+    }
+}
+
+/// Whether a text is `name`, `name.overload` or either behind `namespace::`.
+fn is_full_name(text: &str) -> bool {
+    let word = |text: &str| {
+        let mut characters = text.chars();
+        characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && characters.all(|character| character.is_ascii_alphanumeric() || character == '_')
+    };
+    let text =
+        text.split_once("::").map_or(text, |(namespace, rest)| if word(namespace) { rest } else { "" });
+    match text.split_once('.') {
+        Some((name, overload)) => word(name) && word(overload),
+        None => word(text),
+    }
+}
+
+fn full_name(schema: &Schema, base: &str, overload: &str) -> String {
+    let namespace = schema.name.namespace.as_ref().map_or_else(String::new, |name| format!("{name}::"));
+    match overload {
+        "" => format!("{namespace}{base}"),
+        _ => format!("{namespace}{base}.{overload}"),
+    }
 }
 
 /// The Rust function of an operator without `rust_name`: the base name, with the overload added
 /// unless it is the plain one for tensors.
 pub(super) fn rust_name(schema: &Schema) -> String {
-    let base = schema.name.spelling();
+    let base = schema.name.spelling().to_lowercase();
     let overload = schema.name.overload.to_lowercase();
     match overload.as_str() {
-        "" | "tensor" | "self" | "default" if !is_keyword(&base) => base,
+        "" | "tensor" | "self" | "default" if path::is_identifier(&base) => base,
         "" => format!("{base}_"),
         overload => format!("{base}_{overload}"),
     }
-}
-
-fn is_keyword(name: &str) -> bool {
-    syn::parse_str::<syn::Ident>(name).is_err()
 }

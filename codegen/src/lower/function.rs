@@ -1,94 +1,150 @@
 //! Entries of `functions:`.
 
+use std::collections::HashMap;
+
 use opsmith_core::DTypeSet;
 
-use super::Context;
-use crate::diagnostics::Diagnostic;
-use crate::model::{Function, FunctionReturn};
-use crate::spec::document::RawFunction;
+use super::{Context, dtypes};
+use crate::diagnostics::catalogue;
+use crate::expr::check::{self, Mode, OpTable, Scope};
+use crate::expr::path;
+use crate::model::{Arg, Element, Function, FunctionReturn, Kind, Ty};
+use crate::spec::document::{RawFunction, Text};
 
-pub(super) fn lower(
-    context: &mut Context<'_>,
-    raw: &RawFunction,
-    external: bool,
-    functions: &mut Vec<Function>,
-) {
-    let Some((name, params, returns)) = head(raw.func.as_str()) else {
-        context.diagnostics.push(
-            Diagnostic::error(
-                "E0420",
-                "this is not the head of a function",
-                raw.func.span(),
-                "cannot be read",
-            )
-            .with_help("write `exp(x)`, `is_nan(x) -> bool` or `abs(x) -> real`"),
-        );
-        return;
-    };
-    if let Some(first) = functions.iter().find(|known| known.name == name) {
-        context.diagnostics.push(
-            Diagnostic::error(
-                "E0421",
-                format!("the function `{name}` is declared twice"),
-                raw.func.span(),
-                "declared again here",
-            )
-            .with_secondary(first.span, "first declared here"),
-        );
-        return;
-    }
-    let Some(rust) = raw.text("rust") else {
-        context.diagnostics.push(
-            Diagnostic::error(
-                "E0422",
-                format!("the function `{name}` has no `rust` body"),
-                raw.func.span(),
-                "nothing to call",
-            )
-            .with_help("add `rust: math::exp`, the path of a Rust function"),
-        );
-        return;
-    };
-    let mut dtypes = DTypeSet::EMPTY;
-    for text in raw.texts("dtypes") {
-        dtypes = dtypes.union(super::body::dtype_set(context, &text));
-    }
-    if raw.get("dtypes").is_none() {
-        dtypes = DTypeSet::from_name("all").unwrap_or_default();
-    }
-    let mut derivatives = vec![None; params.len()];
-    for (key, text) in raw.text_map("derivative") {
-        match params.iter().position(|param| *param == key.text) {
-            Some(position) => derivatives[position] = Some(text.as_str().to_owned()),
-            None => context.diagnostics.push(
-                Diagnostic::error(
-                    "E0423",
-                    format!("`{name}` has no parameter `{}`", key.text),
-                    key.span,
-                    "no such parameter",
-                )
-                .with_help(format!("the parameters are: {}", params.join(", "))),
-            ),
-        }
-    }
-    let (rust, span) = (rust.as_str().to_owned(), raw.func.span());
-    functions.push(Function { name, params, returns, rust, dtypes, derivatives, span, external });
+/// The scalar functions read so far.
+#[derive(Default)]
+pub(super) struct Functions {
+    list: Vec<Function>,
+    by_name: HashMap<String, usize>,
+    /// The derivatives as written: the function, the parameter, the text.
+    written: Vec<(usize, usize, Text)>,
+    broken: Vec<String>,
 }
 
-fn head(text: &str) -> Option<(String, Vec<String>, FunctionReturn)> {
-    let (call, returns) = match text.split_once("->") {
-        Some((call, returns)) => (call.trim(), returns.trim()),
-        None => (text.trim(), ""),
+impl Functions {
+    pub fn lower(&mut self, context: &mut Context<'_>, raw: &RawFunction, external: bool) {
+        let text = raw.func.as_str();
+        let head = match head(text) {
+            Ok(head) => head,
+            Err((range, label)) => {
+                let place = raw.func.span_within(range, context.sources);
+                context.push(catalogue::function_head(place, label));
+                self.broken.push(text.split('(').next().unwrap_or_default().trim().to_owned());
+                return;
+            }
+        };
+        let Head { name, params, returns } = head;
+        let span = raw.func.span();
+        if let Some(first) = self.by_name.get(&name) {
+            context.push(catalogue::function_twice(span, &name, self.list[*first].span));
+            return;
+        }
+        let index = self.list.len();
+        let rust = raw.text("rust");
+        match &rust {
+            Some(rust) => {
+                if let Err(problem) = path::check(rust.as_str()) {
+                    let place = rust.span_within(problem.range, context.sources);
+                    context.push(catalogue::path_malformed(place, problem.label, "kernels crate"));
+                }
+            }
+            None if raw.complete => context.push(catalogue::function_without_body(span, &name)),
+            None => {}
+        }
+        let dtypes = match raw.get("dtypes") {
+            Some(_) => dtypes::union(context, &raw.texts("dtypes")),
+            None => DTypeSet::from_name("all").unwrap_or_default(),
+        };
+        let mut derivatives = vec![None; params.len()];
+        for (key, text) in raw.text_map("derivative") {
+            match params.iter().position(|param| *param == key.text) {
+                Some(position) => {
+                    derivatives[position] = Some(text.as_str().to_owned());
+                    self.written.push((index, position, text));
+                }
+                None => {
+                    let known: Vec<&str> = params.iter().map(String::as_str).collect();
+                    context.push(catalogue::function_parameter_unknown(key.span, &name, &key.text, &known));
+                }
+            }
+        }
+        self.by_name.insert(name.clone(), index);
+        let rust = rust.map(|rust| rust.as_str().to_owned()).unwrap_or_default();
+        self.list.push(Function { name, params, returns, rust, dtypes, derivatives, span, external });
+    }
+
+    /// Every function, in order.
+    pub fn all(&self) -> &[Function] {
+        &self.list
+    }
+
+    /// The names of entries that cannot be read.
+    pub fn broken(&self) -> impl Iterator<Item = String> {
+        self.broken.iter().cloned()
+    }
+
+    /// Checks derivatives, which may call functions that are declared later.
+    pub fn check_derivatives(&self, context: &mut Context<'_>, table: &OpTable<'_>) {
+        for (function, _, text) in &self.written {
+            let args: Vec<Arg> = self.list[*function].params.iter().map(|name| parameter(name)).collect();
+            let scope = Scope { ops: table, args: &args, outputs: &[], mode: Mode::FunctionDerivative };
+            let locate = |range| text.span_within(range, context.sources);
+            let want = Ty::new(Kind::Element);
+            check::check(text.as_str(), &scope, &want, &locate, context.diagnostics);
+        }
+    }
+
+    pub fn finish(self) -> Vec<Function> {
+        self.list
+    }
+}
+
+/// A parameter as the argument of an expression.
+fn parameter(name: &str) -> Arg {
+    Arg {
+        name: name.to_owned(),
+        ty: Ty::new(Kind::Tensor),
+        default: None,
+        keyword_only: false,
+        element: Element::Dispatch,
+        contiguous: false,
+    }
+}
+
+/// `exp(x)`, `is_nan(x) -> bool`
+struct Head {
+    name: String,
+    params: Vec<String>,
+    returns: FunctionReturn,
+}
+
+/// The bytes to change and what is there.
+type Malformed = (std::ops::Range<usize>, &'static str);
+
+fn head(text: &str) -> Result<Head, Malformed> {
+    let range = |part: &str| {
+        let start = part.as_ptr() as usize - text.as_ptr() as usize;
+        start..start + part.len()
     };
-    let returns = match returns {
+    let (call, returns) = text.split_once("->").unwrap_or((text, ""));
+    let returns = match returns.trim() {
         "" => FunctionReturn::Element,
         "real" => FunctionReturn::Real,
         "bool" => FunctionReturn::Bool,
-        _ => return None,
+        other => return Err((range(other), "neither `bool` nor `real`")),
     };
-    let (name, params) = call.strip_suffix(')')?.split_once('(')?;
-    let is_name = |text: &str| syn::parse_str::<syn::Ident>(text).is_ok();
-    let params: Vec<String> = params.split(',').map(|param| param.trim().to_owned()).collect();
-    (is_name(name.trim()) && params.iter().all(|param| is_name(param)))
-        .then(|| (name.trim().to_owned(), params, returns))
+    let whole = || range(text.trim());
+    let (name, params) = call.split_once('(').ok_or((whole(), "no parameters in parentheses"))?;
+    let params = params.trim_end().strip_suffix(')').ok_or((whole(), "no closing parenthesis"))?;
+    let identifier = |part: &str| match path::is_identifier(part.trim()) {
+        true => Ok(part.trim().to_owned()),
+        false if part.trim().is_empty() => Err((whole(), "a name is missing")),
+        false => Err((range(part.trim()), "not a name in Rust")),
+    };
+    let name = identifier(name)?;
+    let params = params.split(',').map(identifier).collect::<Result<Vec<_>, _>>()?;
+    match params.iter().enumerate().find(|(index, param)| params[..*index].contains(param)) {
+        Some(_) => Err((whole(), "two parameters have one name")),
+        None => Ok(Head { name, params, returns }),
+    }
 }

@@ -2,31 +2,24 @@
 
 use std::ops::Range;
 
-use opsmith_core::DType;
+use opsmith_core::{DType, DTypeSet};
 
-use super::Context;
-use crate::diagnostics::Diagnostic;
+use super::{Context, dtypes};
+use crate::diagnostics::catalogue;
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Check, Element, Function, Infer, Kind, Op, Ty};
+use crate::model::{Check, Element, Infer, Kind, Op, Ty};
 use crate::spec::document::{RawOp, Text};
 
 /// Checks the expressions of one operator.
 pub(super) struct Expressions<'a> {
     pub op: &'a Op,
     pub table: &'a OpTable<'a>,
-    pub functions: &'a [Function],
 }
 
 impl Expressions<'_> {
     pub fn check(&self, context: &mut Context<'_>, text: &Text, mode: Mode, want: &Ty) -> Option<Expr> {
-        let scope = Scope {
-            ops: self.table,
-            functions: self.functions,
-            args: &self.op.args,
-            outputs: &self.op.outputs,
-            mode,
-        };
+        let scope = Scope { ops: self.table, args: &self.op.args, outputs: &self.op.outputs, mode };
         let sources = context.sources;
         let locate = |range: Range<usize>| text.span_within(range, sources);
         check::check(text.as_str(), &scope, want, &locate, context.diagnostics)
@@ -51,51 +44,54 @@ pub(super) fn lower(
     is_pointwise: bool,
 ) -> Option<Infer> {
     let op = expressions.op;
-    let count = op.outputs.len();
+    refuse_without_tensors(context, op, raw)?;
     let sizes = Ty::new(Kind::Ints(None));
     let dtype = Ty::new(Kind::DType);
     let shapes = match raw.get("shape") {
-        Some(_) => each(context, expressions, raw, "shape", Mode::Shape, &sizes)?,
-        None if is_pointwise => vec![rule("broadcast", tensors(op), sizes)],
-        None => return None,
+        Some(_) => Some(each(context, expressions, raw, "shape", Mode::Shape, &sizes)),
+        None if is_pointwise => Some(Some(vec![rule("broadcast", tensors(op), sizes)])),
+        None => None,
     };
     let dtypes = match raw.get("dtype") {
-        Some(_) => each(context, expressions, raw, "dtype", Mode::DType, &dtype)?,
-        None if is_pointwise => vec![rule("promote", operands(op), dtype.clone())],
-        None => {
-            context.diagnostics.push(
-                Diagnostic::error(
-                    "E0430",
-                    format!("`{}` has a shape but no dtype", op.name),
-                    raw.func.span(),
-                    "`dtype` is missing",
-                )
-                .with_help("add `dtype: promote(…)`, `dtype: same(…)` or a dtype's name"),
-            );
-            return None;
-        }
+        Some(_) => Some(each(context, expressions, raw, "dtype", Mode::DType, &dtype)),
+        None if is_pointwise => Some(Some(vec![rule("promote", operands(op), dtype)])),
+        None => None,
     };
-    for (key, found) in [("shape", shapes.len()), ("dtype", dtypes.len())] {
-        if found != count
-            && let Some(node) = raw.get(key)
-        {
-            context.diagnostics.push(Diagnostic::error(
-                "E0431",
-                format!("`{}` has {count} outputs", op.name),
-                node.span,
-                format!("{found} given; list one for each output"),
-            ));
-            return None;
-        }
+    let compute =
+        raw.text("compute").map(|text| expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType)));
+    let half = match (&shapes, &dtypes) {
+        (Some(_), None) => Some(("shape", "dtype")),
+        (None, Some(_)) => Some(("dtype", "shape")),
+        _ => None,
+    };
+    if let Some((there, missing)) = half.filter(|_| raw.complete) {
+        let place = raw.entry(there).map_or(op.span, |entry| entry.key.span);
+        context.push(catalogue::inference_half(place, &op.name, there, missing));
     }
-    let compute = match raw.text("compute") {
-        Some(text) => expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType))?,
+    let (shapes, dtypes) = (shapes??, dtypes??);
+    let compute = match compute {
+        Some(compute) => compute?,
         None => default_compute(op, &dtypes, is_pointwise),
     };
     Some(Infer { shapes, dtypes, compute })
 }
 
-/// A text or a list of texts, each an expression.
+/// Refuses rules for results that have no sizes, or not one list of them.
+fn refuse_without_tensors(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Option<()> {
+    let why = match op.outputs.as_slice() {
+        [only] if only.ty.kind == Kind::Tensors => "the result is a list of tensors, each with its own",
+        outputs if outputs.iter().any(|output| !output.ty.is_tensor()) => "the result is not a tensor",
+        _ => return Some(()),
+    };
+    for key in ["shape", "dtype", "compute"] {
+        if let Some(entry) = raw.entry(key) {
+            context.push(catalogue::inference_not_here(entry.key.span, key, why));
+        }
+    }
+    None
+}
+
+/// A text or a list of texts, each an expression, one for each output.
 fn each(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -104,8 +100,18 @@ fn each(
     mode: Mode,
     want: &Ty,
 ) -> Option<Vec<Expr>> {
+    let example = if key == "shape" { "\"[self.size(0), n]\"" } else { "promote(self, other)" };
+    let texts = dtypes::words(context, key, example, raw.get(key)?)?;
+    let count = expressions.op.outputs.len();
+    if texts.len() != count
+        && let Some(node) = raw.get(key)
+    {
+        let name = &expressions.op.name;
+        context.push(catalogue::rule_count(node.span, key, name, count, texts.len()));
+        return None;
+    }
     let checked: Vec<Option<Expr>> =
-        raw.texts(key).iter().map(|text| expressions.check(context, text, mode, want)).collect();
+        texts.iter().map(|text| expressions.check(context, text, mode, want)).collect();
     checked.into_iter().collect()
 }
 
@@ -157,29 +163,11 @@ pub(super) fn output_element(dtype: &Expr, compute: &Expr) -> Option<Element> {
     match &dtype.kind {
         ExprKind::DType(dtype) => Some(fixed(*dtype)),
         ExprKind::Rule("real", _) => Some(Element::Real),
-        _ if same(dtype, compute) => Some(Element::Dispatch),
+        _ if dtype.same_meaning(compute) => Some(Element::Dispatch),
         _ => None,
     }
 }
 
 fn fixed(dtype: DType) -> Element {
-    Element::Fixed(dtype, opsmith_core::DTypeSet::of(dtype))
-}
-
-/// Whether two expressions say the same, whatever their places.
-fn same(a: &Expr, b: &Expr) -> bool {
-    let text = |expr: &Expr| {
-        let mut text = String::new();
-        expr.walk(&mut |part| text.push_str(&format!("{:?};", std::mem::discriminant(&part.kind))));
-        expr.walk(&mut |part| {
-            if let ExprKind::Variable(variable) = &part.kind {
-                text.push_str(&format!("{variable:?};"));
-            }
-            if let ExprKind::Rule(name, _) = &part.kind {
-                text.push_str(name);
-            }
-        });
-        text
-    };
-    text(a) == text(b)
+    Element::Fixed(dtype, DTypeSet::of(dtype))
 }

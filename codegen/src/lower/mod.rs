@@ -1,15 +1,24 @@
 //! Entries to model: names resolved, types checked, defaults filled in.
 //!
-//! In: parsed documents. Out: a [`Model`], or diagnostics for every mistake in every entry. Two
-//! passes: the heads of all operators first, so that expressions may call any of them.
+//! In: parsed documents. Out: a [`Model`], or diagnostics for every mistake in every entry. The heads
+//! of all operators come first, so that expressions may call any of them; then what each head says
+//! alone, what all of them say together, and last, if nothing is wrong, what is probably not meant.
 
+mod args;
 mod body;
+mod cycle;
 mod derivatives;
 mod derived;
+mod dtypes;
 mod forms;
 mod function;
 mod head;
 mod infer;
+mod kernel;
+mod lint;
+mod names;
+mod pointwise;
+mod roles;
 mod symbolic;
 
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
@@ -31,47 +40,62 @@ pub(crate) struct Context<'a> {
     pub diagnostics: &'a mut Diagnostics,
 }
 
+impl Context<'_> {
+    fn push(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+}
+
+/// The head of an operator with the entry it comes from.
+struct Head<'a> {
+    op: Op,
+    raw: &'a RawOp,
+}
+
 /// Lowers documents, parents first. Entries with mistakes are left out; the mistakes go to
 /// `diagnostics`.
 pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Model {
     let mut context = Context { sources, diagnostics };
-    let mut functions = Vec::new();
-    let mut heads: Vec<(Op, &RawOp)> = Vec::new();
+    let mut functions = function::Functions::default();
+    let mut heads: Vec<Head<'_>> = Vec::new();
+    // Names whose entry has mistakes: nothing is said about those who use them.
+    let mut broken = Vec::new();
     for loaded in documents {
         for raw in &loaded.document.functions {
-            function::lower(&mut context, raw, loaded.external, &mut functions);
+            functions.lower(&mut context, raw, loaded.external);
         }
         for raw in &loaded.document.ops {
-            if let Some(op) = head::lower(&mut context, raw, loaded.external) {
-                refuse_duplicate(&mut context, &heads, &op);
-                heads.push((op, raw));
+            if context.diagnostics.is_full() {
+                break;
+            }
+            match head::lower(&mut context, raw, loaded.external) {
+                Some(op) => heads.push(Head { op, raw }),
+                None => broken.push(head::base_name(raw)),
             }
         }
     }
-    let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().unzip();
-    let bodies: Vec<_> = {
-        let table = OpTable::new(&ops);
-        ops.iter()
-            .zip(&raws)
-            .map(|(op, raw)| body::lower(&mut context, op, raw, &table, &functions))
-            .collect()
-    };
+    names::check(&mut context, &heads);
+    roles::check_together(&mut context, &heads);
+
+    let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().map(|head| (head.op, head.raw)).unzip();
+    let mut table = OpTable::new(&ops, functions.all());
+    broken.into_iter().chain(functions.broken()).for_each(|name| table.add_broken(name));
+    functions.check_derivatives(&mut context, &table);
+    let mut bodies = Vec::with_capacity(ops.len());
+    for (op, raw) in ops.iter().zip(&raws) {
+        if context.diagnostics.is_full() {
+            return Model::default();
+        }
+        bodies.push(body::lower(&mut context, op, raw, &table));
+    }
+    drop(table);
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
     }
-    Model { ops, functions }
-}
-
-fn refuse_duplicate(context: &mut Context<'_>, heads: &[(Op, &RawOp)], op: &Op) {
-    let Some((first, _)) = heads.iter().find(|(other, _)| other.name == op.name) else { return };
-    context.diagnostics.push(
-        Diagnostic::error(
-            "E0401",
-            format!("`{}` is declared twice", op.name),
-            op.span,
-            "declared again here",
-        )
-        .with_secondary(first.span, "first declared here")
-        .with_help("give one of them another overload name, as in `add.Scalar`"),
-    );
+    cycle::refuse(&mut context, &ops, &raws);
+    kernel::refuse_shared_symbols(&mut context, &ops);
+    if !context.diagnostics.has_errors() {
+        lint::warn(&mut context, &ops, &raws);
+    }
+    Model { ops, functions: functions.finish() }
 }

@@ -52,6 +52,8 @@ pub struct RawOp {
     pub func: Text,
     /// Every key of the entry, `func` included, in file order.
     pub entries: Vec<Entry>,
+    /// Whether no key was left out for a mistake; if one was, it may be the one that is missing.
+    pub complete: bool,
 }
 
 /// An entry of `functions:`.
@@ -63,6 +65,8 @@ pub struct RawFunction {
     pub func: Text,
     /// Every key of the entry, `func` included, in file order.
     pub entries: Vec<Entry>,
+    /// Whether no key was left out for a mistake; if one was, it may be the one that is missing.
+    pub complete: bool,
 }
 
 impl Text {
@@ -143,5 +147,11 @@ impl Document {
     /// `None` if the file has no entries to look at.
     pub fn from_node(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Document> {
         read::Reader { sources, diagnostics }.document(root)
+    }
+
+    /// Notes that the file's syntax has mistakes, so that any entry may lack something.
+    pub fn mark_incomplete(&mut self) {
+        self.ops.iter_mut().for_each(|op| op.complete = false);
+        self.functions.iter_mut().for_each(|function| function.complete = false);
     }
 }

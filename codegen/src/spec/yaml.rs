@@ -34,6 +34,8 @@ pub enum NodeKind {
     Seq(Vec<Node>),
     /// A mapping in file order. Keys are distinct.
     Map(Vec<(Key, Node)>),
+    /// Something with a mistake that has been reported.
+    Broken,
 }
 
 /// The text of a scalar.

@@ -1,6 +1,7 @@
 //! Which types go where others are wanted.
 
 use super::{Checker, Mode};
+use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind};
 use crate::model::{Kind, Ty};
 
@@ -29,10 +30,9 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
     }
     let converts = match (&found.kind, &want.kind) {
         (Kind::Ints(_), Kind::Ints(_)) | (Kind::Bools(_), Kind::Bools(_)) => return Fit::Exact,
-        // The values of a call that returns several; each is converted where it is taken out.
+        // The values of a call that returns several, which become those that may be absent.
         (Kind::Tuple(found), Kind::Tuple(want)) if found.len() == want.len() => {
-            let all = found.iter().zip(want).all(|(found, want)| fit(found, want, false) != Fit::Never);
-            return if all { Fit::Exact } else { Fit::Never };
+            found.iter().zip(want).all(|(found, want)| found == want || becomes_optional(found, want))
         }
         (Kind::Int, Kind::Float | Kind::Scalar | Kind::Ints(_)) => true,
         (Kind::Float, Kind::Scalar) => true,
@@ -47,6 +47,16 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
     if converts { Fit::Converted } else { Fit::Never }
 }
 
+/// Whether one value of several can be converted without looking at it.
+pub(super) fn becomes_optional(found: &Ty, want: &Ty) -> bool {
+    match (&found.kind, &want.kind) {
+        (Kind::Tensor, Kind::Tensor) => !found.optional && want.optional,
+        (Kind::Tensors, Kind::OptionalTensors) => !found.optional && !want.optional,
+        (Kind::None, _) => want.optional,
+        _ => false,
+    }
+}
+
 fn is_empty_list(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::List(items) if items.is_empty())
 }
@@ -57,16 +67,14 @@ impl Checker<'_> {
         if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(expr, want) {
             return Fit::Exact;
         }
-        let expr = self.native_number(expr, want);
-        fit(&expr.ty, want, is_empty_list(&expr))
+        let int = Ty::new(Kind::Int);
+        let found = if self.is_native_number(expr, want) { &int } else { &expr.ty };
+        fit(found, want, is_empty_list(expr))
     }
 
-    /// A Rust function where a number is wanted gives an integer.
-    fn native_number(&self, expr: &Expr, want: &Ty) -> Expr {
-        match want.kind {
-            Kind::Float | Kind::Scalar => self.native_as(expr.clone(), &Ty::new(Kind::Int)),
-            _ => expr.clone(),
-        }
+    /// Whether a Rust function stands where a number is wanted: it gives an integer then.
+    fn is_native_number(&self, expr: &Expr, want: &Ty) -> bool {
+        matches!(want.kind, Kind::Float | Kind::Scalar) && self.is_native_value(expr, &Ty::new(Kind::Int))
     }
 
     /// The result of a Rust function as the wanted plain type; anything else as it is.
@@ -88,7 +96,10 @@ impl Checker<'_> {
         if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(&expr, want) {
             return Some(Expr { ty: want.clone(), ..expr });
         }
-        let expr = self.native_number(&expr, want);
+        let expr = match self.is_native_number(&expr, want) {
+            true => self.native_as(expr, &Ty::new(Kind::Int)),
+            false => expr,
+        };
         match self.fit(&expr, want) {
             Fit::Exact => Some(expr),
             Fit::Converted => {
@@ -101,52 +112,56 @@ impl Checker<'_> {
 
     /// The expression as the wanted type, or a diagnostic.
     pub(super) fn coerce_or_report(&mut self, expr: Expr, want: &Ty) -> Option<Expr> {
-        if let (Kind::Tuple(wanted), ExprKind::Tuple(_)) = (&want.kind, &expr.kind) {
-            return self.coerce_tuple(expr, wanted);
+        if self.fit(&expr, want) != Fit::Never {
+            return self.coerce(expr, want);
         }
-        if let Some(converted) = self.coerce(expr.clone(), want) {
-            return Some(converted);
+        let span = self.at(&expr.range);
+        if let (Kind::Tuple(wanted), false) = (&want.kind, want.optional) {
+            let found = match &expr.ty.kind {
+                Kind::Tuple(items) => items.len(),
+                _ => 1,
+            };
+            if found != wanted.len() {
+                return self.refuse(catalogue::value_count(span, wanted.len(), found));
+            }
         }
-        let found = expr.ty.to_string();
-        let help = match (&expr.ty, want) {
-            (found, want) if found.optional && found.required() == *want => {
-                Some("it may be absent: test it with `is_some()` and take it with `unwrap()`".to_owned())
-            }
-            (found, _) if found.holds_tensors() && want.is_number() && self.scope.mode != Mode::Pointwise => {
-                Some("a tensor's value is not known here; only its sizes, dtype and device are".to_owned())
-            }
-            _ => None,
-        };
-        self.report(
-            "E0310",
-            format!("a `{want}` is needed here"),
-            expr.range,
-            format!("this is a `{found}`"),
-        )
-        .help_if(help);
-        None
+        let hint = self.conversion_hint(&expr.ty, want);
+        self.refuse(catalogue::type_mismatch(span, &want.to_string(), &expr.ty.to_string(), hint))
     }
 
-    fn coerce_tuple(&mut self, expr: Expr, wanted: &[Ty]) -> Option<Expr> {
-        let ExprKind::Tuple(items) = expr.kind else { return None };
-        if items.len() != wanted.len() {
-            let (want, found) = (wanted.len(), items.len());
-            self.report(
-                "E0311",
-                format!("{want} values are needed here"),
-                expr.range,
-                format!("these are {found}"),
-            );
-            return None;
+    /// What to write where one type stands and another is wanted.
+    fn conversion_hint(&self, found: &Ty, want: &Ty) -> Option<String> {
+        if found.optional && fit(&found.required(), want, false) != Fit::Never {
+            return Some("it may be absent: test it with `is_some()` and take it with `unwrap()`".to_owned());
         }
-        let items: Vec<Option<Expr>> =
-            items.into_iter().zip(wanted).map(|(item, want)| self.coerce_or_report(item, want)).collect();
-        let items = items.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(Expr {
-            kind: ExprKind::Tuple(items),
-            ty: Ty::new(Kind::Tuple(wanted.to_vec())),
-            range: expr.range,
-        })
+        if found.kind == Kind::None {
+            return Some(format!("a `{want}` is always there"));
+        }
+        if found.holds_tensors() && (want.is_number() || want.kind == Kind::DType) {
+            return Some(
+                "a tensor's value is not known here; only its sizes, dtype and device are".to_owned(),
+            );
+        }
+        match (&found.kind, &want.kind) {
+            (Kind::Int, Kind::Bool) => Some("write a comparison, such as `n != 0`".to_owned()),
+            (Kind::Float, Kind::Int) => Some("write an integer".to_owned()),
+            (Kind::Bool, Kind::Element) if self.scope.mode == Mode::FunctionDerivative => {
+                Some("write `if … { 1 } else { 0 }`".to_owned())
+            }
+            (Kind::Bool, Kind::Element) => {
+                Some("write `dtype: bool` if the output is a mask, or `if … { a } else { b }`".to_owned())
+            }
+            (Kind::Element, Kind::Bool) => Some("write a comparison, such as `self != 0`".to_owned()),
+            (Kind::Element, Kind::RealElement) => {
+                Some("take the real part or the absolute value with a scalar function".to_owned())
+            }
+            (Kind::Tuple(_), _) => Some("take one of the values: `values[0]`".to_owned()),
+            (Kind::Int, Kind::DType) | (Kind::Str, Kind::DType) => {
+                Some("write a dtype's name such as `float32`, or a rule".to_owned())
+            }
+            (Kind::DType, Kind::Ints(_)) => Some("`dtype` has a key of its own".to_owned()),
+            _ => None,
+        }
     }
 
     /// Both expressions as one type.
@@ -165,14 +180,7 @@ impl Checker<'_> {
             return Some((self.coerce(a, &ty)?, self.coerce(b, &ty)?));
         }
         let (first, second) = (a.ty.to_string(), b.ty.to_string());
-        let place = (self.locate)(a.range.clone());
-        self.report(
-            "E0312",
-            "the two branches have different types",
-            b.range,
-            format!("this is a `{second}`"),
-        )
-        .secondary(place, format!("this is a `{first}`"));
-        None
+        let (first_span, span) = (self.at(&a.range), self.at(&b.range));
+        self.refuse(catalogue::branch_types(span, &second, first_span, &first))
     }
 }

@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use syn::{BinOp, UnOp};
 
-use super::coerce::Fit;
+use super::call::Given;
+use super::overload::cost;
 use super::{Checker, Mode};
+use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind};
 use crate::model::{Kind, OpId, Operator, Symbol, Ty};
 
@@ -32,36 +34,33 @@ fn symbol_of(op: &BinOp) -> Option<Symbol> {
 
 impl Checker<'_> {
     pub(super) fn binary(&mut self, binary: &syn::ExprBinary, range: Range<usize>) -> Option<Expr> {
-        let left = self.expr(&binary.left);
-        let right = self.expr(&binary.right);
-        let (left, right) = (left?, right?);
         let place = self.places.of(&binary.op);
         if let BinOp::And(_) | BinOp::Or(_) = binary.op {
             let bool = Ty::new(Kind::Bool);
-            let left = self.coerce_or_report(left, &bool);
-            let right = self.coerce_or_report(right, &bool);
+            let left = self.expr_as(&binary.left, &bool);
+            let right = self.expr_as(&binary.right, &bool);
             let and = matches!(binary.op, BinOp::And(_));
-            return Some(Expr {
-                kind: ExprKind::Logical(and, Box::new(left?), Box::new(right?)),
-                ty: bool,
-                range,
-            });
+            let kind = ExprKind::Logical(and, Box::new(left?), Box::new(right?));
+            return Some(Expr { kind, ty: bool, range });
         }
+        let left = self.expr(&binary.left);
+        let right = self.expr(&binary.right);
+        let (left, right) = (left?, right?);
         let Some(symbol) = symbol_of(&binary.op) else {
-            self.report("E0302", "this operator has no meaning in a spec", place, "not supported here");
-            return None;
+            return self.refuse(catalogue::operator_without_meaning(self.at(&place)));
         };
-        if left.ty.kind == Kind::Tensor || right.ty.kind == Kind::Tensor {
+        let with_none = left.ty.kind == Kind::None || right.ty.kind == Kind::None;
+        if !with_none && (left.ty.kind == Kind::Tensor || right.ty.kind == Kind::Tensor) {
             return self.tensor_operator(symbol, vec![left, right], place, range);
         }
         // A Rust function between numbers gives an integer.
         let int = Ty::new(Kind::Int);
         let left = if right.ty.is_number() { self.native_as(left, &int) } else { left };
         let right = if left.ty.is_number() { self.native_as(right, &int) } else { right };
-        let operands = self.common_operands(symbol, left, right, place)?;
-        let ty = if symbol.is_comparison() { Ty::new(Kind::Bool) } else { operands.0.ty.clone() };
+        let (left, right) = self.common_operands(symbol, left, right, place)?;
+        let ty = if symbol.is_comparison() { Ty::new(Kind::Bool) } else { left.ty.clone() };
         // Dividing two integers exactly is only meant for sizes, where it is integer division.
-        Some(Expr { kind: ExprKind::Binary(symbol, Box::new(operands.0), Box::new(operands.1)), ty, range })
+        Some(Expr { kind: ExprKind::Binary(symbol, Box::new(left), Box::new(right)), ty, range })
     }
 
     /// Both operands as the type plain arithmetic happens in.
@@ -72,53 +71,50 @@ impl Checker<'_> {
         right: Expr,
         place: Range<usize>,
     ) -> Option<(Expr, Expr)> {
-        let rank = |ty: &Ty| match (&ty.kind, ty.optional) {
-            (_, true) => None,
-            (Kind::Bool, _) => Some(0),
-            (Kind::Int, _) => Some(1),
-            (Kind::Float, _) => Some(2),
-            (Kind::Scalar, _) => Some(3),
-            (Kind::RealElement, _) => Some(4),
-            (Kind::Element, _) => Some(5),
-            _ => None,
-        };
         let equality = matches!(symbol, Symbol::Eq | Symbol::Ne);
-        if equality && (left.ty == right.ty) && !left.ty.holds_tensors() {
+        if equality && is_comparable(&left.ty) && same_kind(&left.ty, &right.ty) {
             return Some((left, right));
         }
-        match (rank(&left.ty), rank(&right.ty)) {
-            (Some(0), Some(0)) if matches!(symbol, Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor) => {
-                Some((left, right))
-            }
-            (Some(a), Some(b)) if a + b > 0 => {
-                let ty = if a >= b { left.ty.clone() } else { right.ty.clone() };
-                Some((self.coerce_or_report(left, &ty)?, self.coerce_or_report(right, &ty)?))
-            }
-            (Some(0), Some(0)) if equality => Some((left, right)),
-            _ => {
-                let label = format!("`{}` and `{}`", left.ty, right.ty);
-                self.report(
-                    "E0313",
-                    format!("`{}` does not go between these", symbol.spelling()),
-                    place,
-                    label,
-                );
-                None
+        if let (Some(a), Some(b)) = (rank(&left.ty), rank(&right.ty)) {
+            let ty = if a >= b { left.ty.clone() } else { right.ty.clone() };
+            if has_symbol(&ty.kind, symbol) {
+                return Some((self.as_operand(left, &ty)?, self.as_operand(right, &ty)?));
             }
         }
+        let hint = match (&left.ty, &right.ty) {
+            (a, b) if a.kind == Kind::None || b.kind == Kind::None => {
+                Some("whether a value is absent is asked with `is_none()`")
+            }
+            (a, b) if a.optional || b.optional => {
+                Some("a value that may be absent is tested with `is_some()` and taken with `unwrap()`")
+            }
+            (a, b) if a.kind == Kind::Bool && b.kind == Kind::Bool => {
+                Some("truth values are combined with `&&`, `||`, `&`, `|`, `^`, `==` and `!=`")
+            }
+            _ => None,
+        };
+        let types = [left.ty.to_string(), right.ty.to_string()];
+        self.refuse(catalogue::operands(self.at(&place), symbol.spelling(), &types, hint))
+    }
+
+    /// An operand as the type that arithmetic happens in; a truth value among elements is 0 or 1.
+    fn as_operand(&mut self, operand: Expr, ty: &Ty) -> Option<Expr> {
+        let from_mask = operand.ty.kind == Kind::Bool && matches!(ty.kind, Kind::Element | Kind::RealElement);
+        if from_mask {
+            let range = operand.range.clone();
+            return Some(Expr { kind: ExprKind::Convert(Box::new(operand)), ty: ty.clone(), range });
+        }
+        self.coerce_or_report(operand, ty)
     }
 
     pub(super) fn unary(&mut self, unary: &syn::ExprUnary, range: Range<usize>) -> Option<Expr> {
-        let operand = self.expr(&unary.expr)?;
         let place = self.places.of(&unary.op);
         let symbol = match unary.op {
             UnOp::Neg(_) => Symbol::Neg,
             UnOp::Not(_) => Symbol::Not,
-            _ => {
-                self.report("E0302", "this operator has no meaning in a spec", place, "not supported here");
-                return None;
-            }
+            _ => return self.refuse(catalogue::operator_without_meaning(self.at(&place))),
         };
+        let operand = self.expr(&unary.expr)?;
         if operand.ty.is_tensor() {
             return self.tensor_operator(symbol, vec![operand], place, range);
         }
@@ -133,21 +129,18 @@ impl Checker<'_> {
             _ => {}
         }
         let fits = match symbol {
-            Symbol::Not => operand.ty == Ty::new(Kind::Bool) || operand.ty.kind == Kind::Element,
+            Symbol::Not => matches!(operand.ty.kind, Kind::Bool | Kind::Element),
             _ => matches!(
                 operand.ty.kind,
                 Kind::Int | Kind::Float | Kind::Scalar | Kind::Element | Kind::RealElement
             ),
         };
         if !fits || operand.ty.optional {
-            let label = format!("`{}`", operand.ty);
-            self.report(
-                "E0313",
-                format!("`{}` does not go before this", symbol.spelling()),
-                operand.range,
-                label,
-            );
-            return None;
+            let sign = if symbol == Symbol::Neg { "-" } else { "!" };
+            let hint =
+                operand.ty.optional.then_some("test it with `is_some()` and take it with `unwrap()` first");
+            let types = [operand.ty.to_string()];
+            return self.refuse(catalogue::operands(self.at(&operand.range), sign, &types, hint));
         }
         let ty = operand.ty.clone();
         Some(Expr { kind: ExprKind::Unary(symbol, Box::new(operand)), ty, range })
@@ -157,64 +150,90 @@ impl Checker<'_> {
     fn tensor_operator(
         &mut self,
         symbol: Symbol,
-        operands: Vec<Expr>,
+        mut operands: Vec<Expr>,
         place: Range<usize>,
         range: Range<usize>,
     ) -> Option<Expr> {
-        if self.scope.mode == Mode::Shape || self.scope.mode == Mode::DType {
-            self.report(
-                "E0314",
-                "inference cannot compute with tensors",
-                place,
-                "only their sizes and dtypes are known here",
-            );
-            return None;
+        if matches!(self.scope.mode, Mode::Shape | Mode::DType | Mode::Check) {
+            return self.refuse(catalogue::tensors_in_inference(self.at(&place)));
         }
         let mut best: Option<(usize, OpId, bool)> = None;
-        for (index, op) in self.scope.ops.ops().iter().enumerate() {
-            for reversed in [false, true] {
-                if !op.operators.contains(&Operator { symbol, reversed }) {
-                    continue;
-                }
+        for reversed in [false, true] {
+            for &id in self.scope.ops.of_symbol(Operator { symbol, reversed }) {
                 let mut ordered: Vec<&Expr> = operands.iter().collect();
                 if reversed {
                     ordered.reverse();
                 }
-                let fits = ordered.iter().zip(&op.args).map(|(operand, arg)| self.fit(operand, &arg.ty));
+                let args = &self.scope.ops.op(id).args;
+                let fits = ordered.iter().zip(args).map(|(operand, arg)| self.fit(operand, &arg.ty));
                 let Some(cost) = fits.map(cost).sum::<Option<usize>>() else { continue };
                 let cost = cost * 2 + usize::from(reversed);
-                if best.is_none_or(|(least, _, _)| cost < least) {
-                    best = Some((cost, OpId(index), reversed));
+                if best.is_none_or(|(least, first, _)| cost < least || cost == least && id < first) {
+                    best = Some((cost, id, reversed));
                 }
             }
         }
         let Some((_, id, reversed)) = best else {
-            let types: Vec<String> = operands.iter().map(|operand| format!("`{}`", operand.ty)).collect();
-            let spelling = symbol.spelling();
-            self.report(
-                "E0315",
-                format!("no operator declares `{spelling}` for these operands"),
-                place,
-                types.join(" and "),
-            )
-            .help(format!(
-                "add `operator: \"{spelling}\"` to the operator it should call, or call one by name"
-            ));
-            return None;
+            let types: Vec<String> = operands.iter().map(|operand| operand.ty.to_string()).collect();
+            return self.refuse(catalogue::symbol_undeclared(self.at(&place), symbol.spelling(), &types));
         };
-        let mut operands = operands;
         if reversed {
             operands.reverse();
         }
-        self.op_call(id, operands, Vec::new(), range)
+        self.op_call(id, Given { positional: operands, named: Vec::new() }, range)
     }
 }
 
-/// The cost of a conversion when choosing between overloads; `None` if there is none.
-pub(super) fn cost(fit: Fit) -> Option<usize> {
-    match fit {
-        Fit::Exact => Some(0),
-        Fit::Converted => Some(1),
-        Fit::Never => None,
+/// Where a type stands among the numbers: arithmetic happens in the higher of two.
+fn rank(ty: &Ty) -> Option<u8> {
+    let rank = match ty.kind {
+        Kind::Bool => 0,
+        Kind::Int => 1,
+        Kind::Float => 2,
+        Kind::Scalar => 3,
+        Kind::RealElement => 4,
+        Kind::Element => 5,
+        _ => return None,
+    };
+    (!ty.optional).then_some(rank)
+}
+
+/// Whether a symbol has a meaning between two values of a type. Whether it has one for every dtype an
+/// element may have is for the operator's `dtypes` to say.
+fn has_symbol(kind: &Kind, symbol: Symbol) -> bool {
+    let bits = matches!(symbol, Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor);
+    match kind {
+        Kind::Bool => bits || matches!(symbol, Symbol::Eq | Symbol::Ne),
+        Kind::Float => !bits,
+        Kind::Scalar => !bits && symbol != Symbol::Rem,
+        _ => true,
     }
+}
+
+/// Whether two values of a type, or two that may be absent, can be compared for equality.
+fn is_comparable(ty: &Ty) -> bool {
+    match ty.kind {
+        Kind::Bool
+        | Kind::Int
+        | Kind::Float
+        | Kind::Str
+        | Kind::DType
+        | Kind::Device
+        | Kind::MemoryFormat
+        | Kind::MemoryLayout
+        | Kind::Ints(_)
+        | Kind::Floats
+        | Kind::Bools(_) => true,
+        Kind::Scalar | Kind::Element | Kind::RealElement => !ty.optional,
+        _ => false,
+    }
+}
+
+/// Whether two types are the same, whatever the declared lengths of lists.
+fn same_kind(a: &Ty, b: &Ty) -> bool {
+    let kinds = match (&a.kind, &b.kind) {
+        (Kind::Ints(_), Kind::Ints(_)) | (Kind::Bools(_), Kind::Bools(_)) => true,
+        (a, b) => a == b,
+    };
+    kinds && a.optional == b.optional
 }

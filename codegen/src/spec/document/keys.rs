@@ -49,6 +49,7 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
     key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
     key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
+    key("ignored", ValueKind::TextList, "arguments that callers may give and that change nothing"),
     key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
     key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
@@ -90,6 +91,9 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
     key("cuda", ValueKind::Text, "CUDA expression of one element"),
     key("derivative", ValueKind::TextMap, "derivative by each parameter"),
 ];
+
+/// What `types` says of a tensor besides dtypes: of whatever dtype it is given, and of the real part's.
+pub const ELEMENT_WORDS: [&str; 2] = ["any", "real"];
 
 /// What other systems call a key, for "did you mean".
 pub const SYNONYMS: &[(&str, &str)] = &[

@@ -33,13 +33,13 @@ impl Reader<'_> {
                 "edition" => self.edition(&entry.value),
                 "include" => document.include = texts(&entry.value),
                 "ops" => {
-                    for (span, func, entries) in self.list(OP_KEYS, "operator", &entry) {
-                        document.ops.push(RawOp { span, func, entries });
+                    for (span, func, entries, complete) in self.list(OP_KEYS, "operator", &entry) {
+                        document.ops.push(RawOp { span, func, entries, complete });
                     }
                 }
                 "functions" => {
-                    for (span, func, entries) in self.list(FUNCTION_KEYS, "function", &entry) {
-                        document.functions.push(RawFunction { span, func, entries });
+                    for (span, func, entries, complete) in self.list(FUNCTION_KEYS, "function", &entry) {
+                        document.functions.push(RawFunction { span, func, entries, complete });
                     }
                 }
                 _ => {}
@@ -55,13 +55,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The entries of `ops:` or `functions:`, those with a signature.
+    /// The entries of `ops:` or `functions:`, those with a signature, and whether every key was read.
     fn list(
         &mut self,
         table: &'static [KeySpec],
         noun: &'static str,
         list: &Entry,
-    ) -> Vec<(Span, Text, Vec<Entry>)> {
+    ) -> Vec<(Span, Text, Vec<Entry>, bool)> {
         let Some(items) = list.value.as_seq() else {
             self.diagnostics.push(catalogue::entries_not_list(list.key.span, &list.key.text));
             return Vec::new();
@@ -70,6 +70,9 @@ impl Reader<'_> {
         for item in items {
             if self.diagnostics.is_full() {
                 break;
+            }
+            if matches!(item.kind, NodeKind::Broken) {
+                continue;
             }
             let Some(pairs) = item.as_map() else {
                 let written = item.as_text().map(str::to_owned);
@@ -85,7 +88,10 @@ impl Reader<'_> {
             let entries = self.entries(table, noun, pairs);
             let func = entries.iter().find(|entry| entry.spec.name == "func");
             match func.map(|entry| Text { node: entry.value.clone() }) {
-                Some(func) => read.push((item.span, func, entries)),
+                Some(func) => {
+                    let complete = entries.len() == pairs.len();
+                    read.push((item.span, func, entries, complete));
+                }
                 // A `func` that is there and was refused has been reported.
                 None if pairs.iter().any(|(key, _)| key.text == "func") => {}
                 None => {
@@ -128,6 +134,10 @@ impl Reader<'_> {
 
     /// Whether a value has the kind its key wants; reports it if not.
     fn value(&mut self, spec: &'static KeySpec, key: &Key, value: &Node) -> bool {
+        // The items of a list of entries are looked at one by one.
+        if spec.kind != ValueKind::Entries && has_broken(value) {
+            return false;
+        }
         if value.is_null() {
             self.diagnostics.push(catalogue::value_missing(key.span, spec));
             return false;
@@ -184,7 +194,7 @@ impl Reader<'_> {
         let children: Vec<&Node> = match &value.kind {
             NodeKind::Seq(items) => items.iter().collect(),
             NodeKind::Map(entries) => entries.iter().map(|(_, node)| node).collect(),
-            NodeKind::Null | NodeKind::Scalar(_) => return,
+            NodeKind::Null | NodeKind::Scalar(_) | NodeKind::Broken => return,
         };
         let written = self.sources.slice(value.span);
         if !is_flow(written) {
@@ -226,16 +236,26 @@ fn start_of(node: &Node) -> Span {
     match &node.kind {
         NodeKind::Seq(items) => items.first().map_or(node.span, start_of),
         NodeKind::Map(entries) => entries.first().map_or(node.span, |(key, _)| key.span),
-        NodeKind::Null | NodeKind::Scalar(_) => node.span,
+        NodeKind::Null | NodeKind::Scalar(_) | NodeKind::Broken => node.span,
     }
 }
 
 fn kind_of(node: &Node) -> &'static str {
     match node.kind {
-        NodeKind::Null => "nothing",
+        NodeKind::Null | NodeKind::Broken => "nothing",
         NodeKind::Scalar(_) => "text",
         NodeKind::Seq(_) => "a list",
         NodeKind::Map(_) => "a mapping",
+    }
+}
+
+/// Whether something inside has been reported already.
+fn has_broken(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Broken => true,
+        NodeKind::Seq(items) => items.iter().any(has_broken),
+        NodeKind::Map(entries) => entries.iter().any(|(_, node)| has_broken(node)),
+        NodeKind::Null | NodeKind::Scalar(_) => false,
     }
 }
 

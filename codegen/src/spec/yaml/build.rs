@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
             Event::Alias(id) => self.alias(id, span, diagnostics)?,
             Event::UnresolvedAlias(name) => {
                 diagnostics.push(catalogue::alias_unknown(span, &name));
-                self.value(self.broken_alias(span), 0, 0, diagnostics)?;
+                self.value(Node { span, kind: NodeKind::Broken }, 0, 0, diagnostics)?;
             }
             _ => {}
         }
@@ -190,6 +190,11 @@ impl<'a> Builder<'a> {
             *pending = PendingKey::Key(Key { text, span });
             return self.key_read(diagnostics);
         }
+        let span = match style {
+            // The block ends with its last line that is not blank, not where the next thing starts.
+            ScalarStyle::Literal | ScalarStyle::Folded => self.trimmed(span),
+            _ => span,
+        };
         let null =
             style == ScalarStyle::Plain && matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL");
         let kind = if null { NodeKind::Null } else { NodeKind::Scalar(Scalar { text, style }) };
@@ -224,7 +229,7 @@ impl<'a> Builder<'a> {
     fn alias(&mut self, id: usize, span: Span, diagnostics: &mut Diagnostics) -> Result<(), Fatal> {
         let Some(anchored) = self.anchors.get(&id) else {
             diagnostics.push(catalogue::alias_of_itself(span));
-            return self.value(self.broken_alias(span), 0, 0, diagnostics);
+            return self.value(Node { span, kind: NodeKind::Broken }, 0, 0, diagnostics);
         };
         if self.open.len() + anchored.height > MAX_DEPTH {
             return Err(Box::new(catalogue::too_deep(span, MAX_DEPTH)));
@@ -244,10 +249,10 @@ impl<'a> Builder<'a> {
         self.value(node, 0, height, diagnostics)
     }
 
-    /// Stands for an alias that was reported: text, so that nothing is said about a missing value.
-    fn broken_alias(&self, span: Span) -> Node {
-        let text = self.text.get(span.range()).unwrap_or_default().to_owned();
-        Node { span, kind: NodeKind::Scalar(Scalar { text, style: ScalarStyle::Plain }) }
+    /// The span without the blanks at its end.
+    fn trimmed(&self, span: Span) -> Span {
+        let written = self.text.get(span.range()).unwrap_or_default();
+        Span::new(self.source, span.range().start..span.range().start + written.trim_end().len())
     }
 
     /// Puts a finished value where it belongs.
@@ -307,7 +312,7 @@ fn is_flow(style: granit_parser::StructureStyle) -> bool {
 fn copied_bytes(node: &Node) -> usize {
     size_of::<Node>()
         + match &node.kind {
-            NodeKind::Null => 0,
+            NodeKind::Null | NodeKind::Broken => 0,
             NodeKind::Scalar(scalar) => scalar.text.len(),
             NodeKind::Seq(items) => items.iter().map(copied_bytes).sum(),
             NodeKind::Map(entries) => {

@@ -1,0 +1,41 @@
+//! What is allowed and probably not meant.
+
+use super::super::{Diagnostic, Span};
+use super::ticked;
+
+/// An argument that nothing looks at.
+pub fn argument_unused(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::warning("W0501", format!("nothing uses the argument `{name}`"), span, "never read").with_help(
+        format!("use it in an expression, remove it, or say that it has no effect: `ignored: [{name}]`"),
+    )
+}
+
+/// An argument that is said to change nothing, and does.
+pub fn ignored_used(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::warning(
+        "W0507",
+        format!("the ignored argument `{name}` is used"),
+        span,
+        "said to change nothing",
+    )
+    .with_help("remove it from `ignored`")
+}
+
+/// A key that has no effect beside the others.
+pub fn key_unused(span: Span, key: &str, why: &str) -> Diagnostic {
+    Diagnostic::warning("W0502", format!("`{key}` has no effect here"), span, why)
+        .with_help(format!("remove `{key}`"))
+}
+
+/// An operator without documentation.
+pub fn doc_missing(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::warning("W0503", format!("`{name}` has no documentation"), span, "no `doc`")
+        .with_help("add `doc:` with what it computes, a sentence in Markdown")
+}
+
+/// Some roles without the others.
+pub fn roles_incomplete(span: Span, missing: &[&str]) -> Diagnostic {
+    let message = "a library that has one role needs all of them";
+    Diagnostic::warning("W0506", message, span, "without the others, gradients cannot be computed")
+        .with_help(format!("give the operators that do it the roles {}", ticked(missing.iter().copied())))
+}

@@ -1,0 +1,116 @@
+//! Names that clash, or that generated code cannot have.
+
+use super::super::{Diagnostic, Span};
+
+/// One full name twice.
+pub fn operator_twice(span: Span, name: &str, first: Span) -> Diagnostic {
+    let base = name.split('.').next().unwrap_or(name);
+    Diagnostic::error("E0401", format!("`{name}` is declared twice"), span, "declared again here")
+        .with_secondary(first, "first declared here")
+        .with_help(format!("remove one of them, or give it another overload name, as in `{base}.Scalar`"))
+}
+
+/// Two forms of one full name.
+pub fn form_twice(span: Span, name: &str, what: &str, first: Span, first_what: &str) -> Diagnostic {
+    let message = format!("two operators are called by the name `{name}`");
+    Diagnostic::error("E0460", message, span, format!("{what} has this name"))
+        .with_secondary(first, format!("{first_what} has it too"))
+        .with_help("name one of the forms differently, as in `names: {out: add.my_out}`, or leave it out of `variants`")
+}
+
+/// A full name that is no name.
+pub fn form_name_malformed(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0466",
+        format!("`{name}` is not an operator name"),
+        span,
+        "expected `name` or `name.overload`",
+    )
+    .with_help(
+        "a name is letters, digits and underscores and may have one overload, as in `add_` or `add.out`",
+    )
+}
+
+/// Two public Rust functions of one name.
+pub fn rust_function_twice(
+    span: Span,
+    function: &str,
+    what: &str,
+    first: Span,
+    first_what: &str,
+) -> Diagnostic {
+    let message = format!("two Rust functions would be called `{function}`");
+    Diagnostic::error("E0461", message, span, format!("{what} is called so"))
+        .with_secondary(first, format!("{first_what} is called so too"))
+        .with_help("give one of the operators another function name: `rust_name: …`")
+}
+
+/// Two operators whose names differ only in letter case or in `.` and `_`.
+pub fn rust_identifier_twice(span: Span, identifier: &str, first: Span, first_name: &str) -> Diagnostic {
+    let message = format!("the generated code calls two operators `{identifier}`");
+    Diagnostic::error("E0462", message, span, "this one")
+        .with_secondary(first, format!("and `{first_name}`"))
+        .with_help(
+            "names must differ in more than letter case, `.` and `_`; change one of the overload names",
+        )
+}
+
+/// Two structs of options of one name.
+pub fn options_twice(span: Span, name: &str, first: Span, first_name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0463",
+        format!("two structs of options would be called `{name}`"),
+        span,
+        "of this operator",
+    )
+    .with_secondary(first, format!("and of `{first_name}`"))
+    .with_help("give one of the operators another function name: `rust_name: …`")
+}
+
+/// A `rust_name` that is no name in Rust.
+pub fn rust_name_malformed(span: Span, name: &str) -> Diagnostic {
+    let snake: String = name
+        .chars()
+        .flat_map(char::to_lowercase)
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '_' })
+        .collect();
+    let diagnostic = Diagnostic::error(
+        "E0464",
+        format!("`{name}` cannot be the name of a Rust function"),
+        span,
+        "not a name in Rust",
+    );
+    match snake.starts_with(|character: char| character.is_ascii_lowercase()) && snake != name {
+        true => diagnostic.with_help(format!("write it in small letters, digits and underscores: `{snake}`")),
+        false => diagnostic.with_help("use small letters, digits and underscores, and no keyword of Rust"),
+    }
+}
+
+/// A function name that the generated library uses itself.
+pub fn rust_name_reserved(span: Span, name: &str, used_for: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0464",
+        format!("no operator can have the Rust function `{name}`"),
+        span,
+        used_for.to_owned(),
+    )
+    .with_help("choose another function name: `rust_name: …`")
+}
+
+/// Two arguments that Rust cannot tell apart, or an argument and a generated parameter.
+pub fn parameter_twice(span: Span, parameter: &str, first: Option<Span>, other: &str) -> Diagnostic {
+    let message = format!("two parameters of the Rust function would be called `{parameter}`");
+    let diagnostic = Diagnostic::error("E0465", message, span, "this argument");
+    let diagnostic = match first {
+        Some(first) => diagnostic.with_secondary(first, "and this one"),
+        None => diagnostic.with_note(format!("{other} is called `{parameter}` too")),
+    };
+    diagnostic.with_help("rename the argument")
+}
+
+/// An argument whose setter would be one of the struct's own functions.
+pub fn option_reserved(span: Span, name: &str) -> Diagnostic {
+    let message = format!("an argument with a default cannot be called `{name}`");
+    Diagnostic::error("E0465", message, span, "becomes a method of the struct of options")
+        .with_help(format!("rename it, or remove its default: the struct has a function `{name}` already"))
+}

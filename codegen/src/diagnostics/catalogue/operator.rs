@@ -1,0 +1,220 @@
+//! Mistakes of what an entry declares: arguments, results, forms, roles.
+
+use super::super::{Diagnostic, Span};
+use super::near_or_all;
+
+/// A signature of a form that is generated, not declared.
+pub fn not_functional(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0402", format!("`{name}` writes its arguments"), span, "not a functional form")
+        .with_help(
+            "declare the form that returns new tensors and add `variants: [functional, inplace, out]`; \
+         the others are generated from it",
+        )
+}
+
+/// `Tensor(a)` of something that is no view.
+pub fn alias_without_view(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0403",
+        format!("`{name}` returns its argument's memory, but is no view"),
+        span,
+        "shared memory",
+    )
+    .with_help("add `view: true` and a layout function, `dispatch: {View: …}`, or remove the annotation")
+}
+
+/// A default that the runtime has no value for.
+pub fn default_unsupported(span: Span, written: &str, ty: &str) -> Diagnostic {
+    Diagnostic::error("E0404", format!("`{written}` is not a default for `{ty}`"), span, "of another type")
+        .with_help("remove the default, so that callers give the argument, or make the type optional: `…?` with `=None`")
+}
+
+/// A type that schemas have and the runtime does not.
+pub fn type_unsupported(span: Span, ty: &str) -> Diagnostic {
+    Diagnostic::error("E0405", format!("the runtime has no values of type `{ty}`"), span, "unsupported type")
+        .with_help(
+            "use Tensor, Scalar, int, float, bool, str, ScalarType, Device, Layout, MemoryFormat, Generator, \
+             an optional of them, or a list of tensors or numbers",
+        )
+}
+
+/// More arguments than the bit sets of the runtime hold.
+pub fn too_many_arguments(span: Span, name: &str, count: usize, limit: usize) -> Diagnostic {
+    let message = format!("`{name}` has {count} arguments, at most {limit} are possible");
+    Diagnostic::error("E0418", message, span, "one too many")
+        .with_help("give values of one kind as a list: `Tensor[] tensors`, `int[] sizes`")
+}
+
+/// `types` or `names` that is no mapping.
+pub fn not_a_mapping(span: Span, key: &str, example: &str) -> Diagnostic {
+    Diagnostic::error("E0406", format!("`{key}` is a mapping"), span, "not a mapping")
+        .with_help(format!("write `{key}: {example}`"))
+}
+
+/// A value inside a key whose value is of several kinds, that is no text.
+pub fn nested_not_text(span: Span, key: &str, example: &str) -> Diagnostic {
+    Diagnostic::error("E0406", format!("`{key}` holds something other than text"), span, "not text")
+        .with_help(format!("write `{key}: {example}`; text that starts with a bracket must be quoted"))
+}
+
+/// A dtype or set of dtypes that does not exist.
+pub fn dtype_unknown(span: Span, name: &str, known: &[&str], hint: &str) -> Diagnostic {
+    let foreign = match name {
+        "float" | "f32" | "Float" | "single" => Some("float32"),
+        "double" | "f64" | "Double" => Some("float64"),
+        "half" | "f16" | "Half" => Some("float16"),
+        "bf16" | "BFloat16" => Some("bfloat16"),
+        "int" | "i32" | "Int" => Some("int32"),
+        "long" | "i64" | "Long" => Some("int64"),
+        "byte" | "u8" | "Byte" => Some("uint8"),
+        "char" | "i8" | "Char" => Some("int8"),
+        "short" | "i16" | "Short" => Some("int16"),
+        "boolean" | "Bool" => Some("bool"),
+        _ => None,
+    };
+    let near = foreign.or_else(|| super::super::nearest(name, known.iter().copied()));
+    Diagnostic::error("E0407", format!("there is no dtype `{name}`"), span, "unknown dtype")
+        .with_help(near.map_or_else(|| hint.to_owned(), super::did_you_mean))
+}
+
+/// A key that names an argument which is no tensor or is not there.
+pub fn tensor_argument_unknown(
+    span: Span,
+    op: &str,
+    name: &str,
+    ty: Option<String>,
+    tensors: &[&str],
+) -> Diagnostic {
+    let label = ty.map_or_else(|| "no such argument".to_owned(), |ty| format!("its type is `{ty}`"));
+    Diagnostic::error("E0408", format!("`{op}` has no tensor argument `{name}`"), span, label)
+        .with_help(near_or_all(name, tensors, "tensor arguments"))
+}
+
+/// A key that names an argument which is not there.
+pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0408", format!("`{op}` has no argument `{name}`"), span, "no such argument")
+        .with_help(near_or_all(name, known, "arguments"))
+}
+
+/// An operator symbol that does not exist.
+pub fn symbol_unknown(span: Span, spelling: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0409", format!("`{spelling}` is not an operator"), span, "unknown symbol")
+        .with_help(format!("the operators are {}; `reversed -` swaps the operands", known.join("  ")))
+}
+
+/// A symbol on an operator whose signature does not fit it.
+pub fn symbol_misfit(span: Span, symbol: &str, signature: Span, wanted: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0415",
+        format!("`{symbol}` cannot call this operator"),
+        span,
+        "does not fit the signature",
+    )
+    .with_secondary(signature, "declared here")
+    .with_help(format!("`{symbol}` calls operators like `{wanted}`; further arguments need defaults"))
+}
+
+/// One symbol twice for the same operands.
+pub fn symbol_twice(span: Span, symbol: &str, first: Span) -> Diagnostic {
+    let message = format!("`{symbol}` stands for two operators with the same operands");
+    Diagnostic::error("E0416", message, span, "declared again here")
+        .with_secondary(first, "first declared here")
+        .with_help("remove one of them")
+}
+
+/// A role that does not exist.
+pub fn role_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0410", format!("there is no role `{name}`"), span, "unknown role")
+        .with_help(near_or_all(name, known, "roles"))
+}
+
+/// A role on an operator whose signature does not fit it.
+pub fn role_misfit(span: Span, role: &str, signature: Span, wanted: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0417",
+        format!("this operator cannot play the role `{role}`"),
+        span,
+        "does not fit the signature",
+    )
+    .with_secondary(signature, "declared here")
+    .with_help(format!("the runtime calls it like `{wanted}`; further arguments need defaults"))
+}
+
+/// A role played twice.
+pub fn role_twice(span: Span, role: &str, first: Span) -> Diagnostic {
+    Diagnostic::error("E0417", format!("two operators play the role `{role}`"), span, "again here")
+        .with_secondary(first, "first here")
+        .with_help("remove one of them")
+}
+
+/// An in-place form where it makes no sense.
+pub fn inplace_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
+    Diagnostic::error("E0411", format!("`{name}` cannot have an in-place form"), span, reason).with_help(
+        "an in-place form writes the one result, a tensor, into the first argument; remove `inplace`",
+    )
+}
+
+/// An out form where it makes no sense.
+pub fn out_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
+    Diagnostic::error("E0411", format!("`{name}` cannot have an out form"), span, reason)
+        .with_help("an out form writes every result into a given tensor; remove `out`")
+}
+
+/// A form that does not exist.
+pub fn form_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
+    let foreign = match name {
+        "function" | "method" => Some(
+            "remove it: the functional form is always there, and a method comes with the argument `self`"
+                .to_owned(),
+        ),
+        _ => None,
+    };
+    Diagnostic::error("E0412", format!("there is no form `{name}`"), span, "unknown form")
+        .with_help(foreign.unwrap_or_else(|| near_or_all(name, known, "forms")))
+}
+
+/// A name for something that is no form.
+pub fn form_unnamed(span: Span, key: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0412",
+        format!("the form `{key}` has no name of its own"),
+        span,
+        "not a form with a name",
+    )
+    .with_help("name `inplace` or `out`; the functional form has the name of the signature")
+}
+
+/// A name for a form that is not generated.
+pub fn form_absent(span: Span, key: &str) -> Diagnostic {
+    Diagnostic::error("E0413", format!("there is no {key} form to name"), span, "not generated")
+        .with_help(format!("add `{key}` to `variants`"))
+}
+
+/// `output_differentiability` of another length.
+pub fn flag_count(span: Span, name: &str, outputs: usize, flags: usize) -> Diagnostic {
+    let plural = if outputs == 1 { "" } else { "s" };
+    let message = format!("`{name}` has {outputs} output{plural}");
+    let label = if flags == 1 { "1 flag given".to_owned() } else { format!("{flags} flags given") };
+    Diagnostic::error("E0414", message, span, label)
+        .with_help("list `true` or `false` for each output, in order")
+}
+
+/// Something other than a flag.
+pub fn flag_malformed(span: Span) -> Diagnostic {
+    Diagnostic::error("E0414", "this is not a flag", span, "neither `true` nor `false`")
+        .with_help("write `true` if the output can have a gradient, else `false`")
+}
+
+/// `-> ()` of a functional form.
+pub fn returns_nothing(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0419", format!("`{name}` returns nothing"), span, "no result")
+        .with_help("an operator returns tensors, or one value that is not a tensor: `-> Tensor`, `-> bool`")
+}
+
+/// Results that no form of code can return.
+pub fn results_unsupported(span: Span, name: &str, label: &str) -> Diagnostic {
+    Diagnostic::error("E0419", format!("the results of `{name}` are not supported"), span, label).with_help(
+        "an operator returns one or several `Tensor`, one `Tensor[]`, or one bool, int, float, Scalar, str, \
+         int[] or ScalarType",
+    )
+}

@@ -1,0 +1,107 @@
+//! The names of generated code, as text: what emitters write and the checks compare.
+
+use crate::model::Op;
+
+/// The forms of an operator as functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Returns new tensors.
+    Functional,
+    /// Writes into the first argument.
+    Inplace,
+    /// Writes into given tensors.
+    Out,
+}
+
+/// The parameter that takes the struct of options.
+pub const OPTIONS_PARAMETER: &str = "options";
+
+/// Functions of the struct of options that a setter must not hide.
+pub const RESERVED_OPTIONS: [&str; 2] = ["new", "default"];
+
+/// Functions of the generated library that no operator may have, with what they do.
+pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
+    [("call", "calls operators by name"), ("as_tensor", "belongs to the trait of methods")];
+
+/// A full name in snake case, as identifiers and file names want it: `add_tensor` for `add.Tensor`.
+pub fn stem(name: &str) -> String {
+    name.replace("::", "_").replace('.', "_").to_lowercase()
+}
+
+/// The function's parameter for an argument.
+pub fn parameter(argument: &str) -> String {
+    identifier(argument)
+}
+
+/// A name with an underscore behind it if it is a keyword of Rust.
+fn identifier(name: &str) -> String {
+    match crate::expr::path::is_identifier(name) {
+        true => name.to_owned(),
+        false => format!("{name}_"),
+    }
+}
+
+/// Whether some arguments may be left out.
+pub fn has_options(op: &Op) -> bool {
+    op.args.iter().any(|arg| arg.default.is_some())
+}
+
+/// Every public function of an operator: its form, and whether it takes options.
+pub fn forms(op: &Op) -> Vec<(Form, bool)> {
+    let there = [
+        (Form::Functional, true),
+        (Form::Inplace, op.forms.inplace.is_some()),
+        (Form::Out, op.forms.out.is_some()),
+    ];
+    let mut found = Vec::new();
+    for (form, _) in there.into_iter().filter(|(_, there)| *there) {
+        found.push((form, false));
+        if has_options(op) {
+            found.push((form, true));
+        }
+    }
+    found
+}
+
+/// `add`, `add_with`, `add_`, `add_with_`, `add_out`, `add_with_out`.
+pub fn function(op: &Op, form: Form, with_options: bool) -> String {
+    // A keyword's underscore makes way for a suffix: `where_`, but `where_out`.
+    let base = op.rust_name.trim_end_matches('_');
+    let with = if with_options { "_with" } else { "" };
+    let form = match form {
+        Form::Functional => "",
+        Form::Inplace => "_",
+        Form::Out => "_out",
+    };
+    identifier(&format!("{base}{with}{form}"))
+}
+
+/// The parameters that the out form writes.
+pub fn out_parameters(op: &Op) -> Vec<String> {
+    match op.outputs.as_slice() {
+        [_] => vec!["out".to_owned()],
+        several => several
+            .iter()
+            .enumerate()
+            .map(|(index, output)| match &output.name {
+                Some(name) => format!("{name}_out"),
+                None => format!("out{index}"),
+            })
+            .collect(),
+    }
+}
+
+/// The struct of an operator's options: `SumDimOptions` for `sum_dim`.
+pub fn options(op: &Op) -> String {
+    let words = op.rust_name.split('_').filter(|word| !word.is_empty());
+    let camel: String = words
+        .map(|word| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+                .unwrap_or_default()
+        })
+        .collect();
+    format!("{camel}Options")
+}

@@ -1,0 +1,177 @@
+//! Calls of operators: which overload is meant, and its arguments in order.
+
+use std::ops::Range;
+
+use super::Checker;
+use super::call::{Given, Named};
+use super::coerce::Fit;
+use crate::diagnostics::{catalogue, nearest};
+use crate::expr::{Expr, ExprKind};
+use crate::model::{Default, Kind, Op, OpId, Ty};
+
+impl Checker<'_> {
+    /// A call of an operator by base name: the overload whose types fit best, the first on a tie.
+    pub(super) fn overloaded(
+        &mut self,
+        name: &str,
+        given: Given,
+        place: Range<usize>,
+        range: Range<usize>,
+    ) -> Option<Expr> {
+        let ops = self.scope.ops;
+        let overloads = ops.overloads(name);
+        if overloads.is_empty() && ops.is_broken(name) {
+            return None;
+        }
+        if overloads.is_empty() {
+            let near = nearest(name, ops.bases());
+            return self.refuse(catalogue::operator_unknown(self.at(&place), name, near));
+        }
+        let best = overloads
+            .iter()
+            .filter_map(|&id| Some((self.overload_cost(ops.op(id), &given)?, id)))
+            .min_by_key(|(cost, _)| *cost);
+        match (best, overloads) {
+            (Some((_, id)), _) => self.op_call(id, given, range),
+            // One that cannot be read may be the one that is meant.
+            (None, _) if ops.is_broken(name) => None,
+            (None, [only]) => self.explain_refusal(ops.op(*only), given, place),
+            (None, several) => {
+                let types = given.positional.iter().map(|arg| arg.ty.to_string());
+                let named = given.named.iter().map(|named| format!("{} = {}", named.name, named.value.ty));
+                let types: Vec<String> = types.chain(named).collect();
+                let signatures: Vec<&str> = several.iter().map(|id| ops.op(*id).signature.as_str()).collect();
+                let span = self.at(&range);
+                self.refuse(catalogue::no_overload(span, name, &types.join(", "), &signatures))
+            }
+        }
+    }
+
+    /// How far the arguments are from an overload's; `None` if they do not fit.
+    fn overload_cost(&self, op: &Op, given: &Given) -> Option<usize> {
+        let Given { positional, named } = given;
+        if positional.len() > op.args.len() {
+            return None;
+        }
+        for (index, argument) in named.iter().enumerate() {
+            let position = op.arg_index(&argument.name)?;
+            let twice = named[..index].iter().any(|other| other.name == argument.name);
+            if position < positional.len() || twice {
+                return None;
+            }
+        }
+        let mut total = 0;
+        for (position, param) in op.args.iter().enumerate() {
+            let value = positional
+                .get(position)
+                .or_else(|| named.iter().find(|named| named.name == param.name).map(|named| &named.value));
+            match value {
+                Some(value) => total += cost(self.fit(value, &param.ty))?,
+                None if param.default.is_some() => {}
+                None => return None,
+            }
+        }
+        Some(total)
+    }
+
+    /// Says what is wrong with a call where only one operator can be meant.
+    fn explain_refusal(&mut self, op: &Op, given: Given, place: Range<usize>) -> Option<Expr> {
+        let Given { positional, named } = given;
+        let names: Vec<&str> = op.args.iter().map(|arg| arg.name.as_str()).collect();
+        if let Some(extra) = positional.get(op.args.len()) {
+            let (span, what) = (self.at(&extra.range), format!("`{}`", op.base));
+            let hint = format!("the signature is `{}`", op.signature);
+            let found = positional.len();
+            return self.refuse(catalogue::argument_count(span, &what, op.args.len(), found, Some(&hint)));
+        }
+        for (index, Named { name, place, .. }) in named.iter().enumerate() {
+            let span = self.at(place);
+            match op.arg_index(name) {
+                None => {
+                    _ = self.refuse::<()>(catalogue::named_argument_unknown(span, name, &op.base, &names))
+                }
+                Some(position)
+                    if position < positional.len()
+                        || named[..index].iter().any(|other| other.name == *name) =>
+                {
+                    _ = self.refuse::<()>(catalogue::named_argument_twice(span, name));
+                }
+                Some(_) => {}
+            }
+        }
+        let mut positional = positional.into_iter();
+        for param in &op.args {
+            let value = positional.next().or_else(|| {
+                named.iter().find(|named| named.name == param.name).map(|named| named.value.clone())
+            });
+            match value {
+                Some(value) => _ = self.coerce_or_report(value, &param.ty),
+                None if param.default.is_some() => {}
+                None => {
+                    let span = self.at(&place);
+                    _ = self.refuse::<()>(catalogue::argument_missing(span, &param.name, &op.signature));
+                }
+            }
+        }
+        None
+    }
+
+    /// The call with every argument in place: given, or the default.
+    pub(super) fn op_call(&mut self, id: OpId, given: Given, range: Range<usize>) -> Option<Expr> {
+        let op = self.scope.ops.op(id);
+        let Given { positional, mut named } = given;
+        let mut positional = positional.into_iter();
+        let mut complete = Vec::with_capacity(op.args.len());
+        for param in &op.args {
+            let value = positional.next().or_else(|| {
+                let position = named.iter().position(|named| named.name == param.name)?;
+                Some(named.swap_remove(position).value)
+            });
+            let value = match value {
+                Some(value) => value,
+                None => default_expr(param.default.as_ref()?, range.clone()),
+            };
+            complete.push(self.coerce_or_report(value, &param.ty)?);
+        }
+        Some(Expr { kind: ExprKind::Op(id, complete), ty: op.result_type(), range })
+    }
+}
+
+/// The cost of a conversion when choosing between overloads; `None` if there is none.
+pub(super) fn cost(fit: Fit) -> Option<usize> {
+    match fit {
+        Fit::Exact => Some(0),
+        Fit::Converted => Some(1),
+        Fit::Never => None,
+    }
+}
+
+/// A default as the expression a caller would have written.
+fn default_expr(default: &Default, range: Range<usize>) -> Expr {
+    let list = |items: Vec<ExprKind>, item: Kind, list: Kind| {
+        let items = items
+            .into_iter()
+            .map(|kind| Expr { kind, ty: Ty::new(item.clone()), range: range.clone() })
+            .collect();
+        (ExprKind::List(items), list)
+    };
+    let (kind, ty) = match default {
+        Default::None => (ExprKind::None, Kind::None),
+        Default::Bool(value) => (ExprKind::Bool(*value), Kind::Bool),
+        Default::Int(value) => (ExprKind::Int(*value), Kind::Int),
+        Default::Float(value) => (ExprKind::Float(*value), Kind::Float),
+        Default::Str(value) => (ExprKind::Str(value.clone()), Kind::Str),
+        Default::DType(value) => (ExprKind::DType(*value), Kind::DType),
+        Default::Ints(values) => {
+            list(values.iter().map(|value| ExprKind::Int(*value)).collect(), Kind::Int, Kind::Ints(None))
+        }
+        Default::Floats(values) => {
+            list(values.iter().map(|value| ExprKind::Float(*value)).collect(), Kind::Float, Kind::Floats)
+        }
+        Default::Bools(values) => {
+            list(values.iter().map(|value| ExprKind::Bool(*value)).collect(), Kind::Bool, Kind::Bools(None))
+        }
+        Default::MemoryFormat(name) => (ExprKind::Str((*name).to_owned()), Kind::MemoryFormat),
+    };
+    Expr { kind, ty: Ty::new(ty), range }
+}

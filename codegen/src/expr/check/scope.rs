@@ -1,0 +1,124 @@
+//! What an expression may refer to.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::expr::path;
+use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output};
+
+/// The kinds of places an expression can stand in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// `shape:`: gives sizes.
+    Shape,
+    /// `dtype:` and `compute:`: give a dtype.
+    DType,
+    /// `check:`: gives a truth value.
+    Check,
+    /// `pointwise:`: gives one element.
+    Pointwise,
+    /// `derivative:` of a scalar function: gives one element.
+    FunctionDerivative,
+    /// `derivatives:`: gives gradients.
+    Derivative,
+    /// `decompose:`: gives the operator's results.
+    Decompose,
+}
+
+impl Mode {
+    /// Whether names of tensors stand for one element.
+    pub fn is_elementwise(self) -> bool {
+        matches!(self, Mode::Pointwise | Mode::FunctionDerivative)
+    }
+}
+
+/// What an expression may refer to.
+pub struct Scope<'a> {
+    /// Every operator, for calls.
+    pub ops: &'a OpTable<'a>,
+    /// The arguments of the operator the expression belongs to.
+    pub args: &'a [Arg],
+    /// Its results.
+    pub outputs: &'a [Output],
+    /// Where the expression stands.
+    pub mode: Mode,
+}
+
+/// Operators and scalar functions by name.
+pub struct OpTable<'a> {
+    ops: &'a [Op],
+    functions: &'a [Function],
+    by_base: HashMap<&'a str, Vec<OpId>>,
+    by_symbol: HashMap<Operator, Vec<OpId>>,
+    function_by_name: HashMap<&'a str, FunctionId>,
+    broken: HashSet<String>,
+}
+
+impl<'a> OpTable<'a> {
+    /// Sorts operators and functions by name.
+    pub fn new(ops: &'a [Op], functions: &'a [Function]) -> OpTable<'a> {
+        let (mut by_base, mut by_symbol) =
+            (HashMap::<&str, Vec<OpId>>::new(), HashMap::<_, Vec<OpId>>::new());
+        for (index, op) in ops.iter().enumerate() {
+            by_base.entry(&op.base).or_default().push(OpId(index));
+            for operator in &op.operators {
+                by_symbol.entry(*operator).or_default().push(OpId(index));
+            }
+        }
+        let mut function_by_name = HashMap::new();
+        for (index, function) in functions.iter().enumerate() {
+            function_by_name.entry(function.name.as_str()).or_insert(FunctionId(index));
+        }
+        OpTable { ops, functions, by_base, by_symbol, function_by_name, broken: HashSet::new() }
+    }
+
+    /// An operator.
+    pub fn op(&self, id: OpId) -> &'a Op {
+        &self.ops[id.0]
+    }
+
+    /// A scalar function.
+    pub fn function(&self, name: &str) -> Option<(FunctionId, &'a Function)> {
+        let id = *self.function_by_name.get(name)?;
+        Some((id, &self.functions[id.0]))
+    }
+
+    /// Every operator, in order.
+    pub fn ops(&self) -> &'a [Op] {
+        self.ops
+    }
+
+    /// The scalar functions, in order.
+    pub fn functions(&self) -> &'a [Function] {
+        self.functions
+    }
+
+    /// The overloads of a base name. One that is a Rust keyword is called by its Rust function, which
+    /// has an underscore: `where_`.
+    pub fn overloads(&self, base: &str) -> &[OpId] {
+        let keyword = || base.strip_suffix('_').filter(|name| !path::is_identifier(name));
+        let found = self.by_base.get(base).or_else(|| self.by_base.get(keyword()?));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// Notes a name whose entry has mistakes, so that nothing is said about those who use it.
+    pub fn add_broken(&mut self, name: String) {
+        self.broken.insert(name);
+    }
+
+    /// Whether an entry of that name has mistakes.
+    pub fn is_broken(&self, name: &str) -> bool {
+        self.broken.contains(name) || self.broken.contains(name.trim_end_matches('_'))
+    }
+
+    /// The operators that a symbol stands for.
+    pub fn of_symbol(&self, operator: Operator) -> &[OpId] {
+        self.by_symbol.get(&operator).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every base name, in order.
+    pub fn bases(&self) -> impl Iterator<Item = &'a str> {
+        let mut bases: Vec<&str> = self.by_base.keys().copied().collect();
+        bases.sort_unstable();
+        bases.into_iter()
+    }
+}

@@ -1,0 +1,165 @@
+//! The arguments of an operator: types, defaults, and the elements kernels see.
+
+use opsmith_core::{DType, DTypeSet};
+
+use super::{Context, dtypes};
+use crate::diagnostics::{Span, catalogue};
+use crate::model::{Arg, Default, Element, Kind, Ty};
+use crate::spec::document::{RawOp, Text, keys};
+use crate::spec::schema::{Argument, DefaultValue, Schema};
+
+pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Vec<Arg>> {
+    let elements = element_types(context, raw, schema);
+    let contiguous = raw.texts("contiguous");
+    for name in &contiguous {
+        if schema.arg(name.as_str()).is_none_or(|arg| !arg.ty.is_tensor_like()) {
+            context.push(unknown_argument(name.as_str(), name.span(), schema));
+        }
+    }
+    for name in raw.texts("ignored") {
+        if schema.arg(name.as_str()).is_none() {
+            let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
+            let op = schema.name.to_string();
+            context.push(catalogue::argument_unknown(name.span(), &op, name.as_str(), &known));
+        }
+    }
+    let lowered: Vec<Option<Arg>> = schema
+        .args
+        .iter()
+        .map(|arg| {
+            let ty = argument_type(context, raw, arg)?;
+            let element = match elements.iter().find(|(name, _)| *name == arg.name) {
+                Some((_, element)) => *element,
+                None if ty.holds_tensors() => Element::Dispatch,
+                None => Element::NotTensor,
+            };
+            let default = default(context, raw, arg, &ty)?;
+            Some(Arg {
+                name: arg.name.clone(),
+                ty,
+                default,
+                keyword_only: arg.kwarg_only,
+                element,
+                contiguous: contiguous.iter().any(|name| name.as_str() == arg.name),
+            })
+        })
+        .collect();
+    lowered.into_iter().collect()
+}
+
+fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Option<Ty> {
+    let ty = Ty::from_schema(&arg.ty);
+    if ty.is_none() {
+        let place = raw.func.span_within(arg.type_range.clone(), context.sources);
+        context.push(catalogue::type_unsupported(place, &arg.ty.to_string()));
+    }
+    ty
+}
+
+/// The default, if there is one; the outer `None` if it is none of the runtime's.
+fn default(context: &mut Context<'_>, raw: &RawOp, arg: &Argument, ty: &Ty) -> Option<Option<Default>> {
+    let Some(default) = &arg.default else { return Some(None) };
+    let value = default_value(&default.value, ty);
+    if value.is_none() {
+        let place = raw.func.span_within(default.range.clone(), context.sources);
+        context.push(catalogue::default_unsupported(place, &default.text, &ty.to_string()));
+    }
+    value.map(Some)
+}
+
+/// `types: {index: int64, condition: bool, weight: real, source: any, ids: [int64, int32]}`
+fn element_types(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<(String, Element)> {
+    const EXAMPLE: &str = "{index: int64, ids: [int64, int32]}";
+    let Some(node) = raw.get("types") else { return Vec::new() };
+    let Some(entries) = node.as_map() else {
+        context.push(catalogue::not_a_mapping(node.span, "types", EXAMPLE));
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (key, value) in entries {
+        if schema.arg(&key.text).is_none_or(|arg| !arg.ty.is_tensor_like()) {
+            context.push(unknown_argument(&key.text, key.span, schema));
+            continue;
+        }
+        let Some(words) = dtypes::words(context, "types", EXAMPLE, value) else { continue };
+        if let Some(element) = element_type(context, &words) {
+            found.push((key.text.clone(), element));
+        }
+    }
+    found
+}
+
+fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
+    if let [word] = words {
+        let [any, real] = keys::ELEMENT_WORDS;
+        match word.as_str() {
+            word if word == any => return Some(Element::Any),
+            word if word == real => return Some(Element::Real),
+            _ => {}
+        }
+    }
+    const HINT: &str = "use dtype names such as `int64`, a set such as `integer`, or one of `real` and `any`";
+    let mut first = None;
+    let mut accepted = DTypeSet::EMPTY;
+    for word in words {
+        let set = dtypes::set(context, word, &keys::ELEMENT_WORDS, HINT)?;
+        first = first.or_else(|| DType::from_name(word.as_str()).or_else(|| set.iter().last()));
+        accepted = accepted.union(set);
+    }
+    first.map(|kernel| Element::Fixed(kernel, accepted))
+}
+
+fn unknown_argument(name: &str, span: Span, schema: &Schema) -> crate::diagnostics::Diagnostic {
+    let tensors: Vec<&str> =
+        schema.args.iter().filter(|arg| arg.ty.is_tensor_like()).map(|arg| arg.name.as_str()).collect();
+    let ty = schema.arg(name).map(|arg| arg.ty.to_string());
+    catalogue::tensor_argument_unknown(span, &schema.name.to_string(), name, ty, &tensors)
+}
+
+fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
+    if *value == DefaultValue::None {
+        return ty.optional.then_some(Default::None);
+    }
+    let int_list = |value: &DefaultValue| value.as_int_list();
+    Some(match (&ty.kind, value) {
+        (Kind::Bool | Kind::Scalar, DefaultValue::Bool(value)) => Default::Bool(*value),
+        (Kind::Int | Kind::Scalar, DefaultValue::Int(value)) => Default::Int(*value),
+        (Kind::Int, DefaultValue::Ident(_)) => Default::Int(value.as_int()?),
+        (Kind::Float | Kind::Scalar, DefaultValue::Float(value)) => Default::Float(*value),
+        (Kind::Float, DefaultValue::Int(value)) => Default::Float(*value as f64),
+        (Kind::Str, DefaultValue::Str(value)) => Default::Str(value.clone()),
+        (Kind::Ints(Some(length)), DefaultValue::Int(value)) => Default::Ints(vec![*value; *length as usize]),
+        (Kind::Ints(_), DefaultValue::List(_)) => Default::Ints(int_list(value)?),
+        (Kind::Bools(Some(length)), DefaultValue::Bool(value)) => {
+            Default::Bools(vec![*value; *length as usize])
+        }
+        (Kind::Bools(_), DefaultValue::List(items)) => Default::Bools(
+            items
+                .iter()
+                .map(|item| match item {
+                    DefaultValue::Bool(value) => Some(*value),
+                    _ => None,
+                })
+                .collect::<Option<_>>()?,
+        ),
+        (Kind::Floats, DefaultValue::List(items)) => Default::Floats(
+            items
+                .iter()
+                .map(|item| match item {
+                    DefaultValue::Float(value) => Some(*value),
+                    DefaultValue::Int(value) => Some(*value as f64),
+                    _ => None,
+                })
+                .collect::<Option<_>>()?,
+        ),
+        (Kind::DType, DefaultValue::Ident(name)) => Default::DType(DType::from_name(name)?),
+        (Kind::MemoryFormat, DefaultValue::Ident(name)) => Default::MemoryFormat(match name.as_str() {
+            "contiguous_format" => "Contiguous",
+            "preserve_format" => "Preserve",
+            "channels_last" => "ChannelsLast",
+            "channels_last_3d" => "ChannelsLast3d",
+            _ => return None,
+        }),
+        _ => return None,
+    })
+}

@@ -1,0 +1,92 @@
+//! Compositions that never end: an operator that is built from itself.
+//!
+//! A kernel of one backend does not help: on another, where only the compositions are left, the call
+//! would not return. A call inside a branch may end the circle, so only calls that are made whatever
+//! the arguments count.
+
+use super::Context;
+use crate::diagnostics::{Span, catalogue};
+use crate::expr::{Expr, ExprKind};
+use crate::model::Op;
+use crate::spec::document::RawOp;
+
+pub(super) fn refuse(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
+    let calls: Vec<Vec<usize>> = ops.iter().map(calls).collect();
+    let mut state = vec![State::New; ops.len()];
+    for start in 0..ops.len() {
+        if state[start] == State::New {
+            visit(start, &calls, &mut state, &mut |chain| report(context, ops, raws, chain));
+        }
+    }
+}
+
+/// The operators that an operator's composition calls in any case.
+fn calls(op: &Op) -> Vec<usize> {
+    op.body.composite.as_ref().map_or_else(Vec::new, always_called)
+}
+
+fn always_called(expr: &Expr) -> Vec<usize> {
+    let mut found = match &expr.kind {
+        ExprKind::If(condition, yes, no) => {
+            let (mut either, no) = (always_called(yes), always_called(no));
+            either.retain(|id| no.contains(id));
+            either.extend(always_called(condition));
+            either
+        }
+        // The right side is evaluated only if the left does not decide.
+        ExprKind::Logical(_, left, _) => always_called(left),
+        _ => expr.children().into_iter().flat_map(always_called).collect(),
+    };
+    if let ExprKind::Op(id, _) = expr.kind {
+        found.push(id.0);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    /// On the way from the start.
+    Open,
+    Done,
+}
+
+/// Walks everything that is reached from `start` and reports each circle once. A loop instead of
+/// recursion, since a chain can be as long as the spec.
+fn visit(start: usize, calls: &[Vec<usize>], state: &mut [State], report: &mut dyn FnMut(&[usize])) {
+    let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+    state[start] = State::Open;
+    while let Some((node, next)) = path.last_mut() {
+        let node = *node;
+        let Some(&called) = calls[node].get(*next) else {
+            state[node] = State::Done;
+            path.pop();
+            continue;
+        };
+        *next += 1;
+        match state[called] {
+            State::New => {
+                state[called] = State::Open;
+                path.push((called, 0));
+            }
+            State::Open => {
+                let from = path.iter().position(|(known, _)| *known == called).unwrap_or_default();
+                let chain: Vec<usize> = path[from..].iter().map(|(known, _)| *known).collect();
+                report(&chain);
+            }
+            State::Done => {}
+        }
+    }
+}
+
+fn report(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], chain: &[usize]) {
+    let place = |index: usize| -> Span {
+        let node = raws[index].entry("decompose");
+        node.map_or(ops[index].span, |entry| entry.value.span)
+    };
+    let names: Vec<&str> = chain.iter().map(|&index| ops[index].name.as_str()).collect();
+    let others: Vec<Span> = chain[1..].iter().map(|&index| place(index)).collect();
+    context.push(catalogue::decompose_cycle(place(chain[0]), names[0], &names, &others));
+}

@@ -1,0 +1,158 @@
+//! Names that must differ: full names, Rust functions, structs of options, parameters.
+//!
+//! Whatever the emitters derive from a name is derived here too, and refused if two things would get
+//! the same, because the code would not compile, or one would hide the other.
+
+use std::collections::HashMap;
+
+use super::{Context, Head};
+use crate::diagnostics::{Span, catalogue};
+use crate::emit::naming::{self, Form};
+use crate::model::Op;
+use crate::spec::document::RawOp;
+
+pub(super) fn check(context: &mut Context<'_>, heads: &[Head<'_>]) {
+    full_names(context, heads);
+    // Each library has modules of its own.
+    for external in [true, false] {
+        let own: Vec<&Head<'_>> = heads.iter().filter(|head| head.op.external == external).collect();
+        definitions(context, &own);
+        functions(context, &own);
+        own.iter().for_each(|head| parameters(context, head));
+    }
+}
+
+/// Calls by name find one form.
+fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
+    let mut seen: HashMap<&str, (Span, &'static str)> = HashMap::new();
+    for head in heads {
+        let Head { op, .. } = head;
+        if let Some((first, what)) = seen.get(op.name.as_str()) {
+            context.push(match *what {
+                "the operator" => catalogue::operator_twice(op.span, &op.name, *first),
+                what => catalogue::form_twice(op.span, &op.name, "the operator", *first, what),
+            });
+        }
+        seen.entry(&op.name).or_insert((op.span, "the operator"));
+    }
+    for head in heads {
+        let forms = [(&head.op.forms.inplace, "inplace"), (&head.op.forms.out, "out")];
+        for (name, key) in forms {
+            let Some(name) = name else { continue };
+            let what = if key == "out" { "the out form" } else { "the in-place form" };
+            let place = form_place(head.raw, key, head.op.span);
+            if let Some((first, first_what)) = seen.get(name.as_str()) {
+                context.push(catalogue::form_twice(place, name, what, *first, first_what));
+            }
+            seen.entry(name).or_insert((place, what));
+        }
+    }
+}
+
+/// Where a form gets its name from.
+fn form_place(raw: &RawOp, key: &str, otherwise: Span) -> Span {
+    let named = raw.text_map("names").into_iter().find(|(known, _)| known.text == key);
+    let variants = raw.texts("variants").into_iter().find(|text| text.as_str().contains(key));
+    named.map(|(_, text)| text).or(variants).map_or(otherwise, |text| text.span())
+}
+
+/// Definitions, and functions that take every argument.
+fn definitions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
+    let mut seen: HashMap<String, &Op> = HashMap::new();
+    for Head { op, .. } in heads {
+        let stem = naming::stem(&op.name);
+        match seen.get(&stem) {
+            // The same name is reported as such.
+            Some(first) if first.name == op.name => {}
+            Some(first) => {
+                context.push(catalogue::rust_identifier_twice(op.span, &stem, first.span, &first.name));
+            }
+            None => _ = seen.insert(stem, op),
+        }
+    }
+}
+
+/// The functions that users call, and the structs of their options.
+fn functions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
+    let mut seen: HashMap<String, (&Op, Span, String)> = HashMap::new();
+    let mut options: HashMap<String, (&Op, Span)> = HashMap::new();
+    for head in heads {
+        let op = &head.op;
+        let place = head.raw.text("rust_name").map_or(op.span, |text| text.span());
+        if let Some((_, used_for)) = naming::RESERVED_FUNCTIONS.iter().find(|(name, _)| *name == op.rust_name)
+        {
+            context.push(catalogue::rust_name_reserved(place, &op.rust_name, used_for));
+            continue;
+        }
+        for (form, with_options) in naming::forms(op) {
+            let name = naming::function(op, form, with_options);
+            let what = describe(op, form, with_options);
+            match seen.get(&name) {
+                Some((first, ..)) if first.name == op.name => {}
+                Some((_, first, first_what)) => {
+                    context.push(catalogue::rust_function_twice(place, &name, &what, *first, first_what));
+                    // The other forms clash in the same way.
+                    break;
+                }
+                None => _ = seen.insert(name, (op, place, what)),
+            }
+        }
+        if naming::has_options(op) {
+            let name = naming::options(op);
+            match options.get(&name) {
+                Some((first, _)) if first.rust_name == op.rust_name => {}
+                Some((first, span)) => {
+                    context.push(catalogue::options_twice(place, &name, *span, &first.name))
+                }
+                None => _ = options.insert(name, (op, place)),
+            }
+        }
+    }
+}
+
+fn describe(op: &Op, form: Form, with_options: bool) -> String {
+    let form = match form {
+        Form::Functional => "",
+        Form::Inplace => "the in-place form of ",
+        Form::Out => "the out form of ",
+    };
+    let options = if with_options { " with options" } else { "" };
+    format!("{form}`{}`{options}", op.name)
+}
+
+/// The parameters of one operator's functions.
+fn parameters(context: &mut Context<'_>, head: &Head<'_>) {
+    let op = &head.op;
+    let place =
+        |name: &str, context: &Context<'_>| argument_place(context, head.raw, name).unwrap_or(op.span);
+    let mut seen: HashMap<String, &str> = HashMap::new();
+    for arg in &op.args {
+        let parameter = naming::parameter(&arg.name);
+        let span = place(&arg.name, context);
+        if let Some(first) = seen.get(&parameter) {
+            let first = place(first, context);
+            context.push(catalogue::parameter_twice(span, &parameter, Some(first), ""));
+            continue;
+        }
+        if arg.default.is_some() && naming::RESERVED_OPTIONS.contains(&arg.name.as_str()) {
+            context.push(catalogue::option_reserved(span, &arg.name));
+        }
+        if arg.default.is_none() {
+            if naming::has_options(op) && parameter == naming::OPTIONS_PARAMETER {
+                context.push(catalogue::parameter_twice(span, &parameter, None, "the struct of options"));
+            }
+            let written = op.forms.out.is_some() && naming::out_parameters(op).contains(&parameter);
+            if written {
+                context.push(catalogue::parameter_twice(span, &parameter, None, "an output of the out form"));
+            }
+        }
+        seen.insert(parameter, &arg.name);
+    }
+}
+
+/// Where an argument's name stands in the signature.
+pub(super) fn argument_place(context: &Context<'_>, raw: &RawOp, name: &str) -> Option<Span> {
+    let schema = raw.parse_schema(context.sources, &mut crate::diagnostics::Diagnostics::new())?;
+    let arg = schema.arg(name)?;
+    Some(raw.func.span_within(arg.name_range.clone(), context.sources))
+}

@@ -1,0 +1,163 @@
+//! `pointwise`: one element of the output as an expression, for which loops can be made.
+
+use opsmith_core::{DType, DTypeSet};
+
+use super::infer::{self, Expressions};
+use super::{Context, names};
+use crate::diagnostics::catalogue;
+use crate::expr::check::Mode;
+use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::{Body, Element, Infer, Kind, Op, Symbol, Ty};
+use crate::spec::document::{RawOp, Text};
+
+/// The loops that the runtime has: over none to five tensors.
+const MAX_TENSORS: usize = 5;
+
+pub(super) fn lower(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+    text: &Text,
+    infer: Option<&Infer>,
+    body: &Body,
+) -> Option<Expr> {
+    let op = expressions.op;
+    if !matches!(op.outputs.as_slice(), [only] if only.ty.is_tensor()) {
+        context.push(catalogue::pointwise_results(text.span(), &op.name));
+        return None;
+    }
+    let arguments = check_arguments(context, op, raw, text);
+    let want = match infer {
+        Some(infer) => output_type(context, op, raw, text, infer, body),
+        // What is wrong with inference has been said.
+        None => Some(Kind::Element),
+    };
+    let expr = expressions.check(context, text, Mode::Pointwise, &Ty::new(want?))?;
+    arguments?;
+    let infer = infer?;
+    let mut fine = reads_elements(context, op, text, infer, &expr);
+    fine &= defined_for_dtypes(context, expressions, text, body, &expr);
+    fine.then_some(expr)
+}
+
+/// Every argument is a tensor that is always there, or an attribute.
+fn check_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp, text: &Text) -> Option<()> {
+    let mut fine = Some(());
+    for arg in op.args.iter().filter(|arg| arg.ty.holds_tensors() && !arg.ty.is_tensor()) {
+        let place = names::argument_place(context, raw, &arg.name).unwrap_or(op.span);
+        context.push(catalogue::pointwise_argument(text.span(), place, &arg.name, &arg.ty.to_string()));
+        fine = None;
+    }
+    fine
+}
+
+/// The type of the expression, from the dtype of the output.
+fn output_type(
+    context: &mut Context<'_>,
+    op: &Op,
+    raw: &RawOp,
+    text: &Text,
+    infer: &Infer,
+    body: &Body,
+) -> Option<Kind> {
+    match infer::output_element(&infer.dtypes[0], &infer.compute) {
+        Some(Element::Fixed(DType::Bool, _)) => Some(Kind::Bool),
+        Some(Element::Real) => Some(Kind::RealElement),
+        // One kernel computes in one dtype; with several, only one of them gives the output's.
+        Some(Element::Fixed(dtype, only)) if body.dtypes.iter().any(|set| *set != only) => {
+            let place = raw.get("dtype").map_or(text.span(), |node| node.span);
+            context.push(catalogue::pointwise_output(place, dtype.name()));
+            None
+        }
+        Some(_) => Some(Kind::Element),
+        None => {
+            let place = raw.get("dtype").map_or(text.span(), |node| node.span);
+            context.push(catalogue::output_element_unknown(place, &op.name, 0));
+            None
+        }
+    }
+}
+
+/// Whether the loop finds an element of every tensor it reads: there are not too many of them, each
+/// broadcasts to the output's shape, and has the element type the loop is made for.
+fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer, expr: &Expr) -> bool {
+    let read = op.read_tensors(expr);
+    if read.len() > MAX_TENSORS {
+        context.push(catalogue::pointwise_too_many(text.span(), read.len(), MAX_TENSORS));
+        return false;
+    }
+    let in_shape = |index: usize| match &infer.shapes[0].kind {
+        ExprKind::Rule("broadcast" | "follow", operands) => operands
+            .iter()
+            .any(|operand| matches!(operand.kind, ExprKind::Variable(Variable::Arg(arg)) if arg == index)),
+        _ => false,
+    };
+    if let Some(&outside) = read.iter().find(|&&index| !in_shape(index)) {
+        let names: Vec<&str> = read.iter().map(|&index| op.args[index].name.as_str()).collect();
+        context.push(catalogue::pointwise_shape(text.span(), &op.args[outside].name, &op.name, &names));
+        return false;
+    }
+    // A plain copy is made whatever the dtype.
+    let is_copy = matches!(expr.kind, ExprKind::Variable(_));
+    for &index in &read {
+        let what = match op.args[index].element {
+            Element::Any if is_copy => continue,
+            Element::Any => "of any dtype",
+            Element::Fixed(dtype, _) if dtype != DType::Bool => "of a dtype of its own",
+            _ => continue,
+        };
+        context.push(catalogue::pointwise_element(text.span(), &op.args[index].name, what));
+        return false;
+    }
+    true
+}
+
+/// Whether every scalar function and symbol has a meaning for every dtype that kernels are made for.
+fn defined_for_dtypes(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    text: &Text,
+    body: &Body,
+    expr: &Expr,
+) -> bool {
+    let op = expressions.op;
+    let used = body.dtypes.iter().fold(DTypeSet::EMPTY, |union, set| union.union(*set));
+    let mut problems = Vec::new();
+    expr.walk(&mut |part| {
+        let (what, used, defined, declared) = match &part.kind {
+            ExprKind::Function(id, args) => {
+                let function = &expressions.table.functions()[id.0];
+                let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
+                // Among masks, it is called for truth values only.
+                let used = if on_masks { DTypeSet::of(DType::Bool) } else { used };
+                (function.name.as_str(), used, function.dtypes, Some(function.span))
+            }
+            ExprKind::Binary(symbol, a, _) if a.ty.kind == Kind::Element => {
+                (symbol.spelling(), used, defined_for(*symbol), None)
+            }
+            ExprKind::Unary(Symbol::Not, operand) if operand.ty.kind == Kind::Element => {
+                (Symbol::Not.spelling(), used, defined_for(Symbol::BitAnd), None)
+            }
+            _ => return,
+        };
+        let missing: Vec<&str> =
+            used.iter().filter(|dtype| !defined.contains(*dtype)).map(DType::name).collect();
+        if !missing.is_empty() {
+            let place = text.span_within(part.range.clone(), context.sources);
+            problems.push(catalogue::not_for_every_dtype(place, what, &op.name, &missing, declared));
+        }
+    });
+    let fine = problems.is_empty();
+    problems.into_iter().for_each(|problem| context.push(problem));
+    fine
+}
+
+/// The dtypes whose elements a symbol stands between.
+fn defined_for(symbol: Symbol) -> DTypeSet {
+    let named = |name| DTypeSet::from_name(name).unwrap_or_default();
+    match symbol {
+        Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor | Symbol::Not => named("integral"),
+        Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => named("real"),
+        _ => named("all"),
+    }
+}
