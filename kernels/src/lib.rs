@@ -10,3 +10,4 @@ pub mod host;
 pub mod infer;
 pub mod math;
 pub mod views;
+mod window;

@@ -88,7 +88,7 @@ impl Error {
         self
     }
 
-    /// Adds where it happened, from the inside out: "in the gradient of `self` of `mul.Tensor`".
+    /// Adds where it happened, from the inside out: "in the gradient of an argument".
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Error {
         self.0.notes.push(note.into());

@@ -44,8 +44,8 @@ pub(crate) struct Inner {
 
 /// The tensor is part of a graph.
 const TRACKED: u8 = 1;
-/// The tensor was changed in place while it or the change was tracked; from then on its views ask it
-/// for their place in the graph.
+/// The tensor was changed in place while it or the change was tracked; from then on its views look
+/// whether their place in the graph is still the right one.
 const CHANGED: u8 = 2;
 /// The tensor is a view that was made without recording, so that its base does not know of it.
 const UNRECORDED_VIEW: u8 = 4;
@@ -342,7 +342,10 @@ impl Tensor {
     /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        self.has(TRACKED) || self.0.base.as_ref().is_some_and(|base| base.has(CHANGED) && base.has(TRACKED))
+        match &self.0.base {
+            Some(base) if base.has(CHANGED) => autograd::view_requires_grad(self, base),
+            _ => self.has(TRACKED),
+        }
     }
 
     #[inline]

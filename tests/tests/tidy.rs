@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use opsmith_codegen::model::{Model, Role, Symbol};
 use opsmith_codegen::spec::document::keys;
+use opsmith_codegen::spec::schema;
 use opsmith_codegen::{Config, Parent, emit, expr, pipeline};
 use opsmith_core::{Backend, DType, DTypeSet, rules};
 use proc_macro2::{TokenStream, TokenTree};
@@ -122,6 +123,9 @@ impl Names {
         vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(expr::QUERIES.iter().map(|query| query.name));
+        vocabulary.extend(Element::WORDS.map(|(_, word)| word));
+        vocabulary.extend(keys::SYNONYMS.iter().map(|(word, _)| *word));
+        vocabulary.extend(schema::BEGIN_WITH_I);
         let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));
         vocabulary.extend(keys::ELEMENT_WORDS);

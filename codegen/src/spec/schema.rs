@@ -24,7 +24,7 @@ use std::ops::Range;
 use crate::diagnostics::{Diagnostics, Span};
 
 pub use default::{ArgumentDefault, DefaultValue, INT_CONSTANTS};
-pub use name::OpName;
+pub use name::{BEGIN_WITH_I, OpName};
 pub use types::{Alias, AliasAfter, BaseType, Type};
 
 /// A parsed signature.

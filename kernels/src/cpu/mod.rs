@@ -7,6 +7,7 @@
 
 mod axes;
 pub mod backward;
+pub mod convolution;
 mod copy;
 pub mod fill;
 pub mod index;
@@ -14,7 +15,9 @@ pub mod join;
 mod lanes;
 pub mod linalg;
 pub mod normalisation;
+pub mod padding;
 pub mod pick;
+pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod simd;

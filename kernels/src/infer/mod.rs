@@ -8,6 +8,7 @@ mod pieces;
 mod products;
 mod reduced;
 mod sequence;
+mod windows;
 
 pub use indexing::{
     Indexed, embedding, embedding_dense_backward, gather, index, index_put, index_select, indexed, scatter,
@@ -17,3 +18,7 @@ pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, 
 pub use products::{as_batch, as_rows, batched, product};
 pub use reduced::{Reduced, along, keep_reduced, reduced, reduced_count};
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, roll, sort};
+pub(crate) use windows::padded_sizes;
+pub use windows::{
+    adaptive_avg_pool, avg_pool2d, avg_pool3d, col2im, convolution, im2col, max_pool2d, max_pool3d, pad,
+};

@@ -1,11 +1,12 @@
 //! The graph as a user sees it: nodes with their names and inputs, and hooks on them.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use super::edge_of;
 use super::hooks::HookHandle;
-use super::node::{Edge, Node};
+use super::node::{Edge, Kind, Node};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -23,6 +24,31 @@ impl GraphNode {
     pub fn inputs(&self) -> Vec<Option<GraphNode>> {
         let node = |edge: &Option<Edge>| edge.as_ref().map(|edge| GraphNode(edge.node.clone()));
         self.0.edges.iter().map(node).collect()
+    }
+
+    /// Bytes of memory that the graph from this node on keeps for backward. Memory that several nodes
+    /// keep counts once, memory that is alive for other reasons too, such as a leaf's, counts as well.
+    pub fn saved_bytes(&self) -> usize {
+        let mut memories = HashMap::new();
+        let mut visited = HashSet::new();
+        let mut stack = vec![&self.0];
+        while let Some(node) = stack.pop() {
+            if !visited.insert(Arc::as_ptr(node)) {
+                continue;
+            }
+            let saved = match &node.kind {
+                Kind::Call(call) => Some(&call.saved),
+                Kind::Custom(custom) => Some(&custom.saved),
+                Kind::Leaf(_) | Kind::Strided(_) => None,
+            };
+            if let Some(saved) = saved {
+                saved.for_each_memory(|address, bytes| {
+                    memories.insert(address, bytes);
+                });
+            }
+            stack.extend(node.edges.iter().flatten().map(|edge| &edge.node));
+        }
+        memories.values().sum()
     }
 
     /// Whether both handles name the same node.

@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// What an input is called in messages: `self` of `mul`.
+    /// What an input is called in messages, e.g. its name and the operator's.
     pub fn input_name(&self, position: usize) -> String {
         match &self.kind {
             Kind::Call(call) => format!("`{}` of `{}`", call.input_name(position), call.op.name),

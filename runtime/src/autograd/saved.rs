@@ -141,6 +141,15 @@ impl SavedTensors {
         }
     }
 
+    /// Calls `visit` with the address and size in bytes of each memory that is kept.
+    pub fn for_each_memory(&self, mut visit: impl FnMut(usize, usize)) {
+        for saved in &self.lock().tensors {
+            if let Memory::Kept { storage, .. } = &saved.memory {
+                visit(storage.data().addr(), storage.bytes());
+            }
+        }
+    }
+
     /// Whether what is saved may own tensors that are part of a graph.
     pub fn has_places(&mut self) -> bool {
         self.list().has_places()
@@ -175,7 +184,7 @@ impl List {
     }
 }
 
-/// What a saved tensor is, for messages: `argument `self`` of `mul`.
+/// What a saved tensor is, for messages: what of which call.
 pub(crate) struct SavedName {
     pub op: String,
     pub what: String,

@@ -3,6 +3,7 @@
 //! Means and variances are computed in the compute type (`f32` for the 16-bit floats) in two passes.
 //! Inputs that are not contiguous are copied first, so ask for contiguous ones where that is cheaper.
 
+mod batch;
 mod group;
 mod layer;
 
@@ -13,6 +14,9 @@ use super::lanes::fold_lanes;
 use super::simd::widest;
 use crate::math::{Inexact, rsqrt};
 
+pub use batch::{
+    native_batch_norm, native_batch_norm_backward, native_batch_norm_functional, native_batch_norm_no_stats,
+};
 pub use group::{native_group_norm, native_group_norm_backward};
 pub use layer::{native_layer_norm, native_layer_norm_backward};
 

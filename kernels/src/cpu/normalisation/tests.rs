@@ -151,6 +151,96 @@ fn groups_are_layers_of_their_channels() {
     assert_close(&of_bias.to_vec(), &differences(&bias, &cotangent, |b| group(&input, &weight, b).out), 1e-7);
 }
 
+fn batch(input: &Array<f64>, weight: &Array<f64>, bias: &Array<f64>) -> Layer {
+    let (mut out, mut mean, mut rstd) = (Array::zeros(&input.sizes), Array::zeros(&[3]), Array::zeros(&[3]));
+    let (weight, bias) = (Some(weight.view()), Some(bias.view()));
+    let (out_view, mean_view, rstd_view) = (out.view_mut(), mean.view_mut(), rstd.view_mut());
+    native_batch_norm_no_stats(input.view(), weight, bias, true, 0.1, 1e-3, out_view, mean_view, rstd_view)
+        .unwrap();
+    Layer { out: out.to_vec(), mean, rstd }
+}
+
+#[test]
+fn channels_are_normalised_over_the_batch() {
+    let input = dense(&[4, 3, 5]);
+    let (weight, bias) = (dense(&[3]), dense(&[3]).reversed(0));
+    // Channels in front, the rest in one row: a layer for each channel.
+    let rows = Array::new(&[4, 3, 5], input.to_vec()).permuted(&[1, 0, 2]).to_vec();
+    let layered = layer(&Array::new(&[3, 20], rows), &Array::new(&[20], [1.0; 20]), &Array::zeros(&[20]));
+    let expected: Vec<f64> = (0..60)
+        .map(|at| {
+            let (sample, channel, place) = (at / 15, at / 5 % 3, at % 5);
+            layered.out[channel * 20 + sample * 5 + place] * weight.at(&[channel as i64])
+                + bias.at(&[channel as i64])
+        })
+        .collect();
+    let forward = batch(&input, &weight, &bias);
+    assert_close(&forward.out, &expected, 1e-12);
+
+    let grad = dense(&[4, 3, 5]).reversed(2);
+    let (mut of_input, mut of_weight, mut of_bias) =
+        (Array::zeros(&[4, 3, 5]), Array::zeros(&[3]), Array::zeros(&[3]));
+    native_batch_norm_backward(
+        grad.view(),
+        input.view(),
+        Some(weight.view()),
+        None,
+        None,
+        Some(forward.mean.view()),
+        Some(forward.rstd.view()),
+        true,
+        1e-3,
+        &[true; 3],
+        of_input.view_mut(),
+        of_weight.view_mut(),
+        of_bias.view_mut(),
+    )
+    .unwrap();
+    let cotangent = grad.to_vec();
+    assert_close(
+        &of_input.to_vec(),
+        &differences(&input, &cotangent, |x| batch(x, &weight, &bias).out),
+        1e-7,
+    );
+    assert_close(
+        &of_weight.to_vec(),
+        &differences(&weight, &cotangent, |w| batch(&input, w, &bias).out),
+        1e-7,
+    );
+    assert_close(&of_bias.to_vec(), &differences(&bias, &cotangent, |b| batch(&input, &weight, b).out), 1e-7);
+}
+
+#[test]
+fn running_statistics_follow_the_batch() {
+    let input = Array::new(&[4, 1], [1.0, 2.0, 3.0, 6.0]);
+    let (old_mean, old_variance) = (Array::new(&[1], [10.0]), Array::new(&[1], [4.0]));
+    let (mut mean, mut variance) = (Array::zeros(&[1]), Array::zeros(&[1]));
+    let mut out = Array::zeros(&[4, 1]);
+    let mut run = |training: bool, saved: i64| {
+        let (mut save_mean, mut save_invstd) = (Array::zeros(&[saved]), Array::zeros(&[saved]));
+        native_batch_norm_functional(
+            input.view(),
+            None,
+            None,
+            old_mean.view(),
+            old_variance.view(),
+            training,
+            0.5,
+            0.0,
+            out.view_mut(),
+            save_mean.view_mut(),
+            save_invstd.view_mut(),
+            mean.view_mut(),
+            variance.view_mut(),
+        )
+        .unwrap();
+        (out.to_vec(), mean.to_vec(), variance.to_vec())
+    };
+    let (_, mean, variance) = run(true, 1);
+    assert_close(&[mean[0], variance[0]], &[6.5, 0.5 * 4.0 + 0.5 * 14.0 / 3.0], 1e-12);
+    assert_eq!(run(false, 0), (vec![-4.5, -4.0, -3.5, -2.0], vec![10.0], vec![4.0]));
+}
+
 #[test]
 fn sizes_that_do_not_fit_are_errors() {
     let input = Array::<bf16>::zeros(&[2, 4]);

@@ -22,10 +22,10 @@ fn gradients_are_those_without_it() {
         let segment = move |inputs: &[Tensor]| {
             let hidden = exponential(&times(&inputs[0], &captured)?)?;
             let hidden = plus(&hidden, &hidden)?;
-            square_(&super::ops::row(&hidden, 0)?)?;
+            squared_(&super::ops::row(&hidden, 0)?)?;
             Ok(vec![times(&hidden, &swap(&swap(&hidden)?)?)?])
         };
-        let middle = square(&inputs[0]).unwrap();
+        let middle = squared(&inputs[0]).unwrap();
         times(&checkpoint(&[&middle], segment).unwrap()[0], &inputs[1]).unwrap()
     });
 }
@@ -63,11 +63,11 @@ fn the_function_runs_again_once_and_the_memory_is_not_held() {
 #[test]
 fn segments_nest() {
     let a = leaf(&[0.5]);
-    let inner = |inputs: &[Tensor]| Ok(vec![square(&exponential(&inputs[0])?)?]);
+    let inner = |inputs: &[Tensor]| Ok(vec![squared(&exponential(&inputs[0])?)?]);
     let out = checkpoint(&[&a], move |inputs| {
-        let middle = square(&inputs[0])?;
+        let middle = squared(&inputs[0])?;
         let inside = checkpoint(&[&middle], inner)?.swap_remove(0);
-        Ok(vec![square(&inside)?])
+        Ok(vec![squared(&inside)?])
     });
     out.unwrap()[0].backward().unwrap();
     // exp(x²)⁴ has the derivative 8x exp(4x²).
@@ -80,7 +80,7 @@ fn random_numbers_are_drawn_again() {
     let drawn = |inputs: &[Tensor]| {
         let mut noise = [0.0; 8];
         default_generator().fill(&crate::random::Uniform::<f64>::new(), &mut noise);
-        Ok(vec![times(&square(&inputs[0])?, &Tensor::of(&noise))?])
+        Ok(vec![times(&squared(&inputs[0])?, &Tensor::of(&noise))?])
     };
     let out = checkpoint(&[&a], drawn).unwrap().swap_remove(0);
     total(&out).unwrap().backward().unwrap();
@@ -95,7 +95,7 @@ fn another_result_the_second_time_is_an_error() {
     let captured = hidden.clone();
     let out =
         checkpoint(&[&a], move |inputs| Ok(vec![exponential(&times(&inputs[0], &captured.detach())?)?]));
-    no_grad(|| square_(&hidden)).unwrap();
+    no_grad(|| squared_(&hidden)).unwrap();
     check_error(
         out.unwrap()[0].backward(),
         "a checkpointed function did not compute the same again: where `exponential` saved its result, it saved other elements\n  in backward: the gradient of `self` of `exponential` (tests.yaml:1)\n  help: make it depend only on its inputs and on tensors that stay as they are until backward",
@@ -114,11 +114,11 @@ fn another_result_the_second_time_is_an_error() {
     );
     // An input or a leaf that was changed is found by its version, as without a checkpoint.
     let b = leaf(&[3.0]);
-    let out = checkpoint(&[&b], |inputs| Ok(vec![square(&inputs[0])?])).unwrap().swap_remove(0);
-    no_grad(|| square_(&b)).unwrap();
+    let out = checkpoint(&[&b], |inputs| Ok(vec![squared(&inputs[0])?])).unwrap().swap_remove(0);
+    no_grad(|| squared_(&b)).unwrap();
     check_error(
         out.backward(),
-        "`square` saved its argument `self` for backward, and its memory was changed in place since, last by `square_` (version 1, saved at 0)\n  in backward: the gradient of `self` of `square` (tests.yaml:1)\n  help: use the functional form of the call that changed it, or give it a copy",
+        "`squared` saved its argument `self` for backward, and its memory was changed in place since, last by `squared_` (version 1, saved at 0)\n  in backward: the gradient of `self` of `squared` (tests.yaml:1)\n  help: use the functional form of the call that changed it, or give it a copy",
     );
 }
 

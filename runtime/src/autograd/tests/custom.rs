@@ -15,12 +15,12 @@ fn weighted_square(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let Some(gradient) = context.grad(0) else { return Ok(vec![None, None]) };
         let (x, y) = (context.saved(0)?, context.saved(1)?);
         let of_x = context.needs(0).then(|| times(gradient, &times(&scaled(&x, 2.0)?, &y)?)).transpose()?;
-        let of_y = context.needs(1).then(|| times(gradient, &square(&x)?)).transpose()?;
+        let of_y = context.needs(1).then(|| times(gradient, &squared(&x)?)).transpose()?;
         Ok(vec![of_x, of_y])
     };
     let forward = |inputs: &[&Tensor], saver: &mut crate::autograd::Saver| {
         inputs.iter().for_each(|input| saver.save(input));
-        Ok(vec![times(&square(inputs[0])?, inputs[1])?])
+        Ok(vec![times(&squared(inputs[0])?, inputs[1])?])
     };
     Ok(custom("weighted_square", &[x, y], forward, backward)?.swap_remove(0))
 }
@@ -71,9 +71,9 @@ fn outputs_can_be_saved_and_inputs_returned() {
 fn mistakes_are_named() {
     let a = leaf(&[2.0]);
     let square_saved = |inputs: &[&Tensor], saver: &mut crate::autograd::Saver| {
-        let squared = square(inputs[0])?;
-        saver.save(&squared);
-        Ok(vec![times(&squared, inputs[0])?])
+        let power = squared(inputs[0])?;
+        saver.save(&power);
+        Ok(vec![times(&power, inputs[0])?])
     };
     let three_squares = |context: &CustomContext<'_>| {
         Ok(vec![Some(times(&scaled(&context.saved(0)?, 3.0)?, context.grad(0).unwrap())?)])
@@ -90,13 +90,14 @@ fn mistakes_are_named() {
         "backward went through `cubed` a second time, but the first pass freed what the call had saved (saved tensor 0)\n  in backward of `cubed`\n  help: pass `retain_graph: true` to every pass but the last",
     );
     let out =
-        custom("short", &[&a, &a], |inputs, _| Ok(vec![square(inputs[0])?]), |_| Ok(vec![None])).unwrap();
+        custom("short", &[&a, &a], |inputs, _| Ok(vec![squared(inputs[0])?]), |_| Ok(vec![None])).unwrap();
     check_error(
         out[0].backward(),
         "the backward of `short` gave 1 gradients for 2 inputs\n  in backward of `short`",
     );
     let wide = |_: &CustomContext<'_>| Ok(vec![Some(Tensor::of(&[1.0, 2.0]))]);
-    let out = custom("wide", &[&total(&a).unwrap()], |inputs, _| Ok(vec![square(inputs[0])?]), wide).unwrap();
+    let out =
+        custom("wide", &[&total(&a).unwrap()], |inputs, _| Ok(vec![squared(inputs[0])?]), wide).unwrap();
     out[0].backward().unwrap();
     let b = leaf(&[1.0, 2.0, 3.0]);
     let out = custom("wide", &[&b], |inputs, _| Ok(vec![total(inputs[0])?]), wide).unwrap();
@@ -105,7 +106,7 @@ fn mistakes_are_named() {
         "the formula for input 0 of `wide` gave a gradient of shape (2), but the input has the shape (3)\n  in backward of `wide`\n  help: correct the formula: only broadcast dimensions are summed back for it",
     );
     let in_place = |inputs: &[&Tensor], _: &mut crate::autograd::Saver| {
-        square_(inputs[0])?;
+        squared_(inputs[0])?;
         Ok(vec![inputs[0].clone()])
     };
     check_error(
@@ -115,7 +116,7 @@ fn mistakes_are_named() {
     let many = custom(
         "curious",
         &[&a],
-        |inputs, _| Ok(vec![square(inputs[0])?]),
+        |inputs, _| Ok(vec![squared(inputs[0])?]),
         |context| Ok(vec![Some(context.saved(1)?)]),
     );
     check_error(
@@ -134,7 +135,7 @@ fn a_chain_of_closures_that_own_tensors_drops() {
                 let _ = &previous;
                 Ok(vec![context.grad(0).cloned()])
             };
-            x = custom("owner", &[&x], |inputs, _| Ok(vec![square(inputs[0])?]), backward)
+            x = custom("owner", &[&x], |inputs, _| Ok(vec![squared(inputs[0])?]), backward)
                 .unwrap()
                 .swap_remove(0);
         }

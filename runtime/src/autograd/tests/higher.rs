@@ -18,26 +18,26 @@ const COLUMN: (&[f64], &[i64]) = (&[1.5, -0.2], &[2, 1]);
 fn elementwise_with_broadcasting() {
     check_gradients(&[X, ROW], |x| times(&x[0], &x[1]).unwrap());
     check_gradients(&[COLUMN, ROW], |x| exponential(&times(&x[0], &x[1]).unwrap()).unwrap());
-    check_gradients(&[X, COLUMN], |x| square(&plus(&exponential(&x[0]).unwrap(), &x[1]).unwrap()).unwrap());
+    check_gradients(&[X, COLUMN], |x| squared(&plus(&exponential(&x[0]).unwrap(), &x[1]).unwrap()).unwrap());
 }
 
 #[test]
 fn reductions_and_views() {
-    check_gradients(&[X], |x| square(&total(&exponential(&x[0]).unwrap()).unwrap()).unwrap());
+    check_gradients(&[X], |x| squared(&total(&exponential(&x[0]).unwrap()).unwrap()).unwrap());
     check_gradients(&[X, COLUMN], |x| times(&swap(&x[0]).unwrap(), &swap(&x[1]).unwrap()).unwrap());
-    check_gradients(&[ROW, X], |x| times(&square(&expand(&x[0], &[2, 3]).unwrap()).unwrap(), &x[1]).unwrap());
+    check_gradients(&[ROW, X], |x| times(&squared(&widen(&x[0], &[2, 3]).unwrap()).unwrap(), &x[1]).unwrap());
     check_gradients(&[X], |x| {
-        exponential(&row(&swap(&square(&x[0]).unwrap()).unwrap(), 1).unwrap()).unwrap()
+        exponential(&row(&swap(&squared(&x[0]).unwrap()).unwrap(), 1).unwrap()).unwrap()
     });
 }
 
 #[test]
 fn lists_several_outputs_and_compositions() {
     check_gradients(&[ROW, ROW, ROW], |x| {
-        dot(&[square(&x[0]).unwrap(), x[1].clone()], &[x[2].clone(), x[1].clone()]).unwrap()
+        dots(&[squared(&x[0]).unwrap(), x[1].clone()], &[x[2].clone(), x[1].clone()]).unwrap()
     });
     check_gradients(&[X], |x| {
-        let [twice, thrice, _] = both(&square(&x[0]).unwrap()).unwrap();
+        let [twice, thrice, _] = both(&squared(&x[0]).unwrap()).unwrap();
         times(&twice, &thrice).unwrap()
     });
     check_gradients(&[X], |x| cube(&cube(&x[0]).unwrap()).unwrap());
@@ -46,7 +46,7 @@ fn lists_several_outputs_and_compositions() {
 #[test]
 fn third_order() {
     let a = leaf(&[0.5]);
-    let mut derivative = exponential(&square(&a).unwrap()).unwrap();
+    let mut derivative = exponential(&squared(&a).unwrap()).unwrap();
     for _ in 0..3 {
         derivative = grad(&[&derivative], &[&a], &[None], CREATE).unwrap().swap_remove(0).unwrap();
     }
@@ -91,7 +91,7 @@ fn gradients_are_outside_the_graph_unless_it_was_asked_for() {
 #[test]
 fn a_tracked_gradient_to_begin_with() {
     let (a, seed) = (leaf(&[3.0]), leaf(&[5.0]));
-    let out = square(&a).unwrap();
+    let out = squared(&a).unwrap();
     let create = grad(&[&out], &[&a], &[Some(&seed)], CREATE).unwrap().swap_remove(0).unwrap();
     assert_eq!(values(grad(&[&create], &[&seed], &[None], CREATE).unwrap()[0].as_ref().unwrap()), [6.0]);
     let plain = grad(&[&out], &[&a], &[Some(&seed)], Options::default()).unwrap().swap_remove(0).unwrap();
@@ -109,9 +109,9 @@ fn a_tracked_gradient_to_begin_with() {
 fn higher_orders_make_no_cycles() {
     check_no_leak(|| {
         let a = leaf(&[0.5, 0.25]);
-        let out = total(&exponential(&square(&a).unwrap()).unwrap()).unwrap();
+        let out = total(&exponential(&squared(&a).unwrap()).unwrap()).unwrap();
         let first = grad(&[&out], &[&a], &[None], CREATE).unwrap().swap_remove(0).unwrap();
-        let norm = total(&square(&first).unwrap()).unwrap();
+        let norm = total(&squared(&first).unwrap()).unwrap();
         norm.backward_with(None, CREATE).unwrap();
         total(&a.grad().unwrap()).unwrap().backward_with(None, CREATE).unwrap();
     });

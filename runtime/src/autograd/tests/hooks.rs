@@ -136,7 +136,7 @@ fn a_retained_gradient_stays_in_its_tensor() {
     // An in-place call takes the tensor to another place; the gradient is that of its new value.
     let x = scaled(&a, 1.0).unwrap();
     x.retain_grad().unwrap();
-    square_(&x).unwrap();
+    squared_(&x).unwrap();
     scaled(&x, 7.0).unwrap().backward().unwrap();
     assert_eq!(gradient(&x), [7.0]);
 }
@@ -197,14 +197,14 @@ fn an_anomaly_names_the_first_result_that_was_nan() {
     let a = leaf(&[f64::INFINITY]);
     let loss = detect_anomaly(|| {
         let nan = plus(&a, &scaled(&a, -1.0).unwrap()).unwrap();
-        total(&square(&exponential(&nan).unwrap()).unwrap()).unwrap()
+        total(&squared(&exponential(&nan).unwrap()).unwrap()).unwrap()
     });
     let error = detect_anomaly(|| loss.backward()).unwrap_err();
-    assert_eq!(error.message(), "the gradient of `self` of `square` is NaN");
+    assert_eq!(error.message(), "the gradient of `self` of `squared` is NaN");
     assert!(error.notes()[1].starts_with("the first result that was NaN is that of `plus`, called in\n"));
-    let unknown = square(&leaf(&[f64::NAN])).unwrap();
+    let unknown = squared(&leaf(&[f64::NAN])).unwrap();
     check_error(
         detect_anomaly(|| unknown.backward()),
-        "the gradient of `self` of `square` is NaN\n  help: run the forward pass inside detect_anomaly too, to see where the call was made",
+        "the gradient of `self` of `squared` is NaN\n  help: run the forward pass inside detect_anomaly too, to see where the call was made",
     );
 }

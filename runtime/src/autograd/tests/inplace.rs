@@ -3,6 +3,7 @@
 use super::numeric::check_gradients;
 use super::odd_ops::*;
 use super::ops::*;
+use super::view_ops::{pairs, windows};
 use super::{check_error, check_no_leak, gradient, leaf, values};
 use crate::autograd::{is_enabled, no_grad};
 use crate::tensor::Tensor;
@@ -27,10 +28,10 @@ fn a_target_that_is_no_leaf_is_rewired() {
 
 #[test]
 fn what_a_formula_reads_of_the_target_is_saved_before() {
-    // square_ reads its input, exponential_ its result, times_ both operands.
+    // squared_ reads its input, exponential_ its result, times_ both operands.
     check_gradients(&[X, ROW], |inputs| {
         let x = copy(&inputs[0]);
-        square_(&x).unwrap();
+        squared_(&x).unwrap();
         times_(&x, &inputs[1]).unwrap();
         times_(&x, &x).unwrap();
         exponential_(&x).unwrap();
@@ -53,7 +54,7 @@ fn an_untracked_target_becomes_tracked() {
         let x = Tensor::of(&[1.0, 2.0, 3.0]);
         times_(&x, &inputs[0]).unwrap();
         assert!(!is_enabled() || x.requires_grad() && !x.is_leaf());
-        square(&x).unwrap()
+        squared(&x).unwrap()
     });
 }
 
@@ -76,7 +77,7 @@ fn a_call_without_derivative_cuts_the_target_off() {
     check_gradients(&[X], |inputs| {
         let x = copy(&inputs[0]);
         step_(&row(&x, 0).unwrap()).unwrap();
-        square(&x).unwrap()
+        squared(&x).unwrap()
     });
 }
 
@@ -85,7 +86,7 @@ fn a_view_changes_its_base() {
     check_gradients(&[X, ROW], |inputs| {
         let x = copy(&inputs[0]);
         times_(&row(&x, 1).unwrap(), &inputs[1]).unwrap();
-        square(&x).unwrap()
+        squared(&x).unwrap()
     });
     check_gradients(&[X, ROW], |inputs| {
         let x = copy(&inputs[0]);
@@ -104,8 +105,8 @@ fn a_view_of_an_untracked_base_changes_its_base() {
         times_(&first, &inputs[0]).unwrap();
         assert!([&base, &second, &transposed].iter().all(|tensor| tensor.requires_grad() == is_enabled()));
         assert!(!is_enabled() || !base.is_leaf() && !transposed.is_leaf());
-        let sum = plus(&square(&base).unwrap(), &second).unwrap();
-        plus(&sum, &square(&row(&swap(&transposed).unwrap(), 0).unwrap()).unwrap()).unwrap()
+        let sum = plus(&squared(&base).unwrap(), &second).unwrap();
+        plus(&sum, &squared(&row(&swap(&transposed).unwrap(), 0).unwrap()).unwrap()).unwrap()
     });
 }
 
@@ -114,9 +115,9 @@ fn a_view_follows_every_change_of_its_base() {
     check_gradients(&[X, ROW], |inputs| {
         let x = copy(&inputs[0]);
         let (first, turned) = (row(&x, 0).unwrap(), swap(&x).unwrap());
-        square_(&x).unwrap();
-        let early = square(&plus(&first, &inputs[1]).unwrap()).unwrap();
-        square_(&first).unwrap();
+        squared_(&x).unwrap();
+        let early = squared(&plus(&first, &inputs[1]).unwrap()).unwrap();
+        squared_(&first).unwrap();
         times_(&x, &inputs[1]).unwrap();
         times_(&row(&turned, 0).unwrap(), &Tensor::of(&[2.0, 3.0])).unwrap();
         plus(&plus(&swap(&turned).unwrap(), &early).unwrap(), &first).unwrap()
@@ -125,19 +126,19 @@ fn a_view_follows_every_change_of_its_base() {
 
 #[test]
 fn a_view_without_a_formula_and_with_overlap() {
-    // `expand` has a formula, so go through `row` of an expanded copy for the plain case, and add
+    // `widen` has a formula, so go through `row` of an expanded copy for the plain case, and add
     // the overlapping gradients of a view taken by layout alone.
     check_gradients(&[ROW], |inputs| {
         let wide = windows(&inputs[0]).unwrap();
-        square(&wide).unwrap()
+        squared(&wide).unwrap()
     });
-    check_gradients(&[X], |inputs| square(&row(&swap(&inputs[0]).unwrap(), 1).unwrap()).unwrap());
+    check_gradients(&[X], |inputs| squared(&row(&swap(&inputs[0]).unwrap(), 1).unwrap()).unwrap());
 }
 
 #[test]
 fn a_view_of_an_expanded_tensor_needs_a_formula() {
     let a = leaf(&[1.0, 2.0]);
-    let wide = expand(&a, &[3, 2]).unwrap();
+    let wide = widen(&a, &[3, 2]).unwrap();
     check_error(
         total(&row(&wide, 1).unwrap()).unwrap().backward(),
         "a view was taken of a tensor that shows one element at several indices, and its layout does not say which of them it shows\n  in backward: the gradient of a view of shape (2)\n  help: copy the expanded tensor before taking the view",
@@ -155,18 +156,18 @@ fn an_empty_view() {
 fn a_stale_saved_tensor_is_found_through_views() {
     let a = leaf(&[1.0, 2.0]);
     let x = copy(&a);
-    let out = total(&square(&x).unwrap()).unwrap();
-    square_(&x).unwrap();
+    let out = total(&squared(&x).unwrap()).unwrap();
+    squared_(&x).unwrap();
     check_error(
         out.backward(),
-        "`square` saved its argument `self` for backward, and its memory was changed in place since, last by `square_` (version 1, saved at 0)\n  in backward: the gradient of `self` of `square` (tests.yaml:1)\n  help: use the functional form of the call that changed it, or give it a copy",
+        "`squared` saved its argument `self` for backward, and its memory was changed in place since, last by `squared_` (version 1, saved at 0)\n  in backward: the gradient of `self` of `squared` (tests.yaml:1)\n  help: use the functional form of the call that changed it, or give it a copy",
     );
     let matrix = Tensor::from_slice(&[1.0, 2.0], &[1, 2]).unwrap().requires_grad_(true).unwrap();
     let x = copy(&matrix);
-    let out = total(&square(&x).unwrap()).unwrap();
+    let out = total(&squared(&x).unwrap()).unwrap();
     no_grad(|| plus_(&row(&x, 0).unwrap(), &x.detach())).unwrap_err();
-    no_grad(|| square_(&row(&x, 0).unwrap())).unwrap();
-    assert!(out.backward().unwrap_err().to_string().contains("last by `square_`"));
+    no_grad(|| squared_(&row(&x, 0).unwrap())).unwrap();
+    assert!(out.backward().unwrap_err().to_string().contains("last by `squared_`"));
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_base_that_is_cut_off_and_declared_a_leaf_is_followed() {
     assert!(!base.requires_grad() && !view.requires_grad());
     base.set_requires_grad(true).unwrap();
     assert!(view.requires_grad() && !view.is_leaf());
-    square(&view).unwrap().backward().unwrap();
+    squared(&view).unwrap().backward().unwrap();
     assert_eq!(gradient(&base), [0.0, 2.0]);
 }
 
@@ -224,10 +225,10 @@ fn in_place_calls_make_no_cycles() {
 #[test]
 fn a_change_without_tracked_tensors_leaves_no_trace() {
     let base = Tensor::from_slice(&[1.0; 4], &[2, 2]).unwrap();
-    square_(&row(&base, 0).unwrap()).unwrap();
+    squared_(&row(&base, 0).unwrap()).unwrap();
     assert!(!base.requires_grad() && base.is_leaf());
     let a = leaf(&[1.0]);
-    no_grad(|| square_(&a)).unwrap();
+    no_grad(|| squared_(&a)).unwrap();
     assert!(a.is_leaf() && a.requires_grad());
 }
 
@@ -236,12 +237,12 @@ fn a_result_that_is_the_argument_is_a_view_of_it() {
     check_gradients(&[X], |inputs| {
         let x = copy(&inputs[0]);
         let same = itself(&x).unwrap();
-        square_(&same).unwrap();
+        squared_(&same).unwrap();
         times(&x, &same).unwrap()
     });
     check_error(
-        square_(&itself(&leaf(&[1.0])).unwrap()),
-        "square_: self is a view of a leaf that requires a gradient, so it cannot be changed in place while operators are recorded\n  self: float64 (1)\n  help: do it under no_grad (an optimizer step), or on a copy",
+        squared_(&itself(&leaf(&[1.0])).unwrap()),
+        "squared_: self is a view of a leaf that requires a gradient, so it cannot be changed in place while operators are recorded\n  self: float64 (1)\n  help: do it under no_grad (an optimizer step), or on a copy",
     );
 }
 
@@ -249,9 +250,9 @@ fn a_result_that_is_the_argument_is_a_view_of_it() {
 fn a_refused_call_is_not_named_as_the_writer() {
     let (a, b) = (leaf(&[2.0]), Tensor::of(&[3.0]));
     let out = times(&a, &b).unwrap();
-    square_(&b).unwrap();
+    squared_(&b).unwrap();
     plus_(&b, &Tensor::of(&[1.0, 2.0])).unwrap_err();
-    assert!(out.backward().unwrap_err().message().contains("last by `square_` (version 1, saved at 0)"));
+    assert!(out.backward().unwrap_err().message().contains("last by `squared_` (version 1, saved at 0)"));
 }
 
 #[test]
@@ -279,5 +280,5 @@ fn a_view_of_a_base_that_was_cut_off_is_constant() {
     assert!(view.requires_grad());
     step_(&base).unwrap();
     assert!(!view.requires_grad() && view.is_leaf());
-    assert!(!square(&view).unwrap().requires_grad());
+    assert!(!squared(&view).unwrap().requires_grad());
 }

@@ -9,8 +9,10 @@ mod inplace;
 mod numeric;
 mod odd_ops;
 mod ops;
+mod programs;
 mod threads;
 mod timing;
+mod view_ops;
 
 use super::node::LIVE;
 use crate::error::Result;

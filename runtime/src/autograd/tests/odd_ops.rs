@@ -1,23 +1,17 @@
 //! Operators with unusual signatures or formulas: lists, several outputs, compositions, mistakes.
 
 use opsmith_core::DType;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
-use super::ops::{arg, blank, cpu, formula, plus, result, scaled, table, times};
+use super::ops::{Formulas, ONE, UNARY, arg, blank, cpu, formula, plus, result, scaled, table, times};
 use crate::arg::Arg;
 use crate::autograd::{GradContext, Gradient};
 use crate::dispatch::{invoke, invoke_inplace, invoke_single};
 use crate::error::{Error, Result};
 use crate::infer;
-use crate::layout::Layout;
 use crate::op::*;
 use crate::pointwise::map1;
 use crate::tensor::Tensor;
-
-type Formulas = Result<SmallVec<[Gradient; 2]>>;
-
-const UNARY: &[ArgDef] = &[arg("self", ArgKind::Tensor)];
-const ONE: &[ReturnDef] = &[result(None)];
 
 fn like(args: &[Arg<'_>], dtypes: &[DType]) -> Result<Inferred> {
     let mut first = None;
@@ -63,13 +57,13 @@ pub fn both(a: &Tensor) -> Result<[Tensor; 3]> {
     Ok([outs[0].clone(), outs[1].clone(), outs[2].clone()])
 }
 
-// dot(Tensor[] tensors, Tensor[] weights) -> sum of products, by one formula for both lists
+// dots(Tensor[] tensors, Tensor[] weights) -> sum of products, by one formula for both lists
 
-fn dot_infer(args: &[Arg<'_>]) -> Result<Inferred> {
+fn dots_infer(args: &[Arg<'_>]) -> Result<Inferred> {
     like(args, &[DType::F64])
 }
 
-fn dot_kernel(call: &KernelCall<'_>) -> Result<()> {
+fn dots_kernel(call: &KernelCall<'_>) -> Result<()> {
     let mut out = call.view_mut::<f64>(0);
     let (tensors, weights) = (call.views::<f64>(0), call.views::<f64>(1));
     for index in 0..call.outs[0].numel() as usize {
@@ -83,7 +77,7 @@ fn dot_kernel(call: &KernelCall<'_>) -> Result<()> {
     Ok(())
 }
 
-fn dot_lists(context: &GradContext<'_>) -> Formulas {
+fn dots_lists(context: &GradContext<'_>) -> Formulas {
     let Some(grad) = context.grad(0) else { return Ok(smallvec![Gradient::None, Gradient::None]) };
     let side = |argument: usize, other: usize| -> Result<Gradient> {
         if !context.needs(argument) {
@@ -98,16 +92,16 @@ fn dot_lists(context: &GradContext<'_>) -> Formulas {
     Ok(smallvec![side(0, 1)?, side(1, 0)?])
 }
 
-pub static DOT: OpDef = OpDef {
-    infer: Some(dot_infer),
+pub static DOTS: OpDef = OpDef {
+    infer: Some(dots_infer),
     contiguous: 0b11,
-    kernels: table!(F64 => dot_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0, 1], 0b11, 0, 0, dot_lists)], differentiable_outputs: 1 }),
-    ..blank("dot", &[arg("tensors", ArgKind::Tensors), arg("weights", ArgKind::Tensors)], ONE)
+    kernels: table!(F64 => dots_kernel),
+    grad: Some(&GradDef { formulas: &[formula(&[0, 1], 0b11, 0, 0, dots_lists)], differentiable_outputs: 1 }),
+    ..blank("dots", &[arg("tensors", ArgKind::Tensors), arg("weights", ArgKind::Tensors)], ONE)
 };
 
-pub fn dot(tensors: &[Tensor], weights: &[Tensor]) -> Result<Tensor> {
-    invoke_single(&DOT, &[tensors.into(), weights.into()])
+pub fn dots(tensors: &[Tensor], weights: &[Tensor]) -> Result<Tensor> {
+    invoke_single(&DOTS, &[tensors.into(), weights.into()])
 }
 
 // cube(self) -> self * self * self, a composition that also has a kernel
@@ -221,36 +215,4 @@ identity! {
 identity! { misshapen, MISSHAPEN, "misshapen", |_| Ok(smallvec![Tensor::of(&[1.0, 2.0]).into()]), &super::ops::LIBRARY }
 identity! { orphaned, ORPHANED, "orphaned", |context| Ok(smallvec![context.grad(0).cloned().into()]), &super::ops::BARE }
 identity! { undefined, UNDEFINED, "undefined", |_| Ok(smallvec![Gradient::None]), &super::ops::LIBRARY }
-
-// windows(self) -> every pair of neighbours, an overlapping view without a formula
-
-pub static WINDOWS: OpDef = OpDef {
-    view: Some(|args| {
-        let layout = args[0].tensor().layout();
-        let (length, stride) = (layout.sizes[0], layout.strides[0]);
-        let (sizes, strides) = (smallvec![length - 1, 2], smallvec![stride, stride]);
-        Ok(smallvec![Layout { sizes, strides, offset: layout.offset }])
-    }),
-    ..blank("windows", UNARY, ONE)
-};
-
-pub fn windows(a: &Tensor) -> Result<Tensor> {
-    invoke_single(&WINDOWS, &[a.into()])
-}
 identity! { poison, POISON, "poison", |context| Ok(smallvec![context.grad(0).map(|grad| scaled(grad, f64::NAN)).transpose()?.into()]), &super::ops::LIBRARY }
-
-// pairs(self) -> the elements two to a row, a view without a formula
-
-pub static PAIRS: OpDef = OpDef {
-    view: Some(|args| {
-        let layout = args[0].tensor().layout();
-        let (length, stride) = (layout.sizes[0], layout.strides[0]);
-        let (sizes, strides) = (smallvec![length / 2, 2], smallvec![2 * stride, stride]);
-        Ok(smallvec![Layout { sizes, strides, offset: layout.offset }])
-    }),
-    ..blank("pairs", UNARY, ONE)
-};
-
-pub fn pairs(a: &Tensor) -> Result<Tensor> {
-    invoke_single(&PAIRS, &[a.into()])
-}

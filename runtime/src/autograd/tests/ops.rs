@@ -7,13 +7,15 @@ use crate::arg::Arg;
 use crate::autograd::{GradContext, Gradient};
 use crate::dispatch::{invoke_inplace, invoke_single};
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::infer::{self, dtype, shape};
-use crate::layout::{Dims, Layout};
+use crate::layout::Dims;
 use crate::library::{Library, Roles};
 use crate::op::*;
 use crate::pointwise::{map1, map2};
 use crate::tensor::Tensor;
+
+pub use super::view_ops::{row, swap, widen};
 
 pub static LIBRARY: Library = Library {
     name: "tests",
@@ -28,7 +30,7 @@ pub static LIBRARY: Library = Library {
 pub static BARE: Library =
     Library { name: "bare", ops: &[], names: &[], parents: &[], roles: None, operators: &[] };
 
-type Formulas = Result<SmallVec<[Gradient; 2]>>;
+pub type Formulas = Result<SmallVec<[Gradient; 2]>>;
 
 const TENSOR: ArgType = ArgType { kind: ArgKind::Tensor, optional: false };
 
@@ -41,9 +43,9 @@ pub const fn result(name: Option<&'static str>) -> ReturnDef {
 }
 
 const NO_FORMS: Forms = Forms { inplace: None, out: None, elementwise: true };
-const UNARY: &[ArgDef] = &[arg("self", ArgKind::Tensor)];
+pub const UNARY: &[ArgDef] = &[arg("self", ArgKind::Tensor)];
 const BINARY: &[ArgDef] = &[arg("self", ArgKind::Tensor), arg("other", ArgKind::Tensor)];
-const ONE: &[ReturnDef] = &[result(None)];
+pub const ONE: &[ReturnDef] = &[result(None)];
 const DISPATCH: &[ElementType] = &[ElementType::Dispatch; 4];
 
 /// A definition without behaviour, to be completed with `..`.
@@ -128,7 +130,7 @@ fn plus_kernel<T: Element + std::ops::Add<Output = T>>(call: &KernelCall<'_>) ->
     map2(call, [0, 1], |a: T, b: T| a + b)
 }
 
-fn same_gradient(context: &GradContext<'_>) -> Formulas {
+pub fn same_gradient(context: &GradContext<'_>) -> Formulas {
     Ok(smallvec![context.grad(0).cloned().into()])
 }
 
@@ -238,33 +240,33 @@ pub fn exponential_(a: &Tensor) -> Result<()> {
     invoke_inplace(&EXPONENTIAL, &[a.into()])
 }
 
-// square(self) -> self * self, in place too; its formula reads self
+// squared(self) -> self * self, in place too; its formula reads self
 
-fn square_kernel(call: &KernelCall<'_>) -> Result<()> {
+fn squared_kernel(call: &KernelCall<'_>) -> Result<()> {
     map1(call, [0], |a: f64| a * a)
 }
 
-fn square_self(context: &GradContext<'_>) -> Formulas {
+fn squared_self(context: &GradContext<'_>) -> Formulas {
     let Some(grad) = context.grad(0) else { return Ok(smallvec![Gradient::None]) };
     let two = Tensor::scalar(2.0, grad.dtype());
     Ok(smallvec![times(&times(grad, &two)?, &context.tensor(0)?)?.into()])
 }
 
-pub static SQUARE: OpDef = OpDef {
-    forms: Forms { inplace: Some("square_"), out: None, elementwise: true },
+pub static SQUARED: OpDef = OpDef {
+    forms: Forms { inplace: Some("squared_"), out: None, elementwise: true },
     infer: Some(infer_unary),
     uniform: Uniform::Same,
-    kernels: table!(F64 => square_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 1, 0, 0, square_self)], differentiable_outputs: 1 }),
-    ..blank("square", UNARY, ONE)
+    kernels: table!(F64 => squared_kernel),
+    grad: Some(&GradDef { formulas: &[formula(&[0], 1, 0, 0, squared_self)], differentiable_outputs: 1 }),
+    ..blank("squared", UNARY, ONE)
 };
 
-pub fn square(a: &Tensor) -> Result<Tensor> {
-    invoke_single(&SQUARE, &[a.into()])
+pub fn squared(a: &Tensor) -> Result<Tensor> {
+    invoke_single(&SQUARED, &[a.into()])
 }
 
-pub fn square_(a: &Tensor) -> Result<()> {
-    invoke_inplace(&SQUARE, &[a.into()])
+pub fn squared_(a: &Tensor) -> Result<()> {
+    invoke_inplace(&SQUARED, &[a.into()])
 }
 
 // scaled(self, alpha) -> self * alpha, with an attribute
@@ -318,7 +320,7 @@ fn sum_to_kernel<T: Element + std::ops::Add<Output = T>>(call: &KernelCall<'_>) 
 
 fn expanded_gradient(context: &GradContext<'_>) -> Formulas {
     let sizes = &context.meta(0).sizes;
-    Ok(smallvec![context.grad(0).map(|grad| expand(grad, sizes)).transpose()?.into()])
+    Ok(smallvec![context.grad(0).map(|grad| widen(grad, sizes)).transpose()?.into()])
 }
 
 static EXPANDED: GradDef =
@@ -335,7 +337,7 @@ pub fn total(a: &Tensor) -> Result<Tensor> {
     invoke_single(&TOTAL, &[a.into()])
 }
 
-const WITH_SIZES: &[ArgDef] = &[arg("self", ArgKind::Tensor), arg("sizes", ArgKind::Ints(None))];
+pub const WITH_SIZES: &[ArgDef] = &[arg("self", ArgKind::Tensor), arg("sizes", ArgKind::Ints(None))];
 
 pub static SUM_TO: OpDef = OpDef {
     infer: Some(infer_sum_to),
@@ -347,77 +349,6 @@ pub static SUM_TO: OpDef = OpDef {
 
 pub fn sum_to(a: &Tensor, sizes: &[i64]) -> Result<Tensor> {
     invoke_single(&SUM_TO, &[a.into(), sizes.into()])
-}
-
-// expand(self, sizes), a view that shows elements several times
-
-fn view_expand(args: &[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>> {
-    let (tensor, sizes) = (args[0].tensor(), args[1].ints());
-    let missing = sizes.len() - tensor.dim();
-    let mut strides = Dims::from_elem(0, sizes.len());
-    for dim in missing..sizes.len() {
-        if tensor.shape()[dim - missing] != 1 || sizes[dim] == 1 {
-            strides[dim] = tensor.strides()[dim - missing];
-        }
-    }
-    Ok(smallvec![Layout { sizes: sizes.into(), strides, offset: tensor.layout().offset }])
-}
-
-pub static EXPAND: OpDef = OpDef {
-    view: Some(view_expand),
-    // The engine sums the gradient back.
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, same_gradient)], differentiable_outputs: 1 }),
-    ..blank("expand", WITH_SIZES, ONE)
-};
-
-pub fn expand(a: &Tensor, sizes: &[i64]) -> Result<Tensor> {
-    invoke_single(&EXPAND, &[a.into(), sizes.into()])
-}
-
-// swap(self), a view with the last two dimensions exchanged
-
-fn view_swap(args: &[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>> {
-    let mut layout = args[0].tensor().layout().clone();
-    let rank = layout.dim();
-    if rank < 2 {
-        return Err(Error::shape("swap needs two dimensions"));
-    }
-    layout.sizes.swap(rank - 1, rank - 2);
-    layout.strides.swap(rank - 1, rank - 2);
-    Ok(smallvec![layout])
-}
-
-fn swap_self(context: &GradContext<'_>) -> Formulas {
-    Ok(smallvec![context.grad(0).map(swap).transpose()?.into()])
-}
-
-pub static SWAP: OpDef = OpDef {
-    view: Some(view_swap),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, swap_self)], differentiable_outputs: 1 }),
-    ..blank("swap", UNARY, ONE)
-};
-
-pub fn swap(a: &Tensor) -> Result<Tensor> {
-    invoke_single(&SWAP, &[a.into()])
-}
-
-// row(self, index), a view of one row, without a formula: the engine knows how views work
-
-fn view_row(args: &[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>> {
-    let mut layout = args[0].tensor().layout().clone();
-    layout.offset += layout.strides[0] * args[1].int();
-    layout.sizes.remove(0);
-    layout.strides.remove(0);
-    Ok(smallvec![layout])
-}
-
-pub static ROW: OpDef = OpDef {
-    view: Some(view_row),
-    ..blank("row", &[arg("self", ArgKind::Tensor), arg("index", ArgKind::Int)], ONE)
-};
-
-pub fn row(a: &Tensor, index: i64) -> Result<Tensor> {
-    invoke_single(&ROW, &[a.into(), index.into()])
 }
 
 // cast(self, dtype)

@@ -17,7 +17,7 @@ fn what_users_hold_can_be_sent_and_shared() {
 #[test]
 fn passes_through_a_shared_part_at_the_same_time() {
     let a = leaf(&[2.0]);
-    let shared = exponential(&square(&a).unwrap()).unwrap();
+    let shared = exponential(&squared(&a).unwrap()).unwrap();
     const THREADS: usize = 8;
     const PASSES: usize = 50;
     std::thread::scope(|scope| {

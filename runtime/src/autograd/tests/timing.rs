@@ -1,5 +1,6 @@
 //! What recording and backward cost. Prints, asserts nothing: run in release with
-//! `cargo test --release -p opsmith-runtime timing -- --ignored --nocapture`.
+//! `cargo test --release -p opsmith-runtime timing -- --ignored --nocapture`. For a profiler, `CASE`
+//! picks the lines that contain a text and `RUNS` says how often they run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -57,18 +58,4 @@ fn timing() {
         a.zero_grad();
         b.zero_grad();
     });
-}
-
-#[test]
-fn sizes() {
-    use crate::autograd::node::*;
-    println!(
-        "node {} call {} meta {} saved {} value {} inner {}",
-        size_of::<Node>(),
-        size_of::<crate::autograd::call::Call>(),
-        size_of::<crate::autograd::TensorMeta>(),
-        size_of::<crate::autograd::saved::SavedTensors>(),
-        size_of::<crate::arg::Value>(),
-        size_of::<crate::tensor::Inner>()
-    );
 }

@@ -1,0 +1,332 @@
+//! Convolutions over one to three dimensions, and their gradients.
+//!
+//! Each group of channels of each sample is one matrix product of the weight with the columns of
+//! [`columns`]; a transposed convolution is the transpose of that product. 16-bit floats compute in
+//! `f32` and are rounded once. Inputs that are not contiguous are copied first.
+
+mod columns;
+mod unfolding;
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+
+use super::linalg::{Matrix, MatrixMut, Multiply};
+use super::strides::expect_sizes;
+use crate::window::{MOST, Window, spatial_sizes};
+use columns::Sliding;
+
+pub use unfolding::{col2im, im2col};
+
+/// Types that convolutions compute in.
+pub trait Convolve: Multiply + Element<Compute = Self> + Arithmetic {}
+impl<C: Multiply + Element<Compute = C> + Arithmetic> Convolve for C {}
+
+/// The convolution of samples with a weight: `(samples, channels, places…)` with
+/// `(outputs, channels / groups, window…)` gives `(samples, outputs, positions…)`.
+///
+/// A transposed one swaps the roles of input and output; `output_padding` only matters for its shape.
+///
+/// # Errors
+/// If the shapes or parameters do not fit.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn convolution<T: Element<Compute: Convolve>>(
+    input: View<'_, T>,
+    weight: View<'_, T>,
+    bias: Option<View<'_, T>>,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    transposed: bool,
+    _output_padding: &[i64],
+    groups: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let plan =
+        Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
+    let (x, w) = (widen(&input), widen(&weight));
+    let y = if transposed { plan.to_large(&x, &w) } else { plan.to_small(&x, &w) };
+    let channels = out.sizes()[1] as usize;
+    let plane = y.len() / (plan.samples * channels).max(1);
+    let bias = match bias {
+        None => vec![T::Compute::ZERO; channels],
+        Some(bias) if bias.sizes() == [channels as i64] => widen(&bias),
+        Some(bias) => {
+            return Err(Error::shape(format!(
+                "the bias has the shape {} instead of ({channels})",
+                ShapeText(bias.sizes())
+            )));
+        }
+    };
+    let shifted = y
+        .chunks_exact(plane.max(1))
+        .zip(bias.iter().cycle())
+        .flat_map(|(plane, &bias)| plane.iter().map(move |&y| T::from_compute(Arithmetic::add(y, bias))));
+    out.write(shifted);
+    Ok(())
+}
+
+/// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask`
+/// are zeros.
+///
+/// # Errors
+/// As [`convolution`].
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn convolution_backward<T: Element<Compute: Convolve>>(
+    grad_output: View<'_, T>,
+    input: View<'_, T>,
+    weight: View<'_, T>,
+    _bias_sizes: Option<&[i64]>,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    transposed: bool,
+    _output_padding: &[i64],
+    groups: i64,
+    output_mask: &[bool],
+    mut grad_input: ViewMut<'_, T>,
+    mut grad_weight: ViewMut<'_, T>,
+    mut grad_bias: ViewMut<'_, T>,
+) -> Result<()> {
+    let (x_sizes, y_sizes) = (input.sizes(), grad_output.sizes());
+    let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
+    let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
+    let dy = widen(&grad_output);
+    let write = |out: &mut ViewMut<'_, T>, values: Option<Vec<T::Compute>>| match values {
+        Some(values) => out.write(values.into_iter().map(T::from_compute)),
+        None => out.write(std::iter::repeat(T::default())),
+    };
+    let of_input = asked(0).then(|| {
+        let w = widen(&weight);
+        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w) }
+    });
+    let of_weight = asked(1).then(|| {
+        let x = widen(&input);
+        if transposed { plan.of_weight(&dy, &x) } else { plan.of_weight(&x, &dy) }
+    });
+    let of_bias = asked(2).then(|| {
+        let channels = y_sizes[1].max(1) as usize;
+        let plane = (dy.len() / (plan.samples * channels).max(1)).max(1);
+        let mut sums = vec![T::Compute::ZERO; channels];
+        for (number, plane) in dy.chunks_exact(plane).enumerate() {
+            let sum = plane.iter().fold(T::Compute::ZERO, |sum, &dy| Arithmetic::add(sum, dy));
+            sums[number % channels] = Arithmetic::add(sums[number % channels], sum);
+        }
+        sums
+    });
+    write(&mut grad_input, of_input);
+    write(&mut grad_weight, of_weight);
+    write(&mut grad_bias, of_bias);
+    Ok(())
+}
+
+fn widen<T: Element>(view: &View<'_, T>) -> Vec<T::Compute> {
+    view.to_contiguous().iter().map(|element| element.to_compute()).collect()
+}
+
+/// Columns that are made and multiplied at a time stay in the second cache: about this many elements.
+const BLOCK: usize = 1 << 17;
+
+/// A convolution seen from its two sides: the *large* one, which the window slides over, and the
+/// *small* one, with an element for each position of the window.
+struct Plan {
+    sliding: Sliding,
+    samples: usize,
+    groups: usize,
+    /// Channels of a group on the large side, and on the small side.
+    large: usize,
+    small: usize,
+}
+
+impl Plan {
+    #[allow(clippy::too_many_arguments, reason = "everything a convolution consists of")]
+    fn new(
+        input: &[i64],
+        weight: &[i64],
+        output: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        transposed: bool,
+        groups: i64,
+    ) -> Result<Plan> {
+        let spatial = weight.len().saturating_sub(2).max(1);
+        let window = Window::new(spatial, weight.get(2..).unwrap_or(&[]), stride, padding, dilation)?;
+        let (large, small) = if transposed { (output, input) } else { (input, output) };
+        let (large_places, small_places) = (spatial_sizes(large, spatial)?, spatial_sizes(small, spatial)?);
+        let fits = large.len() == weight.len()
+            && small.len() == weight.len()
+            && groups > 0
+            && large[0] == small[0]
+            && small[1] == weight[0]
+            && weight[0] % groups == 0
+            && large[1] == weight[1] * groups;
+        if !fits {
+            return Err(Error::shape(format!(
+                "an input of shape {}, a weight of {} and an output of {} do not go together with {groups} groups",
+                ShapeText(input),
+                ShapeText(weight),
+                ShapeText(output)
+            )));
+        }
+        let positions = window.output_sizes(large_places, false)?;
+        // A transposed convolution may leave places at the end that no position reaches.
+        if !transposed || (0..MOST).any(|dim| small_places[dim] > positions[dim]) {
+            expect_sizes(&small_places, &positions)?;
+        }
+        Ok(Plan {
+            sliding: Sliding { window, input: large_places, output: small_places },
+            samples: large[0] as usize,
+            groups: groups as usize,
+            large: weight[1] as usize,
+            small: (weight[0] / groups) as usize,
+        })
+    }
+
+    /// Elements of a group on the large side, of one sample.
+    fn large_group(&self) -> usize {
+        self.large * self.sliding.plane()
+    }
+
+    /// Elements of a group on the small side, of one sample.
+    fn small_group(&self) -> usize {
+        self.small * self.sliding.positions()
+    }
+
+    /// Rows of a group's columns.
+    fn column_height(&self) -> usize {
+        self.large * self.sliding.elements()
+    }
+
+    /// Calls `body` with a range of rows of positions for each block of columns.
+    fn for_each_block(&self, mut body: impl FnMut(std::ops::Range<usize>)) {
+        let rows = self.sliding.positions() / self.sliding.row().max(1);
+        let each = self.column_height() * self.sliding.row();
+        // Whole planes need no columns, so they need no blocks either.
+        let together = if self.sliding.is_identity() { rows } else { BLOCK / each.max(1) };
+        for first in (0..rows).step_by(together.max(1)) {
+            body(first..rows.min(first + together.max(1)));
+        }
+    }
+
+    /// Convolves the large side into the small one.
+    fn to_small<C: Convolve>(&self, large: &[C], weight: &[C]) -> Vec<C> {
+        let mut small = vec![C::ZERO; self.samples * self.groups * self.small_group()];
+        let mut columns = Vec::new();
+        for number in 0..self.samples * self.groups {
+            let planes = &large[number * self.large_group()..][..self.large_group()];
+            let target = &mut small[number * self.small_group()..][..self.small_group()];
+            let weight = self.weight_of(number, weight);
+            self.for_each_block(|rows| {
+                let (columns, width) = self.columns(planes, &rows, &mut columns);
+                let right = row_major(columns, self.column_height(), width);
+                let start = rows.start * self.sliding.row();
+                let out = MatrixMut {
+                    data: target[start..].as_mut_ptr(),
+                    row_stride: self.sliding.positions() as i64,
+                    column_stride: 1,
+                };
+                // SAFETY: the block's positions of each channel lie inside the group's slice.
+                unsafe { C::multiply(weight, right, None, C::ONE, out) };
+            });
+        }
+        small
+    }
+
+    /// The transpose of [`Plan::to_small`].
+    fn to_large<C: Convolve>(&self, small: &[C], weight: &[C]) -> Vec<C> {
+        let mut large = vec![C::ZERO; self.samples * self.groups * self.large_group()];
+        let mut columns = Vec::new();
+        for number in 0..self.samples * self.groups {
+            let source = &small[number * self.small_group()..][..self.small_group()];
+            let planes = &mut large[number * self.large_group()..][..self.large_group()];
+            let weight = transpose(self.weight_of(number, weight));
+            self.for_each_block(|rows| {
+                let width = rows.len() * self.sliding.row();
+                columns.clear();
+                columns.resize(self.column_height() * width, C::ZERO);
+                let right = self.block_of(source, &rows);
+                let out =
+                    MatrixMut { data: columns.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
+                // SAFETY: the columns have a row for each column of the weight.
+                unsafe { C::multiply(weight, right, None, C::ONE, out) };
+                self.sliding.scatter(&columns, rows, planes);
+            });
+        }
+        large
+    }
+
+    /// The gradient for the weight: the small side times the columns of the large one, transposed.
+    fn of_weight<C: Convolve>(&self, large: &[C], small: &[C]) -> Vec<C> {
+        let each = self.small * self.column_height();
+        let mut sums = vec![C::ZERO; self.groups * each];
+        let mut columns = Vec::new();
+        for number in 0..self.samples * self.groups {
+            let planes = &large[number * self.large_group()..][..self.large_group()];
+            let source = &small[number * self.small_group()..][..self.small_group()];
+            let target = &mut sums[number % self.groups * each..][..each];
+            self.for_each_block(|rows| {
+                let (columns, width) = self.columns(planes, &rows, &mut columns);
+                let right = transpose(row_major(columns, self.column_height(), width));
+                let left = self.block_of(source, &rows);
+                let out = MatrixMut {
+                    data: target.as_mut_ptr(),
+                    row_stride: self.column_height() as i64,
+                    column_stride: 1,
+                };
+                // SAFETY: the group's sums have a row for each small channel.
+                unsafe { C::multiply(left, right, Some(C::ONE), C::ONE, out) };
+            });
+        }
+        sums
+    }
+
+    /// The weight of a sample's group: a row for each small channel.
+    fn weight_of<C>(&self, number: usize, weight: &[C]) -> Matrix<C> {
+        let each = self.small * self.column_height();
+        row_major(&weight[number % self.groups * each..][..each], self.small, self.column_height())
+    }
+
+    /// The columns of a block, and how many there are.
+    fn columns<'a, C: Convolve>(
+        &self,
+        planes: &'a [C],
+        rows: &std::ops::Range<usize>,
+        buffer: &'a mut Vec<C>,
+    ) -> (&'a [C], usize) {
+        let width = rows.len() * self.sliding.row();
+        if self.sliding.is_identity() {
+            return (planes, width);
+        }
+        self.sliding.gather(planes, rows.clone(), buffer);
+        (buffer, width)
+    }
+
+    /// A block of a group on the small side: a row for each channel.
+    fn block_of<C>(&self, group: &[C], rows: &std::ops::Range<usize>) -> Matrix<C> {
+        Matrix {
+            data: group[rows.start * self.sliding.row()..].as_ptr(),
+            rows: self.small,
+            columns: rows.len() * self.sliding.row(),
+            row_stride: self.sliding.positions() as i64,
+            column_stride: 1,
+        }
+    }
+}
+
+fn row_major<C>(elements: &[C], rows: usize, columns: usize) -> Matrix<C> {
+    Matrix { data: elements.as_ptr(), rows, columns, row_stride: columns as i64, column_stride: 1 }
+}
+
+fn transpose<C>(matrix: Matrix<C>) -> Matrix<C> {
+    Matrix {
+        data: matrix.data,
+        rows: matrix.columns,
+        columns: matrix.rows,
+        row_stride: matrix.column_stride,
+        column_stride: matrix.row_stride,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! Batch normalisation: over samples and places, with statistics for each channel.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+
+use super::layer::{asked, write_if};
+use super::{Real, factors};
+use crate::cpu::copy::with_slice;
+use crate::cpu::lanes::fold_lanes;
+use crate::cpu::simd::widest;
+use crate::cpu::strides::expect_sizes;
+
+/// `(x - mean) * invstd * weight + bias` for each channel, the second dimension; also the means and
+/// `invstd`, 1 / √(variance + eps).
+///
+/// With `training` the statistics are the batch's; otherwise they are `running_mean` and `running_var`,
+/// and the other two outputs have no elements. `momentum` only matters for
+/// [`native_batch_norm_functional`]. Wants `input` contiguous.
+///
+/// # Errors
+/// If a size does not fit, or there are neither running statistics nor `training`.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn native_batch_norm<T: Element<Compute: Real>>(
+    input: View<'_, T>,
+    weight: Option<View<'_, T>>,
+    bias: Option<View<'_, T>>,
+    running_mean: Option<View<'_, T>>,
+    running_var: Option<View<'_, T>>,
+    training: bool,
+    _momentum: f64,
+    eps: f64,
+    out: ViewMut<'_, T>,
+    mut save_mean: ViewMut<'_, T>,
+    mut save_invstd: ViewMut<'_, T>,
+) -> Result<()> {
+    let channels = Channels::new(input.sizes())?;
+    let running = (factor(&running_mean, &channels)?, factor(&running_var, &channels)?);
+    let statistics = channels.statistics(&input, running, training)?;
+    let invstd = statistics.invstd(eps);
+    normalise(&input, &channels, &weight, &bias, &statistics.mean, &invstd, out)?;
+    if training {
+        write(&mut save_mean, &statistics.mean);
+        write(&mut save_invstd, &invstd);
+    }
+    Ok(())
+}
+
+/// [`native_batch_norm`] of a batch without running statistics.
+///
+/// # Errors
+/// If a size does not fit.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn native_batch_norm_no_stats<T: Element<Compute: Real>>(
+    input: View<'_, T>,
+    weight: Option<View<'_, T>>,
+    bias: Option<View<'_, T>>,
+    _training: bool,
+    momentum: f64,
+    eps: f64,
+    out: ViewMut<'_, T>,
+    save_mean: ViewMut<'_, T>,
+    save_invstd: ViewMut<'_, T>,
+) -> Result<()> {
+    native_batch_norm(input, weight, bias, None, None, true, momentum, eps, out, save_mean, save_invstd)
+}
+
+/// [`native_batch_norm`] and the new running statistics: `momentum` parts of the batch's (the variance
+/// divided by one less than the number of elements), the rest of the old. Without `training` the old.
+///
+/// # Errors
+/// If a size does not fit.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn native_batch_norm_functional<T: Element<Compute: Real>>(
+    input: View<'_, T>,
+    weight: Option<View<'_, T>>,
+    bias: Option<View<'_, T>>,
+    running_mean: View<'_, T>,
+    running_var: View<'_, T>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+    out: ViewMut<'_, T>,
+    mut save_mean: ViewMut<'_, T>,
+    mut save_invstd: ViewMut<'_, T>,
+    mut running_mean_out: ViewMut<'_, T>,
+    mut running_var_out: ViewMut<'_, T>,
+) -> Result<()> {
+    let channels = Channels::new(input.sizes())?;
+    let old_mean = factor(&Some(running_mean), &channels)?.unwrap_or_default();
+    let old_variance = factor(&Some(running_var), &channels)?.unwrap_or_default();
+    let running = (Some(old_mean.clone()), Some(old_variance.clone()));
+    let statistics = channels.statistics(&input, running, training)?;
+    let invstd = statistics.invstd(eps);
+    normalise(&input, &channels, &weight, &bias, &statistics.mean, &invstd, out)?;
+    if !training {
+        write(&mut running_mean_out, &old_mean);
+        write(&mut running_var_out, &old_variance);
+        return Ok(());
+    }
+    write(&mut save_mean, &statistics.mean);
+    write(&mut save_invstd, &invstd);
+    let number = |value: f64| T::Compute::from_scalar(Scalar::Float(value));
+    let mix = |old: &[T::Compute], new: &[T::Compute], scale: T::Compute| -> Vec<T::Compute> {
+        let part = Arithmetic::mul(number(momentum), scale);
+        old.iter()
+            .zip(new)
+            .map(|(&old, &new)| {
+                Arithmetic::add(Arithmetic::mul(old, number(1.0 - momentum)), Arithmetic::mul(new, part))
+            })
+            .collect()
+    };
+    let count = (channels.samples * channels.places) as f64;
+    write(&mut running_mean_out, &mix(&old_mean, &statistics.mean, T::Compute::ONE));
+    write(&mut running_var_out, &mix(&old_variance, &statistics.variance, number(count / (count - 1.0))));
+    Ok(())
+}
+
+/// The gradients of [`native_batch_norm`] for input, weight and bias; those not asked for in
+/// `output_mask` are zeros. Wants `grad_out` and `input` contiguous.
+///
+/// # Errors
+/// If a size does not fit, or the statistics for the mode are missing.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
+    grad_out: View<'_, T>,
+    input: View<'_, T>,
+    weight: Option<View<'_, T>>,
+    running_mean: Option<View<'_, T>>,
+    running_var: Option<View<'_, T>>,
+    save_mean: Option<View<'_, T>>,
+    save_invstd: Option<View<'_, T>>,
+    train: bool,
+    eps: f64,
+    output_mask: &[bool],
+    mut grad_input: ViewMut<'_, T>,
+    mut grad_weight: ViewMut<'_, T>,
+    mut grad_bias: ViewMut<'_, T>,
+) -> Result<()> {
+    let channels = Channels::new(input.sizes())?;
+    expect_sizes(grad_out.sizes(), input.sizes())?;
+    let saved = (factor(&save_mean, &channels)?, factor(&save_invstd, &channels)?);
+    let (mean, invstd) = match (train, saved) {
+        (true, (Some(mean), Some(invstd))) => (mean, invstd),
+        _ => {
+            let running = (factor(&running_mean, &channels)?, factor(&running_var, &channels)?);
+            let statistics = channels.statistics(&input, running, train)?;
+            let invstd = statistics.invstd(eps);
+            (statistics.mean, invstd)
+        }
+    };
+    let weight = factor(&weight, &channels)?.unwrap_or_else(|| vec![T::Compute::ONE; channels.count]);
+    let (dy, x) = (grad_out.to_contiguous(), input.to_contiguous());
+    let sums = channels.sums(|at, _| dy[at].to_compute());
+    let products = channels.sums(|at, channel| {
+        Arithmetic::mul(dy[at].to_compute(), Arithmetic::sub(x[at].to_compute(), mean[channel]))
+    });
+    if asked(output_mask, 0) {
+        let count = T::Compute::from_count(channels.samples * channels.places);
+        let gradient = |at: usize, channel: usize| {
+            let mut rest = dy[at].to_compute();
+            if train {
+                // The parts along the batch's mean and along the batch itself have no effect.
+                let scale = Arithmetic::mul(invstd[channel], invstd[channel]);
+                let along = Arithmetic::div(Arithmetic::mul(products[channel], scale), count);
+                let deviation = Arithmetic::sub(x[at].to_compute(), mean[channel]);
+                rest = Arithmetic::sub(rest, Arithmetic::div(sums[channel], count));
+                rest = Arithmetic::sub(rest, Arithmetic::mul(deviation, along));
+            }
+            T::from_compute(Arithmetic::mul(rest, Arithmetic::mul(invstd[channel], weight[channel])))
+        };
+        let mut elements = Vec::with_capacity(x.len());
+        channels.for_each_row(|start, channel| {
+            elements.extend((start..start + channels.places).map(|at| gradient(at, channel)));
+        });
+        grad_input.write(elements);
+    } else {
+        write_if(false, [], &mut grad_input);
+    }
+    let of_weight = products.iter().zip(&invstd).map(|(&sum, &invstd)| Arithmetic::mul(sum, invstd));
+    write_if(asked(output_mask, 1), of_weight.map(T::from_compute), &mut grad_weight);
+    write_if(asked(output_mask, 2), sums.iter().map(|&sum| T::from_compute(sum)), &mut grad_bias);
+    Ok(())
+}
+
+fn factor<T: Element>(view: &Option<View<'_, T>>, channels: &Channels) -> Result<Option<Vec<T::Compute>>> {
+    factors(view.as_ref(), channels.count, "a factor or statistic of the channels")
+}
+
+fn write<T: Element>(out: &mut ViewMut<'_, T>, values: &[T::Compute]) {
+    out.write(values.iter().map(|&value| T::from_compute(value)));
+}
+
+fn normalise<T: Element<Compute: Real>>(
+    input: &View<'_, T>,
+    channels: &Channels,
+    weight: &Option<View<'_, T>>,
+    bias: &Option<View<'_, T>>,
+    mean: &[T::Compute],
+    invstd: &[T::Compute],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(out.sizes(), input.sizes())?;
+    let (weight, bias) = (factor(weight, channels)?, factor(bias, channels)?);
+    let elements = input.to_contiguous();
+    with_slice(&mut out, |out| {
+        channels.for_each_row(|start, channel| {
+            let scale = weight.as_ref().map_or(T::Compute::ONE, |weight| weight[channel]);
+            let scale = Arithmetic::mul(scale, invstd[channel]);
+            let shift = bias.as_ref().map_or(T::Compute::ZERO, |bias| bias[channel]);
+            let row = start..start + channels.places;
+            widest(
+                #[inline(always)]
+                || {
+                    for (out, x) in out[row.clone()].iter_mut().zip(&elements[row.clone()]) {
+                        let deviation = Arithmetic::sub(x.to_compute(), mean[channel]);
+                        *out = T::from_compute(Arithmetic::add(Arithmetic::mul(deviation, scale), shift));
+                    }
+                },
+            );
+        });
+    });
+    Ok(())
+}
+
+/// Sizes of a batch: rows of `places` elements, a row a channel of a sample.
+struct Channels {
+    samples: usize,
+    count: usize,
+    places: usize,
+}
+
+/// Means and variances (divided by the number of elements) of the channels.
+struct Statistics<C> {
+    mean: Vec<C>,
+    variance: Vec<C>,
+}
+
+impl<C: Real> Statistics<C> {
+    fn invstd(&self, eps: f64) -> Vec<C> {
+        let eps = C::from_scalar(Scalar::Float(eps));
+        self.variance.iter().map(|&variance| crate::math::rsqrt(Arithmetic::add(variance, eps))).collect()
+    }
+}
+
+impl Channels {
+    fn new(sizes: &[i64]) -> Result<Channels> {
+        match sizes {
+            [samples, channels, places @ ..] => Ok(Channels {
+                samples: *samples as usize,
+                count: *channels as usize,
+                places: places.iter().product::<i64>() as usize,
+            }),
+            _ => Err(Error::shape(format!(
+                "expected samples and channels as the first dimensions, got the shape {}",
+                ShapeText(sizes)
+            ))),
+        }
+    }
+
+    /// Calls `body` with the first element and the channel of each row.
+    fn for_each_row(&self, mut body: impl FnMut(usize, usize)) {
+        for row in 0..self.samples * self.count {
+            body(row * self.places, row % self.count);
+        }
+    }
+
+    /// For each channel, the sum of what `element` gives for the number of an element and its channel.
+    fn sums<C: Real>(&self, element: impl Fn(usize, usize) -> C) -> Vec<C> {
+        // Sums of rows are added in double precision: there may be many.
+        let mut totals = vec![0f64; self.count];
+        let mut row = vec![C::ZERO; self.places];
+        self.for_each_row(|start, channel| {
+            for (offset, value) in row.iter_mut().enumerate() {
+                *value = element(start + offset, channel);
+            }
+            let sum = widest(
+                #[inline(always)]
+                || fold_lanes(&row, C::ZERO, Arithmetic::add, Arithmetic::add),
+            );
+            totals[channel] += sum.to_scalar().to_f64();
+        });
+        totals.into_iter().map(|total| C::from_scalar(Scalar::Float(total))).collect()
+    }
+
+    fn statistics<T: Element<Compute: Real>>(
+        &self,
+        input: &View<'_, T>,
+        running: (Option<Vec<T::Compute>>, Option<Vec<T::Compute>>),
+        training: bool,
+    ) -> Result<Statistics<T::Compute>> {
+        if !training {
+            return match running {
+                (Some(mean), Some(variance)) => Ok(Statistics { mean, variance }),
+                _ => Err(Error::argument("there are no running statistics to normalise with")
+                    .with_help("give running_mean and running_var, or set training")),
+            };
+        }
+        let elements = input.to_contiguous();
+        let count = T::Compute::from_count(self.samples * self.places);
+        let per_element = |sums: Vec<T::Compute>| -> Vec<T::Compute> {
+            sums.into_iter().map(|sum| Arithmetic::div(sum, count)).collect()
+        };
+        let mean = per_element(self.sums(|at, _| elements[at].to_compute()));
+        let variance = per_element(self.sums(|at, channel| {
+            let deviation = Arithmetic::sub(elements[at].to_compute(), mean[channel]);
+            Arithmetic::mul(deviation, deviation)
+        }));
+        Ok(Statistics { mean, variance })
+    }
+}

@@ -1,0 +1,195 @@
+//! Borders whose elements are copies of others: mirrored, or the nearest ones.
+//!
+//! `padding` has two numbers a dimension, before and after, the last dimension first; negative ones cut.
+
+use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+
+use super::strides::expect_sizes;
+use crate::infer::padded_sizes;
+
+/// `self` with a border that mirrors it without repeating the edge: `[1, 2, 3]` with 2 on both sides
+/// is `[3, 2, 1, 2, 3, 2, 1]`.
+///
+/// # Errors
+/// If a border is as large as its dimension or the numbers do not fit the shape.
+pub fn reflection_pad<T: Element>(self_: View<'_, T>, padding: &[i64], out: ViewMut<'_, T>) -> Result<()> {
+    pad(&self_, padding, mirror, out)
+}
+
+/// The gradient of [`reflection_pad`].
+///
+/// # Errors
+/// As [`reflection_pad`].
+pub fn reflection_pad_backward<T: Element<Compute: Arithmetic>>(
+    grad_output: View<'_, T>,
+    self_: View<'_, T>,
+    padding: &[i64],
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    pad_backward(&grad_output, self_.sizes(), padding, mirror, out)
+}
+
+/// `self` with a border that repeats its edge: `[1, 2, 3]` with 2 on both sides is
+/// `[1, 1, 1, 2, 3, 3, 3]`.
+///
+/// # Errors
+/// If the numbers do not fit the shape.
+pub fn replication_pad<T: Element>(self_: View<'_, T>, padding: &[i64], out: ViewMut<'_, T>) -> Result<()> {
+    pad(&self_, padding, nearest, out)
+}
+
+/// The gradient of [`replication_pad`].
+///
+/// # Errors
+/// As [`replication_pad`].
+pub fn replication_pad_backward<T: Element<Compute: Arithmetic>>(
+    grad_output: View<'_, T>,
+    self_: View<'_, T>,
+    padding: &[i64],
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    pad_backward(&grad_output, self_.sizes(), padding, nearest, out)
+}
+
+/// The element that a place outside a dimension shows.
+type Place = fn(place: i64, size: i64) -> Result<i64>;
+
+fn mirror(place: i64, size: i64) -> Result<i64> {
+    let inside = if place < 0 { -place } else { place };
+    let inside = if inside >= size { 2 * (size - 1) - inside } else { inside };
+    if inside < 0 || inside >= size {
+        return Err(Error::value(format!(
+            "a mirrored border must be smaller than its dimension of size {size}"
+        )));
+    }
+    Ok(inside)
+}
+
+fn nearest(place: i64, size: i64) -> Result<i64> {
+    if size == 0 {
+        return Err(Error::shape("a dimension without elements has no edge to repeat"));
+    }
+    Ok(place.clamp(0, size - 1))
+}
+
+/// For each padded dimension from the first on, the element that each place of the output shows.
+fn sources(sizes: &[i64], padding: &[i64], place: Place) -> Result<Vec<Vec<i64>>> {
+    let padded = padding.len() / 2;
+    let first = sizes.len() - padded;
+    (first..sizes.len())
+        .map(|dim| {
+            let numbers = 2 * (sizes.len() - 1 - dim);
+            let (before, after) = (padding[numbers], padding[numbers + 1]);
+            (-before..sizes[dim] + after).map(|at| place(at, sizes[dim])).collect()
+        })
+        .collect()
+}
+
+/// Calls `body` with the number of each element of the output and of the element it shows, both
+/// counted in row-major order.
+fn for_each_pair(
+    sizes: &[i64],
+    padding: &[i64],
+    out_sizes: &[i64],
+    place: Place,
+    mut body: impl FnMut(usize, usize),
+) -> Result<()> {
+    expect_sizes(out_sizes, &padded_sizes(sizes, padding)?)?;
+    let sources = sources(sizes, padding, place)?;
+    let padded = sources.len();
+    let (outer, plane) = sizes.split_at(sizes.len() - padded);
+    let plane_size = plane.iter().product::<i64>();
+    let mut number = 0;
+    for outer in 0..outer.iter().product::<i64>() {
+        // Rows of the output plane: every combination of places but the last dimension's.
+        let (last, others) =
+            sources.split_last().map_or((&[][..], &[][..]), |(last, rest)| (&last[..], rest));
+        let rows: usize = others.iter().map(Vec::len).product();
+        for row in 0..rows {
+            let mut rest = row;
+            let mut start = 0;
+            let mut step = plane[padded - 1];
+            for dim in (0..others.len()).rev() {
+                start += others[dim][rest % others[dim].len()] * step;
+                rest /= others[dim].len();
+                step *= plane[dim];
+            }
+            for &at in last {
+                body(number, (outer * plane_size + start + at) as usize);
+                number += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pad<T: Element>(
+    input: &View<'_, T>,
+    padding: &[i64],
+    place: Place,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let elements = input.to_contiguous();
+    let mut result = Vec::with_capacity(out.numel());
+    for_each_pair(input.sizes(), padding, out.sizes(), place, |_, from| result.push(elements[from]))?;
+    out.write(result);
+    Ok(())
+}
+
+fn pad_backward<T: Element<Compute: Arithmetic>>(
+    grad: &View<'_, T>,
+    sizes: &[i64],
+    padding: &[i64],
+    place: Place,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(out.sizes(), sizes)?;
+    let grad_elements = grad.to_contiguous();
+    let mut sums = vec![T::Compute::ZERO; out.numel()];
+    for_each_pair(sizes, padding, grad.sizes(), place, |number, from| {
+        sums[from] = Arithmetic::add(sums[from], grad_elements[number].to_compute());
+    })?;
+    out.write(sums.into_iter().map(T::from_compute));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Array, assert_close, scattered};
+
+    #[test]
+    fn borders() {
+        let x = Array::new(&[1, 3], [1, 2, 3]).reversed(1).reversed(1);
+        let mut out = Array::zeros(&[1, 7]);
+        reflection_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [3, 2, 1, 2, 3, 2, 1]);
+        replication_pad(x.view(), &[2, 2], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [1, 1, 1, 2, 3, 3, 3]);
+        let mut out = Array::zeros(&[1, 9]);
+        assert!(reflection_pad(x.view(), &[3, 3], out.view_mut()).is_err());
+        let x = Array::new(&[1, 2, 3], [1, 2, 3, 4, 5, 6]);
+        let mut out = Array::zeros(&[1, 3, 3]);
+        replication_pad(x.view(), &[-1, 1, 1, 0], out.view_mut()).unwrap();
+        assert_eq!(out.to_vec(), [2, 3, 3, 2, 3, 3, 5, 6, 6]);
+        assert!(replication_pad(x.view(), &[1], out.view_mut()).is_err());
+    }
+
+    #[test]
+    fn gradients_are_transposes() {
+        let dense = |sizes: &[i64]| Array::new(sizes, scattered(sizes.iter().product::<i64>() as usize));
+        let (x, dy) = (dense(&[2, 3, 4, 3]), dense(&[2, 5, 3, 6]).reversed(3));
+        let (mut y, mut dx) = (Array::zeros(&[2, 5, 3, 6]), Array::zeros(&[2, 3, 4, 3]));
+        let padding = [1, 2, -1, 0, 2, 0];
+        let product = |a: &Array<f64>, b: &Array<f64>| -> f64 {
+            a.to_vec().iter().zip(b.to_vec()).map(|(a, b)| a * b).sum()
+        };
+        reflection_pad(x.view(), &padding, y.view_mut()).unwrap();
+        reflection_pad_backward(dy.view(), x.view(), &padding, dx.view_mut()).unwrap();
+        assert_close(&[product(&y, &dy)], &[product(&x, &dx)], 1e-12);
+        replication_pad(x.view(), &padding, y.view_mut()).unwrap();
+        replication_pad_backward(dy.view(), x.view(), &padding, dx.view_mut()).unwrap();
+        assert_close(&[product(&y, &dy)], &[product(&x, &dx)], 1e-12);
+    }
+}

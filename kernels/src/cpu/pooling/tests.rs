@@ -1,0 +1,68 @@
+//! Poolings against values worked out by hand, and gradients against their transposes.
+
+use super::*;
+use crate::cpu::testing::{Array, assert_close, scattered};
+
+#[test]
+fn the_largest_of_each_window() {
+    let input = Array::new(&[1, 3, 4], [1.0, 2.0, 3.0, 4.0, 9.0, 1.0, f64::NAN, 0.0, 5.0, 5.0, 7.0, 8.0]);
+    let (mut out, mut at) = (Array::zeros(&[1, 2, 2]), Array::zeros(&[1, 2, 2]));
+    let (stride, none): (&[i64], &[i64]) = (&[2], &[]);
+    let (values, places) = (out.view_mut(), at.view_mut());
+    max_pool2d_with_indices(input.view(), &[2], stride, &[0], none, true, values, places).unwrap();
+    assert_close(&out.to_vec(), &[9.0, f64::NAN, 5.0, 8.0], 0.0);
+    assert_eq!(at.to_vec(), [4, 6, 8, 11]);
+    let grad = Array::new(&[1, 2, 2], [1.0, 2.0, 3.0, 4.0]);
+    let mut back = Array::zeros(&[1, 3, 4]);
+    let mut backward = |at: &Array<i64>| {
+        let (grad, input, out) = (grad.view(), input.view(), back.view_mut());
+        max_pool2d_with_indices_backward(grad, input, &[2], &[2], &[0], &[1], true, at.view(), out)
+    };
+    backward(&at).unwrap();
+    assert!(backward(&Array::new(&[1, 2, 2], [0, 0, 0, 12])).is_err());
+    assert_eq!(back.to_vec(), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 0.0, 4.0]);
+}
+
+#[test]
+fn dilated_windows_skip_the_border() {
+    let input = Array::new(&[1, 1, 5], [1.0, 2.0, 3.0, 4.0, 5.0]);
+    let (mut out, mut at) = (Array::zeros(&[1, 1, 3]), Array::zeros(&[1, 1, 3]));
+    let (values, places) = (out.view_mut(), at.view_mut());
+    let (kernel, padding, dilation): (&[i64], &[i64], &[i64]) = (&[1, 3], &[0, 1], &[1, 2]);
+    max_pool2d_with_indices(input.view(), kernel, &[1], padding, dilation, false, values, places).unwrap();
+    assert_eq!((out.to_vec(), at.to_vec()), (vec![4.0, 5.0, 4.0], vec![3, 4, 3]));
+}
+
+#[test]
+fn means_count_the_border_if_asked_to() {
+    let input = Array::new(&[3, 1, 1], [1.0, 2.0, 6.0]).permuted(&[1, 2, 0]);
+    let mut out = Array::zeros(&[1, 1, 2]);
+    let mut pool = |count: bool, divisor| {
+        let (kernel, stride, padding): (&[i64], &[i64], &[i64]) = (&[1, 2], &[1, 2], &[0, 1]);
+        avg_pool2d(input.view(), kernel, stride, padding, false, count, divisor, out.view_mut()).unwrap();
+        out.to_vec()
+    };
+    assert_eq!(pool(true, None), [0.5, 4.0]);
+    assert_eq!(pool(false, None), [1.0, 4.0]);
+    assert_eq!(pool(true, Some(1)), [1.0, 8.0]);
+    let mut out = Array::zeros(&[1, 1, 2]);
+    adaptive_avg_pool(input.view(), &[1, 2], out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [1.5, 4.0]);
+}
+
+#[test]
+fn gradients_of_means_are_their_transposes() {
+    let input = Array::new(&[2, 3, 5, 4], scattered(120));
+    let grad = Array::new(&[2, 3, 3, 2], scattered(36)).reversed(2);
+    let (mut out, mut back) = (Array::zeros(&[2, 3, 3, 2]), Array::zeros(&[2, 3, 5, 4]));
+    let (k, s, p): (&[i64], &[i64], &[i64]) = (&[3, 2], &[2, 2], &[1, 0]);
+    avg_pool2d(input.view(), k, s, p, false, false, None, out.view_mut()).unwrap();
+    avg_pool2d_backward(grad.view(), input.view(), k, s, p, false, false, None, back.view_mut()).unwrap();
+    let product = |a: &Array<f64>, b: &Array<f64>| -> f64 {
+        a.to_vec().iter().zip(b.to_vec()).map(|(a, b)| a * b).sum()
+    };
+    assert_close(&[product(&out, &grad)], &[product(&input, &back)], 1e-12);
+    adaptive_avg_pool(input.view(), &[3, 2], out.view_mut()).unwrap();
+    adaptive_avg_pool2d_backward(grad.view(), input.view(), back.view_mut()).unwrap();
+    assert_close(&[product(&out, &grad)], &[product(&input, &back)], 1e-12);
+}
