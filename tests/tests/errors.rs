@@ -327,7 +327,7 @@ error[E0323]: there is no rule `folow`
  --> ops.yaml:8:10
   |
 8 |   shape: folow(self)
-  |          ^^^^^ unknown
+  |          ^^^^^ unknown rule
   |
   = help: did you mean `follow`?
 
@@ -345,13 +345,13 @@ error[E0441]: `e` has no argument `other`
 16 |   derivatives: {other: grad}
    |                 ^^^^^ no such argument
    |
-   = help: the tensor arguments are: self
+   = help: the tensor arguments are `self`
 
 error[E0407]: there is no dtype `flaot32`
   --> ops.yaml:19:12
    |
 19 |   dtypes: [flaot32]
-   |            ^^^^^^^ unknown
+   |            ^^^^^^^ unknown dtype
    |
    = help: did you mean `float32`?
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use opsmith_codegen::model::{Element, Model, Role, Symbol};
+use opsmith_codegen::model::{Model, Role, Symbol};
 use opsmith_codegen::spec::document::keys;
 use opsmith_codegen::spec::schema;
 use opsmith_codegen::{Config, Parent, emit, expr, pipeline};
@@ -119,7 +119,7 @@ impl Names {
         vocabulary.extend(DType::ALL.iter().map(|dtype| dtype.name()));
         vocabulary.extend(Backend::ALL.iter().flat_map(|backend| [backend.key(), backend.name()]));
         vocabulary.extend(Symbol::ALL.iter().map(|(_, spelling)| *spelling));
-        vocabulary.extend(Element::WORDS.iter().map(|(_, word)| *word));
+        vocabulary.extend(keys::ELEMENT_WORDS);
         vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(expr::QUERIES.iter().map(|query| query.name));

@@ -1,6 +1,8 @@
 //! The hand-written functions that the spec names, of the right types.
 
-use opsmith_runtime::{DType, Dims, Error, Generator, Layout, MemoryFormat, MemoryLayout, Result, Scalar, Tensor};
+use opsmith_runtime::{
+    DType, Dims, Error, Generator, Layout, MemoryFormat, MemoryLayout, Result, Scalar, Tensor,
+};
 
 fn nothing<T>() -> Result<T> {
     Err(Error::not_implemented("the golden kernels compute nothing"))

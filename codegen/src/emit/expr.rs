@@ -456,12 +456,13 @@ impl Emit<'_> {
             (Kind::Tuple(from), Kind::Tuple(to)) => {
                 let value = self.owned(inner);
                 let names: Vec<_> = (0..to.len()).map(|index| quote::format_ident!("value{index}")).collect();
-                let items = names.iter().zip(from.iter().zip(to)).map(|(name, (from, to))| match to.optional {
-                    true if from.kind == Kind::None => quote!(None),
-                    true if !from.optional => quote!(Some(#name)),
-                    false if from.kind != to.kind => quote!(#name.into_iter().map(Some).collect()),
-                    _ => quote!(#name),
-                });
+                let items =
+                    names.iter().zip(from.iter().zip(to)).map(|(name, (from, to))| match to.optional {
+                        true if from.kind == Kind::None => quote!(None),
+                        true if !from.optional => quote!(Some(#name)),
+                        false if from.kind != to.kind => quote!(#name.into_iter().map(Some).collect()),
+                        _ => quote!(#name),
+                    });
                 quote!({ let (#(#names),*) = #value; (#(#items),*) })
             }
             (Kind::Tensors, Kind::OptionalTensors) => {

@@ -133,11 +133,6 @@ pub enum Element {
     Any,
 }
 
-impl Element {
-    /// The words of `types:` that are not dtypes.
-    pub const WORDS: [(Element, &'static str); 2] = [(Element::Any, "any"), (Element::Real, "real")];
-}
-
 /// One result.
 #[derive(Clone, Debug)]
 pub struct Output {
