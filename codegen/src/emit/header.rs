@@ -175,6 +175,7 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
+        #[allow(improper_ctypes, reason = "a generator is handed on as an address and never looked into")]
         mod foreign {
             use super::*;
             unsafe extern "C" { #(#functions)* }
