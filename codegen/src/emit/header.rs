@@ -175,9 +175,9 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        #[allow(improper_ctypes, reason = "a generator is handed on as an address and never looked into")]
         mod foreign {
             use super::*;
+            #[allow(improper_ctypes, reason = "handles of the runtime are opaque to C")]
             unsafe extern "C" { #(#functions)* }
         }
     }

@@ -22,7 +22,8 @@ pub fn raw_name(op: &Op) -> Ident {
     ident(&naming::stem(&op.name))
 }
 
-/// The name of a function that belongs to an operator: `add_tensor_infer`, `where_infer`.
+/// The name of a function that belongs to an operator: `add_tensor_infer`. A keyword's underscore makes
+/// way for the suffix: `where_infer`.
 pub(super) fn part_name(op: &Op, part: &str) -> Ident {
     format_ident!("{}_{part}", naming::stem(&op.name).trim_end_matches('_'))
 }

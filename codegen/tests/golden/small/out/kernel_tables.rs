@@ -1,12 +1,9 @@
 // @generated from spec.yaml by codegen/src/emit/kernels.rs.
 // One operator's share: `opsmith expand NAME`.
 
-#[allow(
-    improper_ctypes,
-    reason = "a generator is handed on as an address and never looked into"
-)]
 mod foreign {
     use super::*;
+    #[allow(improper_ctypes, reason = "handles of the runtime are opaque to C")]
     unsafe extern "C" {
         /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
         pub fn golden_largest(
