@@ -1,6 +1,6 @@
 //! Gradients that are derived from pointwise expressions.
 
-use opsmith_codegen::diagnostics::{Severity, render};
+use opsmith_codegen::diagnostics::render;
 use opsmith_codegen::pipeline::{Checked, check_text};
 
 const PRELUDE: &str = r##"edition: 1
@@ -39,12 +39,8 @@ fn checked(entry: &str) -> Checked {
 /// The derived formulas of the last operator, by argument.
 fn formulas(entry: &str) -> Vec<(String, String)> {
     let checked = checked(entry);
-    let errors: Vec<String> = checked
-        .diagnostics
-        .sorted()
-        .filter(|diagnostic| diagnostic.severity == Severity::Error)
-        .map(|error| render(&checked.sources, error, false))
-        .collect();
+    let errors: Vec<String> =
+        checked.diagnostics.errors().map(|error| render(&checked.sources, error, false)).collect();
     assert!(errors.is_empty(), "{}", errors.join("\n"));
     let op = checked.model.ops.last().expect("an operator");
     op.derivatives

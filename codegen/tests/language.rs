@@ -1,7 +1,7 @@
 //! What expressions may say, beyond what the other tests need: Rust functions, lists of gradients, names
 //! that are keywords, kernels that take some of the arguments.
 
-use opsmith_codegen::diagnostics::{Severity, render};
+use opsmith_codegen::diagnostics::render;
 use opsmith_codegen::emit::gradients::reads;
 use opsmith_codegen::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::model::{KernelSource, Kind, Model, Op};
@@ -18,12 +18,8 @@ ops:
 
 fn model(entries: &str) -> Model {
     let checked = check_text("spec.yaml", &format!("{PRELUDE}{entries}\n"));
-    let errors: Vec<String> = checked
-        .diagnostics
-        .sorted()
-        .filter(|found| found.severity == Severity::Error)
-        .map(|error| render(&checked.sources, error, false))
-        .collect();
+    let errors: Vec<String> =
+        checked.diagnostics.errors().map(|error| render(&checked.sources, error, false)).collect();
     assert!(errors.is_empty(), "{}", errors.join("\n"));
     checked.model
 }
@@ -84,7 +80,7 @@ fn a_formula_that_asks_for_sizes_saves_nothing() {
 fn gradients_of_a_list_are_a_list_with_gaps() {
     let op = last(
         r#"
-- {func: "join(Tensor?[] parts, int dim) -> Tensor", shape: "infer::join(parts, dim)", dtype: or_default(None), dispatch: {CPU: join::join}}
+- {func: "join(Tensor?[] parts, int dim) -> Tensor", shape: "infer::join(parts, dim)", dtype: float32, dispatch: {CPU: join::join}}
 - func: split(Tensor(a -> *) self, int dim) -> Tensor(a)[]
   view: true
   dispatch: {View: views::split}

@@ -126,8 +126,6 @@ impl Names {
         vocabulary.extend(schema::BEGIN_WITH_I);
         let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));
-        vocabulary.extend(keys::ELEMENT_WORDS);
-        vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
         Names { operators, raw, vocabulary }
     }
 

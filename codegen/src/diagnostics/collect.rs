@@ -67,6 +67,11 @@ impl Diagnostics {
         sorted.sort_by_key(|diagnostic| diagnostic.primary.span);
         sorted.into_iter()
     }
+
+    /// The errors, in the same order.
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.sorted().filter(|diagnostic| diagnostic.severity == Severity::Error)
+    }
 }
 
 impl Extend<Diagnostic> for Diagnostics {

@@ -6,7 +6,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::names::{def_name, doc, ident, raw_name};
+use super::names::{def_name, doc, ident, parameter, raw_name};
 use super::naming::{self, Form};
 use super::{Generation, bind};
 use crate::model::{Arg, Default, Kind, Op, Ty};
@@ -18,11 +18,11 @@ pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {
 fn raw(op: &Op) -> TokenStream {
     let name = raw_name(op);
     let params = op.args.iter().map(|arg| {
-        let (name, ty) = (ident(&arg.name), bind::borrowed_type(&arg.ty));
+        let (name, ty) = (parameter(arg), bind::borrowed_type(&arg.ty));
         quote!(#name: #ty)
     });
     let values = op.args.iter().map(|arg| {
-        let name = ident(&arg.name);
+        let name = parameter(arg);
         quote!(rt::Arg::from(#name))
     });
     let result = bind::owned_type(&op.result_type());
@@ -90,7 +90,7 @@ impl Function<'_> {
             .args
             .iter()
             .filter(|arg| arg.default.is_none())
-            .map(|arg| (ident(&arg.name), public_type(&arg.ty)))
+            .map(|arg| (parameter(arg), public_type(&arg.ty)))
             .collect();
         if self.form == Form::Out {
             for name in out_names(self.op) {
@@ -180,7 +180,7 @@ fn public_type(ty: &Ty) -> TokenStream {
 
 /// Turns a parameter of the public type into an argument.
 fn public_argument(arg: &Arg) -> (TokenStream, TokenStream) {
-    let name = ident(&arg.name);
+    let name = parameter(arg);
     match (&arg.ty.kind, arg.ty.optional) {
         (Kind::Scalar, false) => (quote!(), quote!(rt::Arg::Scalar(#name.into()))),
         (Kind::Tensors, false) => (
@@ -278,7 +278,7 @@ fn scalar_or(ty: &Ty, scalar: TokenStream, plain: TokenStream) -> TokenStream {
 }
 
 fn option_argument(arg: &Arg) -> TokenStream {
-    let name = ident(&arg.name);
+    let name = parameter(arg);
     match (&arg.ty.kind, arg.ty.optional) {
         (Kind::Tensor | Kind::Generator, true) => quote!(rt::Arg::from(options.#name.as_ref())),
         (
@@ -318,11 +318,11 @@ fn options_struct(op: &Op) -> TokenStream {
     }
     let name = options_name(op);
     let fields = optional.iter().map(|(arg, _)| {
-        let (name, ty) = (ident(&arg.name), bind::owned_type(&arg.ty));
+        let (name, ty) = (parameter(arg), bind::owned_type(&arg.ty));
         quote!(#name: #ty)
     });
     let defaults = optional.iter().map(|(arg, default)| {
-        let (name, value) = (ident(&arg.name), default_field(default, &arg.ty));
+        let (name, value) = (parameter(arg), default_field(default, &arg.ty));
         quote!(#name: #value)
     });
     let setters = optional.iter().map(|(arg, default)| setter(arg, default));
@@ -385,7 +385,7 @@ fn default_field(default: &Default, ty: &Ty) -> TokenStream {
 }
 
 fn setter(arg: &Arg, default: &Default) -> TokenStream {
-    let name = ident(&arg.name);
+    let name = parameter(arg);
     let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, describe_default(default)));
     let (ty, value) = match &arg.ty.kind {
         Kind::Scalar => (quote!(impl Into<rt::Scalar>), quote!(#name.into())),

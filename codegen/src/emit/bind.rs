@@ -1,9 +1,9 @@
 //! How a value of each type is taken from a borrowed argument, and what Rust type it has.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{ident, position};
+use super::names::{parameter, position};
 use crate::model::{Arg, Kind, Ty};
 
 /// The value of an argument, borrowed: `args[1].int()`.
@@ -33,14 +33,14 @@ pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
     if ty.optional { quote!(#source.optional(rt::Arg::#method)) } else { quote!(#source.#method()) }
 }
 
-/// `let` bindings of every argument of an operator, from `args`.
-pub(super) fn all(args: &[Arg]) -> TokenStream {
+/// `let` bindings of every argument of an operator, from a list of them.
+pub(super) fn all(args: &[Arg], list: &Ident) -> TokenStream {
     args.iter()
         .enumerate()
         .map(|(index, arg)| {
-            let name = ident(&arg.name);
+            let name = parameter(arg);
             let index = position(index);
-            let value = access(quote!(args[#index]), &arg.ty);
+            let value = access(quote!(#list[#index]), &arg.ty);
             quote!(let #name = #value;)
         })
         .collect()

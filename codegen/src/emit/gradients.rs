@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{def_name, doc, ident, position, raw_name};
+use super::names::{Taken, def_name, doc, ident, parameter, part_name, position};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Derivative, Kind, Op};
@@ -95,7 +95,7 @@ fn definition(op: &Op) -> TokenStream {
                 Place::Result(index) => outputs |= 1 << index,
             }
         }
-        let function = format_ident!("{}_{index}", raw_name(op));
+        let function = part_name(op, &index.to_string());
         quote! {
             rt::op::Formula {
                 arguments: &[#(#arguments),*],
@@ -120,38 +120,51 @@ fn definition(op: &Op) -> TokenStream {
     }
 }
 
-fn variable_name(op: &Op, variable: &Variable) -> proc_macro2::Ident {
-    match variable {
-        Variable::Arg(index) => ident(&op.args[*index].name),
-        Variable::Result(index) => format_ident!("result{index}"),
-        Variable::Grad(index) => format_ident!("grad{index}"),
-        Variable::Grads => format_ident!("grads"),
-        Variable::GradInputMask => format_ident!("grad_input_mask"),
-        Variable::Local(name) => ident(name),
+/// What a formula's code calls things.
+struct Names<'a> {
+    op: &'a Op,
+    taken: Taken,
+    /// The context it gets them from.
+    cx: Ident,
+}
+
+impl Names<'_> {
+    fn of(&self, variable: &Variable) -> Ident {
+        match variable {
+            Variable::Arg(index) => parameter(&self.op.args[*index]),
+            Variable::Result(index) => self.taken.free(&format!("result{index}")),
+            Variable::Grad(index) => self.taken.free(&format!("grad{index}")),
+            Variable::Grads => self.taken.free("grads"),
+            Variable::GradInputMask => self.taken.free("grad_input_mask"),
+            Variable::Local(name) => ident(name),
+        }
     }
 }
 
 fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Derivative) -> TokenStream {
-    let name = format_ident!("{}_{index}", raw_name(op));
+    let name = part_name(op, &index.to_string());
     let reads = reads(&derivative.formula);
-    let bindings = bindings(op, derivative, &reads);
+    let taken = Taken::by(op, [&derivative.formula]);
+    let names = Names { op, cx: taken.free("cx"), taken };
+    let cx = &names.cx;
+    let bindings = bindings(&names, derivative, &reads);
     let variable = |variable: &Variable| {
-        let name = variable_name(op, variable);
+        let name = names.of(variable);
         quote!(#name)
     };
     let metadata = |variable: &Variable, query: Query| {
         let meta = match variable {
             Variable::Arg(index) if op.args[*index].ty.is_tensor() => {
                 let index = position(*index);
-                quote!(cx.meta(#index))
+                quote!(#cx.meta(#index))
             }
             Variable::Arg(index) if op.args[*index].ty.kind == Kind::Tensors => {
                 let index = position(*index);
-                quote!(cx.metas(#index))
+                quote!(#cx.metas(#index))
             }
             Variable::Result(index) => {
                 let index = position(*index);
-                quote!(cx.result_meta(#index))
+                quote!(#cx.result_meta(#index))
             }
             _ => return None,
         };
@@ -169,10 +182,10 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
     let result = match derivative.arguments.len() {
         1 => quote!(Ok(rt::autograd::Gradient::one(#value))),
         count => {
-            let names: Vec<_> = (0..count).map(|index| format_ident!("gradient{index}")).collect();
+            let each: Vec<_> = (0..count).map(|index| format_ident!("gradient{index}")).collect();
             quote! {
-                let (#(#names),*) = #value;
-                Ok(rt::autograd::Gradient::each([#(#names.into()),*]))
+                let (#(#each),*) = #value;
+                Ok(rt::autograd::Gradient::each([#(#each.into()),*]))
             }
         }
     };
@@ -187,37 +200,40 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
     quote! {
         #doc
         #[allow(unused_variables, reason = "a formula may consist of a refusal")]
-        pub fn #name(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+        pub fn #name(#cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
             #bindings
             #result
         }
     }
 }
 
-fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
+fn bindings(names: &Names<'_>, derivative: &Derivative, reads: &Reads) -> TokenStream {
+    let (op, cx) = (names.op, &names.cx);
     let mut tokens = TokenStream::new();
     let optional_grads = optional_grads(&derivative.formula);
     let count = derivative.arguments.len();
     for &output in &reads.grads {
-        let name = format_ident!("grad{output}");
+        let name = names.of(&Variable::Grad(output));
         if optional_grads.contains(&output) {
-            tokens.extend(quote!(let #name = cx.grad(#output);));
+            tokens.extend(quote!(let #name = #cx.grad(#output);));
         } else {
             let count = position(count);
             let output = position(output);
             tokens.extend(quote! {
-                let Some(#name) = cx.grad(#output) else {
+                let Some(#name) = #cx.grad(#output) else {
                     return Ok(rt::autograd::Gradient::none(#count));
                 };
             });
         }
     }
     if reads.all_grads {
-        tokens.extend(quote!(let grads = cx.grads();));
+        let name = names.of(&Variable::Grads);
+        tokens.extend(quote!(let #name = #cx.grads();));
     }
     if reads.mask {
         let arguments = derivative.arguments.iter().map(|index| position(*index));
-        tokens.extend(quote!(let grad_input_mask = &[#(cx.needs(#arguments)),*][..];));
+        let name = names.of(&Variable::GradInputMask);
+        tokens.extend(quote!(let #name = &[#(#cx.needs(#arguments)),*][..];));
     }
     for place in &reads.values {
         let (name, value, ty) = match place {
@@ -225,21 +241,21 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
                 let arg = &op.args[*index];
                 let index = position(*index);
                 let value = match (&arg.ty.kind, arg.ty.optional) {
-                    (Kind::Tensor, false) => quote!(cx.tensor(#index)?),
-                    (Kind::Tensor, true) => quote!(cx.optional_tensor(#index)?),
-                    (Kind::Tensors, _) => quote!(cx.tensors(#index)?),
-                    (Kind::OptionalTensors, _) => quote!(cx.optional_tensors(#index)?),
-                    _ => bind::access(quote!(cx.attribute(#index)), &arg.ty),
+                    (Kind::Tensor, false) => quote!(#cx.tensor(#index)?),
+                    (Kind::Tensor, true) => quote!(#cx.optional_tensor(#index)?),
+                    (Kind::Tensors, _) => quote!(#cx.tensors(#index)?),
+                    (Kind::OptionalTensors, _) => quote!(#cx.optional_tensors(#index)?),
+                    _ => bind::access(quote!(#cx.attribute(#index)), &arg.ty),
                 };
-                (ident(&arg.name), value, arg.ty.clone())
+                (parameter(arg), value, arg.ty.clone())
             }
             Place::Result(index) => {
                 let (at, ty) = (position(*index), op.outputs[*index].ty.clone());
                 let value = match ty.kind {
-                    Kind::Tensors => quote!(cx.results()?),
-                    _ => quote!(cx.result(#at)?),
+                    Kind::Tensors => quote!(#cx.results()?),
+                    _ => quote!(#cx.result(#at)?),
                 };
-                (format_ident!("result{index}"), value, ty)
+                (names.of(&Variable::Result(*index)), value, ty)
             }
         };
         tokens.extend(match (&ty.kind, ty.optional) {

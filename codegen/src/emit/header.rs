@@ -11,7 +11,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::format::comment;
-use super::names::{doc, ident};
+use super::names::{Taken, doc, ident, parameter};
 use super::{File, Generation, Part, bind};
 use crate::model::{KernelSource, Kind, Model, Op, Ty};
 
@@ -157,7 +157,7 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
         .map(|(op, _, symbol)| {
         let symbol = ident(symbol);
         let inputs = op.args.iter().map(|arg| {
-            let (name, ty) = (ident(&arg.name), rust_abi_type(&arg.ty));
+            let (name, ty) = (parameter(arg), rust_abi_type(&arg.ty));
             quote!(#name: #ty)
         });
         let outputs = (0..op.outputs.len()).map(|index| {
@@ -208,7 +208,7 @@ fn rust_abi_type(ty: &Ty) -> TokenStream {
 }
 
 /// The body of a kernel that calls a foreign function.
-pub(super) fn call(op: &Op, symbol: &str) -> TokenStream {
+pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
     let file = op
         .body
         .kernels
@@ -221,17 +221,19 @@ pub(super) fn call(op: &Op, symbol: &str) -> TokenStream {
         })
         .unwrap_or_default();
     let function = ident(symbol);
+    let taken = Taken::by(op, []);
+    let [context, status] = ["context", "status"].map(|name| taken.free(name));
     let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
     for (index, arg) in op.args.iter().enumerate() {
-        let name = ident(&arg.name);
-        let value = bind::access(quote!(call.args[#index]), &arg.ty);
+        let name = parameter(arg);
+        let value = bind::access(quote!(#call.args[#index]), &arg.ty);
         let (value, pass) = foreign_value(&name, value, &arg.ty);
         bindings.extend(quote!(let #name = #value;));
         values.push(pass);
     }
     for index in 0..op.outputs.len() {
-        let name = quote::format_ident!("out{index}");
-        bindings.extend(quote!(let mut #name = rt::foreign::ForeignTensor::of(&call.outs[#index]);));
+        let name = taken.free(&format!("out{index}"));
+        bindings.extend(quote!(let mut #name = rt::foreign::ForeignTensor::of(&#call.outs[#index]);));
         values.push(quote!(&mut #name));
     }
     let safety = comment(
@@ -240,11 +242,11 @@ pub(super) fn call(op: &Op, symbol: &str) -> TokenStream {
          tensors.",
     );
     quote! {
-        let mut context = rt::foreign::Context::new(#symbol, #file, call.outs[0].device());
+        let mut #context = rt::foreign::Context::new(#symbol, #file, #call.outs[0].device());
         #bindings
         #safety
-        let status = unsafe { foreign::#function(context.as_raw(), #(#values),*) };
-        context.check(status)
+        let #status = unsafe { foreign::#function(#context.as_raw(), #(#values),*) };
+        #context.check(#status)
     }
 }
 

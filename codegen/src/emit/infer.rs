@@ -4,10 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{doc, ident, part_name};
+use super::names::{Taken, doc, ident, parameter, part_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Check, Infer, Kind, Op};
+use crate::model::{Check, Kind, Op, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -32,7 +32,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn with_args<R>(generation: &Generation<'_>, op: &Op, body: impl FnOnce(&Emit<'_>) -> R) -> R {
     let variable = |variable: &Variable| match variable {
         Variable::Arg(index) => {
-            let name = ident(&op.args[*index].name);
+            let name = parameter(&op.args[*index]);
             quote!(#name)
         }
         Variable::Local(name) => {
@@ -54,45 +54,47 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let Some(infer) = &op.infer else { return TokenStream::new() };
     with_args(generation, op, |emit| {
         let name = part_name(op, "infer");
-        let bindings = bind::all(&op.args);
+        let rules = infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]);
+        let taken = Taken::by(op, rules.chain(conditions(op)));
+        let [args, compute, device] = ["args", "compute", "device"].map(|name| taken.free(name));
+        let bindings = bind::all(&op.args, &args);
         let checks = checks(emit, &op.checks);
-        let compute = emit.borrowed(&infer.compute);
-        let shared = shared_dtype(infer);
+        let rule = emit.borrowed(&infer.compute);
         let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
             let sizes = emit.owned(shape);
-            let dtype = if shared == Some(index) { quote!(compute) } else { emit.borrowed(dtype) };
+            // What chooses the kernel is computed once, also if it is the first output's dtype.
+            let shared = index == 0 && dtype.same_meaning(&infer.compute);
+            let dtype = if shared { quote!(#compute) } else { emit.borrowed(dtype) };
             quote!((#sizes, #dtype))
         });
-        let device = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
+        let place = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
             Some(arg) if arg.ty.optional => {
-                let arg = ident(&arg.name);
-                quote!(match #arg { Some(device) => device, None => rt::infer::device_of(args)? })
+                let arg = parameter(arg);
+                quote!(match #arg { Some(device) => device, None => rt::infer::device_of(#args)? })
             }
             Some(arg) => {
-                let arg = ident(&arg.name);
+                let arg = parameter(arg);
                 quote!(#arg)
             }
-            None => quote!(rt::infer::device_of(args)?),
+            None => quote!(rt::infer::device_of(#args)?),
         };
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
             #[allow(unused_variables, reason = "a rule need not use every argument")]
-            pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
+            pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 #bindings
                 #checks
-                let compute = #compute;
-                let device = #device;
-                Ok(rt::op::Inferred::new([#(#outs),*], compute, device))
+                let #compute = #rule;
+                let #device = #place;
+                Ok(rt::op::Inferred::new([#(#outs),*], #compute, #device))
             }
         }
     })
 }
 
-/// The first output, if its dtype is the one that chooses the kernel, so that it is computed once.
-fn shared_dtype(infer: &Infer) -> Option<usize> {
-    let same = format!("{:?}", infer.dtypes.first()?.kind) == format!("{:?}", infer.compute.kind);
-    same.then_some(0)
+fn conditions(op: &Op) -> impl Iterator<Item = &Expr> {
+    op.checks.iter().map(|check| &check.condition)
 }
 
 fn checks(emit: &Emit<'_>, checks: &[Check]) -> TokenStream {
@@ -114,7 +116,7 @@ fn checks(emit: &Emit<'_>, checks: &[Check]) -> TokenStream {
 /// Both sides of a comparison of integers, so that the error can say what they are.
 fn compared_values(emit: &Emit<'_>, condition: &Expr) -> Vec<TokenStream> {
     let ExprKind::Binary(symbol, a, b) = &condition.kind else { return Vec::new() };
-    if !symbol.is_comparison() || a.ty.kind != Kind::Int {
+    if !symbol.is_comparison() || a.ty != Ty::new(Kind::Int) {
         return Vec::new();
     }
     [a, b].into_iter().map(|side| emit.borrowed(side)).collect()
@@ -122,13 +124,14 @@ fn compared_values(emit: &Emit<'_>, condition: &Expr) -> Vec<TokenStream> {
 
 fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let name = part_name(op, "view");
-    let bindings = bind::all(&op.args);
+    let list = Taken::by(op, conditions(op)).free("args");
+    let bindings = bind::all(&op.args, &list);
     let path: syn::Path = match syn::parse_str(path) {
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };
     let args = op.args.iter().enumerate().map(|(index, arg)| {
-        let name = ident(&arg.name);
+        let name = parameter(arg);
         if index == 0 { quote!(#name.layout()) } else { quote!(#name) }
     });
     let several = matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors);
@@ -141,7 +144,7 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
     quote! {
         #doc
-        pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::smallvec::SmallVec<[rt::Layout; 1]>> {
+        pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::smallvec::SmallVec<[rt::Layout; 1]>> {
             #bindings
             #checks
             #result
@@ -152,7 +155,8 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
 fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
     with_args(generation, op, |emit| {
         let name = part_name(op, "composite");
-        let bindings = bind::all(&op.args);
+        let list = Taken::by(op, conditions(op).chain([body])).free("args");
+        let bindings = bind::all(&op.args, &list);
         let checks = checks(emit, &op.checks);
         let value = emit.owned(body);
         let result = match op.outputs.as_slice() {
@@ -170,7 +174,7 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         quote! {
             #doc
             #[allow(unused_variables, reason = "a composition need not use every argument")]
-            pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
+            pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
                 #bindings
                 #checks
                 #result
@@ -181,17 +185,18 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
 
 fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
     let name = part_name(op, "host");
-    let bindings = bind::all(&op.args);
+    let list = Taken::by(op, conditions(op)).free("args");
+    let bindings = bind::all(&op.args, &list);
     let path: syn::Path = match syn::parse_str(path) {
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };
-    let args = op.args.iter().map(|arg| ident(&arg.name));
+    let args = op.args.iter().map(parameter);
     let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        pub fn #name(args: &[rt::Arg<'_>]) -> rt::Result<Vec<rt::Value>> {
+        pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<Vec<rt::Value>> {
             #bindings
             #checks
             Ok(vec![kernels::#path(#(#args),*)?.into()])

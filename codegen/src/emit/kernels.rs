@@ -4,7 +4,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{def_name, doc, ident};
+use super::names::{Taken, def_name, doc, parameter, part_name};
 use super::{Generation, bind, header, pointwise};
 use crate::model::{Element, Kernel, KernelSource, Kind, Op};
 
@@ -106,18 +106,19 @@ pub(super) fn element_type(element: Element) -> TokenStream {
 
 /// The name of an operator's adapter.
 fn adapter_name(op: &Op) -> Ident {
-    ident(&format!("{}_kernel", super::naming::stem(&op.name)))
+    part_name(op, "kernel")
 }
 
 /// A loop over an expression. A macro, because the expression does not say which traits it needs.
 fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
     let name = adapter_name(op);
-    let body = pointwise::kernel(generation, op);
+    let call = Taken::by(op, &op.body.pointwise).free("call");
+    let body = pointwise::kernel(generation, op, &call);
     let definition = quote! {
         macro_rules! #name {
             ($T:ty) => {{
                 #[allow(unused, reason = "an expression need not use everything")]
-                fn kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+                fn kernel(#call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
                     type T = $T;
                     #body
                 }
@@ -131,9 +132,10 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
 /// One function for all element types: the kernel finds the type in its tensors.
 fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
     let name = adapter_name(op);
-    let body = header::call(op, symbol);
+    let call = Taken::by(op, []).free("call");
+    let body = header::call(op, symbol, &call);
     let definition = quote! {
-        fn #name(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        fn #name(#call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
             #body
         }
     };
@@ -157,7 +159,7 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
             }
             _ => (bind::borrowed_type(&arg.ty), bind::access(quote!(call.args[#index]), &arg.ty)),
         };
-        let name = ident(&arg.name);
+        let name = parameter(arg);
         types.push(quote!(#name: #ty));
         values.push(value);
     }
@@ -187,7 +189,7 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
         }
     };
     // The kernel's type says what `T` is, unless every tensor has an element type of its own.
-    let inputs = op.args.iter().map(|arg| arg.element);
+    let inputs = arguments.iter().map(|&index| op.args[index].element);
     let outputs = op.outputs.iter().map(|output| output.element);
     let inferred = inputs.chain(outputs).any(|element| matches!(element, Element::Dispatch | Element::Any));
     let entry = move |ty: TokenStream| {

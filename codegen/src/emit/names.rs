@@ -1,10 +1,13 @@
 //! Names in generated code, as identifiers.
 
+use std::collections::HashSet;
+
 use proc_macro2::Ident;
 use quote::format_ident;
 
 use super::naming;
-use crate::model::Op;
+use crate::expr::{Expr, ExprKind};
+use crate::model::{Arg, Op};
 
 /// An identifier for a name of the spec; a keyword gets an underscore.
 pub(super) fn ident(name: &str) -> Ident {
@@ -17,6 +20,44 @@ pub(super) fn ident(name: &str) -> Ident {
 /// The name of an operator's function that takes every argument: `add_tensor` for `add.Tensor`.
 pub fn raw_name(op: &Op) -> Ident {
     ident(&naming::stem(&op.name))
+}
+
+/// The name of a function that belongs to an operator: `add_tensor_infer`. A keyword's underscore makes
+/// way for the suffix: `where_infer`.
+pub(super) fn part_name(op: &Op, part: &str) -> Ident {
+    format_ident!("{}_{part}", naming::stem(&op.name).trim_end_matches('_'))
+}
+
+/// What generated code calls an argument.
+pub(super) fn parameter(arg: &Arg) -> Ident {
+    format_ident!("{}", naming::parameter(&arg.name))
+}
+
+/// The names that an operator's own code gives to values, which the generator's must not hide.
+pub(super) struct Taken(HashSet<String>);
+
+impl Taken {
+    /// The arguments, and the names bound in the given expressions.
+    pub fn by<'a>(op: &Op, expressions: impl IntoIterator<Item = &'a Expr>) -> Taken {
+        let mut taken: HashSet<String> = op.args.iter().map(|arg| naming::parameter(&arg.name)).collect();
+        for expression in expressions {
+            expression.walk(&mut |part| {
+                if let ExprKind::Block(bindings, _) = &part.kind {
+                    taken.extend(bindings.iter().map(|(name, _)| name.clone()));
+                }
+            });
+        }
+        Taken(taken)
+    }
+
+    /// The wished name, with underscores if it is taken.
+    pub fn free(&self, name: &str) -> Ident {
+        let mut name = name.to_owned();
+        while self.0.contains(&name) {
+            name.push('_');
+        }
+        format_ident!("{name}")
+    }
 }
 
 /// The name of an operator's definition: `ADD_TENSOR`.
@@ -33,11 +74,4 @@ pub(super) fn position(index: usize) -> proc_macro2::Literal {
 pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
     let lines = text.lines().map(|line| if line.is_empty() { String::new() } else { format!(" {line}") });
     quote::quote!(#(#[doc = #lines])*)
-}
-
-/// The name of a function that belongs to an operator: `add_tensor_infer`. A keyword's underscore makes
-/// way for the suffix.
-pub(super) fn part_name(op: &Op, suffix: &str) -> Ident {
-    let raw = raw_name(op).to_string();
-    format_ident!("{}_{suffix}", raw.trim_end_matches('_'))
 }

@@ -28,9 +28,9 @@ pub fn stem(name: &str) -> String {
     name.replace("::", "_").replace('.', "_").to_lowercase()
 }
 
-/// The function's parameter for an argument.
+/// The function's parameter for an argument, in snake case.
 pub fn parameter(argument: &str) -> String {
-    identifier(argument)
+    identifier(&argument.to_lowercase())
 }
 
 /// A name with an underscore behind it if it is a keyword of Rust.
@@ -84,7 +84,7 @@ pub fn out_parameters(op: &Op) -> Vec<String> {
             .iter()
             .enumerate()
             .map(|(index, output)| match &output.name {
-                Some(name) => format!("{name}_out"),
+                Some(name) => format!("{}_out", name.to_lowercase()),
                 None => format!("out{index}"),
             })
             .collect(),

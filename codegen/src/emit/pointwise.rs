@@ -1,33 +1,33 @@
 //! Pointwise expressions to loops over elements.
 
 use opsmith_core::DType;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::{float, int, punctuation};
 use super::kernels::element_type;
-use super::names::ident;
+use super::names::{Taken, ident, parameter};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, Op, Symbol};
 
 /// The body of a kernel for element type `T`.
-pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
+pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> TokenStream {
     let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
     if let ExprKind::Variable(Variable::Arg(index)) = expr.kind
         && op.args[index].element == Element::Any
     {
         // An expression that is just an input copies it, whatever its dtype.
-        return quote!(rt::copy::kernel(call, #index));
+        return quote!(rt::copy::kernel(#call, #index));
     }
     let inputs = op.read_tensors(expr);
     let attributes =
         op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
-            let name = ident(&arg.name);
-            let value = bind::access(quote!(call.args[#index]), &arg.ty);
+            let name = parameter(arg);
+            let value = bind::access(quote!(#call.args[#index]), &arg.ty);
             quote!(let #name = #value;)
         });
-    let loops = loops(generation, op, expr, &inputs);
+    let loops = Loops { generation, op, inputs: &inputs, call, taken: &Taken::by(op, [expr]) }.of(expr);
     let out = element_type(op.outputs[0].element);
     quote! {
         use rt::Element as _;
@@ -38,38 +38,52 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op) -> TokenStream {
     }
 }
 
-/// The loop over elements. A condition that is the same for all of them chooses between loops
-/// instead of being asked in each step.
-fn loops(generation: &Generation<'_>, op: &Op, expr: &Expr, inputs: &[usize]) -> TokenStream {
-    let mut emit = Elements { generation, op, hoisted: Vec::new() };
-    if let Some(condition) = uniform_condition(op, expr) {
-        let condition = emit.attribute(&condition);
-        let yes = loops(generation, op, &with_branch(op, expr, true), inputs);
-        let no = loops(generation, op, &with_branch(op, expr, false), inputs);
-        return quote!(if #condition { #yes } else { #no });
-    }
-    let value = emit.value(expr);
-    let hoisted = &emit.hoisted;
-    let map = format_ident!("map{}", inputs.len());
-    let params = inputs.iter().map(|&index| {
-        let name = ident(&op.args[index].name);
-        let ty = element_type(op.args[index].element);
-        quote!(#name: #ty)
-    });
-    let widened = inputs.iter().filter(|&&index| !is_mask(op.args[index].element)).map(|&index| {
-        let name = ident(&op.args[index].name);
-        quote!(let #name = #name.to_compute();)
-    });
-    let result = match op.outputs[0].element {
-        element if is_mask(element) => value,
-        _ => quote!(<R as rt::Element>::from_compute(#value)),
-    };
-    quote! {
-        #(#hoisted)*
-        rt::pointwise::#map(call, [#(#inputs),*], |#(#params),*| {
-            #(#widened)*
-            #result
-        })
+/// What loops over elements are made from.
+struct Loops<'a> {
+    generation: &'a Generation<'a>,
+    op: &'a Op,
+    /// The tensors whose elements are read.
+    inputs: &'a [usize],
+    /// The kernel's parameter.
+    call: &'a Ident,
+    taken: &'a Taken,
+}
+
+impl Loops<'_> {
+    /// The loop. A condition that is the same for all elements chooses between loops instead of being
+    /// asked in each step.
+    fn of(&self, expr: &Expr) -> TokenStream {
+        let Loops { generation, op, inputs, call, taken } = *self;
+        let mut emit = Elements { generation, op, taken, hoisted: Vec::new() };
+        if let Some(condition) = uniform_condition(op, expr) {
+            let condition = emit.attribute(&condition);
+            let yes = self.of(&with_branch(op, expr, true));
+            let no = self.of(&with_branch(op, expr, false));
+            return quote!(if #condition { #yes } else { #no });
+        }
+        let value = emit.value(expr);
+        let hoisted = &emit.hoisted;
+        let map = format_ident!("map{}", inputs.len());
+        let params = inputs.iter().map(|&index| {
+            let name = parameter(&op.args[index]);
+            let ty = element_type(op.args[index].element);
+            quote!(#name: #ty)
+        });
+        let widened = inputs.iter().filter(|&&index| !is_mask(op.args[index].element)).map(|&index| {
+            let name = parameter(&op.args[index]);
+            quote!(let #name = #name.to_compute();)
+        });
+        let result = match op.outputs[0].element {
+            element if is_mask(element) => value,
+            _ => quote!(<R as rt::Element>::from_compute(#value)),
+        };
+        quote! {
+            #(#hoisted)*
+            rt::pointwise::#map(#call, [#(#inputs),*], |#(#params),*| {
+                #(#widened)*
+                #result
+            })
+        }
     }
 }
 
@@ -110,13 +124,14 @@ fn with_branch(op: &Op, expr: &Expr, yes: bool) -> Expr {
 struct Elements<'a> {
     generation: &'a Generation<'a>,
     op: &'a Op,
+    taken: &'a Taken,
     /// Values that do not depend on the element, computed once a call.
     hoisted: Vec<TokenStream>,
 }
 
 impl Elements<'_> {
     fn hoist(&mut self, value: TokenStream) -> TokenStream {
-        let name = format_ident!("constant{}", self.hoisted.len());
+        let name = self.taken.free(&format!("constant{}", self.hoisted.len()));
         self.hoisted.push(quote!(let #name = #value;));
         quote!(#name)
     }
@@ -128,7 +143,7 @@ impl Elements<'_> {
         }
         match &expr.kind {
             ExprKind::Variable(Variable::Arg(index)) => {
-                let name = ident(&self.op.args[*index].name);
+                let name = parameter(&self.op.args[*index]);
                 quote!(#name)
             }
             ExprKind::Variable(Variable::Local(name)) => {
@@ -196,7 +211,7 @@ impl Elements<'_> {
     fn attribute(&self, expr: &Expr) -> TokenStream {
         let variable = |variable: &Variable| match variable {
             Variable::Arg(index) => {
-                let name = ident(&self.op.args[*index].name);
+                let name = parameter(&self.op.args[*index]);
                 quote!(#name)
             }
             Variable::Local(name) => {

@@ -1,0 +1,94 @@
+//! Every folder of `golden/` holds a good spec and the files generated from it.
+//!
+//! `OPSMITH_BLESS=1 cargo test -p opsmith-codegen --test golden` rewrites the files; read the
+//! difference as a user of the generated code would. The crate `codegen/golden` compiles a larger spec.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use opsmith_codegen::diagnostics::{render, summary};
+use opsmith_codegen::emit::File;
+use opsmith_codegen::{Config, pipeline};
+
+fn folders() -> Vec<PathBuf> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let entries = fs::read_dir(&golden).expect("the folder tests/golden is part of the crate");
+    let mut folders: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn generated(folder: &Path) -> Vec<File> {
+    let config = Config { library: "golden".to_owned(), ..Config::new(folder.join("spec.yaml")) };
+    let checked = pipeline::check(&config).expect("the spec can be read");
+    let said: Vec<String> =
+        checked.diagnostics.sorted().map(|diagnostic| render(&checked.sources, diagnostic, false)).collect();
+    assert!(checked.diagnostics.is_empty(), "{}\n{}", said.join("\n\n"), summary(&checked.diagnostics));
+    pipeline::generate(&checked, &config).expect("a good spec gives good code")
+}
+
+#[test]
+fn files_are_as_recorded() {
+    let bless = std::env::var_os("OPSMITH_BLESS").is_some();
+    let mut differing = Vec::new();
+    for folder in folders() {
+        for file in generated(&folder) {
+            let path = folder.join("out").join(&file.name);
+            if bless {
+                fs::create_dir_all(folder.join("out")).expect("the folder can be made");
+                fs::write(&path, &file.text).expect("the recorded file can be written");
+            } else if fs::read_to_string(&path).unwrap_or_default() != file.text {
+                differing.push(first_difference(&path, &file.text));
+            }
+        }
+    }
+    assert!(
+        differing.is_empty(),
+        "{} files differ from what is recorded; if the new code is right, run\n    \
+         OPSMITH_BLESS=1 cargo test -p opsmith-codegen --test golden\n\n{}",
+        differing.len(),
+        differing.join("\n\n")
+    );
+}
+
+fn first_difference(path: &Path, new: &str) -> String {
+    let old = fs::read_to_string(path).unwrap_or_default();
+    let (mut old_lines, mut new_lines) = (old.lines(), new.lines());
+    let mut number = 1;
+    loop {
+        match (old_lines.next(), new_lines.next()) {
+            (old, new) if old == new && old.is_some() => number += 1,
+            (old, new) => {
+                let path = path.display();
+                return format!(
+                    "{path}:{number}\n- {}\n+ {}",
+                    old.unwrap_or("(end)"),
+                    new.unwrap_or("(end)")
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn two_runs_give_the_same_bytes() {
+    for folder in folders() {
+        assert_eq!(generated(&folder), generated(&folder), "{}", folder.display());
+    }
+}
+
+#[test]
+fn rust_files_parse_and_say_where_they_come_from() {
+    for folder in folders() {
+        for file in generated(&folder) {
+            let head = file.text.lines().next().unwrap_or_default();
+            assert!(head.contains("@generated from spec.yaml"), "{}: {head}", file.name);
+            if file.name.ends_with(".rs") {
+                syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{}: {error}", file.name));
+            }
+            let long = file.text.lines().find(|line| line.chars().count() > 300);
+            assert_eq!(long, None, "{}: a line that nobody can read", file.name);
+        }
+    }
+}

@@ -1,0 +1,498 @@
+// @generated from spec.yaml by codegen/src/emit/api.rs.
+// One operator's share: `opsmith expand NAME`.
+
+/// Options of [`plus`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PlusOptions {
+    alpha: rt::Scalar,
+}
+
+impl Default for PlusOptions {
+    fn default() -> Self {
+        PlusOptions {
+            alpha: rt::Scalar::Int(1i64),
+        }
+    }
+}
+
+impl PlusOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Sets `alpha` (Scalar, `1` by default).
+    pub fn alpha(mut self, alpha: impl Into<rt::Scalar>) -> Self {
+        self.alpha = alpha.into();
+        self
+    }
+}
+
+/// Adds `alpha * other` to `self`.
+///
+/// A second paragraph.
+///
+/// ```text
+/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+/// - `alpha`: Scalar, `1` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:8`.
+pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::PLUS_TENSOR,
+        &[
+            rt::Arg::from(self_),
+            rt::Arg::from(other),
+            rt::Arg::Scalar(rt::Scalar::Int(1i64)),
+        ],
+    )
+}
+
+/// Adds `alpha * other` to `self`.
+///
+/// A second paragraph.
+///
+/// ```text
+/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+/// - `alpha`: Scalar, `1` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:8`.
+pub fn plus_with(
+    self_: &rt::Tensor,
+    other: &rt::Tensor,
+    options: &PlusOptions,
+) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::PLUS_TENSOR,
+        &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
+    )
+}
+
+/// Adds `alpha * other` to `self`.
+///
+/// A second paragraph.
+///
+/// In place: writes the result into the first argument, which must have the result's shape.
+///
+/// ```text
+/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+/// - `alpha`: Scalar, `1` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:8`.
+pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
+    rt::dispatch::invoke_inplace(
+        &super::defs::PLUS_TENSOR,
+        &[
+            rt::Arg::from(self_),
+            rt::Arg::from(other),
+            rt::Arg::Scalar(rt::Scalar::Int(1i64)),
+        ],
+    )
+}
+
+/// Adds `alpha * other` to `self`.
+///
+/// A second paragraph.
+///
+/// In place: writes the result into the first argument, which must have the result's shape.
+///
+/// ```text
+/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+/// - `alpha`: Scalar, `1` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:8`.
+pub fn plus_with_(
+    self_: &rt::Tensor,
+    other: &rt::Tensor,
+    options: &PlusOptions,
+) -> rt::Result<()> {
+    rt::dispatch::invoke_inplace(
+        &super::defs::PLUS_TENSOR,
+        &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
+    )
+}
+
+/// Adds `alpha * other` to `self`.
+///
+/// A second paragraph.
+///
+/// Writes the result into `out`, which must have the result's shape or no elements.
+///
+/// ```text
+/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+/// - `alpha`: Scalar, `1` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:8`.
+pub fn plus_out(
+    self_: &rt::Tensor,
+    other: &rt::Tensor,
+    out: &mut rt::Tensor,
+) -> rt::Result<()> {
+    rt::dispatch::invoke_out(
+        &super::defs::PLUS_TENSOR,
+        &[
+            rt::Arg::from(self_),
+            rt::Arg::from(other),
+            rt::Arg::Scalar(rt::Scalar::Int(1i64)),
+        ],
+        &mut [out],
+    )
+}
+
+/// Adds `alpha * other` to `self`.
+///
+/// A second paragraph.
+///
+/// Writes the result into `out`, which must have the result's shape or no elements.
+///
+/// ```text
+/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+/// - `alpha`: Scalar, `1` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:8`.
+pub fn plus_with_out(
+    self_: &rt::Tensor,
+    other: &rt::Tensor,
+    out: &mut rt::Tensor,
+    options: &PlusOptions,
+) -> rt::Result<()> {
+    rt::dispatch::invoke_out(
+        &super::defs::PLUS_TENSOR,
+        &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
+        &mut [out],
+    )
+}
+
+/// Options of [`grown`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct GrownOptions {
+    twice: bool,
+}
+
+impl Default for GrownOptions {
+    fn default() -> Self {
+        GrownOptions { twice: false }
+    }
+}
+
+impl GrownOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Sets `twice` (bool, `false` by default).
+    pub fn twice(mut self, twice: bool) -> Self {
+        self.twice = twice;
+        self
+    }
+}
+
+/// Grows each element; integers become floats.
+///
+/// ```text
+/// grown(Tensor self, bool twice=False) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `twice`: bool, `false` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:22`.
+pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::GROWN,
+        &[rt::Arg::from(self_), rt::Arg::Bool(false)],
+    )
+}
+
+/// Grows each element; integers become floats.
+///
+/// ```text
+/// grown(Tensor self, bool twice=False) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `twice`: bool, `false` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:22`.
+pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::GROWN,
+        &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
+    )
+}
+
+/// The matrix product.
+///
+/// ```text
+/// product(Tensor self, Tensor mat2) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `mat2`: Tensor
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:30`.
+pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::PRODUCT,
+        &[rt::Arg::from(self_), rt::Arg::from(mat2)],
+    )
+}
+
+/// The matrix product.
+///
+/// Writes the result into `out`, which must have the result's shape or no elements.
+///
+/// ```text
+/// product(Tensor self, Tensor mat2) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `mat2`: Tensor
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:30`.
+pub fn product_out(
+    self_: &rt::Tensor,
+    mat2: &rt::Tensor,
+    out: &mut rt::Tensor,
+) -> rt::Result<()> {
+    rt::dispatch::invoke_out(
+        &super::defs::PRODUCT,
+        &[rt::Arg::from(self_), rt::Arg::from(mat2)],
+        &mut [out],
+    )
+}
+
+/// Options of [`largest`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LargestOptions {
+    dim: Option<i64>,
+}
+
+impl Default for LargestOptions {
+    fn default() -> Self {
+        LargestOptions { dim: None }
+    }
+}
+
+impl LargestOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Sets `dim` (int?, `None` by default).
+    pub fn dim(mut self, dim: i64) -> Self {
+        self.dim = Some(dim);
+        self
+    }
+}
+
+/// A kernel in C++.
+///
+/// ```text
+/// largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `dim`: int?, `None` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:43`.
+pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+    let [out0, out1] = rt::dispatch::several(
+        rt::dispatch::invoke(
+            &super::defs::LARGEST,
+            &[rt::Arg::from(self_), rt::Arg::None],
+        )?,
+    );
+    Ok((out0, out1))
+}
+
+/// A kernel in C++.
+///
+/// ```text
+/// largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `dim`: int?, `None` by default
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:43`.
+pub fn largest_with(
+    self_: &rt::Tensor,
+    options: &LargestOptions,
+) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+    let [out0, out1] = rt::dispatch::several(
+        rt::dispatch::invoke(
+            &super::defs::LARGEST,
+            &[rt::Arg::from(self_), rt::Arg::from(options.dim)],
+        )?,
+    );
+    Ok((out0, out1))
+}
+
+/// Puts values at indices.
+///
+/// ```text
+/// spread(Tensor self, Tensor index, int[] size) -> Tensor
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `index`: Tensor
+/// - `size`: int[]
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:53`.
+pub fn spread(
+    self_: &rt::Tensor,
+    index: &rt::Tensor,
+    size: impl AsRef<[i64]>,
+) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::SPREAD,
+        &[rt::Arg::from(self_), rt::Arg::from(index), rt::Arg::Ints(size.as_ref())],
+    )
+}
+
+/// Swaps two dimensions.
+///
+/// ```text
+/// flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `dim0`: int
+/// - `dim1`: int
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:62`.
+pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
+    rt::dispatch::invoke_single(
+        &super::defs::FLIPPED,
+        &[rt::Arg::from(self_), rt::Arg::from(dim0), rt::Arg::from(dim1)],
+    )
+}
+
+/// Two results, built from others.
+///
+/// ```text
+/// sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+/// - `other`: Tensor
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:69`.
+pub fn sum_and_growth(
+    self_: &rt::Tensor,
+    other: &rt::Tensor,
+) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+    let [out0, out1] = rt::dispatch::several(
+        rt::dispatch::invoke(
+            &super::defs::SUM_AND_GROWTH,
+            &[rt::Arg::from(self_), rt::Arg::from(other)],
+        )?,
+    );
+    Ok((out0, out1))
+}
+
+/// The only element.
+///
+/// ```text
+/// item(Tensor self) -> Scalar
+/// ```
+///
+/// # Arguments
+/// - `self`: Tensor
+///
+/// # Errors
+/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+///
+/// Declared at `spec.yaml:73`.
+pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
+    rt::dispatch::host_result(
+        rt::dispatch::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
+    )
+}

@@ -1,0 +1,58 @@
+// @generated from spec.yaml by codegen/src/emit/library.rs.
+// One operator's share: `opsmith expand NAME`.
+
+/// The operators of this crate.
+pub static LIBRARY: rt::library::Library = rt::library::Library {
+    name: "golden",
+    ops: &[
+        &super::defs::PLUS_TENSOR,
+        &super::defs::GROWN,
+        &super::defs::PRODUCT,
+        &super::defs::LARGEST,
+        &super::defs::SPREAD,
+        &super::defs::FLIPPED,
+        &super::defs::SUM_AND_GROWTH,
+        &super::defs::ITEM,
+    ],
+    names: &[
+        ("flipped", &super::defs::FLIPPED, rt::library::Form::Functional),
+        ("grown", &super::defs::GROWN, rt::library::Form::Functional),
+        ("item", &super::defs::ITEM, rt::library::Form::Functional),
+        ("largest", &super::defs::LARGEST, rt::library::Form::Functional),
+        ("plus.Tensor", &super::defs::PLUS_TENSOR, rt::library::Form::Functional),
+        ("plus.out", &super::defs::PLUS_TENSOR, rt::library::Form::Out),
+        ("plus_.Tensor", &super::defs::PLUS_TENSOR, rt::library::Form::Inplace),
+        ("product", &super::defs::PRODUCT, rt::library::Form::Functional),
+        ("product.out", &super::defs::PRODUCT, rt::library::Form::Out),
+        ("spread", &super::defs::SPREAD, rt::library::Form::Functional),
+        ("sum_and_growth", &super::defs::SUM_AND_GROWTH, rt::library::Form::Functional),
+    ],
+    parents: &[],
+    roles: None,
+    operators: &[
+        rt::library::OperatorRow {
+            symbol: rt::library::Symbol::Add,
+            operand: rt::library::OperandKind::Tensor,
+            reversed: false,
+            op: &super::defs::PLUS_TENSOR,
+        },
+    ],
+};
+
+rt::library::register!(& LIBRARY);
+
+/// Calls an operator by its full name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
+///
+/// Arguments are given by position, keyword arguments by name; what is left out takes its
+/// default. An in-place or out form is called by its own name, or by giving `out`.
+///
+/// # Errors
+/// If there is no such operator (near names are listed), if the arguments do not fit its
+/// signature, and whatever the operator itself reports.
+pub fn call(
+    name: &str,
+    args: &[rt::Value],
+    kwargs: &[(&str, rt::Value)],
+) -> rt::Result<Vec<rt::Value>> {
+    rt::boxed::call(&LIBRARY, name, args, kwargs)
+}

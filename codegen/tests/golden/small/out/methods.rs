@@ -1,0 +1,136 @@
+// @generated from spec.yaml by codegen/src/emit/methods.rs.
+// One operator's share: `opsmith expand NAME`.
+
+/// The operators of `golden` as methods of tensors.
+pub trait TensorOps {
+    /// The tensor the methods work on.
+    fn as_tensor(&self) -> &rt::Tensor;
+    /// Adds `alpha * other` to `self`.
+    ///
+    /// See [`plus`](fn@super::plus).
+    fn plus(&self, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
+        super::functions::plus(self.as_tensor(), other)
+    }
+    /// Adds `alpha * other` to `self`.
+    ///
+    /// See [`plus_with`](fn@super::plus_with).
+    fn plus_with(
+        &self,
+        other: &rt::Tensor,
+        options: &super::functions::PlusOptions,
+    ) -> rt::Result<rt::Tensor> {
+        super::functions::plus_with(self.as_tensor(), other, options)
+    }
+    /// Adds `alpha * other` to `self`.
+    ///
+    /// See [`plus_`](fn@super::plus_).
+    fn plus_(&self, other: &rt::Tensor) -> rt::Result<()> {
+        super::functions::plus_(self.as_tensor(), other)
+    }
+    /// Adds `alpha * other` to `self`.
+    ///
+    /// See [`plus_with_`](fn@super::plus_with_).
+    fn plus_with_(
+        &self,
+        other: &rt::Tensor,
+        options: &super::functions::PlusOptions,
+    ) -> rt::Result<()> {
+        super::functions::plus_with_(self.as_tensor(), other, options)
+    }
+    /// Adds `alpha * other` to `self`.
+    ///
+    /// See [`plus_out`](fn@super::plus_out).
+    fn plus_out(&self, other: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
+        super::functions::plus_out(self.as_tensor(), other, out)
+    }
+    /// Adds `alpha * other` to `self`.
+    ///
+    /// See [`plus_with_out`](fn@super::plus_with_out).
+    fn plus_with_out(
+        &self,
+        other: &rt::Tensor,
+        out: &mut rt::Tensor,
+        options: &super::functions::PlusOptions,
+    ) -> rt::Result<()> {
+        super::functions::plus_with_out(self.as_tensor(), other, out, options)
+    }
+    /// Grows each element; integers become floats.
+    ///
+    /// See [`grown`](fn@super::grown).
+    fn grown(&self) -> rt::Result<rt::Tensor> {
+        super::functions::grown(self.as_tensor())
+    }
+    /// Grows each element; integers become floats.
+    ///
+    /// See [`grown_with`](fn@super::grown_with).
+    fn grown_with(
+        &self,
+        options: &super::functions::GrownOptions,
+    ) -> rt::Result<rt::Tensor> {
+        super::functions::grown_with(self.as_tensor(), options)
+    }
+    /// The matrix product.
+    ///
+    /// See [`product`](fn@super::product).
+    fn product(&self, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
+        super::functions::product(self.as_tensor(), mat2)
+    }
+    /// The matrix product.
+    ///
+    /// See [`product_out`](fn@super::product_out).
+    fn product_out(&self, mat2: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
+        super::functions::product_out(self.as_tensor(), mat2, out)
+    }
+    /// A kernel in C++.
+    ///
+    /// See [`largest`](fn@super::largest).
+    fn largest(&self) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+        super::functions::largest(self.as_tensor())
+    }
+    /// A kernel in C++.
+    ///
+    /// See [`largest_with`](fn@super::largest_with).
+    fn largest_with(
+        &self,
+        options: &super::functions::LargestOptions,
+    ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+        super::functions::largest_with(self.as_tensor(), options)
+    }
+    /// Puts values at indices.
+    ///
+    /// See [`spread`](fn@super::spread).
+    fn spread(
+        &self,
+        index: &rt::Tensor,
+        size: impl AsRef<[i64]>,
+    ) -> rt::Result<rt::Tensor> {
+        super::functions::spread(self.as_tensor(), index, size)
+    }
+    /// Swaps two dimensions.
+    ///
+    /// See [`flipped`](fn@super::flipped).
+    fn flipped(&self, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
+        super::functions::flipped(self.as_tensor(), dim0, dim1)
+    }
+    /// Two results, built from others.
+    ///
+    /// See [`sum_and_growth`](fn@super::sum_and_growth).
+    fn sum_and_growth(
+        &self,
+        other: &rt::Tensor,
+    ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+        super::functions::sum_and_growth(self.as_tensor(), other)
+    }
+    /// The only element.
+    ///
+    /// See [`item`](fn@super::item).
+    fn item(&self) -> rt::Result<rt::Scalar> {
+        super::functions::item(self.as_tensor())
+    }
+}
+
+impl TensorOps for rt::Tensor {
+    fn as_tensor(&self) -> &rt::Tensor {
+        self
+    }
+}
