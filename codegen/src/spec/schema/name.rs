@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Python's special names that begin with an i of their own. Any other belongs to the `x += y` family:
 /// `__iadd__` is the in-place form of `__add__`.
-const BEGIN_WITH_I: [&str; 7] =
+pub const BEGIN_WITH_I: [&str; 7] =
     ["__index__", "__init__", "__init_subclass__", "__instancecheck__", "__int__", "__invert__", "__iter__"];
 
 /// A name such as `add_.Tensor`, taken apart.
