@@ -93,7 +93,7 @@ impl<'a> Call<'a> {
         }
         let total = self.total()?;
         if !total.requires_grad() {
-            return inputs.iter().map(|input| opsmith::zeros_like(input)).collect();
+            return inputs.iter().map(opsmith::zeros_like).collect();
         }
         let list: Vec<&Tensor> = inputs.iter().collect();
         let options = Options { create_graph, ..Options::default() };

@@ -123,8 +123,6 @@ impl Names {
         vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(expr::QUERIES.iter().map(|query| query.name));
-        vocabulary.extend(Element::WORDS.map(|(_, word)| word));
-        vocabulary.extend(keys::SYNONYMS.iter().map(|(word, _)| *word));
         vocabulary.extend(schema::BEGIN_WITH_I);
         let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));

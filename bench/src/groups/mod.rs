@@ -1,6 +1,7 @@
 //! The cases by group: what stands before the first point of a case's name.
 
 mod ew;
+mod mm;
 mod ovh;
 
 use opsmith::runtime::random::Normal;
@@ -12,6 +13,7 @@ use crate::harness::Harness;
 pub fn run(harness: &mut Harness) -> Result<()> {
     ovh::run(harness)?;
     ew::run(harness)?;
+    mm::run(harness)?;
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! The static definition of each operator.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 
-use super::names::{def_name, doc, ident, raw_name};
+use super::names::{def_name, doc, ident, part_name};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Default, Element, Kind, Op, Ty};
@@ -14,7 +14,6 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
-    let raw = raw_name(op);
     let (full_name, signature, text, location) = (&op.name, &op.signature, &op.doc, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
@@ -34,7 +33,7 @@ fn definition(op: &Op) -> TokenStream {
         .fold(0u64, |bits, (index, _)| bits | 1 << index);
     let function = |suffix: &str, there: bool| {
         if there {
-            let name = format_ident!("{raw}_{suffix}");
+            let name = part_name(op, suffix);
             quote!(Some(super::inference::#name))
         } else {
             quote!(None)

@@ -54,18 +54,28 @@ impl Emit<'_> {
                 let (base, position) = (self.borrowed(base), self.plain(position));
                 quote!(rt::dispatch::item(#base, #position)?)
             }
+            ExprKind::Index(base, position) if base.ty.kind == Kind::OptionalTensors => {
+                let (base, position) = (self.borrowed(base), self.plain(position));
+                quote!(rt::dispatch::item(#base, #position)?.as_ref())
+            }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
-                let (base, position) = (self.owned(base), tuple_index(position));
-                quote!(&(#base).#position)
+                borrow(self.tuple_item(base, position), &expr.ty)
+            }
+            _ => borrow(self.owned(expr), &expr.ty),
+        }
+    }
+
+    /// One of several values, where it is.
+    fn tuple_item(&self, base: &Expr, position: &Expr) -> TokenStream {
+        let position = tuple_index(position);
+        match &base.kind {
+            ExprKind::Variable(variable) => {
+                let base = (self.variable)(variable);
+                quote!(#base.#position)
             }
             _ => {
-                let owned = self.owned(expr);
-                match (&expr.ty.kind, expr.ty.optional) {
-                    (Kind::Tensor, true) => quote!((#owned).as_ref()),
-                    (_, true) => quote!((#owned).as_deref()),
-                    (Kind::Tensor, false) => quote!(&#owned),
-                    (_, false) => quote!(&(#owned)[..]),
-                }
+                let base = self.owned(base);
+                quote!((#base).#position)
             }
         }
     }
@@ -135,8 +145,15 @@ impl Emit<'_> {
                 quote!(rt::Dims::from_vec([#base, #other].concat()))
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
-                let (base, position) = (self.owned(base), tuple_index(position));
-                quote!((#base).#position)
+                let item = self.tuple_item(base, position);
+                match base.kind {
+                    ExprKind::Variable(_) => quote!(#item.clone()),
+                    _ => item,
+                }
+            }
+            ExprKind::Variable(variable) if matches!(expr.ty.kind, Kind::Tuple(_)) => {
+                let variable = (self.variable)(variable);
+                quote!(#variable.clone())
             }
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
             _ => {
@@ -163,25 +180,20 @@ impl Emit<'_> {
             .iter()
             .map(|(name, value)| {
                 let name = ident(name);
-                let value = self.bound(value);
-                quote!(let #name = #value;)
+                let several = matches!(value.ty.kind, Kind::Tuple(_));
+                if is_plain(&value.ty) || !several && matches!(value.kind, ExprKind::Variable(_)) {
+                    let value = self.borrowed(value);
+                    return quote!(let #name = #value;);
+                }
+                // What is computed is kept alive by a first binding of the same name.
+                let owned = self.owned(value);
+                let borrowed = (!several).then(|| {
+                    let borrowed = borrow(quote!(#name), &value.ty);
+                    quote!(let #name = #borrowed;)
+                });
+                quote!(let #name = #owned; #borrowed)
             })
             .collect()
-    }
-
-    /// A value that a `let` keeps alive: what is computed is bound by reference to the temporary.
-    fn bound(&self, value: &Expr) -> TokenStream {
-        if is_plain(&value.ty) || matches!(value.kind, ExprKind::Variable(_)) {
-            return self.borrowed(value);
-        }
-        if matches!(value.ty.kind, Kind::Tuple(_)) {
-            return self.owned(value);
-        }
-        let owned = self.owned(value);
-        if value.ty.optional {
-            return quote!((&#owned).as_ref());
-        }
-        quote!(&#owned)
     }
 
     /// Numbers, truth values, dtypes and the like, which are always copied.
@@ -223,11 +235,10 @@ impl Emit<'_> {
                 let tail = self.plain(tail);
                 quote!({ #bindings #tail })
             }
+            ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
+                self.tuple_item(base, position)
+            }
             ExprKind::Index(base, position) => {
-                if let ExprKind::Variable(Variable::GradInputMask) = base.kind {
-                    let position = self.plain(position);
-                    return quote!(grad_input_mask(#position));
-                }
                 let (base, position) = (self.borrowed(base), self.plain(position));
                 quote!(*rt::dispatch::item(#base, #position)?)
             }
@@ -240,8 +251,7 @@ impl Emit<'_> {
 
     fn arithmetic(&self, symbol: Symbol, a: &Expr, b: &Expr) -> TokenStream {
         let kind = a.ty.kind.clone();
-        let text = kind == Kind::Str;
-        let (a, b) = if text { (self.borrowed(a), self.borrowed(b)) } else { (self.plain(a), self.plain(b)) };
+        let (a, b) = (self.borrowed(a), self.borrowed(b));
         if kind == Kind::Int {
             match symbol {
                 Symbol::Add => return quote!((#a).wrapping_add(#b)),
@@ -443,6 +453,18 @@ impl Emit<'_> {
             return quote!(Some(#value));
         }
         match (&inner.ty.kind, &to.kind) {
+            (Kind::Tuple(from), Kind::Tuple(to)) => {
+                let value = self.owned(inner);
+                let names: Vec<_> = (0..to.len()).map(|index| quote::format_ident!("value{index}")).collect();
+                let items =
+                    names.iter().zip(from.iter().zip(to)).map(|(name, (from, to))| match to.optional {
+                        true if from.kind == Kind::None => quote!(None),
+                        true if !from.optional => quote!(Some(#name)),
+                        false if from.kind != to.kind => quote!(#name.into_iter().map(Some).collect()),
+                        _ => quote!(#name),
+                    });
+                quote!({ let (#(#names),*) = #value; (#(#items),*) })
+            }
             (Kind::Tensors, Kind::OptionalTensors) => {
                 let value = self.owned(inner);
                 quote!((#value).into_iter().map(Some).collect::<Vec<_>>())
@@ -469,6 +491,16 @@ impl Emit<'_> {
 fn refusal(reason: &str, ty: &Ty) -> TokenStream {
     let ty = super::bind::owned_type(ty);
     quote!(rt::autograd::not_implemented::<#ty>(#reason)?)
+}
+
+/// The borrowed form of an owned value.
+fn borrow(owned: TokenStream, ty: &Ty) -> TokenStream {
+    match (&ty.kind, ty.optional) {
+        (Kind::Tensor, true) => quote!((#owned).as_ref()),
+        (_, true) => quote!((#owned).as_deref()),
+        (Kind::Tensor, false) => quote!(&#owned),
+        (_, false) => quote!(&(#owned)[..]),
+    }
 }
 
 /// Values that are copied rather than borrowed.

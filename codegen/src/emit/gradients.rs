@@ -216,10 +216,8 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
         tokens.extend(quote!(let grads = cx.grads();));
     }
     if reads.mask {
-        let arguments = &derivative.arguments;
-        tokens.extend(
-            quote!(let grad_input_mask = |position: i64| cx.needs([#(#arguments),*][position as usize]);),
-        );
+        let arguments = derivative.arguments.iter().map(|index| position(*index));
+        tokens.extend(quote!(let grad_input_mask = &[#(cx.needs(#arguments)),*][..];));
     }
     for place in &reads.values {
         let (name, value, ty) = match place {
@@ -236,8 +234,12 @@ fn bindings(op: &Op, derivative: &Derivative, reads: &Reads) -> TokenStream {
                 (ident(&arg.name), value, arg.ty.clone())
             }
             Place::Result(index) => {
-                let at = position(*index);
-                (format_ident!("result{index}"), quote!(cx.result(#at)?), op.outputs[*index].ty.clone())
+                let (at, ty) = (position(*index), op.outputs[*index].ty.clone());
+                let value = match ty.kind {
+                    Kind::Tensors => quote!(cx.results()?),
+                    _ => quote!(cx.result(#at)?),
+                };
+                (format_ident!("result{index}"), value, ty)
             }
         };
         tokens.extend(match (&ty.kind, ty.optional) {

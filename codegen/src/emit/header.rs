@@ -177,6 +177,7 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
     quote! {
         mod foreign {
             use super::*;
+            #[allow(improper_ctypes, reason = "handles of the runtime are opaque to C")]
             unsafe extern "C" { #(#functions)* }
         }
     }

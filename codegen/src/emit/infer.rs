@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{doc, ident, raw_name};
+use super::names::{doc, ident, part_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Check, Infer, Kind, Op};
@@ -53,7 +53,7 @@ fn with_args<R>(generation: &Generation<'_>, op: &Op, body: impl FnOnce(&Emit<'_
 fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let Some(infer) = &op.infer else { return TokenStream::new() };
     with_args(generation, op, |emit| {
-        let name = format_ident!("{}_infer", raw_name(op));
+        let name = part_name(op, "infer");
         let bindings = bind::all(&op.args);
         let checks = checks(emit, &op.checks);
         let compute = emit.borrowed(&infer.compute);
@@ -121,7 +121,7 @@ fn compared_values(emit: &Emit<'_>, condition: &Expr) -> Vec<TokenStream> {
 }
 
 fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
-    let name = format_ident!("{}_view", raw_name(op));
+    let name = part_name(op, "view");
     let bindings = bind::all(&op.args);
     let path: syn::Path = match syn::parse_str(path) {
         Ok(path) => path,
@@ -151,7 +151,7 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
 
 fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
     with_args(generation, op, |emit| {
-        let name = format_ident!("{}_composite", raw_name(op));
+        let name = part_name(op, "composite");
         let bindings = bind::all(&op.args);
         let checks = checks(emit, &op.checks);
         let value = emit.owned(body);
@@ -180,7 +180,7 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
 }
 
 fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
-    let name = format_ident!("{}_host", raw_name(op));
+    let name = part_name(op, "host");
     let bindings = bind::all(&op.args);
     let path: syn::Path = match syn::parse_str(path) {
         Ok(path) => path,

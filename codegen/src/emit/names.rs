@@ -34,3 +34,10 @@ pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
     let lines = text.lines().map(|line| if line.is_empty() { String::new() } else { format!(" {line}") });
     quote::quote!(#(#[doc = #lines])*)
 }
+
+/// The name of a function that belongs to an operator: `add_tensor_infer`. A keyword's underscore makes
+/// way for the suffix.
+pub(super) fn part_name(op: &Op, suffix: &str) -> Ident {
+    let raw = raw_name(op).to_string();
+    format_ident!("{}_{suffix}", raw.trim_end_matches('_'))
+}

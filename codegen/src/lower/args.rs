@@ -48,7 +48,9 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
 }
 
 fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Option<Ty> {
-    let ty = Ty::from_schema(&arg.ty);
+    // A list of tensors may be empty or have holes, but is always there.
+    let supported = |ty: &Ty| !ty.optional || !matches!(ty.kind, Kind::Tensors | Kind::OptionalTensors);
+    let ty = Ty::from_schema(&arg.ty).filter(supported);
     if ty.is_none() {
         let place = raw.func.span_within(arg.type_range.clone(), context.sources);
         context.push(catalogue::type_unsupported(place, &arg.ty.to_string()));

@@ -173,7 +173,7 @@ pub fn indexed(sizes: &[i64], indices: &[Option<&[i64]>]) -> Result<Indexed> {
     Ok(Indexed { sizes: result, broadcast, start, kept })
 }
 
-fn broadcast_pair(a: &[i64], b: &[i64]) -> Result<Dims> {
+pub(super) fn broadcast_pair(a: &[i64], b: &[i64]) -> Result<Dims> {
     let rank = a.len().max(b.len());
     let size = |shape: &[i64], dim: usize| match (dim + shape.len()).checked_sub(rank) {
         Some(own) => shape[own],

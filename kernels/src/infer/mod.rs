@@ -3,6 +3,7 @@
 //! In: the arguments of a call, tensors as handles. Out: the sizes of an output, or an error about the
 //! arguments. Nothing here reads elements.
 
+mod assorted;
 mod indexing;
 mod pieces;
 mod products;
@@ -10,6 +11,7 @@ mod reduced;
 mod sequence;
 mod windows;
 
+pub use assorted::{cdist, embedding_bag, embedding_bag_maxima, fft_c2r, fft_r2c, grid_sampler_2d, pdist};
 pub use indexing::{
     Indexed, embedding, embedding_dense_backward, gather, index, index_put, index_select, indexed, scatter,
     topk,

@@ -205,7 +205,7 @@ pub(crate) fn padded_sizes(sizes: &[i64], padding: &[i64]) -> Result<Dims> {
 /// Refuses a border list that does not fit a shape.
 fn check_padding(sizes: &[i64], padding: &[i64]) -> Result<()> {
     let pairs = padding.len() / 2;
-    if padding.len() % 2 == 0 && pairs > 0 && (pairs..=pairs + 2).contains(&sizes.len()) {
+    if padding.len().is_multiple_of(2) && pairs > 0 && (pairs..=pairs + 2).contains(&sizes.len()) {
         return Ok(());
     }
     Err(Error::shape(format!("{} border sizes do not fit the shape {}", padding.len(), ShapeText(sizes)))

@@ -155,6 +155,9 @@ impl Checker<'_> {
             (Kind::Element, Kind::RealElement) => {
                 Some("take the real part or the absolute value with a scalar function".to_owned())
             }
+            (Kind::Tuple(_), Kind::Tuple(_)) => Some(
+                "take the values out and put them together again: `{ let all = …; (all[0], …) }`".to_owned(),
+            ),
             (Kind::Tuple(_), _) => Some("take one of the values: `values[0]`".to_owned()),
             (Kind::Int, Kind::DType) | (Kind::Str, Kind::DType) => {
                 Some("write a dtype's name such as `float32`, or a rule".to_owned())

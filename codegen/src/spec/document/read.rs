@@ -85,6 +85,13 @@ impl Reader<'_> {
                 ));
                 continue;
             };
+            let errors = self.diagnostics.error_count();
+            if is_flow(self.sources.slice(item.span)) {
+                self.split_items(item);
+            }
+            if self.diagnostics.error_count() > errors {
+                continue;
+            }
             let entries = self.entries(table, noun, pairs);
             let func = entries.iter().find(|entry| entry.spec.name == "func");
             match func.map(|entry| Text { node: entry.value.clone() }) {

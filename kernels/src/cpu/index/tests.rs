@@ -1,6 +1,6 @@
 //! Indexing of arrays with all kinds of strides, against index arithmetic.
 
-use opsmith_runtime::{Scalar, bf16};
+use opsmith_runtime::{Scalar, View, bf16};
 
 use super::*;
 use crate::cpu::testing::{Array, indices, scattered};
@@ -192,4 +192,67 @@ fn masks() {
     assert_eq!(out.to_vec(), [1, 10, 3, 20]);
     let all = Array::new(&[1], [true]);
     assert!(masked_scatter(input.view(), all.view(), source.view(), out.view_mut()).is_err());
+}
+
+#[test]
+fn bags_of_rows() {
+    let weight = Array::new(&[3, 2], [1.0, 10.0, 2.0, 20.0, 4.0, 5.0]);
+    let (at, offsets) = (ints(&[5], &[2, 0, 1, 1, 2]), ints(&[3], &[0, 2, 2]));
+    let run = |mode: i64, factors: Option<View<'_, f64>>, padding: i64| {
+        let (mut out, mut bag) = (Array::zeros(&[3, 2]), Array::zeros(&[5]));
+        let (mut size, mut largest) =
+            (Array::zeros(&[3]), Array::zeros(if mode == 2 { &[3, 2] } else { &[3] }));
+        embedding_bag(
+            weight.view(),
+            at.view(),
+            offsets.view(),
+            false,
+            mode,
+            false,
+            factors,
+            false,
+            padding,
+            out.view_mut(),
+            bag.view_mut(),
+            size.view_mut(),
+            largest.view_mut(),
+        )
+        .map(|()| (out.to_vec(), bag.to_vec(), size.to_vec(), largest.to_vec()))
+    };
+    let (out, bag, ..) = run(0, None, -1).unwrap();
+    assert_eq!((out, bag), (vec![5.0, 15.0, 0.0, 0.0, 8.0, 45.0], vec![0, 0, 2, 2, 2]));
+    let factors = Array::new(&[5], [2.0, 1.0, 1.0, 0.0, -1.0]);
+    assert_eq!(run(0, Some(factors.view()), -1).unwrap().0, [9.0, 20.0, 0.0, 0.0, -2.0, 15.0]);
+    let (out, _, size, _) = run(1, None, 1).unwrap();
+    assert_eq!((out, size), (vec![2.5, 7.5, 0.0, 0.0, 4.0, 5.0], vec![2, 0, 1]));
+    let (out, _, _, largest) = run(2, None, -1).unwrap();
+    assert_eq!((out, largest), (vec![4.0, 10.0, 0.0, 0.0, 4.0, 20.0], vec![2, 0, 0, 0, 2, 1]));
+    assert!(run(3, None, -1).is_err() && run(1, Some(factors.view()), -1).is_err());
+}
+
+#[test]
+fn gradients_of_bags() {
+    let (at, bag) = (ints(&[3], &[1, 0, 1]), ints(&[3], &[0, 0, 1]));
+    let grad = Array::new(&[2, 1], [10.0, 1.0]);
+    let run = |scale: bool, mode: i64, largest: &Array<i64>| {
+        let mut out = Array::zeros(&[2, 1]);
+        let size = ints(&[2], &[2, 1]);
+        let (size, largest) = (size.view(), largest.view());
+        let (grad, at, bag) = (grad.view(), at.view(), bag.view());
+        embedding_bag_dense_backward(grad, at, bag, size, largest, 2, scale, mode, None, -1, out.view_mut())
+            .unwrap();
+        out.to_vec()
+    };
+    let none = ints(&[2], &[0, 0]);
+    assert_eq!(run(false, 0, &none), [10.0, 11.0]);
+    assert_eq!(run(true, 0, &none), [10.0, 5.5]);
+    assert_eq!(run(false, 1, &none), [5.0, 6.0]);
+    assert_eq!(run(false, 2, &ints(&[2, 1], &[0, 1])), [10.0, 1.0]);
+    let weight = Array::new(&[2, 1], [3.0, 7.0]);
+    let mut out = Array::zeros(&[3]);
+    let (grad, weight) = (grad.view(), weight.view());
+    let offsets = ints(&[2], &[0, 2]);
+    let (at, offsets, bag) = (at.view(), offsets.view(), bag.view());
+    embedding_bag_per_sample_weights_backward(grad, weight, at, offsets, bag, 0, 0, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [70.0, 0.0, 7.0]);
 }

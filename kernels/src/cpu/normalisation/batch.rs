@@ -11,6 +11,9 @@ use crate::cpu::lanes::fold_lanes;
 use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
 
+/// The running mean and variance, where they are kept.
+type Running<C> = (Option<Vec<C>>, Option<Vec<C>>);
+
 /// `(x - mean) * invstd * weight + bias` for each channel, the second dimension; also the means and
 /// `invstd`, 1 / √(variance + eps).
 ///
@@ -286,7 +289,7 @@ impl Channels {
     fn statistics<T: Element<Compute: Real>>(
         &self,
         input: &View<'_, T>,
-        running: (Option<Vec<T::Compute>>, Option<Vec<T::Compute>>),
+        running: Running<T::Compute>,
         training: bool,
     ) -> Result<Statistics<T::Compute>> {
         if !training {

@@ -1,0 +1,181 @@
+//! The hand-written functions that the spec names, of the right types.
+
+use opsmith_runtime::{
+    DType, Dims, Error, Generator, Layout, MemoryFormat, MemoryLayout, Result, Scalar, Tensor,
+};
+
+fn nothing<T>() -> Result<T> {
+    Err(Error::not_implemented("the golden kernels compute nothing"))
+}
+
+/// Scalar functions.
+pub mod scalar {
+    use opsmith_runtime::Element;
+    use opsmith_runtime::arith::Arithmetic;
+
+    /// Stands for a function of floats.
+    pub fn grow<T: Arithmetic>(x: T) -> T {
+        x.add(T::ONE)
+    }
+
+    /// Stands for an absolute value.
+    pub fn magnitude<T: Element>(x: T) -> T::Real {
+        T::Real::from_scalar(x.to_scalar())
+    }
+
+    /// Stands for a question about an integer.
+    pub fn odd<T: Element>(x: T) -> bool {
+        x.to_scalar().to_i64() % 2 == 1
+    }
+
+    /// Stands for a function of two.
+    pub fn mix<T: Arithmetic>(a: T, b: T) -> T {
+        a.add(b)
+    }
+}
+
+/// Conditions.
+pub mod mode_ok {
+    use super::*;
+
+    /// Stands for a condition.
+    pub fn yes(_text: &str, _n: i64) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Rules of inference.
+pub mod rules {
+    use super::*;
+
+    /// Stands for a rule.
+    pub fn sizes(tensor: &Tensor, _ints: Option<&[i64]>) -> Result<Dims> {
+        Ok(Dims::from_slice(tensor.shape()))
+    }
+}
+
+/// Layouts.
+pub mod view {
+    use super::*;
+
+    /// Swaps two dimensions.
+    pub fn flipped(_layout: &Layout, _dim0: i64, _dim1: i64) -> Result<Layout> {
+        nothing()
+    }
+
+    /// One layout for each row.
+    pub fn rows(_layout: &Layout) -> Result<Vec<Layout>> {
+        nothing()
+    }
+}
+
+/// Host functions.
+pub mod host {
+    use super::*;
+
+    /// The only element.
+    pub fn item(_tensor: &Tensor) -> Result<Scalar> {
+        nothing()
+    }
+
+    /// A truth value.
+    pub fn is_flat(_tensor: &Tensor, _dim: i64) -> Result<bool> {
+        nothing()
+    }
+
+    /// A text.
+    pub fn type_name(_tensor: &Tensor, _function: &Tensor, _moved: i64) -> Result<String> {
+        nothing()
+    }
+
+    /// A list.
+    pub fn shape_of(tensor: &Tensor) -> Result<Vec<i64>> {
+        Ok(tensor.shape().to_vec())
+    }
+}
+
+/// Kernels.
+#[allow(clippy::too_many_arguments, reason = "the signatures have that many")]
+pub mod kernel {
+    use super::*;
+    use opsmith_runtime::{Device, Element, View, ViewMut};
+
+    /// Converts.
+    pub fn converted<T: Element>(_tensor: View<'_, T>, _out: ViewMut<'_, T>) -> Result<()> {
+        nothing()
+    }
+
+    /// Sums to a shape.
+    pub fn summed_to<T: Element>(_tensor: View<'_, T>, _size: &[i64], _out: ViewMut<'_, T>) -> Result<()> {
+        nothing()
+    }
+
+    /// The matrix product.
+    pub fn product<T: Element>(_a: View<'_, T>, _b: View<'_, T>, _out: ViewMut<'_, T>) -> Result<()> {
+        nothing()
+    }
+
+    /// Takes everything.
+    pub fn many<T: Element>(
+        _tensor: View<'_, T>,
+        _maybe: Option<View<'_, i64>>,
+        _list: &[View<'_, T>],
+        _holes: &[Option<View<'_, i64>>],
+        _flag: bool,
+        _flag_q: Option<bool>,
+        _n: i64,
+        _n_q: Option<i64>,
+        _x: f64,
+        _x_q: Option<f64>,
+        _s: Scalar,
+        _s_q: Option<Scalar>,
+        _text: &str,
+        _text_q: Option<&str>,
+        _ints: &[i64],
+        _ints_q: Option<&[i64]>,
+        _floats: &[f64],
+        _floats_q: Option<&[f64]>,
+        _bools: &[bool],
+        _scalars: &[Scalar],
+        _dtype: DType,
+        _dtype_q: Option<DType>,
+        _device: Device,
+        _device_q: Option<Device>,
+        _format: MemoryFormat,
+        _format_q: Option<MemoryFormat>,
+        _layout: Option<MemoryLayout>,
+        _generator: Option<&Generator>,
+        _first: ViewMut<'_, f32>,
+        _second: ViewMut<'_, T::Real>,
+    ) -> Result<()> {
+        nothing()
+    }
+
+    /// Takes some of the arguments.
+    pub fn many_defaults<T: Element>(
+        _tensor: View<'_, T>,
+        _n: i64,
+        _s: Scalar,
+        _pair: &[i64],
+        _bias: Option<View<'_, T>>,
+        _out: ViewMut<'_, T>,
+    ) -> Result<()> {
+        nothing()
+    }
+
+    /// Gives two gradients.
+    pub fn many_defaults_backward<T: Element>(
+        _grad: View<'_, T>,
+        _sizes: &[i64],
+        _mask: &[bool],
+        _first: ViewMut<'_, T>,
+        _second: ViewMut<'_, T>,
+    ) -> Result<()> {
+        nothing()
+    }
+
+    /// Joins rows.
+    pub fn joined<T: Element>(_tensors: &[View<'_, T>], _dim: i64, _out: ViewMut<'_, T>) -> Result<()> {
+        nothing()
+    }
+}

@@ -1,0 +1,346 @@
+//! Discrete Fourier transforms.
+//!
+//! Everything is computed in double precision and rounded once. Lengths that are powers of two take the
+//! radix-2 algorithm, others Bluestein's, so every length costs O(n log n).
+
+use std::f64::consts::PI;
+
+use num_complex::Complex64;
+use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+
+use super::axes::{Walk, lines};
+use super::strides::expect_sizes;
+
+/// The transform of real numbers over the given dimensions. With `onesided` the last of them has only
+/// the first half (rounded down, plus one) of the frequencies; the others are their conjugates.
+///
+/// `normalization` divides by nothing (0), the root (1) or all (2) of the number of elements.
+///
+/// # Errors
+/// If a dimension is out of range, or the normalisation another number.
+pub fn fft_r2c<T: Element>(
+    self_: View<'_, T::Real>,
+    dim: &[i64],
+    normalization: i64,
+    onesided: bool,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let dims = wrapped(dim, self_.dim())?;
+    let mut sizes = Dims::from_slice(self_.sizes());
+    if let (true, Some(&last)) = (onesided, dims.last()) {
+        sizes[last] = sizes[last] / 2 + 1;
+    }
+    expect_sizes(out.sizes(), &sizes)?;
+    let mut array = Array::of(&self_);
+    array.transform(&dims, Direction::Forward);
+    array.scale(&dims, normalization)?;
+    array.write(&sizes, &mut out);
+    Ok(())
+}
+
+/// The inverse transform that gives real numbers, `last_dim_size` of them along the last of the given
+/// dimensions, from the first half of the frequencies.
+///
+/// # Errors
+/// If a dimension is out of range, there are too few frequencies, or the normalisation is another
+/// number.
+pub fn fft_c2r<T: Element>(
+    self_: View<'_, T>,
+    dim: &[i64],
+    normalization: i64,
+    last_dim_size: i64,
+    mut out: ViewMut<'_, T::Real>,
+) -> Result<()> {
+    let dims = wrapped(dim, self_.dim())?;
+    let Some((&last, others)) = dims.split_last() else {
+        return Err(Error::value("a transform to real numbers needs a dimension"));
+    };
+    let half = last_dim_size / 2 + 1;
+    if last_dim_size < 1 || self_.sizes()[last] < half {
+        return Err(Error::value(format!(
+            "{last_dim_size} real numbers come from {half} frequencies, there are {}",
+            self_.sizes()[last]
+        )));
+    }
+    let mut array = Array::of(&self_);
+    array.transform(others, Direction::Inverse);
+    array = array.with_conjugates(last, last_dim_size);
+    array.transform(&[last], Direction::Inverse);
+    array.scale(&dims, normalization)?;
+    expect_sizes(out.sizes(), &array.sizes)?;
+    let sizes = array.sizes.clone();
+    array.write(&sizes, &mut out);
+    Ok(())
+}
+
+/// The transform of complex numbers over the given dimensions, or its inverse.
+///
+/// # Errors
+/// If a dimension is out of range, or the normalisation another number.
+pub fn fft_c2c<T: Element>(
+    self_: View<'_, T>,
+    dim: &[i64],
+    normalization: i64,
+    forward: bool,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let dims = wrapped(dim, self_.dim())?;
+    expect_sizes(out.sizes(), self_.sizes())?;
+    let mut array = Array::of(&self_);
+    array.transform(&dims, if forward { Direction::Forward } else { Direction::Inverse });
+    array.scale(&dims, normalization)?;
+    array.write(self_.sizes(), &mut out);
+    Ok(())
+}
+
+fn wrapped(dims: &[i64], rank: usize) -> Result<Vec<usize>> {
+    if rank == 0 && !dims.is_empty() {
+        return Err(Error::shape("a tensor without dimensions cannot be transformed"));
+    }
+    let wrapped: Vec<usize> = dims.iter().map(|&dim| wrap_dim(dim, rank)).collect::<Result<_>>()?;
+    match (1..dims.len()).find(|&at| wrapped[..at].contains(&wrapped[at])) {
+        Some(at) => Err(Error::value(format!("dimension {} is given twice", dims[at]))),
+        None => Ok(wrapped),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    Forward,
+    Inverse,
+}
+
+/// Complex numbers in row-major order.
+struct Array {
+    elements: Vec<Complex64>,
+    sizes: Dims,
+}
+
+impl Array {
+    fn of<T: Element>(view: &View<'_, T>) -> Array {
+        let elements = view.iter().map(|element| element.to_scalar().to_complex()).collect();
+        Array { elements, sizes: view.sizes().into() }
+    }
+
+    fn transform(&mut self, dims: &[usize], direction: Direction) {
+        let strides = contiguous_strides(&self.sizes);
+        for &dim in dims {
+            let (line, outer) = lines(&self.sizes, [&strides], dim);
+            let step = line.steps[0] as usize;
+            let plan = Plan::new(line.size as usize, direction);
+            for [start] in Walk::new(&outer) {
+                let places = (start as usize..).step_by(step).take(line.size as usize);
+                let mut values: Vec<Complex64> = places.clone().map(|at| self.elements[at]).collect();
+                plan.run(&mut values);
+                places.zip(values).for_each(|(at, value)| self.elements[at] = value);
+            }
+        }
+    }
+
+    fn scale(&mut self, dims: &[usize], normalization: i64) -> Result<()> {
+        let count = dims.iter().map(|&dim| self.sizes[dim]).product::<i64>() as f64;
+        let scale = match normalization {
+            0 => return Ok(()),
+            1 => 1.0 / count.sqrt(),
+            2 => 1.0 / count,
+            other => {
+                return Err(Error::value(format!("there is no normalisation {other}"))
+                    .with_help("use 0 (none), 1 (the root of the number of elements) or 2 (the number)"));
+            }
+        };
+        self.elements.iter_mut().for_each(|element| *element *= scale);
+        Ok(())
+    }
+
+    /// The first half of a dimension's frequencies, and the others as their conjugates.
+    fn with_conjugates(&self, dim: usize, length: i64) -> Array {
+        let mut sizes = self.sizes.clone();
+        sizes[dim] = length;
+        let inner = self.sizes[dim + 1..].iter().product::<i64>() as usize;
+        let (own, length) = (self.sizes[dim] as usize, length as usize);
+        let mut elements = Vec::with_capacity(sizes.iter().product::<i64>() as usize);
+        for block in self.elements.chunks_exact((own * inner).max(1)) {
+            for frequency in 0..length {
+                let mirrored = frequency > length / 2;
+                let from = if mirrored { length - frequency } else { frequency };
+                let row = &block[from * inner..(from + 1) * inner];
+                elements.extend(row.iter().map(|value| if mirrored { value.conj() } else { *value }));
+            }
+        }
+        Array { elements, sizes }
+    }
+
+    /// Writes the elements below the given sizes.
+    fn write<T: Element>(&self, sizes: &[i64], out: &mut ViewMut<'_, T>) {
+        let strides = contiguous_strides(&self.sizes);
+        let axes = super::axes::axes(sizes, [&strides], |_| true);
+        let places = Walk::new(&axes).map(|[at]| at as usize);
+        out.write(places.map(|at| T::from_scalar(Scalar::Complex(self.elements[at]))));
+    }
+}
+
+/// What transforms of one length have in common.
+struct Plan {
+    length: usize,
+    /// e^(±2πi k / n) for the radix-2 transform of the padded length.
+    roots: Vec<Complex64>,
+    /// Bluestein's chirp e^(±πi k² / n), and the transform of its conjugate; empty for powers of two.
+    chirp: Vec<Complex64>,
+    filter: Vec<Complex64>,
+}
+
+impl Plan {
+    fn new(length: usize, direction: Direction) -> Plan {
+        let sign = if direction == Direction::Forward { -1.0 } else { 1.0 };
+        if length.is_power_of_two() || length == 0 {
+            return Plan { length, roots: roots(length, sign), chirp: Vec::new(), filter: Vec::new() };
+        }
+        let padded = (2 * length - 1).next_power_of_two();
+        // k² modulo 2n keeps the angle exact for large k.
+        let angle =
+            |k: usize| sign * PI * ((k as u128 * k as u128) % (2 * length as u128)) as f64 / length as f64;
+        let chirp: Vec<Complex64> = (0..length).map(|k| Complex64::from_polar(1.0, angle(k))).collect();
+        let roots = roots(padded, -1.0);
+        let mut filter = vec![Complex64::ZERO; padded];
+        for (k, value) in chirp.iter().enumerate() {
+            filter[k] = value.conj();
+            filter[(padded - k) % padded] = value.conj();
+        }
+        radix2(&mut filter, &roots);
+        Plan { length, roots, chirp, filter }
+    }
+
+    fn run(&self, values: &mut [Complex64]) {
+        if self.chirp.is_empty() {
+            return radix2(values, &self.roots);
+        }
+        // The transform is a convolution with the chirp, between multiplications with it.
+        let padded = self.filter.len();
+        let mut work = vec![Complex64::ZERO; padded];
+        for ((work, value), chirp) in work.iter_mut().zip(values.iter()).zip(&self.chirp) {
+            *work = value * chirp;
+        }
+        radix2(&mut work, &self.roots);
+        // The inverse transform, as the conjugate of the transform of the conjugate.
+        for (work, filter) in work.iter_mut().zip(&self.filter) {
+            *work = (*work * filter).conj();
+        }
+        radix2(&mut work, &self.roots);
+        for ((value, work), chirp) in values.iter_mut().zip(&work).zip(&self.chirp).take(self.length) {
+            *value = work.conj() * chirp / padded as f64;
+        }
+    }
+}
+
+/// The first half of the roots of unity of a power of two.
+fn roots(length: usize, sign: f64) -> Vec<Complex64> {
+    (0..length / 2).map(|k| Complex64::from_polar(1.0, sign * 2.0 * PI * k as f64 / length as f64)).collect()
+}
+
+/// The transform of a power of two of elements, in place.
+fn radix2(values: &mut [Complex64], roots: &[Complex64]) {
+    let length = values.len();
+    if length < 2 {
+        return;
+    }
+    let shift = usize::BITS - length.trailing_zeros();
+    for at in 0..length {
+        let reversed = at.reverse_bits() >> shift;
+        if at < reversed {
+            values.swap(at, reversed);
+        }
+    }
+    let mut half = 1;
+    while half < length {
+        let step = length / (2 * half);
+        for block in values.chunks_exact_mut(2 * half) {
+            let (low, high) = block.split_at_mut(half);
+            for ((low, high), root) in low.iter_mut().zip(high).zip(roots.iter().step_by(step)) {
+                let turned = *high * root;
+                (*low, *high) = (*low + turned, *low - turned);
+            }
+        }
+        half *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Array as Strided, scattered};
+
+    fn naive(values: &[Complex64], sign: f64) -> Vec<Complex64> {
+        let length = values.len();
+        (0..length)
+            .map(|k| {
+                (0..length)
+                    .map(|j| {
+                        let angle = sign * 2.0 * PI * ((j * k) % length) as f64 / length as f64;
+                        values[j] * Complex64::from_polar(1.0, angle)
+                    })
+                    .sum()
+            })
+            .collect()
+    }
+
+    fn complex(count: usize) -> Vec<Complex64> {
+        scattered(2 * count)
+            .collect::<Vec<_>>()
+            .chunks(2)
+            .map(|pair| Complex64::new(pair[0], pair[1]))
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_close(got: &[Complex64], expected: &[Complex64]) {
+        assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(expected) {
+            assert!((got - expected).norm() < 1e-11, "{got} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn every_length() {
+        for length in [1, 2, 3, 4, 5, 7, 8, 12, 17, 64, 100] {
+            let values = complex(length as usize);
+            let input = Strided::new(&[length], values.iter().rev().copied()).reversed(0);
+            let mut out = Strided::zeros(&[length]);
+            fft_c2c(input.view(), &[0], 0, true, out.view_mut()).unwrap();
+            assert_close(&out.to_vec(), &naive(&values, -1.0));
+            let mut back = Strided::zeros(&[length]);
+            fft_c2c(out.view(), &[-1], 2, false, back.view_mut()).unwrap();
+            assert_close(&back.to_vec(), &values);
+        }
+    }
+
+    #[test]
+    fn real_numbers_there_and_back() {
+        for sizes in [[3, 4, 6], [2, 5, 7]] {
+            let count = sizes.iter().product::<i64>() as usize;
+            let input = Strided::new(&sizes, scattered(count));
+            let mut whole = Strided::<Complex64>::zeros(&sizes);
+            fft_r2c(input.view(), &[2, 1], 0, false, whole.view_mut()).unwrap();
+            let half_sizes = [sizes[0], sizes[1] / 2 + 1, sizes[2]];
+            let mut half = Strided::<Complex64>::zeros(&half_sizes);
+            fft_r2c(input.view(), &[2, 1], 0, true, half.view_mut()).unwrap();
+            for at in crate::cpu::testing::indices(&half_sizes) {
+                assert!((half.at(&at) - whole.at(&at)).norm() < 1e-12);
+            }
+            let mut back = Strided::<f64>::zeros(&sizes);
+            fft_c2r(half.view(), &[2, 1], 2, sizes[1], back.view_mut()).unwrap();
+            crate::cpu::testing::assert_close(&back.to_vec(), &input.to_vec(), 1e-12);
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_errors() {
+        let input = Strided::new(&[2], complex(2));
+        let mut out = Strided::<Complex64>::zeros(&[2]);
+        assert!(fft_c2c(input.view(), &[1], 0, true, out.view_mut()).is_err());
+        assert!(fft_c2c(input.view(), &[0, -1], 0, true, out.view_mut()).is_err());
+        assert!(fft_c2c(input.view(), &[0], 3, true, out.view_mut()).is_err());
+        let mut real = Strided::<f64>::zeros(&[4]);
+        assert!(fft_c2r(input.view(), &[0], 0, 4, real.view_mut()).is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! Sums, means and maxima of rows of a table, a *bag* of indices at a time.
+
+use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+
+use super::checked;
+use crate::cpu::strides::expect_sizes;
+
+/// The bags, and which rows are in them.
+struct Bags {
+    /// The bag of each index.
+    of_index: Vec<i64>,
+    count: usize,
+}
+
+impl Bags {
+    /// Each bag starts at an offset and ends where the next starts; the last one with the indices or,
+    /// if `include_last_offset`, at the last offset.
+    fn new(indices: usize, offsets: &View<'_, i64>, include_last_offset: bool) -> Result<Bags> {
+        let offsets: Vec<i64> = offsets.iter().collect();
+        let count = offsets.len() - usize::from(include_last_offset && !offsets.is_empty());
+        let rising = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
+        let inside = offsets.first().is_none_or(|&first| first == 0)
+            && offsets.last().is_none_or(|&last| last <= indices as i64);
+        if !rising || !inside {
+            return Err(Error::value(format!("{offsets:?} are not the starts of bags of {indices} indices"))
+                .with_help("offsets start at 0, rise, and end before the indices do"));
+        }
+        let mut of_index = vec![0; indices];
+        for (bag, &start) in (0..).zip(&offsets[..count]) {
+            of_index[start as usize..].fill(bag);
+        }
+        Ok(Bags { of_index, count })
+    }
+}
+
+/// For each bag, the sum (`mode` 0), mean (1) or maximum (2) of the rows of `weight` at its indices;
+/// also each index' bag, each bag's number of indices (for means and maxima; else zeros), and for
+/// maxima the index each came from (else zeros). Indices equal to `padding_idx` are passed over; sums
+/// weigh rows with `per_sample_weights`.
+///
+/// # Errors
+/// If an index is out of range, or the shapes, offsets or mode do not fit.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn embedding_bag<T: Element<Compute: Ordered>>(
+    weight: View<'_, T>,
+    indices: View<'_, i64>,
+    offsets: View<'_, i64>,
+    _scale_grad_by_freq: bool,
+    mode: i64,
+    _sparse: bool,
+    per_sample_weights: Option<View<'_, T>>,
+    include_last_offset: bool,
+    padding_idx: i64,
+    mut out: ViewMut<'_, T>,
+    mut offset2bag: ViewMut<'_, i64>,
+    mut bag_size: ViewMut<'_, i64>,
+    mut max_indices: ViewMut<'_, i64>,
+) -> Result<()> {
+    let &[rows, width] = weight.sizes() else {
+        return Err(Error::shape(format!("the weight must be a matrix, got {}", ShapeText(weight.sizes()))));
+    };
+    if !(0..=2).contains(&mode) {
+        return Err(
+            Error::value(format!("there is no mode {mode}")).with_help("use 0 (sum), 1 (mean) or 2 (max)")
+        );
+    }
+    let factors = factors(&per_sample_weights, &indices, mode)?;
+    let bags = Bags::new(indices.numel(), &offsets, include_last_offset)?;
+    expect_sizes(out.sizes(), &[bags.count as i64, width])?;
+    let width = width as usize;
+    let table = weight.to_contiguous();
+    let mut sums = vec![T::Compute::ZERO; bags.count * width];
+    let mut counts = vec![0; bags.count];
+    let mut origins = vec![0; if mode == 2 { sums.len() } else { bags.count }];
+    for (at, index) in indices.iter().enumerate() {
+        let row = checked(index, rows, 0)? as usize * width;
+        if index == padding_idx {
+            continue;
+        }
+        let bag = bags.of_index[at] as usize;
+        counts[bag] += 1;
+        for column in 0..width {
+            let value = table[row + column].to_compute();
+            let sum = &mut sums[bag * width + column];
+            if mode != 2 {
+                *sum = Arithmetic::add(*sum, Arithmetic::mul(factors[at], value));
+            } else if counts[bag] == 1 || value.gt(*sum) {
+                *sum = value;
+                origins[bag * width + column] = index;
+            }
+        }
+    }
+    if mode == 1 {
+        for (sums, &count) in sums.chunks_mut(width.max(1)).zip(&counts) {
+            let count = T::Compute::from_scalar(Scalar::Int(count.max(1)));
+            sums.iter_mut().for_each(|sum| *sum = Arithmetic::div(*sum, count));
+        }
+    }
+    out.write(sums.into_iter().map(T::from_compute));
+    offset2bag.write(bags.of_index);
+    bag_size.write(counts.into_iter().map(|count| if mode == 0 { 0 } else { count }));
+    max_indices.write(origins);
+    Ok(())
+}
+
+fn factors<T: Element<Compute: Arithmetic>>(
+    per_sample_weights: &Option<View<'_, T>>,
+    indices: &View<'_, i64>,
+    mode: i64,
+) -> Result<Vec<T::Compute>> {
+    match per_sample_weights {
+        None => Ok(vec![T::Compute::ONE; indices.numel()]),
+        Some(_) if mode != 0 => Err(Error::value("only sums can weigh their rows")),
+        Some(factors) => {
+            expect_sizes(factors.sizes(), indices.sizes())?;
+            Ok(factors.iter().map(T::to_compute).collect())
+        }
+    }
+}
+
+/// The gradient of [`embedding_bag`] for `weight`.
+///
+/// # Errors
+/// If an index or bag is out of range, or the shapes do not fit.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
+    grad: View<'_, T>,
+    indices: View<'_, i64>,
+    offset2bag: View<'_, i64>,
+    bag_size: View<'_, i64>,
+    maximum_indices: View<'_, i64>,
+    num_weights: i64,
+    scale_grad_by_freq: bool,
+    mode: i64,
+    per_sample_weights: Option<View<'_, T>>,
+    padding_idx: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let &[bags, width] = grad.sizes() else {
+        return Err(Error::shape(format!("the gradient must be a matrix, got {}", ShapeText(grad.sizes()))));
+    };
+    expect_sizes(out.sizes(), &[num_weights, width])?;
+    expect_sizes(offset2bag.sizes(), indices.sizes())?;
+    let factors = factors(&per_sample_weights, &indices, mode)?;
+    let (width_, grads) = (width as usize, grad.to_contiguous());
+    let mut sums = vec![T::Compute::ZERO; out.numel()];
+    if mode == 2 {
+        // An empty bag has no maximum, so its gradient goes nowhere.
+        let sizes: Vec<i64> = bag_size.iter().collect();
+        for (at, index) in maximum_indices.iter().enumerate().take(grads.len()) {
+            if sizes.get(at / width_.max(1)).is_some_and(|&size| size == 0) {
+                continue;
+            }
+            let row = checked(index, num_weights, 0)? as usize * width_;
+            let sum = &mut sums[row + at % width_];
+            *sum = Arithmetic::add(*sum, grads[at].to_compute());
+        }
+    } else {
+        let counts: Vec<i64> = bag_size.iter().collect();
+        let mut uses = vec![0i64; num_weights as usize];
+        for index in indices.iter() {
+            uses[checked(index, num_weights, 0)? as usize] += 1;
+        }
+        for (at, (index, bag)) in indices.iter().zip(offset2bag.iter()).enumerate() {
+            let bag = checked(bag, bags, 0)? as usize;
+            if index == padding_idx {
+                continue;
+            }
+            let in_bag = if mode == 1 { counts.get(bag).copied().unwrap_or(1).max(1) } else { 1 };
+            let uses = if scale_grad_by_freq { uses[index as usize] } else { 1 };
+            let divisor = T::Compute::from_scalar(Scalar::Int(in_bag * uses));
+            let factor = Arithmetic::div(factors[at], divisor);
+            for column in 0..width_ {
+                let sum = &mut sums[index as usize * width_ + column];
+                let grad = grads[bag * width_ + column].to_compute();
+                *sum = Arithmetic::add(*sum, Arithmetic::mul(factor, grad));
+            }
+        }
+    }
+    out.write(sums.into_iter().map(T::from_compute));
+    Ok(())
+}
+
+/// The gradient of [`embedding_bag`] for `per_sample_weights`: of each index' row and its bag's
+/// gradient, the product.
+///
+/// # Errors
+/// If an index or bag is out of range, or the shapes or mode do not fit.
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn embedding_bag_per_sample_weights_backward<T: Element<Compute: Arithmetic>>(
+    grad: View<'_, T>,
+    weight: View<'_, T>,
+    indices: View<'_, i64>,
+    _offsets: View<'_, i64>,
+    offset2bag: View<'_, i64>,
+    mode: i64,
+    padding_idx: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let (&[bags, width], &[rows, columns]) = (grad.sizes(), weight.sizes()) else {
+        return Err(Error::shape("the gradient and the weight must be matrices"));
+    };
+    if mode != 0 || width != columns {
+        return Err(Error::value("only sums of rows as wide as the gradient can weigh their rows"));
+    }
+    expect_sizes(out.sizes(), indices.sizes())?;
+    expect_sizes(offset2bag.sizes(), indices.sizes())?;
+    let (width, grads, table) = (width as usize, grad.to_contiguous(), weight.to_contiguous());
+    let mut products = Vec::with_capacity(indices.numel());
+    for (index, bag) in indices.iter().zip(offset2bag.iter()) {
+        let (row, bag) = (checked(index, rows, 0)? as usize, checked(bag, bags, 0)? as usize);
+        let pairs = grads[bag * width..][..width].iter().zip(&table[row * width..][..width]);
+        let sum = pairs.fold(T::Compute::ZERO, |sum, (grad, element)| {
+            Arithmetic::add(sum, Arithmetic::mul(grad.to_compute(), element.to_compute()))
+        });
+        products.push(if index == padding_idx { T::default() } else { T::from_compute(sum) });
+    }
+    out.write(products);
+    Ok(())
+}
