@@ -48,7 +48,10 @@ fn assert_none(offenders: Vec<String>, rule: &str) {
 fn every_file_says_what_it_is() {
     let files = rust_files(".");
     assert!(files.len() > 100, "only {} files were found", files.len());
-    let silent = files.iter().filter(|(_, text)| !text.starts_with("//! ")).map(|(name, _)| name.clone());
+    // Recorded output of the generator says in its first line where it comes from; it is included into
+    // modules, where `//!` cannot stand.
+    let written = files.iter().filter(|(_, text)| !text.starts_with("// @generated from "));
+    let silent = written.filter(|(_, text)| !text.starts_with("//! ")).map(|(name, _)| name.clone());
     assert_none(silent.collect(), "a file starts with `//!` and what it is, what goes in, what comes out");
 }
 
