@@ -326,7 +326,7 @@ fn options_struct(op: &Op) -> TokenStream {
         quote!(#name: #value)
     });
     let setters = optional.iter().map(|(arg, default)| setter(arg, default));
-    let doc = doc(&format!("Options of [`{}`].", op.rust_name));
+    let doc = doc(&format!("Options of [`{0}`](fn@{0}).", op.rust_name));
     quote! {
         #doc
         #[derive(Clone, Debug)]

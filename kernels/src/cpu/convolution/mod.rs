@@ -1,7 +1,7 @@
 //! Convolutions over one to three dimensions, and their gradients.
 //!
 //! Each group of channels of each sample is one matrix product of the weight with the columns of
-//! [`columns`]; a transposed convolution is the transpose of that product. 16-bit floats compute in
+//! `columns`; a transposed convolution is the transpose of that product. 16-bit floats compute in
 //! `f32` and are rounded once. Inputs that are not contiguous are copied first.
 
 mod columns;

@@ -1,7 +1,7 @@
 // @generated from spec.yaml by codegen/src/emit/api.rs.
 // One operator's share: `opsmith expand NAME`.
 
-/// Options of [`plus`].
+/// Options of [`plus`](fn@plus).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PlusOptions {
@@ -211,7 +211,7 @@ pub fn plus_with_out(
     )
 }
 
-/// Options of [`grown`].
+/// Options of [`grown`](fn@grown).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct GrownOptions {
@@ -327,7 +327,7 @@ pub fn product_out(
     )
 }
 
-/// Options of [`largest`].
+/// Options of [`largest`](fn@largest).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LargestOptions {
