@@ -30,6 +30,8 @@ pub struct OpDef {
     /// Shape and dtype of each output, and the dtype that selects the kernel. Views and
     /// compositions have none.
     pub infer: Option<InferFn>,
+    /// What an operator declared while the program runs carries; its inference is there.
+    pub custom: Option<&'static crate::aot::Declared>,
     /// What inference comes to where every tensor has one shape and dtype.
     pub uniform: Uniform,
     /// The element type each argument has when a kernel sees it, by argument.
@@ -389,10 +391,61 @@ pub struct Formula {
 /// The gradients a formula computes, in the order of its arguments.
 pub type Gradients = SmallVec<[Gradient; 2]>;
 
+impl ArgType {
+    /// Whether it is one tensor, which may be optional.
+    pub fn is_tensor(self) -> bool {
+        self.kind == ArgKind::Tensor
+    }
+
+    /// Whether it is a tensor or a list of them.
+    pub fn holds_tensors(self) -> bool {
+        matches!(self.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
+    }
+
+    /// Whether an argument is of this type as it stands.
+    pub fn accepts(self, arg: Arg<'_>) -> bool {
+        match (self.kind, arg) {
+            (_, Arg::None) => self.optional,
+            (ArgKind::Tensor, Arg::Tensor(_))
+            | (ArgKind::Tensors, Arg::Tensors(_))
+            | (ArgKind::OptionalTensors, Arg::OptionalTensors(_))
+            | (ArgKind::Bool, Arg::Bool(_))
+            | (ArgKind::Int, Arg::Int(_))
+            | (ArgKind::Float, Arg::Float(_))
+            | (ArgKind::Scalar, Arg::Scalar(_))
+            | (ArgKind::Str, Arg::Str(_))
+            | (ArgKind::Floats, Arg::Floats(_))
+            | (ArgKind::Scalars, Arg::Scalars(_))
+            | (ArgKind::DType, Arg::DType(_))
+            | (ArgKind::Device, Arg::Device(_))
+            | (ArgKind::MemoryFormat, Arg::MemoryFormat(_))
+            | (ArgKind::MemoryLayout, Arg::MemoryLayout(_))
+            | (ArgKind::Generator, Arg::Generator(_)) => true,
+            (ArgKind::Ints(length), Arg::Ints(list)) => {
+                length.is_none_or(|length| length as usize == list.len())
+            }
+            (ArgKind::Bools(length), Arg::Bools(list)) => {
+                length.is_none_or(|length| length as usize == list.len())
+            }
+            _ => false,
+        }
+    }
+}
+
 impl OpDef {
     /// The position of an argument.
     pub fn argument(&self, name: &str) -> Option<usize> {
         self.schema.args.iter().position(|arg| arg.name == name)
+    }
+
+    /// Infers a call's outputs; `None` for views and compositions, which do not say them.
+    #[inline]
+    pub(crate) fn inferred(&self, args: &[Arg<'_>]) -> Option<Result<Inferred>> {
+        match (self.infer, self.custom) {
+            (Some(infer), _) => Some(infer(args)),
+            (None, Some(custom)) => Some(custom.infer(self, args)),
+            (None, None) => None,
+        }
     }
 
     /// Whether an output of the given dtype can have a gradient.

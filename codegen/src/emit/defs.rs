@@ -57,6 +57,7 @@ fn definition(op: &Op) -> TokenStream {
             location: #location,
             forms: rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise },
             infer: #infer,
+            custom: None,
             uniform: #uniform,
             element_types: &[#(#elements),*],
             contiguous: #contiguous,
