@@ -11,6 +11,8 @@ pub enum ValueKind {
     TextList,
     /// A mapping from names to texts.
     TextMap,
+    /// A mapping from names to texts or lists of them.
+    TextListMap,
     /// A list of entries, each a mapping with keys of its own.
     Entries,
     /// Checked by the stage that reads the key.
@@ -37,6 +39,11 @@ const fn key(name: &'static str, kind: ValueKind, doc: &'static str) -> KeySpec 
 pub const FILE_KEYS: &[KeySpec] = &[
     key("edition", ValueKind::Text, "version of the spec language; this generator reads edition 1"),
     key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
+    key(
+        "argument_aliases",
+        ValueKind::TextListMap,
+        "other names for arguments in calls by name, for every operator that has such an argument",
+    ),
     key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
     key("ops", ValueKind::Entries, "the operators"),
 ];
@@ -51,6 +58,17 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
     key("ignored", ValueKind::TextList, "arguments that callers may give and that change nothing"),
     key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
+    key(
+        "attributes",
+        ValueKind::Any,
+        "values an attribute may have: min, max, above, below, one_of, multiple_of, enum, len, min_len",
+    ),
+    key("argument_aliases", ValueKind::TextListMap, "other names for arguments in calls by name"),
+    key(
+        "value_depends",
+        ValueKind::TextMap,
+        "tensors whose elements decide a result's shape or dtype: required or optional",
+    ),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
     key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
     key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
