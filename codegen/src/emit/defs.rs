@@ -134,32 +134,30 @@ fn argument(arg: &Arg) -> TokenStream {
         }
         None => quote!(None),
     };
-    let aliases = &arg.aliases;
-    let constraints = arg.constraints.iter().map(constraint);
-    let value = match arg.value {
-        ValueUse::None => quote!(None),
-        ValueUse::Optional => quote!(Optional),
-        ValueUse::Required => quote!(Required),
-    };
     // What most arguments lack is left out of the text.
-    let plain = arg.aliases.is_empty() && arg.constraints.is_empty() && arg.value == ValueUse::None;
-    if plain && arg.default.is_none() && !keyword_only {
-        return quote!(rt::op::ArgDef::new(#name, #ty));
+    let mut fields = TokenStream::new();
+    if arg.default.is_some() {
+        fields.extend(quote!(default: #default,));
     }
-    let rest = if plain {
-        quote!(..rt::op::ArgDef::new(#name, #ty))
-    } else {
-        quote! {
-            aliases: &[#(#aliases),*],
-            constraints: &[#(#constraints),*],
-            value: rt::facts::ValueUse::#value,
-        }
-    };
-    match plain {
-        true => quote!(rt::op::ArgDef { default: #default, keyword_only: #keyword_only, #rest }),
-        false => quote! {
-            rt::op::ArgDef { name: #name, ty: #ty, default: #default, keyword_only: #keyword_only, #rest }
-        },
+    if keyword_only {
+        fields.extend(quote!(keyword_only: true,));
+    }
+    if !arg.aliases.is_empty() {
+        let aliases = &arg.aliases;
+        fields.extend(quote!(aliases: &[#(#aliases),*],));
+    }
+    if !arg.constraints.is_empty() {
+        let constraints = arg.constraints.iter().map(constraint);
+        fields.extend(quote!(constraints: &[#(#constraints),*],));
+    }
+    match arg.value {
+        ValueUse::None => {}
+        ValueUse::Optional => fields.extend(quote!(value: rt::facts::ValueUse::Optional,)),
+        ValueUse::Required => fields.extend(quote!(value: rt::facts::ValueUse::Required,)),
+    }
+    match fields.is_empty() {
+        true => quote!(rt::op::ArgDef::new(#name, #ty)),
+        false => quote!(rt::op::ArgDef { #fields ..rt::op::ArgDef::new(#name, #ty) }),
     }
 }
 

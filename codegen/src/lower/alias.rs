@@ -109,7 +109,8 @@ fn difference(alias: &Op, target: &Op) -> Option<String> {
     }
     for (own, other) in alias.args.iter().zip(&target.args) {
         if own.ty != other.ty {
-            return Some(format!("`{}` is a `{}` there, `{}`", own.name, other.ty, other.name));
+            let name = if own.name == other.name { String::new() } else { format!(", `{}`", other.name) };
+            return Some(format!("`{}` is a `{}` there{name}", own.name, other.ty));
         }
         if own.default != other.default {
             return Some(format!("`{}` has another default there", own.name));
