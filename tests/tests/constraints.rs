@@ -48,9 +48,10 @@ fn candidates(def: &ArgDef) -> Vec<Literal> {
     let mut numbers = vec![0.0, 1.0, 2.0];
     for constraint in def.constraints {
         let limits: Vec<f64> = match constraint {
-            Constraint::Min(limit) | Constraint::Max(limit) | Constraint::Above(limit) | Constraint::Below(limit) => {
-                limit.number().into_iter().collect()
-            }
+            Constraint::Min(limit)
+            | Constraint::Max(limit)
+            | Constraint::Above(limit)
+            | Constraint::Below(limit) => limit.number().into_iter().collect(),
             Constraint::OneOf(choices) => choices.iter().filter_map(Literal::number).collect(),
             Constraint::MultipleOf(step) => vec![*step as f64],
             Constraint::Named(names) => names.iter().map(|(_, value)| *value as f64).collect(),
@@ -214,7 +215,8 @@ fn named_values_are_a_rust_enum_and_names_in_calls_by_name() {
     let Value::Tensor(named) = &named[0] else { panic!("a tensor") };
     assert_eq!((typed.item().unwrap(), named.item().unwrap()), (Scalar::Float(13.0), Scalar::Float(13.0)));
     let wrong = call("mse_loss", &[(&x).into(), (&y).into()], &[("reduction", "max".into())]);
-    assert!(message(wrong).starts_with(
-        "mse_loss: `reduction` must be 0 (none), 1 (mean) or 2 (sum), got \"max\""
-    ));
+    assert!(
+        message(wrong)
+            .starts_with("mse_loss: `reduction` must be 0 (none), 1 (mean) or 2 (sum), got \"max\"")
+    );
 }

@@ -10,11 +10,9 @@ use opsmith_core::constraint::{Constraint, Literal, describe};
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Default, Kind, Ty};
-use crate::spec::document::RawOp;
+use crate::spec::document::{RawOp, keys};
 use crate::spec::schema::Schema;
 use crate::spec::yaml::Node;
-
-const KEYS: [&str; 9] = ["min", "max", "above", "below", "one_of", "multiple_of", "enum", "len", "min_len"];
 
 /// The constraints of one argument and the place where they stand.
 pub(super) struct Written {
@@ -140,7 +138,7 @@ impl Reader<'_, '_> {
                 self.or_refuse(length(value), value.span, key, "a length").map(Constraint::MinLen)
             }
             unknown => {
-                self.context.push(catalogue::constraint_unknown(place, unknown, &KEYS));
+                self.context.push(catalogue::constraint_unknown(place, unknown, &keys::CONSTRAINTS));
                 None
             }
         }

@@ -122,21 +122,24 @@ fn describe(op: &Op, form: Form, with_options: bool) -> String {
     format!("{form}`{}`{options}", op.name)
 }
 
+/// A name and the integer it stands for.
+type Named = (Cow<'static, str>, i64);
+
 /// The Rust enums of integers with named values: arguments of one name share one.
 fn enums(context: &mut Context<'_>, heads: &[&Head<'_>]) {
-    let mut seen: HashMap<String, (Vec<(Cow<'static, str>, i64)>, Span)> = HashMap::new();
+    let mut seen: HashMap<String, (&[Named], Span)> = HashMap::new();
     for head in heads {
         for arg in &head.op.args {
             let Some(names) = naming::named_values(arg) else { continue };
             let rust = naming::camel(&arg.name);
             let place = super::body::key_in(head.raw, "attributes", &arg.name).unwrap_or(head.op.span);
             match seen.get(&rust) {
-                Some((known, _)) if known[..] == *names => {}
+                Some((known, _)) if *known == names => {}
                 Some((_, first)) => context.push(catalogue::enum_differs(place, &rust, *first)),
                 None if naming::RESERVED_TYPES.contains(&rust.as_str()) || rust.ends_with("Options") => {
                     context.push(catalogue::enum_reserved(place, &rust));
                 }
-                None => _ = seen.insert(rust, (names.to_vec(), place)),
+                None => _ = seen.insert(rust, (names, place)),
             }
         }
     }

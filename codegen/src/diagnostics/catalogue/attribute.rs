@@ -2,6 +2,7 @@
 
 use super::super::{Diagnostic, Span};
 use super::{near_or_all, ticked};
+use crate::spec::document::keys::CONSTRAINT_SYNONYMS;
 
 /// What `attributes` looks like.
 const EXAMPLE: &str = "attributes: {p: {min: 0, max: 1}, reduction: {one_of: [none, mean, sum]}}";
@@ -14,16 +15,7 @@ pub fn constraints_not_mapping(span: Span, name: &str) -> Diagnostic {
 
 /// A constraint that does not exist.
 pub fn constraint_unknown(span: Span, key: &str, known: &[&str]) -> Diagnostic {
-    let meant = match key {
-        "minimum" | "ge" | ">=" | "at_least" => Some("min"),
-        "maximum" | "le" | "<=" | "at_most" => Some("max"),
-        "gt" | ">" | "exclusive_min" => Some("above"),
-        "lt" | "<" | "exclusive_max" => Some("below"),
-        "choices" | "in" | "values" => Some("one_of"),
-        "length" | "size" => Some("len"),
-        "names" | "named" => Some("enum"),
-        _ => None,
-    };
+    let meant = CONSTRAINT_SYNONYMS.iter().find(|(other, _)| *other == key).map(|(_, meant)| *meant);
     let help = meant.map_or_else(|| near_or_all(key, known, "constraints"), super::did_you_mean);
     Diagnostic::error("E0480", format!("there is no constraint `{key}`"), span, "unknown constraint")
         .with_help(help)
