@@ -9,6 +9,9 @@ pub struct Config {
     pub spec: PathBuf,
     /// The spec's name in generated files and in `location`s: relative, the same on every machine.
     pub spec_name: String,
+    /// The spec's folder, as seen from the folder of the crate's manifest. Custom kernels are found there
+    /// while the program runs.
+    pub folder: PathBuf,
     /// The specs of libraries whose operators formulas may call, with the crates' paths.
     pub parents: Vec<Parent>,
     /// The name of the library.
@@ -56,6 +59,11 @@ impl Config {
             spec_name: spec
                 .file_name()
                 .map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
+            // Build scripts run in the folder of the manifest.
+            folder: match (spec.parent(), std::env::current_dir()) {
+                (Some(folder), Ok(here)) => folder.strip_prefix(here).unwrap_or(folder).to_owned(),
+                (folder, _) => folder.map_or_else(PathBuf::new, Path::to_owned),
+            },
             parents: Vec::new(),
             library: "user".to_owned(),
             runtime: path("::opsmith::runtime"),
@@ -73,6 +81,7 @@ impl Config {
         let path = |text: &str| syn::parse_str(text).expect("a literal path");
         Config {
             library: "opsmith".to_owned(),
+            folder: PathBuf::from(".."),
             runtime: path("::opsmith_runtime"),
             kernels: path("::opsmith_kernels"),
             cpu_kernels: path("::opsmith_kernels::cpu"),

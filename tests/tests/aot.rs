@@ -29,7 +29,9 @@ fn the_documented_example() -> Result<()> {
 #[test]
 fn every_size_in_any_order_equals_the_reference() -> Result<()> {
     let op = add_reduce("aot_growing").declare()?;
-    for (step, columns) in [5usize, 50, 500, 5000, 50_000, 500_000, 50, 5_000_000, 5, 500].into_iter().enumerate() {
+    for (step, columns) in
+        [5usize, 50, 500, 5000, 50_000, 500_000, 50, 5_000_000, 5, 500].into_iter().enumerate()
+    {
         // Rows repeat a pattern, which differs from row to row and from step to step.
         let row = |seed: usize| (0..columns).map(move |index| ((index % 997) * seed % 1000) as f32 / 500.0);
         let xs: Vec<f32> = (0..4).flat_map(|index| row(7919 + index + step)).collect();
@@ -53,7 +55,10 @@ fn every_size_in_any_order_equals_the_reference() -> Result<()> {
             assert_eq!(out.shape(), expected_shape);
             for (got, want) in out.to_vec::<f32>()?.iter().zip(expected) {
                 let error = (f64::from(*got) - want).abs();
-                assert!(error <= 1e-6 * want.abs(), "{columns} columns, axis {axis}: {got} instead of {want}");
+                assert!(
+                    error <= 1e-6 * want.abs(),
+                    "{columns} columns, axis {axis}: {got} instead of {want}"
+                );
             }
         }
     }
@@ -193,9 +198,15 @@ fn mistakes_in_declarations() {
         (new("k.cc:F").input("x").declare(), "`x` is declared twice"),
         (new("k.cc:F").input("1").declare(), "`1` is no name"),
         (Declaration::new("aot_mistake", "k.cc:F").declare(), "no output is declared"),
-        (new("k.cc:F").dtypes([DType::F32]).declare(), "a combination has 1 dtypes, for 1 inputs and 1 outputs"),
+        (
+            new("k.cc:F").dtypes([DType::F32]).declare(),
+            "a combination has 1 dtypes, for 1 inputs and 1 outputs",
+        ),
         (new("k.cc:F").attribute_at_call("a", AttrType::IntLists).declare(), "calls cannot give"),
-        (Declaration::new("mm", "k.cc:F").input("x").output("y").declare(), "`mm` is an operator of the library"),
+        (
+            Declaration::new("mm", "k.cc:F").input("x").output("y").declare(),
+            "`mm` is an operator of the library",
+        ),
     ];
     for (result, expected) in messages {
         let error = result.unwrap_err().to_string();
@@ -215,5 +226,54 @@ fn a_name_is_taken_once_and_free_after_unloading() -> Result<()> {
     let second = square("aot_name").declare()?;
     assert!(std::ptr::eq(first.definition(), second.definition()), "the definition serves again");
     second.call(&[&Tensor::of(&[1.0f32])])?;
+    Ok(())
+}
+
+/// The record of the documented example, as the other framework writes it.
+#[test]
+fn a_registration_record() -> Result<()> {
+    let record = |axis: i64, keep: bool| {
+        format!(
+            r#"{{"op_name": "reduce_kernel_cpu",
+                "inputs": [{{"index": 0, "name": "x1", "paramType": "required"}},
+                           {{"index": 0, "name": "x2", "paramType": "required"}}],
+                "outputs": [{{"index": 0, "name": "y", "paramType": "required"}}],
+                "attr": [{{"name": "axis", "paramType": "required", "type": "float", "value": {axis}}},
+                         {{"name": "keep_dim", "paramType": "required", "type": "all", "value": {keep}}}],
+                "fusion_type": "OPAQUE", "imply_type": "CPU",
+                "dtype_format": [[["float32", "DefaultFormat"], ["float32", "DefaultFormat"], ["float32", "DefaultFormat"]]],
+                "target": "CPU"}}"#
+        )
+    };
+    let ones = matrix(4, 5, |_| 1.0);
+    // Several records of one name, with other values of attributes, do not get in each other's way.
+    for (axis, keep, expected) in [(1, false, vec![10.0; 4]), (0, true, vec![8.0; 5])] {
+        let op = Declaration::from_record(example("add_reduce.cc:CustomKernel"), &record(axis, keep))?
+            .declare()?;
+        assert_eq!(op.call(&[&ones, &ones])?.to_vec::<f32>()?, expected);
+    }
+    // An attribute without a value is given by calls; rows of any dtype; an optional input.
+    let text = r#"{"op_name": "later", "inputs": [{"name": "x"}, {"name": "y"}, {"name": "z", "paramType": "optional"}],
+        "outputs": [{"name": "out"}], "attr": [{"name": "axis", "type": "int"}, {"name": "keep_dim", "type": "bool", "defaultValue": true}],
+        "dtype_format": [[["None", ""], ["None", ""], ["None", ""], ["None", ""]]]}"#;
+    let op = Declaration::from_record(example("add_reduce.cc:CustomKernel"), text)?.listed().declare()?;
+    assert_eq!(
+        op.definition().schema.text,
+        "later(Tensor x, Tensor y, Tensor? z, int axis, bool keep_dim=true) -> Tensor out"
+    );
+    for (record, expected) in [
+        ("[1]", "this is no registration record"),
+        (r#"{"op_name": "f", "target": "Ascend"}"#, "f: the record is for the target Ascend"),
+        (
+            r#"{"op_name": "f", "inputs": [{"name": "x", "paramType": "maybe"}]}"#,
+            "`x` has the paramType `maybe`",
+        ),
+        (r#"{"op_name": "f", "attr": [{"name": "a", "type": "all"}]}"#, "`a` has neither a value nor a type"),
+        (r#"{"op_name": "f", "dtype_format": [[["float32", "FracNZ"]]]}"#, "has the format FracNZ"),
+        (r#"{"op_name": "f", "dtype_format": [[["int4", "ND"]]]}"#, "has the dtype int4"),
+    ] {
+        let error = Declaration::from_record("k.cc:F", record).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
     Ok(())
 }

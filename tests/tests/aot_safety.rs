@@ -49,10 +49,17 @@ const GOOD: [f32; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 fn a_workspace_that_is_overrun() -> Result<()> {
     // The padding takes what other frameworks' memory blocks would.
     assert_eq!(run(bad("Overrun"))?, GOOD);
-    fails(bad("FarOverrun"), &["`FarOverrun`", "more than 512 bytes past the end of workspace 0, which has 20 bytes"]);
+    fails(
+        bad("FarOverrun"),
+        &["`FarOverrun`", "more than 512 bytes past the end of workspace 0, which has 20 bytes"],
+    );
     fails(
         bad("Overrun").check(true),
-        &["`Overrun`", "past the end of workspace 0: it has 20 bytes, and byte 20 was written (4 bytes", "SetWorkSpace"],
+        &[
+            "`Overrun`",
+            "past the end of workspace 0: it has 20 bytes, and byte 20 was written (4 bytes",
+            "SetWorkSpace",
+        ],
     );
     Ok(())
 }
@@ -61,7 +68,10 @@ fn a_workspace_that_is_overrun() -> Result<()> {
 fn an_output_that_is_forgotten() {
     fails(
         bad("Forget").check(true),
-        &["left 1 of 5 elements of its output `y` unwritten, the first at byte 16 (element 4)", "OPSMITH_CHECK"],
+        &[
+            "left 1 of 5 elements of its output `y` unwritten, the first at byte 16 (element 4)",
+            "OPSMITH_CHECK",
+        ],
     );
 }
 
@@ -73,7 +83,10 @@ fn a_kernel_that_throws() {
 
 #[test]
 fn a_kernel_that_returns_seven() {
-    fails(bad("ReturnSeven"), &["the kernel `ReturnSeven`", "returned 7", "what 7 means, the kernel's source says"]);
+    fails(
+        bad("ReturnSeven"),
+        &["the kernel `ReturnSeven`", "returned 7", "what 7 means, the kernel's source says"],
+    );
 }
 
 #[test]
@@ -98,15 +111,22 @@ fn a_kernel_that_never_returns() {
 #[test]
 fn functions_beside_the_kernel_that_fail() {
     fails(bad("InitFails"), &["the kernel `InitFailsInit`", "returned -3"]);
-    fails(bad("Asks"), &["`AsksInit`", "asks for the attribute `nope`, which is not declared (declared: none"]);
-    fails(bad("Asks").attribute("nope", "text"), &["reads the attribute `nope` as int, but it is str (\"text\")"]);
+    fails(
+        bad("Asks"),
+        &["`AsksInit`", "asks for the attribute `nope`, which is not declared (declared: none"],
+    );
+    fails(
+        bad("Asks").attribute("nope", "text"),
+        &["reads the attribute `nope` as int, but it is str (\"text\")"],
+    );
     let infers = || {
         let new = Declaration::new("aot_bad_infer", format!("{}:InferThrows", library())).unlisted();
         new.input("x").output("y").dtypes([DType::F32; 2])
     };
     fails(infers(), &["`InferThrowsInferShape`", "threw: no shape will do"]);
     fails(infers().sandbox(true), &["`InferThrowsInferShape`", "threw: no shape will do"]);
-    let missing = Declaration::new("aot_bad_missing", format!("{}:Good", library())).unlisted().input("x").output("y");
+    let missing =
+        Declaration::new("aot_bad_missing", format!("{}:Good", library())).unlisted().input("x").output("y");
     fails(
         missing,
         &[
@@ -115,8 +135,12 @@ fn functions_beside_the_kernel_that_fail() {
             "output_shape",
         ],
     );
-    let missing = Declaration::new("aot_bad_missing", format!("{}:Good", library())).unlisted().input("x").output("y");
-    fails(missing.output_shape([5]), &["nothing says the dtype of the outputs", "GoodInferType", "output_dtype"]);
+    let missing =
+        Declaration::new("aot_bad_missing", format!("{}:Good", library())).unlisted().input("x").output("y");
+    fails(
+        missing.output_shape([5]),
+        &["nothing says the dtype of the outputs", "GoodInferType", "output_dtype"],
+    );
 }
 
 #[test]

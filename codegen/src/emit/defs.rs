@@ -30,7 +30,8 @@ fn definition(op: &Op) -> TokenStream {
         .args
         .iter()
         .enumerate()
-        .filter(|(_, arg)| arg.contiguous)
+        // Custom kernels see no strides.
+        .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors())
         .fold(0u64, |bits, (index, _)| bits | 1 << index);
     let function = |suffix: &str, there: bool| {
         if there {

@@ -85,7 +85,8 @@ pub(super) fn build(recipe: &Recipe<'_>) -> Result<Built> {
     object.add(&key);
     let mut settled = true;
     for path in listed(&read) {
-        let file = Dependency::of(&path).ok_or_else(|| unreadable(&path, &std::io::Error::other("it went away")))?;
+        let file =
+            Dependency::of(&path).ok_or_else(|| unreadable(&path, &std::io::Error::other("it went away")))?;
         // A file that was changed while the compiler ran: nobody knows which state it read.
         settled &= file.is_older_than(started);
         object.add(&file.hash);

@@ -65,8 +65,10 @@ impl Cache {
             Some(caches.or_else(|| Some(home()?.join(".cache")))?.join("opsmith"))
         };
         let folder = named.or_else(standard).ok_or_else(|| {
-            Error::io("there is no folder to keep compiled kernels in: neither XDG_CACHE_HOME nor HOME is set")
-                .with_help("name one in OPSMITH_CACHE_DIR")
+            Error::io(
+                "there is no folder to keep compiled kernels in: neither XDG_CACHE_HOME nor HOME is set",
+            )
+            .with_help("name one in OPSMITH_CACHE_DIR")
         })?;
         let limit = match env::var("OPSMITH_CACHE_SIZE") {
             Err(_) => DEFAULT_LIMIT,
@@ -145,7 +147,9 @@ impl Cache {
                 continue;
             }
             match temporary {
-                true if now.duration_since(used).is_ok_and(|age| age > ABANDONED) => _ = fs::remove_file(path),
+                true if now.duration_since(used).is_ok_and(|age| age > ABANDONED) => {
+                    _ = fs::remove_file(path)
+                }
                 true => {}
                 false => files.push((used, facts.len(), path)),
             }

@@ -23,7 +23,12 @@ const POISONS: [u8; 2] = [0xA5, 0x5A];
 ///
 /// # Errors
 /// If the kernel fails, or does what it must not.
-pub(super) fn run(kernel: &Kernel, library: &Arc<Library>, shape: &Shape, addresses: &[*mut u8]) -> Result<()> {
+pub(super) fn run(
+    kernel: &Kernel,
+    library: &Arc<Library>,
+    shape: &Shape,
+    addresses: &[*mut u8],
+) -> Result<()> {
     let first = attempt(kernel, library, shape, addresses, POISONS[0])?;
     let mut unwritten = first.unwritten(shape, POISONS[0]);
     if unwritten.iter().any(|elements| !elements.is_empty()) {
@@ -58,7 +63,10 @@ impl Attempt {
         let of = |(buffer, slot): (&Guarded, &super::instance::Slot)| {
             let size = slot.dtype.map_or(1, |dtype| dtype.size());
             let elements = buffer.content().chunks(size).enumerate();
-            elements.filter(|(_, bytes)| bytes.iter().all(|byte| *byte == poison)).map(|(index, _)| index).collect()
+            elements
+                .filter(|(_, bytes)| bytes.iter().all(|byte| *byte == poison))
+                .map(|(index, _)| index)
+                .collect()
         };
         self.outputs.iter().zip(slots).map(of).collect()
     }
@@ -94,7 +102,11 @@ fn attempt(
     unsafe { instance.call(&kernel.function, params.into_iter())? };
 
     for (index, buffer) in given.iter().enumerate() {
-        buffer.check(kernel, library, &format!("input `{}`", kernel.signature.input_name(index, shape.inputs)))?;
+        buffer.check(
+            kernel,
+            library,
+            &format!("input `{}`", kernel.signature.input_name(index, shape.inputs)),
+        )?;
     }
     for (index, buffer) in outputs.iter().enumerate() {
         buffer.check(kernel, library, &format!("output `{}`", kernel.signature.output_name(index)))?;
@@ -102,7 +114,9 @@ fn attempt(
     for (index, buffer) in workspaces.iter().enumerate() {
         buffer.check(kernel, library, &format!("workspace {index}"))?;
     }
-    for (index, (buffer, address)) in given.iter().zip(addresses).enumerate().filter(|(_, (_, address))| !address.is_null()) {
+    for (index, (buffer, address)) in
+        given.iter().zip(addresses).enumerate().filter(|(_, (_, address))| !address.is_null())
+    {
         let content = buffer.content();
         // SAFETY: as above.
         let original = unsafe { std::slice::from_raw_parts(address.cast_const(), content.len()) };
@@ -155,8 +169,12 @@ impl Guarded {
         let strange = |byte: &u8| *byte != CANARY;
         if let Some(first) = before.iter().position(strange) {
             let bytes = GUARD - first;
-            return Err(report(kernel, library, &format!("wrote before the start of {what}, {bytes} bytes before it"))
-                .with_help("an index is negative"));
+            return Err(report(
+                kernel,
+                library,
+                &format!("wrote before the start of {what}, {bytes} bytes before it"),
+            )
+            .with_help("an index is negative"));
         }
         let Some(first) = after.iter().position(strange) else { return Ok(()) };
         let count = after.iter().filter(|byte| strange(byte)).count();
@@ -175,7 +193,14 @@ impl Guarded {
 }
 
 #[cold]
-fn forgotten(kernel: &Kernel, library: &Library, shape: &Shape, output: usize, count: usize, element: usize) -> Error {
+fn forgotten(
+    kernel: &Kernel,
+    library: &Library,
+    shape: &Shape,
+    output: usize,
+    count: usize,
+    element: usize,
+) -> Error {
     let slot = &shape.slots[shape.inputs + output];
     let size = slot.dtype.map_or(1, |dtype| dtype.size());
     let total = slot.bytes() / size;
@@ -184,7 +209,8 @@ fn forgotten(kernel: &Kernel, library: &Library, shape: &Shape, output: usize, c
         "left {count} of {total} elements of its output `{name}` unwritten, the first at byte {} (element {element})",
         element * size
     );
-    report(kernel, library, &what).with_help("every element of every output must be written; memory is not zeroed")
+    report(kernel, library, &what)
+        .with_help("every element of every output must be written; memory is not zeroed")
 }
 
 fn report(kernel: &Kernel, library: &Library, what: &str) -> Error {

@@ -74,9 +74,10 @@ impl Compiler {
         }
         let cuda = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(env::var_os).map(PathBuf::from);
         let toolkits = cuda.chain([PathBuf::from("/usr/local/cuda")]).map(|folder| folder.join("bin/nvcc"));
-        let found = names.iter().find_map(|name| in_path(name)).or_else(|| {
-            toolkits.filter(|_| language == Language::Cuda).find(|program| program.is_file())
-        });
+        let found = names
+            .iter()
+            .find_map(|name| in_path(name))
+            .or_else(|| toolkits.filter(|_| language == Language::Cuda).find(|program| program.is_file()));
         found.and_then(|program| Compiler::at(language, program)).ok_or_else(|| match language {
             Language::Cpp => Error::not_found("there is no C++ compiler: none of c++, g++, clang++ is in PATH")
                 .with_help("install one (Debian: apt-get install g++), or name it in OPSMITH_CXX"),
@@ -91,7 +92,8 @@ impl Compiler {
     fn at(language: Language, program: PathBuf) -> Option<Compiler> {
         let real = fs::canonicalize(&program).ok()?;
         let facts = fs::metadata(&real).ok()?;
-        let identity = format!("{} {} {}.{}", real.display(), facts.size(), facts.mtime(), facts.mtime_nsec());
+        let identity =
+            format!("{} {} {}.{}", real.display(), facts.size(), facts.mtime(), facts.mtime_nsec());
         Some(Compiler { language, program, identity })
     }
 

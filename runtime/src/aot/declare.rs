@@ -139,7 +139,12 @@ impl Declaration {
     /// An attribute that calls give, and its value if they do not.
     pub fn attribute_with_default(self, name: impl Into<String>, default: impl Into<AttrValue>) -> Self {
         let default = default.into();
-        self.any_attribute(Attribute { name: name.into(), ty: default.ty(), value: None, default: Some(default) })
+        self.any_attribute(Attribute {
+            name: name.into(),
+            ty: default.ty(),
+            value: None,
+            default: Some(default),
+        })
     }
 
     /// An attribute that every call gives.
@@ -281,6 +286,12 @@ impl Declaration {
         self
     }
 
+    /// Lets the operator be found by name, as it is unless it comes from a record.
+    pub fn listed(mut self) -> Self {
+        self.listed = true;
+        self
+    }
+
     /// Declares the operator. Its code is compiled and loaded when it is first called.
     ///
     /// # Errors
@@ -357,10 +368,15 @@ fn check_signature(signature: &Signature) -> Result<()> {
         return Err(Error::argument("an output that is a list must be the only one"));
     }
     if signature.inputs.iter().filter(|input| input.kind == InputKind::Dynamic).count() > 1 {
-        return Err(Error::argument("only one input can be a list: the kernel sees one tensor after the other"));
+        return Err(Error::argument(
+            "only one input can be a list: the kernel sees one tensor after the other",
+        ));
     }
     if names.len() > 63 {
-        return Err(Error::argument(format!("{} inputs and attributes are declared, 63 can be", names.len())));
+        return Err(Error::argument(format!(
+            "{} inputs and attributes are declared, 63 can be",
+            names.len()
+        )));
     }
     for attribute in &signature.attributes {
         if attribute.value.is_none() && attribute.ty.schema().is_none() {
@@ -427,7 +443,8 @@ impl Operator {
         let defs = self.op.schema.args;
         let plain = attributes.is_empty() && defs.len() == inputs.len();
         if plain && defs.iter().all(|def| def.ty.is_tensor()) {
-            let args: smallvec::SmallVec<[Arg<'_>; 8]> = inputs.iter().map(|input| Arg::Tensor(input)).collect();
+            let args: smallvec::SmallVec<[Arg<'_>; 8]> =
+                inputs.iter().map(|input| Arg::Tensor(input)).collect();
             return dispatch::invoke(self.op, &args);
         }
         self.call_bound(inputs, attributes)
@@ -457,7 +474,8 @@ impl Operator {
         let mut named = Vec::new();
         for (name, value) in attributes {
             let value = value.to_value().ok_or_else(|| {
-                Error::argument(format!("`{name}` is a list of lists, which calls cannot give")).in_op(self.op.name, Vec::new())
+                Error::argument(format!("`{name}` is a list of lists, which calls cannot give"))
+                    .in_op(self.op.name, Vec::new())
             })?;
             named.push((*name, value));
         }
@@ -507,7 +525,10 @@ impl Operator {
     /// Whatever the compiler says.
     pub fn library(self) -> Result<PathBuf> {
         let active = self.active()?;
-        active.kernel.object(&mut active.kernel.state()).map_err(|error| error.in_op(self.op.name, Vec::new()))
+        active
+            .kernel
+            .object(&mut active.kernel.state())
+            .map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 
     /// Whether the compiler ran for this operator; otherwise its library was in the cache, or given.
@@ -530,17 +551,28 @@ impl Operator {
     ) -> Result<Vec<(Vec<i64>, DType)>> {
         let infer = || {
             let active = self.active()?;
-            let slot = |(sizes, dtype): &(&[i64], DType)| Slot { dtype: Some(*dtype), sizes: Dims::from_slice(sizes) };
+            let slot = |(sizes, dtype): &(&[i64], DType)| Slot {
+                dtype: Some(*dtype),
+                sizes: Dims::from_slice(sizes),
+            };
             let mut slots: Vec<Slot> = inputs.iter().map(slot).collect();
             active.kernel.choose(&mut slots)?;
             let mut at_call = Vec::new();
-            for attribute in active.kernel.signature.attributes.iter().filter(|attribute| attribute.value.is_none()) {
-                let given = attributes.iter().find(|(name, _)| *name == attribute.name).map(|(_, value)| value.clone());
+            for attribute in
+                active.kernel.signature.attributes.iter().filter(|attribute| attribute.value.is_none())
+            {
+                let given = attributes
+                    .iter()
+                    .find(|(name, _)| *name == attribute.name)
+                    .map(|(_, value)| value.clone());
                 at_call.push(given.or(attribute.default.clone()));
             }
             let shape = Shape { inputs: slots.len(), slots, at_call };
             let outs = active.kernel.infer_slots(&shape)?;
-            Ok(outs.into_iter().map(|slot| (slot.sizes.into_vec(), slot.dtype.unwrap_or(DType::F32))).collect())
+            Ok(outs
+                .into_iter()
+                .map(|slot| (slot.sizes.into_vec(), slot.dtype.unwrap_or(DType::F32)))
+                .collect())
         };
         infer().map_err(|error: Error| error.in_op(self.op.name, Vec::new()))
     }
@@ -552,7 +584,8 @@ impl Operator {
     }
 
     fn active(self) -> Result<Arc<Active>> {
-        let declared = self.op.custom.ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
+        let declared =
+            self.op.custom.ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
         declared.active().map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 

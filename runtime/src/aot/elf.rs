@@ -41,7 +41,8 @@ impl LibraryFacts {
                 "give a shared object for Linux on this processor, or a source that ends in .cc, .cpp or .cu",
             )
         };
-        let file = ElfFile64::<Endianness>::parse(&*content).map_err(|_| refuse("it is no shared object (ELF, 64 bits)"))?;
+        let file = ElfFile64::<Endianness>::parse(&*content)
+            .map_err(|_| refuse("it is no shared object (ELF, 64 bits)"))?;
         if file.kind() != ObjectKind::Dynamic {
             return Err(refuse("it is an object or a program, no shared object; link it with -shared"));
         }

@@ -202,7 +202,9 @@ getters! {
 unsafe extern "C-unwind" fn refuse_old_string(_: This, _: Name) -> NewString {
     // SAFETY: kernels are called by `guarded` only.
     unsafe {
-        throw("on this processor attributes that are texts need a library compiled with _GLIBCXX_USE_CXX11_ABI=1")
+        throw(
+            "on this processor attributes that are texts need a library compiled with _GLIBCXX_USE_CXX11_ABI=1",
+        )
     }
 }
 

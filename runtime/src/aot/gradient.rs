@@ -21,7 +21,10 @@ pub type BpropFn = dyn Fn(&BpropContext) -> Result<Vec<Option<Tensor>>> + Send +
 pub(super) enum Bprop {
     Function(Arc<BpropFn>),
     /// Another operator, which takes inputs, outputs if it wants as many, and the gradients of outputs.
-    Operator { op: &'static OpDef, takes_outputs: bool },
+    Operator {
+        op: &'static OpDef,
+        takes_outputs: bool,
+    },
 }
 
 /// What the gradient of a call is computed from.
@@ -39,10 +42,9 @@ impl BpropContext {
     /// # Errors
     /// If there is no such input, or it was absent.
     pub fn input(&self, index: usize) -> Result<&Tensor> {
-        self.inputs
-            .get(index)
-            .and_then(Option::as_ref)
-            .ok_or_else(|| Error::index(format!("the call has no input {index}; it has {}", self.inputs.len())))
+        self.inputs.get(index).and_then(Option::as_ref).ok_or_else(|| {
+            Error::index(format!("the call has no input {index}; it has {}", self.inputs.len()))
+        })
     }
 
     /// An output of the call.
@@ -50,9 +52,9 @@ impl BpropContext {
     /// # Errors
     /// If there is no such output.
     pub fn output(&self, index: usize) -> Result<&Tensor> {
-        self.outputs
-            .get(index)
-            .ok_or_else(|| Error::index(format!("the call has no output {index}; it has {}", self.outputs.len())))
+        self.outputs.get(index).ok_or_else(|| {
+            Error::index(format!("the call has no output {index}; it has {}", self.outputs.len()))
+        })
     }
 
     /// The gradient of an output; `None` if none flows.
@@ -92,8 +94,9 @@ pub(super) fn backward(context: &GradContext<'_>) -> Result<Gradients> {
         None => return Err(Error::autograd(format!("`{}` was not declared at run time", op.name))),
     };
     let Some(bprop) = &active.bprop else {
-        return Err(Error::autograd(format!("the gradient of `{}` is not defined", op.name))
-            .with_help("declare the operator with `bprop` (a function) or `bprop_operator` (another operator)"));
+        return Err(Error::autograd(format!("the gradient of `{}` is not defined", op.name)).with_help(
+            "declare the operator with `bprop` (a function) or `bprop_operator` (another operator)",
+        ));
     };
     let call = collect(context, op, &active)?;
     let gradients = match bprop {

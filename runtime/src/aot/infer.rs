@@ -181,8 +181,8 @@ impl Inference<'_> {
         let (ndims, shapes, raw) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr(), extra.as_raw());
         // SAFETY: the arrays have an entry for each input, and live for the call.
         let result = guarded(|| unsafe { infer(ndims, shapes, raw) });
-        let mut result =
-            result.map_err(|thrown| threw(&thrown, &format!("{}InferShape", self.function), &library.source))?;
+        let mut result = result
+            .map_err(|thrown| threw(&thrown, &format!("{}InferShape", self.function), &library.source))?;
         // SAFETY: one output gives a vector of sizes, several a vector of such vectors; the interface says
         // so. Both belong to this side now.
         unsafe {
@@ -205,7 +205,8 @@ impl Inference<'_> {
     fn dtypes_of_library(&self, context: &InferContext<'_>, library: &Library) -> Result<Vec<DType>> {
         let name = format!("{}InferType", self.function);
         // Absent inputs have the number of "none".
-        let ids = context.inputs.iter().map(|slot| slot.dtype.map_or(0, dtypes::type_id)).collect::<Vec<c_int>>();
+        let ids =
+            context.inputs.iter().map(|slot| slot.dtype.map_or(0, dtypes::type_id)).collect::<Vec<c_int>>();
         let mut given = RawVector::of(ids);
         let mut extra = Extra::new(context.attributes.clone(), library.strings);
         let (raw, list) = (extra.as_raw(), &raw mut given);
@@ -231,7 +232,10 @@ impl Inference<'_> {
         let ids = result.map_err(|thrown| threw(&thrown, &name, &library.source))?;
         let dtype = |id: c_int| {
             dtypes::of_type_id(id).ok_or_else(|| {
-                Error::dtype(format!("`{name}` ({}) gave the type number {id}, which no tensor here can have", library.source.display()))
+                Error::dtype(format!(
+                    "`{name}` ({}) gave the type number {id}, which no tensor here can have",
+                    library.source.display()
+                ))
             })
         };
         ids.into_iter().map(dtype).collect()
@@ -246,14 +250,20 @@ fn check_shape(function: &str, shape: &[i64], symbolic: bool) -> Result<()> {
         return Ok(());
     }
     Err(Error::shape(format!("inference for `{function}` gave the shape {}", ShapeText(shape))).with_help(
-        if symbolic { "sizes are 0 or more, -1 if unknown; [-2] is a shape of unknown rank" } else { "all inputs are known, so every size must be 0 or more" },
+        if symbolic {
+            "sizes are 0 or more, -1 if unknown; [-2] is a shape of unknown rank"
+        } else {
+            "all inputs are known, so every size must be 0 or more"
+        },
     ))
 }
 
 #[cold]
 fn missing(library: &Library, name: &str, what: &str, method: &str) -> Error {
     let declaration = match what {
-        "shape" => format!("extern \"C\" std::vector<int64_t> {name}(int *ndims, int64_t **shapes, AotExtra *extra)"),
+        "shape" => {
+            format!("extern \"C\" std::vector<int64_t> {name}(int *ndims, int64_t **shapes, AotExtra *extra)")
+        }
         _ => format!("extern \"C\" TypeId {name}(std::vector<TypeId> dtypes, AotExtra *extra)"),
     };
     Error::not_found(format!(

@@ -180,7 +180,12 @@ impl Instance {
     ///
     /// # Errors
     /// If it fails: its code, or what it threw.
-    pub fn new(library: Arc<Library>, function: &str, signature: &Signature, shape: Shape) -> Result<Instance> {
+    pub fn new(
+        library: Arc<Library>,
+        function: &str,
+        signature: &Signature,
+        shape: Shape,
+    ) -> Result<Instance> {
         let mut arrays = Arrays::of(&shape.slots);
         let mut extra = Extra::new(signature.attributes(&shape.at_call), library.strings);
         if let Some(init) = library.init {
@@ -243,7 +248,9 @@ impl Instance {
     /// Whether the kernel left the arrays of shapes as they were.
     pub fn shapes_are_intact(&self) -> bool {
         let fresh = Arrays::of(&self.shape.slots);
-        fresh.ndims == self.arrays.ndims && fresh.sizes == self.arrays.sizes && fresh.dtypes == self.arrays.dtypes
+        fresh.ndims == self.arrays.ndims
+            && fresh.sizes == self.arrays.sizes
+            && fresh.dtypes == self.arrays.dtypes
     }
 }
 
@@ -270,8 +277,10 @@ fn push_addresses(params: &mut SmallVec<[*mut c_void; 12]>, args: &[Arg<'_>], de
 pub(super) fn check(result: Result<c_int, Thrown>, function: &str, library: &Path) -> Result<()> {
     match result {
         Ok(0) => Ok(()),
-        Ok(code) => Err(Error::kernel(format!("the kernel `{function}` ({}) returned {code}", library.display()))
-            .with_help(format!("0 means success; what {code} means, the kernel's source says"))),
+        Ok(code) => {
+            Err(Error::kernel(format!("the kernel `{function}` ({}) returned {code}", library.display()))
+                .with_help(format!("0 means success; what {code} means, the kernel's source says")))
+        }
         Err(thrown) => Err(threw(&thrown, function, library)),
     }
 }
@@ -311,7 +320,8 @@ impl Workspaces {
     fn check(&self, function: &str, library: &Path) -> Result<()> {
         for (index, Workspace { block, size }) in self.0.iter().enumerate() {
             // SAFETY: `new` wrote it there.
-            let guard = unsafe { block.pointer.as_ptr().add(size + PADDING).cast::<[u8; GUARD.len()]>().read() };
+            let guard =
+                unsafe { block.pointer.as_ptr().add(size + PADDING).cast::<[u8; GUARD.len()]>().read() };
             if guard != GUARD {
                 return Err(overrun(function, library, index, *size));
             }

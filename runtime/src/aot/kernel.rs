@@ -105,11 +105,13 @@ impl Kernel {
             return Err(self.wrong_target(device.backend));
         }
         let mut inferred = Inferred { outs: Default::default(), compute: DType::F32, device };
-        let spec = |slot: &Slot| OutSpec { sizes: slot.sizes.clone(), dtype: slot.dtype.unwrap_or(DType::F32) };
+        let spec =
+            |slot: &Slot| OutSpec { sizes: slot.sizes.clone(), dtype: slot.dtype.unwrap_or(DType::F32) };
         if !self.options.sandbox {
             let mut state = self.state();
             self.refresh(&mut state)?;
-            if let Some(ready) = state.waiting.iter().rev().find(|ready| ready.shape.fits_inputs(defs, args)) {
+            if let Some(ready) = state.waiting.iter().rev().find(|ready| ready.shape.fits_inputs(defs, args))
+            {
                 inferred.outs.extend(ready.shape.slots[ready.shape.inputs..].iter().map(spec));
                 return Ok(inferred);
             }
@@ -209,7 +211,9 @@ impl Kernel {
         for (arg, def) in args.iter().zip(defs) {
             values.push(match *arg {
                 Arg::Tensor(tensor) => Value::Tensor(cast(tensor)?),
-                Arg::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut cast).collect::<Result<_>>()?),
+                Arg::Tensors(tensors) => {
+                    Value::Tensors(tensors.iter().map(&mut cast).collect::<Result<_>>()?)
+                }
                 Arg::None if def.ty.is_tensor() => {
                     cast(&Tensor::uninitialized(&[0], DType::Bool, crate::Device::CPU)?)?;
                     Value::None
@@ -221,12 +225,24 @@ impl Kernel {
     }
 
     fn run_as_given(&self, defs: &[ArgDef], args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+        if outs.iter().any(|out| !out.is_contiguous()) {
+            // A caller's own tensor; kernels see no strides.
+            let fresh: Result<Vec<Tensor>> = outs
+                .iter()
+                .map(|out| Tensor::uninitialized(out.shape(), out.dtype(), out.device()))
+                .collect();
+            let fresh = fresh?;
+            self.run_as_given(defs, args, &fresh)?;
+            outs.iter().zip(&fresh).for_each(|(out, fresh)| crate::copy::convert(out, fresh));
+            return Ok(());
+        }
         if self.options.check || self.options.sandbox {
             return self.run_watched(&Shape::of(defs, args, outs), args, outs);
         }
         let ready = {
             let mut state = self.state();
-            let fits = |ready: &Box<Instance>| ready.shape.fits_inputs(defs, args) && ready.shape.fits_outputs(outs);
+            let fits =
+                |ready: &Box<Instance>| ready.shape.fits_inputs(defs, args) && ready.shape.fits_outputs(outs);
             let position = state.waiting.iter().rposition(fits);
             position.map(|position| state.waiting.remove(position))
         };
@@ -234,7 +250,12 @@ impl Kernel {
             Some(ready) => ready,
             None => {
                 let library = self.library(&mut self.state())?;
-                Box::new(Instance::new(library, &self.function, &self.signature, Shape::of(defs, args, outs))?)
+                Box::new(Instance::new(
+                    library,
+                    &self.function,
+                    &self.signature,
+                    Shape::of(defs, args, outs),
+                )?)
             }
         };
         // One that failed may have left its data in any state, and is not used again.

@@ -28,7 +28,8 @@ pub(super) type InitFn =
     unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut *const c_char, *mut c_void) -> c_int;
 /// `FInferShape`: of one output a vector of sizes, of several a vector of such vectors. Both are three
 /// words, returned in memory.
-pub(super) type InferShapeFn = unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut c_void) -> RawVector;
+pub(super) type InferShapeFn =
+    unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut c_void) -> RawVector;
 /// `FInferType` of one output. The vector is passed by the address of a temporary.
 pub(super) type InferTypeFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c_void) -> c_int;
 /// `FInferType` of several outputs.
@@ -137,7 +138,8 @@ fn missing(source: &Path, facts: &LibraryFacts, function: &str) -> Error {
     });
     let error = Error::not_found(format!("there is no function `{function}` in {}", source.display()));
     if mangled {
-        return error.with_help(format!("`{function}` is there as a function of C++: declare it extern \"C\""));
+        return error
+            .with_help(format!("`{function}` is there as a function of C++: declare it extern \"C\""));
     }
     let near: Vec<String> = facts.near(function).into_iter().map(|name| format!("`{name}`")).collect();
     error.with_help(match near.as_slice() {
@@ -174,8 +176,10 @@ pub(super) fn check_allowed(path: &Path) -> Result<()> {
     // Links are followed, so that none leads out.
     let real = std::fs::canonicalize(path)
         .map_err(|error| Error::io(format!("cannot read {}: {error}", path.display())))?;
-    let folders: Vec<PathBuf> = env::split_paths(&list).filter(|folder| !folder.as_os_str().is_empty()).collect();
-    let inside = |folder: &PathBuf| std::fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder));
+    let folders: Vec<PathBuf> =
+        env::split_paths(&list).filter(|folder| !folder.as_os_str().is_empty()).collect();
+    let inside =
+        |folder: &PathBuf| std::fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder));
     if folders.iter().any(inside) {
         return Ok(());
     }
@@ -183,6 +187,9 @@ pub(super) fn check_allowed(path: &Path) -> Result<()> {
     Err(Error::value(format!("{} is outside the folders that kernels may be loaded from", real.display()))
         .with_help(match folders.as_slice() {
             [] => "OPSMITH_AOT_ALLOW names no folder; unset it to allow all".to_owned(),
-            folders => format!("OPSMITH_AOT_ALLOW names {}; move the file there, or add its folder", folders.join(", ")),
+            folders => format!(
+                "OPSMITH_AOT_ALLOW names {}; move the file there, or add its folder",
+                folders.join(", ")
+            ),
         }))
 }

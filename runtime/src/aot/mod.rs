@@ -29,9 +29,11 @@ mod infer;
 mod instance;
 mod kernel;
 mod library;
+mod record;
 mod registry;
 mod sandbox;
 mod signature;
+mod spec;
 mod strings;
 
 pub use attributes::{AttrType, AttrValue};
@@ -42,6 +44,7 @@ pub use gradient::{BpropContext, BpropFn};
 pub use infer::{InferContext, UNKNOWN_DIM, UNKNOWN_RANK};
 pub use registry::Declared;
 pub use signature::InputKind;
+pub use spec::SpecKernel;
 pub use strings::StringAbi;
 
 pub(crate) use registry::{all, find};

@@ -15,10 +15,11 @@ use super::kernel::Kernel;
 use super::signature::{InputKind, Signature};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
+use crate::facts::{Facts, ValueUse};
 use crate::library::Library;
 use crate::op::{
-    ArgDef, ArgKind, ArgType, ElementType, Formula, Forms, GradDef, Inferred, KernelCall, KernelFn,
-    KernelTable, OpDef, ReturnDef, Schema, Uniform,
+    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Forms, Formula, GradDef, Inferred, KernelCall,
+    KernelFn, KernelTable, OpDef, ReturnDef, Schema, Uniform,
 };
 
 /// What stands behind the definition of an operator that was declared at run time.
@@ -90,7 +91,10 @@ pub(super) fn declare(active: Active, doc: &str, listed: bool) -> Result<&'stati
             "choose another name, unload the other first, or declare this one with `unlisted()`, so that it has no name for calls by name",
         ));
     }
-    if listed && let Some(library) = crate::library::linked().find(|library| library.find_generated(&name).is_some()) {
+    if listed
+        && let Some(library) =
+            crate::library::linked().find(|library| library.find_generated(&name).is_some())
+    {
         return Err(Error::argument(format!("`{name}` is an operator of the library `{}`", library.name))
             .with_help("choose another name"));
     }
@@ -158,17 +162,13 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
     for input in &signature.inputs {
         let kind = if input.kind == InputKind::Dynamic { ArgKind::Tensors } else { ArgKind::Tensor };
         let ty = ArgType { kind, optional: input.kind == InputKind::Optional };
-        let default = ty.optional.then_some(crate::op::DefaultValue::None);
-        args.push(ArgDef { name: leak(&input.name), ty, default, keyword_only: false });
+        let default = ty.optional.then_some(DefaultValue::None);
+        args.push(argument(leak(&input.name), ty, default));
     }
     for attribute in signature.attributes.iter().filter(|attribute| attribute.value.is_none()) {
         let Some((_, kind)) = attribute.ty.schema() else { continue };
-        args.push(ArgDef {
-            name: leak(&attribute.name),
-            ty: ArgType { kind, optional: false },
-            default: attribute.default.as_ref().and_then(|default| default.to_default()),
-            keyword_only: false,
-        });
+        let default = attribute.default.as_ref().and_then(|default| default.to_default());
+        args.push(argument(leak(&attribute.name), ArgType { kind, optional: false }, default));
     }
     let inputs = signature.inputs.len();
     let element = |index| if index < inputs { ElementType::Any } else { ElementType::NotTensor };
@@ -210,8 +210,13 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
             formulas: vec![formula].leak(),
             differentiable_outputs: u64::MAX,
         }))),
+        facts: Facts::NONE,
         library: home(),
     }))
+}
+
+fn argument(name: &'static str, ty: ArgType, default: Option<DefaultValue>) -> ArgDef {
+    ArgDef { name, ty, default, keyword_only: false, aliases: &[], constraints: &[], value: ValueUse::None }
 }
 
 /// The library that operators declared at run time belong to: it builds on all that are linked, so that

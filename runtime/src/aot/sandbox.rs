@@ -271,4 +271,3 @@ impl Drop for Shared {
         unsafe { libc::munmap(self.address.cast(), self.size) };
     }
 }
-

@@ -72,7 +72,12 @@ impl Signature {
                 ArgKind::Tensors | ArgKind::OptionalTensors => InputKind::Dynamic,
                 kind => {
                     if let Some(ty) = AttrType::of_argument(kind) {
-                        attributes.push(Attribute { name: arg.name.to_owned(), ty, value: None, default: None });
+                        attributes.push(Attribute {
+                            name: arg.name.to_owned(),
+                            ty,
+                            value: None,
+                            default: None,
+                        });
                     }
                     continue;
                 }
@@ -80,7 +85,8 @@ impl Signature {
             inputs.push(Input { name: arg.name.to_owned(), kind });
         }
         let outputs = op.schema.returns.iter().enumerate();
-        let outputs = outputs.map(|(index, output)| output.name.map_or(format!("out{index}"), str::to_owned)).collect();
+        let outputs =
+            outputs.map(|(index, output)| output.name.map_or(format!("out{index}"), str::to_owned)).collect();
         let dynamic_output = matches!(op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors);
         Signature {
             name: op.name.to_owned(),
@@ -151,10 +157,12 @@ impl Signature {
             return Ok(None);
         }
         let fits = |row: &Combination, fit: fn(DType, DType) -> bool| {
-            given.iter().enumerate().all(|(position, dtype)| match (self.wanted(row, position, given.len()), dtype) {
-                (Some(wanted), Some(dtype)) => fit(wanted, *dtype),
-                // Any will do, or none was given.
-                _ => true,
+            given.iter().enumerate().all(|(position, dtype)| {
+                match (self.wanted(row, position, given.len()), dtype) {
+                    (Some(wanted), Some(dtype)) => fit(wanted, *dtype),
+                    // Any will do, or none was given.
+                    _ => true,
+                }
             })
         };
         let exact = self.combinations.iter().find(|row| fits(row, |wanted, given| wanted == given));
@@ -214,7 +222,11 @@ impl Signature {
             let _ = writeln!(text, "input {}={kind}", input.name);
         }
         for output in &self.outputs {
-            let _ = writeln!(text, "output {output}={}", if self.dynamic_output { "dynamic" } else { "required" });
+            let _ = writeln!(
+                text,
+                "output {output}={}",
+                if self.dynamic_output { "dynamic" } else { "required" }
+            );
         }
         for attribute in &self.attributes {
             let _ = writeln!(text, "attribute {}={}", attribute.name, attribute.ty.name());
@@ -249,7 +261,8 @@ pub(super) fn compare_fingerprints(library: &str, declared: &str) -> Result<()> 
         return Ok(());
     }
     let fields = |text: &str| -> Vec<(String, String)> {
-        let split = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let split =
+            |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         text.lines().filter_map(split).collect()
     };
     let (library, declared) = (fields(library), fields(declared));
@@ -269,8 +282,14 @@ pub(super) fn compare_fingerprints(library: &str, declared: &str) -> Result<()> 
         }
     }
     if differences.is_empty() {
-        let list = |fields: &[(String, String)]| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
-        differences.push(format!("the order is {} in the library, {} in the declaration", list(&library), list(&declared)));
+        let list = |fields: &[(String, String)]| {
+            fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ")
+        };
+        differences.push(format!(
+            "the order is {} in the library, {} in the declaration",
+            list(&library),
+            list(&declared)
+        ));
     }
     Err(Error::kernel(format!("the library was made for another signature: {}", differences.join("; ")))
         .with_help("build the library from its source with this declaration, or correct the declaration"))
