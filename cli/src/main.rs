@@ -6,6 +6,8 @@
 
 mod check;
 mod expand;
+mod generate;
+mod import_torch;
 mod project;
 mod report;
 
@@ -25,12 +27,16 @@ struct Arguments {
 enum Command {
     Check(check::Arguments),
     Expand(expand::Arguments),
+    Generate(generate::Arguments),
+    ImportTorch(import_torch::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::ImportTorch(arguments) => import_torch::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

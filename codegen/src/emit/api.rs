@@ -42,6 +42,9 @@ fn raw(op: &Op) -> TokenStream {
 /// The call of the functional form, with its result as Rust values.
 fn functional_call(op: &Op, args: TokenStream) -> TokenStream {
     let def = def_name(op);
+    if op.is_supplied() {
+        return quote!(rt::dispatch::supplied(&super::defs::#def, #args));
+    }
     if !op.returns_tensors() {
         return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&super::defs::#def, #args)?));
     }
@@ -221,6 +224,9 @@ fn public_function(function: &Function<'_>) -> TokenStream {
     let def = def_name(op);
     let call = match function.form {
         Form::Functional => functional_call(op, args),
+        Form::Inplace | Form::Out if op.is_supplied() => {
+            quote!(rt::dispatch::supplied(&super::defs::#def, #args))
+        }
         Form::Inplace => quote!(rt::dispatch::invoke_inplace(&super::defs::#def, #args)),
         Form::Out => {
             let outs = out_names(op);

@@ -156,6 +156,7 @@ impl Emit<'_> {
                 quote!(#variable.clone())
             }
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
+            ExprKind::Opaque(text) => refusal(&format!("its formula is in another language: {text}"), &expr.ty),
             _ => {
                 let borrowed = self.borrowed(expr);
                 match (&expr.ty.kind, expr.ty.optional) {
@@ -245,6 +246,7 @@ impl Emit<'_> {
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
             ExprKind::Query(query, base, args) => self.query(*query, base, args),
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
+            ExprKind::Opaque(text) => refusal(&format!("its formula is in another language: {text}"), &expr.ty),
             other => unreachable!("the checker gives no plain value to {other:?}"),
         }
     }
@@ -305,6 +307,8 @@ impl Emit<'_> {
             Query::IsContiguous => self.tensor_query(query, base, quote!(is_contiguous())),
             Query::DType => self.tensor_query(query, base, quote!(dtype())),
             Query::Device => self.tensor_query(query, base, quote!(device())),
+            // Only one layout exists.
+            Query::Layout => quote!(rt::MemoryLayout::Strided),
             Query::IsComplex | Query::IsFloat | Query::IsInt => {
                 let dtype = if tensor {
                     self.tensor_query(Query::DType, base, quote!(dtype()))

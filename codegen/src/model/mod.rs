@@ -3,6 +3,7 @@
 //! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+mod supplied;
 mod ty;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
+pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
 
 /// Everything one run of the generator knows.
@@ -74,6 +76,10 @@ pub struct Op {
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
     pub role: Option<Role>,
+    /// What another project supplies of it.
+    pub supplied: Option<Supplied>,
+    /// What an importer found about it.
+    pub origin: Option<Note>,
 }
 
 /// One argument.

@@ -19,7 +19,7 @@ pub struct Document {
     pub edition: u32,
     /// Other files to read, relative to this one.
     pub include: Vec<Text>,
-    /// The operators.
+    /// The operators, and the declarations of functions that are called like operators.
     pub ops: Vec<RawOp>,
     /// The scalar functions that pointwise expressions may call.
     pub functions: Vec<RawFunction>,
@@ -43,7 +43,7 @@ pub struct Entry {
     pub value: Node,
 }
 
-/// An entry of `ops:`.
+/// An entry of `ops:` or `declarations:`.
 #[derive(Clone, Debug)]
 pub struct RawOp {
     /// The whole entry.
@@ -54,6 +54,8 @@ pub struct RawOp {
     pub entries: Vec<Entry>,
     /// Whether no key was left out for a mistake; if one was, it may be the one that is missing.
     pub complete: bool,
+    /// Whether it stands under `declarations:`, where an entry is a signature and no more.
+    pub declared: bool,
 }
 
 /// An entry of `functions:`.

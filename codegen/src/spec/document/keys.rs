@@ -39,6 +39,11 @@ pub const FILE_KEYS: &[KeySpec] = &[
     key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
     key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
     key("ops", ValueKind::Entries, "the operators"),
+    key(
+        "declarations",
+        ValueKind::Entries,
+        "functions that formulas call and that another project supplies",
+    ),
 ];
 
 /// The keys of an entry of `ops:`.
@@ -63,6 +68,8 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("derivatives", ValueKind::Any, "gradient formula of each input"),
     key("output_differentiability", ValueKind::TextList, "whether each output has a gradient: true or false"),
     key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
+    key("supplied", ValueKind::Any, "kernels that another project supplies, by form and its name of the backend"),
+    key("origin", ValueKind::Any, "what an importer found and nothing here acts on, kept for tools"),
     key("view", ValueKind::Flag, "whether the output shares the input's memory"),
     key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
     key(
@@ -80,6 +87,17 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("samples", ValueKind::Any, "argument values for tests and docs"),
     key("tags", ValueKind::TextList, "words to find and group operators by"),
     key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
+];
+
+/// The keys of an entry of `declarations:`.
+pub const DECLARATION_KEYS: &[KeySpec] = &[
+    key("func", ValueKind::Text, "signature in PyTorch's schema language"),
+    key("doc", ValueKind::Text, "what the function computes"),
+    key(
+        "operator",
+        ValueKind::TextList,
+        "Rust operators that call it, such as `+`; `reversed -` swaps the operands",
+    ),
 ];
 
 /// The keys of an entry of `functions:`.
@@ -138,7 +156,7 @@ mod tests {
 
     #[test]
     fn rows_are_distinct_and_documented() {
-        for table in [FILE_KEYS, OP_KEYS, FUNCTION_KEYS] {
+        for table in [FILE_KEYS, OP_KEYS, DECLARATION_KEYS, FUNCTION_KEYS] {
             for (index, row) in table.iter().enumerate() {
                 assert!(table[..index].iter().all(|other| other.name != row.name), "`{}` twice", row.name);
                 assert!(!row.doc.is_empty() && !row.doc.ends_with('.'), "doc of `{}`", row.name);
