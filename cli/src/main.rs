@@ -8,6 +8,7 @@ mod check;
 mod expand;
 mod generate;
 mod import_torch;
+mod fmt;
 mod project;
 mod report;
 
@@ -29,6 +30,7 @@ enum Command {
     Expand(expand::Arguments),
     Generate(generate::Arguments),
     ImportTorch(import_torch::Arguments),
+    Fmt(fmt::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Expand(arguments) => expand::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::ImportTorch(arguments) => import_torch::run(&arguments),
+        Command::Fmt(arguments) => fmt::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

@@ -11,6 +11,7 @@ pub mod diagnostics;
 pub mod emit;
 pub mod expr;
 pub mod import;
+pub mod fmt;
 mod lower;
 pub mod model;
 pub mod output;
