@@ -16,6 +16,7 @@ mod methods;
 mod names;
 pub mod naming;
 mod pointwise;
+mod signature;
 
 use proc_macro2::TokenStream;
 
@@ -24,6 +25,7 @@ use crate::model::Model;
 
 pub use header::{HEADER, c_declarations, is_c_keyword};
 pub use names::raw_name;
+pub use signature::{Signature, signatures};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
