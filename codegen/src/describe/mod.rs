@@ -184,7 +184,7 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
 
 /// The kernel that a call computing in a dtype runs on a backend, and why; the reason alone if there is
 /// none.
-pub fn choose<'a>(op: &'a Operator, backend: Backend, dtype: Option<DType>) -> (Option<&'a Kernel>, String) {
+pub fn choose(op: &Operator, backend: Backend, dtype: Option<DType>) -> (Option<&Kernel>, String) {
     let key = backend.key();
     if let Some(kernel) =
         op.kernels.iter().find(|kernel| kernel.backend == "any" && kernel.kind != "composition")
