@@ -3,15 +3,18 @@
 //! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+mod facts;
 mod ty;
 
 use std::path::PathBuf;
 
+use opsmith_core::constraint::Constraint;
 use opsmith_core::{Backend, DType, DTypeSet};
 
 use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
+pub use facts::{Deprecated, Facts, ValueUse};
 pub use ty::{Kind, Ty};
 
 /// Everything one run of the generator knows.
@@ -74,6 +77,10 @@ pub struct Op {
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
     pub role: Option<Role>,
+    /// The operator this is another name of; it has no definition of its own then.
+    pub alias_of: Option<OpId>,
+    /// What is known of it besides what it computes.
+    pub facts: Facts,
 }
 
 /// One argument.
@@ -91,6 +98,12 @@ pub struct Arg {
     pub element: Element,
     /// Whether kernels want it row-major.
     pub contiguous: bool,
+    /// Values it may have.
+    pub constraints: Vec<Constraint>,
+    /// Other names that calls by name may use.
+    pub aliases: Vec<String>,
+    /// Whether its elements decide a result's shape or dtype.
+    pub value: ValueUse,
 }
 
 /// A default value, of its argument's type.
