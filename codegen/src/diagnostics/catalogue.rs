@@ -4,6 +4,8 @@
 //! entry declares, `W05xx` what is probably not meant. Wording: the headline says what is wrong, the
 //! label says what is there or what was expected, the help says what to write.
 
+mod alias;
+mod attribute;
 mod body;
 mod derivative;
 mod entry;
@@ -16,6 +18,8 @@ mod operator;
 mod signature;
 mod yaml;
 
+pub use alias::*;
+pub use attribute::*;
 pub use body::*;
 pub use derivative::*;
 pub use entry::*;

@@ -14,7 +14,7 @@ use quote::quote;
 use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Kind, Model, Symbol, Ty, OpId};
+use crate::model::{Kind, Model, OpId, Symbol, Ty};
 pub(super) use literal::{float, int, punctuation};
 
 /// Emits expressions of one place.
@@ -149,7 +149,9 @@ impl Emit<'_> {
                 quote!(#variable.clone())
             }
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
-            ExprKind::Opaque(text) => refusal(&format!("its formula is in another language: {text}"), &expr.ty),
+            ExprKind::Opaque(text) => {
+                refusal(&format!("its formula is in another language: {text}"), &expr.ty)
+            }
             _ => {
                 let borrowed = self.borrowed(expr);
                 match (&expr.ty.kind, expr.ty.optional) {
@@ -254,7 +256,9 @@ impl Emit<'_> {
             ExprKind::Query(query, base, args) => self.query(*query, base, args),
             ExprKind::Op(id, args) => self.op_call(*id, args),
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
-            ExprKind::Opaque(text) => refusal(&format!("its formula is in another language: {text}"), &expr.ty),
+            ExprKind::Opaque(text) => {
+                refusal(&format!("its formula is in another language: {text}"), &expr.ty)
+            }
             other => unreachable!("the checker gives no plain value to {other:?}"),
         }
     }

@@ -128,12 +128,7 @@ fn c_type(ty: &Ty) -> &'static str {
         (Kind::Device, true) => "const OpsmithDevice*",
         (Kind::Generator, _) => "const OpsmithGenerator*",
         (
-            Kind::Foreign(_)
-            | Kind::None
-            | Kind::Unit
-            | Kind::Tuple(_)
-            | Kind::Element
-            | Kind::RealElement,
+            Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement,
             _,
         ) => {
             unreachable!("not the type of a kernel's argument")
@@ -208,12 +203,7 @@ fn rust_abi_type(ty: &Ty) -> TokenStream {
         Kind::Scalars => quote!(rt::foreign::List<'_, rt::foreign::ForeignScalar>),
         Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout => quote!(i32),
         Kind::Device => quote!(rt::foreign::ForeignDevice),
-        Kind::Foreign(_)
-        | Kind::None
-        | Kind::Unit
-        | Kind::Tuple(_)
-        | Kind::Element
-        | Kind::RealElement => {
+        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
             unreachable!("not the type of a kernel's argument")
         }
     };

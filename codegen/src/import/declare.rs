@@ -65,7 +65,10 @@ pub(super) fn declarations(ops: &[Op]) -> Vec<Declaration> {
             let Some(names) = names else { continue };
             let arguments = names.iter().enumerate().map(|(index, ty)| format!("{ty} x{index}"));
             let arguments = arguments.collect::<Vec<_>>().join(", ");
-            declared.push(Declaration { func: format!("{name}{overload}({arguments}) -> {result}"), operator: None });
+            declared.push(Declaration {
+                func: format!("{name}{overload}({arguments}) -> {result}"),
+                operator: None,
+            });
         }
     }
     declared
@@ -128,7 +131,9 @@ fn unify(a: &Ty, b: &Ty) -> Option<Ty> {
         (Kind::Bools(_), Kind::Bools(_)) => Kind::Bools(None),
         (Kind::Int, Kind::Float) | (Kind::Float, Kind::Int) => Kind::Float,
         (Kind::Int | Kind::Float, Kind::Scalar) | (Kind::Scalar, Kind::Int | Kind::Float) => Kind::Scalar,
-        (Kind::Tensors, Kind::OptionalTensors) | (Kind::OptionalTensors, Kind::Tensors) => Kind::OptionalTensors,
+        (Kind::Tensors, Kind::OptionalTensors) | (Kind::OptionalTensors, Kind::Tensors) => {
+            Kind::OptionalTensors
+        }
         _ => return None,
     };
     Some(Ty { kind, optional })

@@ -101,7 +101,10 @@ pub(super) fn fold(natives: &[Native], apart: &HashSet<&str>) -> Vec<Folded> {
 }
 
 /// The entries of one base name, in-place ones included.
-fn relatives<'m>(by_base: &'m HashMap<(Option<&'m str>, &'m str), Vec<usize>>, name: &'m OpName) -> &'m [usize] {
+fn relatives<'m>(
+    by_base: &'m HashMap<(Option<&'m str>, &'m str), Vec<usize>>,
+    name: &'m OpName,
+) -> &'m [usize] {
     by_base.get(&(name.namespace.as_deref(), name.base.as_str())).map_or(&[], Vec::as_slice)
 }
 

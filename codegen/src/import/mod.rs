@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::model::Note;
 use crate::pipeline::{self, Undeclared};
+use crate::spec::document::keys;
 use crate::spec::yaml;
 
 use declare::Declaration;
@@ -128,7 +129,8 @@ enum State {
 const WORDS: [&str; 3] = ["non_differentiable", "auto_linear", "auto_element_wise"];
 
 /// The head of the spec.
-const HEAD: &str = "Imported from PyTorch's native_functions.yaml and derivatives.yaml by `opsmith import-torch`.
+const HEAD: &str =
+    "Imported from PyTorch's native_functions.yaml and derivatives.yaml by `opsmith import-torch`.
 `supplied` names the kernels of PyTorch, `origin` holds what no key of this language says, and
 `opaque(…)` a formula that is C++ still.";
 
@@ -168,7 +170,9 @@ impl<'n> Work<'n> {
     /// The table of symbols.
     fn read_symbols(&mut self) {
         for line in include_str!("operators.txt").lines().filter(|line| !line.starts_with('#')) {
-            if let Some((func, symbol)) = line.strip_prefix("declare ").and_then(|rest| rest.split_once(" : ")) {
+            if let Some((func, symbol)) =
+                line.strip_prefix("declare ").and_then(|rest| rest.split_once(" : "))
+            {
                 let (func, operator) = (func.to_owned(), Some(symbol.to_owned()));
                 self.declarations.push(Declaration { func, operator });
             } else if let Some((name, symbols)) = line.split_once(' ') {
@@ -272,6 +276,9 @@ enum Place {
 }
 
 fn translated(translator: &Translator<'_>, formula: &Formula) -> State {
+    if formula.direction == Direction::Forward && keys::find(keys::OP_KEYS, "forward").is_none() {
+        return State::Kept("the language has no key for tangents".to_owned());
+    }
     if WORDS.contains(&formula.text.as_str()) {
         return State::Word(formula.text.clone());
     }

@@ -125,14 +125,17 @@ fn derivative_rows(work: &Work<'_>, derivatives: &[Derivatives], report: &mut Re
     };
     push("name", derivatives.len(), derivatives.len() - work.homeless.len());
     let formulas: Vec<&Stated<'_>> = work.formulas.values().flat_map(|formulas| &formulas.list).collect();
-    let count = |select: &dyn Fn(&Stated<'_>) -> bool| formulas.iter().filter(|formula| select(formula)).count();
+    let count =
+        |select: &dyn Fn(&Stated<'_>) -> bool| formulas.iter().filter(|formula| select(formula)).count();
     let done = |formula: &Stated<'_>| !matches!(formula.state, State::Opaque(_) | State::Kept(_));
     let is_word = |formula: &Stated<'_>, word: &str| formula.source.text == word;
     let backward = |formula: &Stated<'_>| {
-        formula.source.direction == Direction::Backward && !super::WORDS.contains(&formula.source.text.as_str())
+        formula.source.direction == Direction::Backward
+            && !super::WORDS.contains(&formula.source.text.as_str())
     };
     let forward = |formula: &Stated<'_>| {
-        formula.source.direction == Direction::Forward && !super::WORDS.contains(&formula.source.text.as_str())
+        formula.source.direction == Direction::Forward
+            && !super::WORDS.contains(&formula.source.text.as_str())
     };
     push("backward formulas", count(&backward), count(&|formula| backward(formula) && done(formula)));
     push("explicit forward formulas", count(&forward), count(&|formula| forward(formula) && done(formula)));

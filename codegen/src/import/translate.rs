@@ -103,7 +103,9 @@ impl Translator<'_> {
             Cpp::Text(text) => Ok(Piece::atom(format!("\"{text}\""), Hint::Plain)),
             Cpp::Call(name, arguments) => self.call(name, arguments),
             Cpp::Construct(name, items) => self.construct(name, items),
-            Cpp::Member { base, arrow, name, arguments } => self.member(base, *arrow, name, arguments.as_deref()),
+            Cpp::Member { base, arrow, name, arguments } => {
+                self.member(base, *arrow, name, arguments.as_deref())
+            }
             Cpp::Index(base, position) => {
                 let hint = match &**base {
                     Cpp::Name(name) if name.last() == "grads" && !self.returns_list() => Hint::Optional,
@@ -160,12 +162,14 @@ impl Translator<'_> {
     }
 
     fn list(&self, items: &[Cpp]) -> Translated {
-        let items: Vec<String> = items.iter().map(|item| Ok(self.piece(item)?.text)).collect::<Result<_, String>>()?;
+        let items: Vec<String> =
+            items.iter().map(|item| Ok(self.piece(item)?.text)).collect::<Result<_, String>>()?;
         Ok(Piece::atom(format!("[{}]", items.join(", ")), Hint::Plain))
     }
 
     fn tuple(&self, items: &[Cpp]) -> Translated {
-        let items: Vec<String> = items.iter().map(|item| Ok(self.piece(item)?.text)).collect::<Result<_, String>>()?;
+        let items: Vec<String> =
+            items.iter().map(|item| Ok(self.piece(item)?.text)).collect::<Result<_, String>>()?;
         Ok(Piece::atom(format!("({})", items.join(", ")), Hint::Plain))
     }
 
@@ -185,7 +189,12 @@ impl Translator<'_> {
         }
         words::constant(name)
             .map(|text| Piece::atom(text, if text == "None" { Hint::Unknown } else { Hint::Plain }))
-            .ok_or_else(|| format!("`{}` is known to PyTorch's generated code only", if name.path.len() > 1 { name.text() } else { last.to_owned() }))
+            .ok_or_else(|| {
+                format!(
+                    "`{}` is known to PyTorch's generated code only",
+                    if name.path.len() > 1 { name.text() } else { last.to_owned() }
+                )
+            })
     }
 
     /// Names that stand for gradients, tangents and results.
@@ -193,7 +202,9 @@ impl Translator<'_> {
         let outputs = &self.schema.returns;
         let is_output = |name: &str| outputs.iter().any(|value| value.name.as_deref() == Some(name));
         let is_argument = |name: &str| self.schema.arg(name).is_some_and(|arg| arg.ty.is_tensor_like());
-        let tangent = |suffix: &str| name.strip_suffix(suffix).filter(|rest| is_argument(rest) || *rest == "result" || is_output(rest));
+        let tangent = |suffix: &str| {
+            name.strip_suffix(suffix).filter(|rest| is_argument(rest) || *rest == "result" || is_output(rest))
+        };
         match name {
             "grad" | "result" => Some(Hint::Tensor),
             "grads" | "grad_input_mask" => Some(Hint::Plain),
@@ -273,7 +284,10 @@ impl Translator<'_> {
         if self.operators.has(&last) || name.path.len() == 1 {
             return self.value_form(&last);
         }
-        let own = name.path.iter().filter(|part| !matches!(part.as_str(), "at" | "c10" | "torch" | "native" | "sparse"));
+        let own = name
+            .path
+            .iter()
+            .filter(|part| !matches!(part.as_str(), "at" | "c10" | "torch" | "native" | "sparse"));
         plain(&own.cloned().collect::<Vec<_>>().join("_")).to_lowercase()
     }
 
@@ -292,7 +306,8 @@ impl Translator<'_> {
         for (position, argument) in arguments.iter().enumerate() {
             if let Some(tensor) = options_of(argument) {
                 let tensor = self.piece(tensor)?.present().at(ATOM);
-                let named = if overloads.is_empty() { ["", "", ""] } else { ["dtype = ", "layout = ", "device = "] };
+                let named =
+                    if overloads.is_empty() { ["", "", ""] } else { ["dtype = ", "layout = ", "device = "] };
                 let [dtype, layout, device] = named;
                 texts.push(format!(
                     "{dtype}{tensor}.dtype(), {layout}{tensor}.layout(), {device}{tensor}.device()"
@@ -300,9 +315,12 @@ impl Translator<'_> {
                 continue;
             }
             let wants = |accepts: fn(&Type) -> bool| {
-                let at = |schema: &&&Schema| schema.args.get(position + skip).is_some_and(|arg| accepts(&arg.ty));
+                let at =
+                    |schema: &&&Schema| schema.args.get(position + skip).is_some_and(|arg| accepts(&arg.ty));
                 let fitting = overloads.iter().filter(|schema| schema.args.len() >= arguments.len() + skip);
-                overloads.len() > 0 && fitting.clone().count() > 0 && fitting.clone().all(|schema| at(&schema))
+                overloads.len() > 0
+                    && fitting.clone().count() > 0
+                    && fitting.clone().all(|schema| at(&schema))
             };
             // `{}` is whatever the parameter's type has by itself.
             if matches!(argument, Cpp::Braces(items) if items.is_empty()) && wants(Type::is_optional) {
@@ -381,7 +399,9 @@ fn hint(ty: &Type) -> Hint {
 /// `x` of `x.options()`, the bundle of dtype, layout and device.
 fn options_of(argument: &Cpp) -> Option<&Cpp> {
     match argument {
-        Cpp::Member { base, name, arguments: Some(none), .. } if name.last() == "options" && none.is_empty() => {
+        Cpp::Member { base, name, arguments: Some(none), .. }
+            if name.last() == "options" && none.is_empty() =>
+        {
             Some(base)
         }
         _ => None,

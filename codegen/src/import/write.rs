@@ -91,7 +91,12 @@ fn supplied(out: &mut String, members: &[&Native]) {
     }
 }
 
-fn formulas(out: &mut String, formulas: &Formulas<'_>, entry: usize, places: &mut Vec<(Range<usize>, Place)>) {
+fn formulas(
+    out: &mut String,
+    formulas: &Formulas<'_>,
+    entry: usize,
+    places: &mut Vec<(Range<usize>, Place)>,
+) {
     let flags = &formulas.output_differentiability;
     if !flags.is_empty() && formulas.flags_are_plain() {
         let _ = writeln!(out, "  output_differentiability: [{}]", flags.join(", ").to_lowercase());
@@ -99,7 +104,8 @@ fn formulas(out: &mut String, formulas: &Formulas<'_>, entry: usize, places: &mu
     for (key, direction) in [("derivatives", Direction::Backward), ("forward", Direction::Forward)] {
         let listed = formulas.list.iter().enumerate();
         let of_direction = listed.filter(|(_, formula)| formula.source.direction == direction);
-        let mut default = of_direction.filter(|(_, formula)| !matches!(formula.state, State::Kept(_))).peekable();
+        let mut default =
+            of_direction.filter(|(_, formula)| !matches!(formula.state, State::Kept(_))).peekable();
         let Some((_, first)) = default.peek() else { continue };
         if let State::Word(word) = &first.state
             && direction == Direction::Forward
@@ -180,7 +186,8 @@ fn quoted(text: &str) -> String {
 fn scalar(text: &str) -> String {
     let first = text.chars().next().unwrap_or(' ');
     let starts = first.is_ascii_alphabetic() || first == '_' || first == '(';
-    let harmless = !text.contains(": ") && !text.contains(" #") && !text.ends_with([':', ' ']) && !text.contains('\n');
+    let harmless =
+        !text.contains(": ") && !text.contains(" #") && !text.ends_with([':', ' ']) && !text.contains('\n');
     match starts && harmless && !is_special(text) {
         true => text.to_owned(),
         false => single_quoted(text),

@@ -13,6 +13,7 @@ use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
 
 /// The parts of an operator that need the heads of all.
+#[derive(Default)]
 pub(super) struct Lowered {
     checks: Vec<Check>,
     infer: Option<Infer>,
@@ -36,6 +37,10 @@ impl Lowered {
 }
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
+    if op.alias_of.is_some() || raw.get("alias_of").is_some() {
+        // The operator it stands for has all of this, or what is wrong with it has been said.
+        return Lowered::default();
+    }
     let expressions = Expressions { op, table };
     let pointwise_text = raw.text("pointwise");
     let checks = infer::checks(context, &expressions, raw);
@@ -144,7 +149,13 @@ pub(super) fn key_in(raw: &RawOp, key: &str, inner: &str) -> Option<Span> {
 fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {
     let has = |key: &str| raw.get(key).is_some();
     // What was left out for a mistake may be what is missing.
-    if !supplied::is_supplied(raw) && !has("pointwise") && !has("decompose") && !has("dispatch") && !has("view") && raw.complete {
+    if !supplied::is_supplied(raw)
+        && !has("pointwise")
+        && !has("decompose")
+        && !has("dispatch")
+        && !has("view")
+        && raw.complete
+    {
         context.push(catalogue::no_body(op.span, &op.name));
     }
     if body.kernels.is_empty() || !op.outputs.iter().all(|output| output.ty.is_tensor()) {

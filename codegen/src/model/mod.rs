@@ -3,16 +3,19 @@
 //! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+mod facts;
 mod supplied;
 mod ty;
 
 use std::path::PathBuf;
 
+use opsmith_core::constraint::Constraint;
 use opsmith_core::{Backend, DType, DTypeSet};
 
 use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
+pub use facts::{Deprecated, Facts, ValueUse};
 pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
 
@@ -80,6 +83,10 @@ pub struct Op {
     pub supplied: Option<Supplied>,
     /// What an importer found about it.
     pub origin: Option<Note>,
+    /// The operator this is another name of; it has no definition of its own then.
+    pub alias_of: Option<OpId>,
+    /// What is known of it besides what it computes.
+    pub facts: Facts,
 }
 
 /// One argument.
@@ -97,6 +104,12 @@ pub struct Arg {
     pub element: Element,
     /// Whether kernels want it row-major.
     pub contiguous: bool,
+    /// Values it may have.
+    pub constraints: Vec<Constraint>,
+    /// Other names that calls by name may use.
+    pub aliases: Vec<String>,
+    /// Whether its elements decide a result's shape or dtype.
+    pub value: ValueUse,
 }
 
 /// A default value, of its argument's type.

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::expr::path;
-use crate::pipeline::Undeclared;
 use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output};
+use crate::pipeline::Undeclared;
 
 /// The kinds of places an expression can stand in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +71,15 @@ impl<'a> OpTable<'a> {
         for (index, function) in functions.iter().enumerate() {
             function_by_name.entry(function.name.as_str()).or_insert(FunctionId(index));
         }
-        OpTable { ops, functions, by_base, by_symbol, function_by_name, broken: HashSet::new(), undeclared: Undeclared::Refused }
+        OpTable {
+            ops,
+            functions,
+            by_base,
+            by_symbol,
+            function_by_name,
+            broken: HashSet::new(),
+            undeclared: Undeclared::Refused,
+        }
     }
 
     /// An operator.

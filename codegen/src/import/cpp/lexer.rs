@@ -25,8 +25,8 @@ impl Token {
 
 /// Longer ones first.
 const SYMBOLS: [&str; 31] = [
-    "::", "->", "||", "&&", "==", "!=", "<=", ">=", "(", ")", "[", "]", "{", "}", "<", ">", ",", ".", "?", ":",
-    "+", "-", "*", "/", "%", "!", "&", "|", "^", "=", ";",
+    "::", "->", "||", "&&", "==", "!=", "<=", ">=", "(", ")", "[", "]", "{", "}", "<", ">", ",", ".", "?",
+    ":", "+", "-", "*", "/", "%", "!", "&", "|", "^", "=", ";",
 ];
 
 /// Splits a formula.
@@ -42,7 +42,8 @@ pub(super) fn lex(text: &str) -> Result<Vec<Token>, String> {
             end
         } else if first.is_ascii_digit() {
             let end = number_end(rest);
-            tokens.push(Token::Number(rest[..end].trim_end_matches(['f', 'F', 'l', 'L', 'u', 'U']).to_owned()));
+            tokens
+                .push(Token::Number(rest[..end].trim_end_matches(['f', 'F', 'l', 'L', 'u', 'U']).to_owned()));
             end
         } else if first == '"' {
             let end = text_end(rest).ok_or("a text without end")?;
@@ -77,10 +78,12 @@ fn number_end(text: &str) -> usize {
 /// Where the closing quote stands.
 fn text_end(text: &str) -> Option<usize> {
     let mut escaped = false;
-    text.char_indices().skip(1).find(|(_, character)| {
-        let closes = *character == '"' && !escaped;
-        escaped = *character == '\\' && !escaped;
-        closes
-    })
-    .map(|(offset, _)| offset)
+    text.char_indices()
+        .skip(1)
+        .find(|(_, character)| {
+            let closes = *character == '"' && !escaped;
+            escaped = *character == '\\' && !escaped;
+            closes
+        })
+        .map(|(offset, _)| offset)
 }

@@ -7,32 +7,30 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "other",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "other",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
             rt::op::ArgDef {
-                name: "alpha",
-                ty: rt::op::ArgType {
-                    kind: rt::op::ArgKind::Scalar,
-                    optional: false,
-                },
                 default: Some(rt::op::DefaultValue::Int(1i64)),
                 keyword_only: true,
+                ..rt::op::ArgDef::new(
+                    "alpha",
+                    rt::op::ArgType {
+                        kind: rt::op::ArgKind::Scalar,
+                        optional: false,
+                    },
+                )
             },
         ],
         returns: &[
@@ -65,6 +63,7 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PLUS_TENSOR),
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -74,23 +73,22 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "grown(Tensor self, bool twice=False) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
             rt::op::ArgDef {
-                name: "twice",
-                ty: rt::op::ArgType {
-                    kind: rt::op::ArgKind::Bool,
-                    optional: false,
-                },
                 default: Some(rt::op::DefaultValue::Bool(false)),
-                keyword_only: false,
+                ..rt::op::ArgDef::new(
+                    "twice",
+                    rt::op::ArgType {
+                        kind: rt::op::ArgKind::Bool,
+                        optional: false,
+                    },
+                )
             },
         ],
         returns: &[
@@ -119,6 +117,7 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::GROWN),
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -128,24 +127,20 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "product(Tensor self, Tensor mat2) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "mat2",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "mat2",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -173,6 +168,7 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PRODUCT),
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -182,23 +178,22 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
             rt::op::ArgDef {
-                name: "dim",
-                ty: rt::op::ArgType {
-                    kind: rt::op::ArgKind::Int,
-                    optional: true,
-                },
                 default: Some(rt::op::DefaultValue::None),
-                keyword_only: false,
+                ..rt::op::ArgDef::new(
+                    "dim",
+                    rt::op::ArgType {
+                        kind: rt::op::ArgKind::Int,
+                        optional: true,
+                    },
+                )
             },
         ],
         returns: &[
@@ -234,6 +229,7 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::LARGEST),
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -243,33 +239,27 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "spread(Tensor self, Tensor index, int[] size) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "index",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "index",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "size",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "size",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Ints(None),
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -304,6 +294,7 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: None,
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -313,33 +304,27 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "dim0",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "dim0",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Int,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "dim1",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "dim1",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Int,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -371,6 +356,7 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::FLIPPED),
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -380,24 +366,20 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "other",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "other",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -432,6 +414,7 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     composite: Some(super::inference::sum_and_growth_composite),
     host: None,
     grad: None,
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -441,15 +424,13 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "item(Tensor self) -> Scalar",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -477,5 +458,6 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: Some(super::inference::item_host),
     grad: None,
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
