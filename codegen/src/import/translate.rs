@@ -315,12 +315,9 @@ impl Translator<'_> {
                 continue;
             }
             let wants = |accepts: fn(&Type) -> bool| {
-                let at =
-                    |schema: &&&Schema| schema.args.get(position + skip).is_some_and(|arg| accepts(&arg.ty));
-                let fitting = overloads.iter().filter(|schema| schema.args.len() >= arguments.len() + skip);
-                overloads.len() > 0
-                    && fitting.clone().count() > 0
-                    && fitting.clone().all(|schema| at(&schema))
+                let fits = |schema: &&&Schema| schema.args.len() >= arguments.len() + skip;
+                let mut fitting = overloads.iter().filter(fits).peekable();
+                fitting.peek().is_some() && fitting.all(|schema| accepts(&schema.args[position + skip].ty))
             };
             // `{}` is whatever the parameter's type has by itself.
             if matches!(argument, Cpp::Braces(items) if items.is_empty()) && wants(Type::is_optional) {

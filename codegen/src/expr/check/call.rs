@@ -101,10 +101,12 @@ impl Checker<'_> {
         call: &syn::ExprCall,
         range: Range<usize>,
     ) -> Option<Expr> {
+        let callee = &call.func;
+        let name = quote::quote!(#callee).to_string();
         let mut args = call.args.iter();
         let reason = match (args.next(), args.next()) {
             (Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })), None) => text.value(),
-            _ => return self.refuse(catalogue::not_implemented_without_reason(self.at(&range))),
+            _ => return self.refuse(catalogue::not_implemented_without_reason(self.at(&range), &name)),
         };
         Some(Expr { kind: kind(reason), ty: Ty::new(Kind::Tensor), range })
     }
