@@ -19,6 +19,7 @@ mod names;
 pub mod naming;
 mod options;
 mod pointwise;
+mod signature;
 
 use proc_macro2::TokenStream;
 
@@ -27,6 +28,7 @@ use crate::model::Model;
 
 pub use header::{HEADER, c_declarations, is_c_keyword};
 pub use names::raw_name;
+pub use signature::{Signature, signatures};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
