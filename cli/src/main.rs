@@ -5,10 +5,16 @@
 //! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
 
 mod check;
+mod evaluate;
 mod expand;
+mod explain;
 mod fmt;
+mod generate;
+mod import_torch;
+mod operator;
 mod project;
 mod report;
+mod style;
 
 use std::process::ExitCode;
 
@@ -25,14 +31,20 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Check(check::Arguments),
+    Explain(explain::Arguments),
     Expand(expand::Arguments),
+    Generate(generate::Arguments),
+    ImportTorch(import_torch::Arguments),
     Fmt(fmt::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::ImportTorch(arguments) => import_torch::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
     };
     match outcome {

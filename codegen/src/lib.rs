@@ -7,10 +7,12 @@
 
 mod build;
 pub mod config;
+pub mod describe;
 pub mod diagnostics;
 pub mod emit;
 pub mod expr;
 pub mod fmt;
+pub mod import;
 mod lower;
 pub mod model;
 pub mod output;

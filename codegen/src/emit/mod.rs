@@ -19,6 +19,7 @@ mod names;
 pub mod naming;
 mod options;
 mod pointwise;
+mod signature;
 
 use proc_macro2::TokenStream;
 
@@ -27,6 +28,7 @@ use crate::model::Model;
 
 pub use header::{HEADER, c_declarations, is_c_keyword};
 pub use names::raw_name;
+pub use signature::{Signature, signatures};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,10 +134,12 @@ pub struct Generation<'a> {
 }
 
 impl<'a> Generation<'a> {
-    /// The operators this run generates; those of parent libraries exist already.
+    /// The operators this run generates; those of parent libraries exist already, and those with types of
+    /// another project exist only there.
     pub fn own_ops(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
         let only = self.only;
-        self.model.ops.iter().filter(move |op| !op.external && only.is_none_or(|name| op.name == name))
+        let own = move |op: &&crate::model::Op| !op.external && only.is_none_or(|name| op.name == name);
+        self.model.ops.iter().filter(own).filter(|op| op.is_callable())
     }
 
     /// Those of them that have a definition: all that are not another name of an operator.

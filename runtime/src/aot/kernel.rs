@@ -91,6 +91,10 @@ pub(super) struct State {
     watched: Vec<(PathBuf, Option<SystemTime>)>,
     /// Whether the compiler ran for it; otherwise it was in the cache, or given.
     pub compiled: bool,
+    #[allow(
+        clippy::vec_box,
+        reason = "each is taken out and put back by every call, which would move it twice"
+    )]
     waiting: Vec<Box<Instance>>,
 }
 
@@ -242,8 +246,8 @@ impl Kernel {
         let ready = {
             let mut state = self.state();
             let fits =
-                |ready: &Box<Instance>| ready.shape.fits_inputs(defs, args) && ready.shape.fits_outputs(outs);
-            let position = state.waiting.iter().rposition(fits);
+                |ready: &Instance| ready.shape.fits_inputs(defs, args) && ready.shape.fits_outputs(outs);
+            let position = state.waiting.iter().rposition(|ready| fits(ready));
             position.map(|position| state.waiting.remove(position))
         };
         let mut instance = match ready {
@@ -324,7 +328,7 @@ impl Kernel {
                     fingerprint: Some((name, text)),
                 };
                 let built = build::build(&recipe)?;
-                state.watched = watch(self.options.reload.then_some(built.files).unwrap_or_default());
+                state.watched = watch(if self.options.reload { built.files } else { Vec::new() });
                 state.compiled = built.compiled;
                 built.library
             }

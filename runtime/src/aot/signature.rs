@@ -242,6 +242,67 @@ impl Signature {
     }
 }
 
+/// Refuses a signature that no call could fit.
+pub(super) fn check_signature(signature: &Signature) -> Result<()> {
+    let inputs = signature.inputs.iter().map(|input| &input.name);
+    let attributes = signature.attributes.iter().map(|attribute| &attribute.name);
+    let names: Vec<&String> = inputs.chain(attributes).collect();
+    if !signature.name.split('.').all(is_name) {
+        return Err(Error::argument(format!("`{}` is no name of an operator", signature.name)));
+    }
+    for (index, name) in names.iter().enumerate() {
+        if !is_name(name) {
+            return Err(Error::argument(format!("`{name}` is no name of an input or attribute"))
+                .with_help("names are letters, digits and underscores"));
+        }
+        if names[..index].contains(name) {
+            return Err(Error::argument(format!("`{name}` is declared twice")));
+        }
+    }
+    if signature.outputs.is_empty() {
+        return Err(Error::argument("no output is declared").with_help("add `output(NAME)`"));
+    }
+    if signature.dynamic_output && signature.outputs.len() > 1 {
+        return Err(Error::argument("an output that is a list must be the only one"));
+    }
+    if signature.inputs.iter().filter(|input| input.kind == InputKind::Dynamic).count() > 1 {
+        return Err(Error::argument(
+            "only one input can be a list: the kernel sees one tensor after the other",
+        ));
+    }
+    if names.len() > 63 {
+        return Err(Error::argument(format!(
+            "{} inputs and attributes are declared, 63 can be",
+            names.len()
+        )));
+    }
+    for attribute in &signature.attributes {
+        if attribute.value.is_none() && attribute.ty.schema().is_none() {
+            return Err(Error::argument(format!(
+                "the attribute `{}` is a {}, which calls cannot give",
+                attribute.name,
+                attribute.ty.name()
+            ))
+            .with_help("give its value where it is declared"));
+        }
+    }
+    let wanted = signature.inputs.len() + signature.outputs.len();
+    if let Some(row) = signature.combinations.iter().find(|row| row.len() != wanted) {
+        return Err(Error::argument(format!(
+            "a combination has {} dtypes, for {} inputs and {} outputs",
+            row.len(),
+            signature.inputs.len(),
+            signature.outputs.len()
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.chars().all(word) && text.chars().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
 /// Whether the interface converts an input of one dtype to another that a kernel wants.
 fn converts(wanted: DType, given: DType) -> bool {
     wanted == given
