@@ -59,11 +59,7 @@ impl Config {
             spec_name: spec
                 .file_name()
                 .map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
-            // Build scripts run in the folder of the manifest.
-            folder: match (spec.parent(), std::env::current_dir()) {
-                (Some(folder), Ok(here)) => folder.strip_prefix(here).unwrap_or(folder).to_owned(),
-                (folder, _) => folder.map_or_else(PathBuf::new, Path::to_owned),
-            },
+            folder: folder_of(spec),
             parents: Vec::new(),
             library: "user".to_owned(),
             runtime: path("::opsmith::runtime"),
@@ -88,4 +84,15 @@ impl Config {
             ..Config::new(spec)
         }
     }
+}
+
+/// The folder of a spec as seen from that of the manifest, where build scripts run. A spec elsewhere is
+/// taken to stand beside its manifest, so that what is generated does not say where that is.
+fn folder_of(spec: &Path) -> PathBuf {
+    let folder = spec.parent().unwrap_or(Path::new(""));
+    if folder.is_relative() {
+        return folder.to_owned();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(here).map(Path::to_owned).unwrap_or_default()
 }
