@@ -5,10 +5,12 @@
 //! nor tensors.
 
 mod backend;
+mod checks;
 mod dtype;
 mod promotion;
 pub mod rules;
 
 pub use backend::Backend;
+pub use checks::Check;
 pub use dtype::{DType, DTypeCategory, DTypeSet};
 pub use promotion::{can_cast, promote};

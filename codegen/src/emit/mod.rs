@@ -7,6 +7,7 @@ mod bind;
 mod defs;
 mod expr;
 mod format;
+mod forward;
 pub mod gradients;
 mod header;
 mod infer;
@@ -16,6 +17,7 @@ mod methods;
 mod names;
 pub mod naming;
 mod pointwise;
+mod samples;
 
 use proc_macro2::TokenStream;
 
@@ -105,7 +107,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/gradients.rs",
         public: false,
         by_operator: true,
-        doc: "Backward formulas.",
+        doc: "Backward formulas, and forward ones that the spec writes.",
         emit: gradients::emit,
     },
     Emitter {

@@ -3,7 +3,7 @@
 use super::{Context, args, forms, roles};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
-use crate::model::{Body, Kind, Op, Output, Ty};
+use crate::model::{Body, Forward, Kind, Op, Output, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
 
@@ -51,6 +51,9 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> O
         body: Body::default(),
         derivatives: Vec::new(),
         non_differentiable: Vec::new(),
+        forward: Forward::None,
+        samples: Vec::new(),
+        tolerances: Vec::new(),
         operators,
         role,
     })

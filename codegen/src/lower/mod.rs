@@ -11,6 +11,7 @@ mod derivatives;
 mod derived;
 mod dtypes;
 mod forms;
+mod forward;
 mod function;
 mod head;
 mod infer;
@@ -19,7 +20,9 @@ mod lint;
 mod names;
 mod pointwise;
 mod roles;
+mod samples;
 mod symbolic;
+mod tolerance;
 
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;
@@ -92,6 +95,7 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
     }
+    forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);
     kernel::refuse_shared_symbols(&mut context, &ops);
     if !context.diagnostics.has_errors() {

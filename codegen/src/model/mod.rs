@@ -3,6 +3,8 @@
 //! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+mod gradients;
+mod samples;
 mod ty;
 
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
+pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
+pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use ty::{Kind, Ty};
 
 /// Everything one run of the generator knows.
@@ -70,6 +74,12 @@ pub struct Op {
     pub derivatives: Vec<Derivative>,
     /// Arguments without gradient by declaration.
     pub non_differentiable: Vec<usize>,
+    /// How tangents flow.
+    pub forward: Forward,
+    /// Argument values for tests and documents.
+    pub samples: Vec<Sample>,
+    /// Errors that tests allow, and checks that they skip.
+    pub tolerances: Vec<Tolerance>,
     /// Rust operators that call this operator.
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
@@ -223,17 +233,6 @@ pub enum KernelSource {
         /// The function.
         symbol: String,
     },
-}
-
-/// A backward formula.
-#[derive(Clone, Debug)]
-pub struct Derivative {
-    /// The arguments it gives gradients of.
-    pub arguments: Vec<usize>,
-    /// The formula.
-    pub formula: Expr,
-    /// As written.
-    pub text: String,
 }
 
 /// A Rust operator that stands for a call.

@@ -30,7 +30,8 @@ impl Checker<'_> {
         let syn::Expr::Path(path) = &*call.func else {
             return self.refuse(catalogue::call_of_no_name(self.at(&place)));
         };
-        if path.path.is_ident("not_implemented") && self.scope.mode == Mode::Derivative {
+        if path.path.is_ident("not_implemented")
+            && matches!(self.scope.mode, Mode::Derivative | Mode::Forward) {
             return self.not_implemented(call, range);
         }
         let given = self.arguments(call.args.iter());
@@ -42,7 +43,7 @@ impl Checker<'_> {
             Mode::DType => self.rule(&name, rules::DTYPE_RULES, Kind::DType, given?, place, range),
             Mode::Pointwise | Mode::FunctionDerivative => self.function(&name, given?, place, range),
             Mode::Check => self.refuse(catalogue::call_in_condition(self.at(&place), &name)),
-            Mode::Derivative | Mode::Decompose => self.overloaded(&name, given?, place, range),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => self.overloaded(&name, given?, place, range),
         }
     }
 
@@ -110,7 +111,7 @@ impl Checker<'_> {
             Mode::Check => Kind::Bool,
             // What sizes, dimensions and the like are made into; `coerce` gives it another plain type
             // where one is wanted.
-            Mode::Derivative | Mode::Decompose => Kind::Ints(None),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => Kind::Ints(None),
             Mode::Pointwise | Mode::FunctionDerivative => {
                 return self.refuse(catalogue::native_not_here(self.at(&place)));
             }

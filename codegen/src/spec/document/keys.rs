@@ -61,6 +61,7 @@ pub const OP_KEYS: &[KeySpec] = &[
         "inputs that kernels want row-major; they are copied if they are not",
     ),
     key("derivatives", ValueKind::Any, "gradient formula of each input"),
+    key("forward", ValueKind::Any, "how tangents flow: auto_linear, auto_element_wise, or a formula of each output"),
     key("output_differentiability", ValueKind::TextList, "whether each output has a gradient: true or false"),
     key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
     key("view", ValueKind::Flag, "whether the output shares the input's memory"),
