@@ -6,6 +6,7 @@
 
 mod check;
 mod expand;
+mod fmt;
 mod project;
 mod report;
 
@@ -25,12 +26,14 @@ struct Arguments {
 enum Command {
     Check(check::Arguments),
     Expand(expand::Arguments),
+    Fmt(fmt::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
+        Command::Fmt(arguments) => fmt::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

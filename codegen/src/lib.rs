@@ -10,6 +10,7 @@ pub mod config;
 pub mod diagnostics;
 pub mod emit;
 pub mod expr;
+pub mod fmt;
 mod lower;
 pub mod model;
 pub mod output;

@@ -97,13 +97,14 @@ impl Sample {
     /// # Errors
     /// If an argument has neither a value nor a default, or the dtype cannot hold such numbers.
     pub fn values(&self, op: &OpDef, dtype: DType) -> Result<Vec<Value>> {
-        let argument = |(index, def): (usize, &crate::op::ArgDef)| {
-            match (self.args.iter().find(|(given, _)| *given == index), &def.default) {
-                (Some((_, value)), _) => value.build(def.ty.kind, dtype, index),
-                (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
-                (None, None) if def.ty.optional => Ok(Value::None),
-                (None, None) => Err(Error::argument(format!("the sample has no value for `{}`", def.name))),
-            }
+        let argument = |(index, def): (usize, &crate::op::ArgDef)| match (
+            self.args.iter().find(|(given, _)| *given == index),
+            &def.default,
+        ) {
+            (Some((_, value)), _) => value.build(def.ty.kind, dtype, index),
+            (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
+            (None, None) if def.ty.optional => Ok(Value::None),
+            (None, None) => Err(Error::argument(format!("the sample has no value for `{}`", def.name))),
         };
         op.schema.args.iter().enumerate().map(argument).collect()
     }
@@ -160,7 +161,9 @@ impl SampleTensor {
     pub fn build(&self, dtype: DType, seed: usize) -> Result<Tensor> {
         let count = self.shape.iter().product::<i64>() as usize;
         match self.fill {
-            Fill::Between(low, high) => numbers(&between(low, high, count, seed), low, high, self.shape, dtype),
+            Fill::Between(low, high) => {
+                numbers(&between(low, high, count, seed), low, high, self.shape, dtype)
+            }
             Fill::Numbers(values) => Tensor::from_slice(values, self.shape)?.cast_untracked(dtype),
             Fill::Places(values) => Tensor::from_slice(values, self.shape),
             Fill::Integers(low, high) => {
@@ -169,7 +172,7 @@ impl SampleTensor {
                 Tensor::from_slice(&(0..count).map(place).collect::<Vec<i64>>(), self.shape)
             }
             Fill::Mask => {
-                let value = |index: usize| (index * 5 + seed) % 3 != 0;
+                let value = |index: usize| !(index * 5 + seed).is_multiple_of(3);
                 Tensor::from_slice(&(0..count).map(value).collect::<Vec<bool>>(), self.shape)
             }
         }
@@ -182,8 +185,7 @@ fn numbers(real: &[f64], low: f64, high: f64, shape: &[i64], dtype: DType) -> Re
         return Tensor::from_slice(real, shape)?.cast_untracked(dtype);
     }
     let imaginary = between(low.min(-high / 2.0), high, real.len(), real.len() + 17);
-    let values: Vec<Complex64> =
-        real.iter().zip(imaginary).map(|(re, im)| Complex64::new(*re, im)).collect();
+    let values: Vec<Complex64> = real.iter().zip(imaginary).map(|(re, im)| Complex64::new(*re, im)).collect();
     Tensor::from_slice(&values, shape)?.cast_untracked(dtype)
 }
 

@@ -262,8 +262,8 @@ impl Tensor {
     /// A view with a layout that lies inside the storage.
     fn view_inside(&self, layout: Layout) -> Tensor {
         let recorded = autograd::recording() && !self.has(UNRECORDED_VIEW);
-        let base = (recorded || autograd::forward_is_active())
-            .then(|| self.0.base.as_ref().unwrap_or(self).clone());
+        let base =
+            (recorded || autograd::forward_is_active()).then(|| self.0.base.as_ref().unwrap_or(self).clone());
         let flags = if recorded { 0 } else { UNRECORDED_VIEW };
         Self::from_inner(self.0.storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
     }

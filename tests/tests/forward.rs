@@ -191,7 +191,10 @@ fn mistakes_are_explained() {
         let result: Result<(Vec<Tensor>, Vec<Option<Tensor>>)> = result;
         result.err().expect("a mistake").to_string()
     };
-    assert_eq!(message(jvp(same, &[&x], &[])), "0 tangents were given for 1 inputs\n  help: give one of the tangents for each of the inputs");
+    assert_eq!(
+        message(jvp(same, &[&x], &[])),
+        "0 tangents were given for 1 inputs\n  help: give one of the tangents for each of the inputs"
+    );
     assert_eq!(message(jvp(same, &[&x], &[&t(&[1.0])])), "the tangent has the shape (1), the input (2)");
     let places = Tensor::of(&[1i64]);
     assert_eq!(
@@ -204,7 +207,10 @@ fn mistakes_are_explained() {
         Ok(vec![out])
     };
     let text = no_grad(|| message(jvp(out, &[&x], &[&x])));
-    assert!(text.contains("a tensor has a tangent, and the out form does not compute with tangents"), "{text}");
+    assert!(
+        text.contains("a tensor has a tangent, and the out form does not compute with tangents"),
+        "{text}"
+    );
     let complex = opsmith::to_dtype(&x, DType::C128).unwrap();
     assert!(jacobian(|x| opsmith::mul(x, x), &complex).is_err());
 }

@@ -294,15 +294,11 @@ fn the_search_for_named_operators_finds_them() {
 
 // ---- Both sides of a table agree ----
 
-/// The public functions of a module of `runtime/src/infer.rs`, with the number of their parameters.
+/// The public functions of a module of `runtime/src/infer`, with the number of their parameters.
 fn functions_of(module: &str) -> Vec<(String, usize)> {
-    let text = fs::read_to_string(root().join("runtime/src/infer.rs")).unwrap();
+    let text = fs::read_to_string(root().join(format!("runtime/src/infer/{module}.rs"))).unwrap();
     let file = syn::parse_file(&text).unwrap();
-    let modules = file.items.iter().filter_map(|item| match item {
-        syn::Item::Mod(found) if found.ident == module => found.content.as_ref(),
-        _ => None,
-    });
-    let functions = modules.flat_map(|(_, items)| items).filter_map(|item| match item {
+    let functions = file.items.iter().filter_map(|item| match item {
         syn::Item::Fn(function) if matches!(function.vis, syn::Visibility::Public(_)) => Some(function),
         _ => None,
     });

@@ -46,7 +46,11 @@ fn definition(op: &Op) -> TokenStream {
     let host = function("host", op.body.host.is_some());
     let kernels =
         if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
-    let grad = if super::gradients::has_definition(op) { quote!(Some(&super::gradients::#name)) } else { quote!(None) };
+    let grad = if super::gradients::has_definition(op) {
+        quote!(Some(&super::gradients::#name))
+    } else {
+        quote!(None)
+    };
     let (samples, tolerances) = (super::samples::samples(op), super::samples::tolerances(op));
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {

@@ -4,6 +4,10 @@
 //! they are) or *owned* (`Tensor`, `Option<Tensor>`, `Vec<i64>`, …). Variables are bound to borrowed
 //! values throughout, so every place knows what it gets.
 
+mod convert;
+mod literal;
+mod query;
+
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
@@ -11,6 +15,7 @@ use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Kind, Model, Symbol, Ty};
+pub(super) use literal::{float, int, punctuation};
 
 /// Emits expressions of one place.
 pub(super) struct Emit<'a> {
@@ -273,218 +278,6 @@ impl Emit<'_> {
         let symbol = punctuation(symbol);
         quote!((#a #symbol #b))
     }
-
-    /// A question to a tensor: answered from saved metadata if its elements are not at hand.
-    fn tensor_query(&self, query: Query, base: &Expr, method: TokenStream) -> TokenStream {
-        if let ExprKind::Variable(variable) = &base.kind
-            && let Some(answer) = (self.metadata)(variable, query)
-        {
-            return answer;
-        }
-        let base = self.borrowed(base);
-        quote!((#base).#method)
-    }
-
-    fn query(&self, query: Query, base: &Expr, args: &[Expr]) -> TokenStream {
-        let tensor = base.ty.holds_tensors() && !base.ty.optional;
-        match query {
-            Query::Size => {
-                let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
-                let dim = self.plain(&args[0]);
-                quote!(rt::dispatch::size(#sizes, #dim)?)
-            }
-            Query::Dim => {
-                let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
-                quote!(((#sizes).len() as i64))
-            }
-            Query::Numel => {
-                let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
-                quote!((#sizes).iter().product::<i64>())
-            }
-            Query::StorageOffset => self.tensor_query(query, base, quote!(layout().offset)),
-            Query::IsContiguous => self.tensor_query(query, base, quote!(is_contiguous())),
-            Query::DType => self.tensor_query(query, base, quote!(dtype())),
-            Query::Device => self.tensor_query(query, base, quote!(device())),
-            Query::IsComplex | Query::IsFloat | Query::IsInt => {
-                let dtype = if tensor {
-                    self.tensor_query(Query::DType, base, quote!(dtype()))
-                } else {
-                    self.plain(base)
-                };
-                let method = match query {
-                    Query::IsComplex => quote!(is_complex),
-                    Query::IsFloat => quote!(is_float),
-                    _ => quote!(is_int),
-                };
-                quote!((#dtype).#method())
-            }
-            Query::Len => {
-                let base = self.borrowed(base);
-                quote!(((#base).len() as i64))
-            }
-            Query::IsSome | Query::IsNone => {
-                if let ExprKind::Variable(variable) = &base.kind
-                    && let Some(answer) = (self.metadata)(variable, query)
-                {
-                    return answer;
-                }
-                let base = self.borrowed(base);
-                let method = if query == Query::IsSome { quote!(is_some) } else { quote!(is_none) };
-                quote!((#base).#method())
-            }
-            Query::Unwrap => {
-                let base = self.plain(base);
-                quote!(rt::dispatch::present(#base)?)
-            }
-            Query::UnwrapOr => {
-                let (base, other) = (self.plain(base), self.plain(&args[0]));
-                quote!((#base).unwrap_or(#other))
-            }
-            Query::Conj => {
-                let value = self.plain(base);
-                if base.ty.kind == Kind::Scalar { quote!((#value).conj()) } else { value }
-            }
-            Query::IsZero => {
-                let value = self.plain(base);
-                match base.ty.kind {
-                    Kind::Scalar => quote!((!(#value).to_bool())),
-                    Kind::Bool => quote!((!#value)),
-                    Kind::Float => quote!((#value == 0.0)),
-                    _ => quote!((#value == 0)),
-                }
-            }
-            Query::Contains => {
-                let (base, value) = (self.borrowed(base), self.plain(&args[0]));
-                quote!((#base).contains(&(#value)))
-            }
-            Query::Sizes | Query::Strides | Query::Concat | Query::SizesAlong => {
-                unreachable!("lists are not plain")
-            }
-        }
-    }
-
-    fn inference_call(&self, expr: &Expr) -> TokenStream {
-        let module = if expr.ty.kind == Kind::DType { quote!(dtype) } else { quote!(shape) };
-        match &expr.kind {
-            ExprKind::Rule(name, args) => {
-                let function = ident(name);
-                let operands = is_operand_rule(name, expr.ty.kind == Kind::DType);
-                if operands {
-                    let args = args.iter().map(|arg| {
-                        let value = self.borrowed(arg);
-                        quote!(#value.into())
-                    });
-                    return quote!(rt::infer::#module::#function(&[#(#args),*])?);
-                }
-                let args = args.iter().map(|arg| self.borrowed(arg));
-                quote!(rt::infer::#module::#function(#(#args),*)?)
-            }
-            ExprKind::Native(path, args) => {
-                let path: syn::Path = syn::parse_str(path).expect("checked as a path");
-                let args = args.iter().map(|arg| self.borrowed(arg));
-                quote!(kernels::#path(#(#args),*)?)
-            }
-            other => unreachable!("not an inference call: {other:?}"),
-        }
-    }
-
-    fn plain_conversion(&self, inner: &Expr, to: &Ty) -> TokenStream {
-        if to.optional {
-            if inner.ty.kind == Kind::None {
-                return quote!(None);
-            }
-            let required = to.required();
-            if inner.ty.optional {
-                let value = self.plain(inner);
-                let converted = convert_plain(quote!(value), &inner.ty.required(), &required);
-                return quote!((#value).map(|value| #converted));
-            }
-            let value = convert_plain(self.plain(inner), &inner.ty, &required);
-            return quote!(Some(#value));
-        }
-        convert_plain(self.plain(inner), &inner.ty, to)
-    }
-
-    fn borrowed_conversion(&self, inner: &Expr, to: &Ty) -> TokenStream {
-        if inner.ty.kind == Kind::None {
-            return quote!(None);
-        }
-        if to.optional {
-            if inner.ty.optional {
-                // `int?` where `int[]?` is wanted: a slice over the one integer.
-                let value = self.plain(inner);
-                return quote!((&#value).as_ref().map(std::slice::from_ref));
-            }
-            let required = to.required();
-            let value = if inner.ty == required || !needs_conversion(&inner.ty, &required) {
-                self.borrowed(inner)
-            } else {
-                self.borrowed_conversion(inner, &required)
-            };
-            return quote!(Some(#value));
-        }
-        match (&inner.ty.kind, &to.kind) {
-            (Kind::Int, Kind::Ints(Some(length))) => {
-                let (value, length) = (self.plain(inner), *length as usize);
-                quote!(&[#value; #length][..])
-            }
-            (Kind::Int, Kind::Ints(None)) => {
-                let value = self.plain(inner);
-                quote!(&[#value][..])
-            }
-            _ => {
-                let owned = self.owned_conversion(inner, to);
-                quote!(&(#owned)[..])
-            }
-        }
-    }
-
-    fn owned_conversion(&self, inner: &Expr, to: &Ty) -> TokenStream {
-        if inner.ty.kind == Kind::None {
-            return quote!(None);
-        }
-        if to.optional && !inner.ty.optional {
-            let required = to.required();
-            let value = if needs_conversion(&inner.ty, &required) {
-                self.owned_conversion(inner, &required)
-            } else {
-                self.owned(inner)
-            };
-            return quote!(Some(#value));
-        }
-        match (&inner.ty.kind, &to.kind) {
-            (Kind::Tuple(from), Kind::Tuple(to)) => {
-                let value = self.owned(inner);
-                let names: Vec<_> = (0..to.len()).map(|index| quote::format_ident!("value{index}")).collect();
-                let items =
-                    names.iter().zip(from.iter().zip(to)).map(|(name, (from, to))| match to.optional {
-                        true if from.kind == Kind::None => quote!(None),
-                        true if !from.optional => quote!(Some(#name)),
-                        false if from.kind != to.kind => quote!(#name.into_iter().map(Some).collect()),
-                        _ => quote!(#name),
-                    });
-                quote!({ let (#(#names),*) = #value; (#(#items),*) })
-            }
-            (Kind::Tensors, Kind::OptionalTensors) => {
-                let value = self.owned(inner);
-                quote!((#value).into_iter().map(Some).collect::<Vec<_>>())
-            }
-            (Kind::Ints(_), Kind::Tensors | Kind::OptionalTensors | Kind::Bools(_)) => quote!(Vec::new()),
-            (Kind::Ints(_), Kind::Floats) => {
-                let value = self.borrowed(inner);
-                quote!((#value).iter().map(|value| *value as f64).collect::<Vec<f64>>())
-            }
-            (Kind::Ints(_), Kind::Scalars) => {
-                let value = self.borrowed(inner);
-                quote!((#value).iter().map(|value| rt::Scalar::Int(*value)).collect::<Vec<_>>())
-            }
-            (Kind::Int, Kind::Ints(_)) => {
-                let value = self.borrowed_conversion(inner, to);
-                quote!(rt::Dims::from_slice(#value))
-            }
-            _ => self.owned(inner),
-        }
-    }
 }
 
 /// Leaves with the reason why there is no value of the type.
@@ -519,27 +312,6 @@ fn is_plain(ty: &Ty) -> bool {
     )
 }
 
-fn needs_conversion(from: &Ty, to: &Ty) -> bool {
-    std::mem::discriminant(&from.kind) != std::mem::discriminant(&to.kind)
-}
-
-fn convert_plain(value: TokenStream, from: &Ty, to: &Ty) -> TokenStream {
-    match (&from.kind, &to.kind) {
-        (Kind::Int, Kind::Float) => quote!((#value as f64)),
-        (Kind::Bool, Kind::Int) => quote!(i64::from(#value)),
-        (Kind::Int, Kind::Scalar) => quote!(rt::Scalar::Int(#value)),
-        (Kind::Float, Kind::Scalar) => quote!(rt::Scalar::Float(#value)),
-        (Kind::Bool, Kind::Scalar) => quote!(rt::Scalar::Bool(#value)),
-        _ => value,
-    }
-}
-
-fn is_operand_rule(name: &str, dtype: bool) -> bool {
-    let rule =
-        if dtype { opsmith_core::rules::dtype_rule(name) } else { opsmith_core::rules::shape_rule(name) };
-    rule.is_some_and(|rule| rule.params == [opsmith_core::rules::RuleParam::Operands])
-}
-
 fn tuple_index(position: &Expr) -> TokenStream {
     match position.kind {
         ExprKind::Int(value) => {
@@ -547,55 +319,5 @@ fn tuple_index(position: &Expr) -> TokenStream {
             quote!(#index)
         }
         _ => unreachable!("the checker asks for a literal"),
-    }
-}
-
-pub(super) fn punctuation(symbol: Symbol) -> TokenStream {
-    match symbol {
-        Symbol::Add => quote!(+),
-        Symbol::Sub | Symbol::Neg => quote!(-),
-        Symbol::Mul => quote!(*),
-        Symbol::Div => quote!(/),
-        Symbol::Rem => quote!(%),
-        Symbol::Not => quote!(!),
-        Symbol::BitAnd => quote!(&),
-        Symbol::BitOr => quote!(|),
-        Symbol::BitXor => quote!(^),
-        Symbol::Eq => quote!(==),
-        Symbol::Ne => quote!(!=),
-        Symbol::Lt => quote!(<),
-        Symbol::Le => quote!(<=),
-        Symbol::Gt => quote!(>),
-        Symbol::Ge => quote!(>=),
-    }
-}
-
-pub(super) fn int(value: i64) -> TokenStream {
-    match value {
-        i64::MIN => quote!(i64::MIN),
-        0.. => {
-            let literal = Literal::i64_suffixed(value);
-            quote!(#literal)
-        }
-        _ => {
-            let literal = Literal::i64_suffixed(-value);
-            quote!((-#literal))
-        }
-    }
-}
-
-pub(super) fn float(value: f64) -> TokenStream {
-    if value.is_nan() {
-        quote!(f64::NAN)
-    } else if value == f64::INFINITY {
-        quote!(f64::INFINITY)
-    } else if value == f64::NEG_INFINITY {
-        quote!(f64::NEG_INFINITY)
-    } else if value.is_sign_negative() {
-        let literal = Literal::f64_suffixed(-value);
-        quote!((-#literal))
-    } else {
-        let literal = Literal::f64_suffixed(value);
-        quote!(#literal)
     }
 }

@@ -83,11 +83,7 @@ impl Derivatives {
 }
 
 /// `self: {default: …, CUDA: …}`: a formula for some backends, and one for the others.
-fn by_backend(
-    context: &mut Context<'_>,
-    argument: &Key,
-    variants: &[(Key, Node)],
-) -> Vec<(Text, Backends)> {
+fn by_backend(context: &mut Context<'_>, argument: &Key, variants: &[(Key, Node)]) -> Vec<(Text, Backends)> {
     const DEFAULT: &str = "default";
     let known: Vec<&str> =
         Backend::ALL.iter().map(|backend| backend.key()).chain(std::iter::once(DEFAULT)).collect();

@@ -128,9 +128,9 @@ fn read(arg: &Arg, text: &str) -> Result<SampleValue, String> {
             items(&expr)?.map(number).collect::<Result<_, _>>().map(SampleValue::Floats)
         }
         Kind::Bools(_) => items(&expr)?.map(truth).collect::<Result<_, _>>().map(SampleValue::Bools),
-        Kind::DType => DType::from_name(text.trim())
-            .map(SampleValue::DType)
-            .ok_or_else(|| "is no dtype".to_owned()),
+        Kind::DType => {
+            DType::from_name(text.trim()).map(SampleValue::DType).ok_or_else(|| "is no dtype".to_owned())
+        }
         _ => Err("has a type that samples cannot give; leave it out".to_owned()),
     }
 }

@@ -38,11 +38,16 @@ fn entry(context: &mut Context<'_>, key: &Key, value: &Node) -> Option<Tolerance
         (Some(allow), Some(reason), None) => (Some(allow), reason),
         (None, None, Some(reason)) => (None, reason),
         _ => {
-            context.push(catalogue::tolerance_without_reason(if value.is_null() { key.span } else { value.span }));
+            context.push(catalogue::tolerance_without_reason(if value.is_null() {
+                key.span
+            } else {
+                value.span
+            }));
             return None;
         }
     };
-    let number = allow.map(|text| text.parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite()));
+    let number =
+        allow.map(|text| text.parse::<f64>().ok().filter(|number| *number > 0.0 && number.is_finite()));
     if !known || number == Some(None) {
         context.push(catalogue::tolerance_without_reason(value.span));
         return None;

@@ -38,8 +38,8 @@ pub use hooks::HookHandle;
 pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 
 pub(crate) use forward::is_active as forward_is_active;
-pub(crate) use inplace::{check_out, view_requires_grad};
 use inplace::invoke_inplace_recorded;
+pub(crate) use inplace::{check_out, view_requires_grad};
 
 use std::sync::Arc;
 

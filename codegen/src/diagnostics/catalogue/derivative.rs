@@ -88,7 +88,9 @@ pub fn formula_of_backend(span: Span) -> Diagnostic {
 /// `forward: linear`
 pub fn forward_malformed(span: Span) -> Diagnostic {
     Diagnostic::error("E0600", "`forward` says how tangents flow", span, "neither a rule nor formulas")
-        .with_help("write `auto_linear`, `auto_element_wise`, or a formula of each output: `{result: self_t * 2}`")
+        .with_help(
+            "write `auto_linear`, `auto_element_wise`, or a formula of each output: `{result: self_t * 2}`",
+        )
 }
 
 /// `forward` of an operator through which no gradient flows.

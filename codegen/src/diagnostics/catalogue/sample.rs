@@ -45,8 +45,11 @@ pub fn tolerance_malformed(span: Span) -> Diagnostic {
 /// A tolerance of something that is not checked.
 pub fn tolerance_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     let message = format!("`{name}` is neither a dtype nor a check");
-    Diagnostic::error("E0613", message, span, "unknown")
-        .with_help(near_or_all(name, known, "dtypes and checks"))
+    Diagnostic::error("E0613", message, span, "unknown").with_help(near_or_all(
+        name,
+        known,
+        "dtypes and checks",
+    ))
 }
 
 /// A tolerance or a skip that nobody justifies.

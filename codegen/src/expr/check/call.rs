@@ -31,7 +31,8 @@ impl Checker<'_> {
             return self.refuse(catalogue::call_of_no_name(self.at(&place)));
         };
         if path.path.is_ident("not_implemented")
-            && matches!(self.scope.mode, Mode::Derivative | Mode::Forward) {
+            && matches!(self.scope.mode, Mode::Derivative | Mode::Forward)
+        {
             return self.not_implemented(call, range);
         }
         let given = self.arguments(call.args.iter());
@@ -43,7 +44,9 @@ impl Checker<'_> {
             Mode::DType => self.rule(&name, rules::DTYPE_RULES, Kind::DType, given?, place, range),
             Mode::Pointwise | Mode::FunctionDerivative => self.function(&name, given?, place, range),
             Mode::Check => self.refuse(catalogue::call_in_condition(self.at(&place), &name)),
-            Mode::Derivative | Mode::Forward | Mode::Decompose => self.overloaded(&name, given?, place, range),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => {
+                self.overloaded(&name, given?, place, range)
+            }
         }
     }
 

@@ -33,7 +33,7 @@ const fn key(name: &'static str, kind: ValueKind, doc: &'static str) -> KeySpec 
     KeySpec { name, kind, doc }
 }
 
-/// The keys at the top of a file.
+/// The keys at the top of a file, in the order that `opsmith fmt` puts them.
 pub const FILE_KEYS: &[KeySpec] = &[
     key("edition", ValueKind::Text, "version of the spec language; this generator reads edition 1"),
     key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
@@ -41,55 +41,59 @@ pub const FILE_KEYS: &[KeySpec] = &[
     key("ops", ValueKind::Entries, "the operators"),
 ];
 
-/// The keys of an entry of `ops:`.
+/// The keys of an entry of `ops:`, in the order that `opsmith fmt` puts them.
 pub const OP_KEYS: &[KeySpec] = &[
     key("func", ValueKind::Text, "signature in PyTorch's schema language"),
-    key("doc", ValueKind::Text, "what the operator computes; Markdown, first sentence first"),
-    key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
-    key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
-    key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
-    key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
     key("ignored", ValueKind::TextList, "arguments that callers may give and that change nothing"),
+    key("doc", ValueKind::Text, "what the operator computes; Markdown, first sentence first"),
+    key("alias_of", ValueKind::Text, "operator this is another name of"),
+    key("since", ValueKind::Text, "version that added the operator"),
+    key("deprecated", ValueKind::TextMap, "`since` which version, and what to `use` instead"),
+    key("tags", ValueKind::TextList, "words to find and group operators by"),
+    key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
+    key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
+    key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
+    key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
+    key("view", ValueKind::Flag, "whether the output shares the input's memory"),
     key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
-    key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
-    key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
-    key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
-    key("dtypes", ValueKind::Any, "dtypes the kernels support, for all backends or each"),
     key(
         "contiguous",
         ValueKind::TextList,
         "inputs that kernels want row-major; they are copied if they are not",
     ),
-    key("derivatives", ValueKind::Any, "gradient formula of each input"),
-    key("forward", ValueKind::Any, "how tangents flow: auto_linear, auto_element_wise, or a formula of each output"),
-    key("output_differentiability", ValueKind::TextList, "whether each output has a gradient: true or false"),
+    key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
+    key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
+    key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
+    key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
+    key("dtypes", ValueKind::Any, "dtypes the kernels support, for all backends or each"),
+    key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
+    key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
     key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
-    key("view", ValueKind::Flag, "whether the output shares the input's memory"),
-    key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
     key(
         "operator",
         ValueKind::TextList,
         "Rust operators that call it, such as `+`; `reversed -` swaps the operands",
     ),
     key("role", ValueKind::Text, "part the operator plays for the runtime"),
-    key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
+    key("derivatives", ValueKind::Any, "gradient formula of each input"),
+    key(
+        "forward",
+        ValueKind::Any,
+        "how tangents flow: auto_linear, auto_element_wise, or a formula of each output",
+    ),
+    key("output_differentiability", ValueKind::TextList, "whether each output has a gradient: true or false"),
     key("deterministic", ValueKind::Flag, "whether equal inputs always give equal bits"),
-    key("since", ValueKind::Text, "version that added the operator"),
-    key("deprecated", ValueKind::TextMap, "`since` which version, and what to `use` instead"),
-    key("alias_of", ValueKind::Text, "operator this is another name of"),
     key("tolerance", ValueKind::Any, "error allowed in tests, for all dtypes or each"),
     key("samples", ValueKind::Any, "argument values for tests and docs"),
-    key("tags", ValueKind::TextList, "words to find and group operators by"),
-    key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
 ];
 
-/// The keys of an entry of `functions:`.
+/// The keys of an entry of `functions:`, in the order that `opsmith fmt` puts them.
 pub const FUNCTION_KEYS: &[KeySpec] = &[
     key("func", ValueKind::Text, "name and parameters, such as `exp(x)`"),
     key("doc", ValueKind::Text, "what the function computes"),
-    key("dtypes", ValueKind::TextList, "dtypes it is defined for"),
     key("rust", ValueKind::Text, "Rust expression of one element"),
     key("cuda", ValueKind::Text, "CUDA expression of one element"),
+    key("dtypes", ValueKind::TextList, "dtypes it is defined for"),
     key("derivative", ValueKind::TextMap, "derivative by each parameter"),
 ];
 

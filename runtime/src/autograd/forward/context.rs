@@ -1,7 +1,7 @@
 //! What a forward formula works from.
 
-use super::rules::Inputs;
 use super::super::adjust::roles_of;
+use super::rules::Inputs;
 use crate::arg::Arg;
 use crate::error::Result;
 use crate::op::OpDef;

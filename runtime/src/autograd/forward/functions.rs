@@ -250,8 +250,9 @@ fn check_differentiable(input: &Tensor, index: usize) -> Result<()> {
     if input.dtype().is_differentiable() {
         return Ok(());
     }
-    Err(Error::autograd(format!("input {index} is {}, which has no derivative", input.dtype()))
-        .with_help("only floating-point and complex tensors have; use the others from the function's surroundings"))
+    Err(Error::autograd(format!("input {index} is {}, which has no derivative", input.dtype())).with_help(
+        "only floating-point and complex tensors have; use the others from the function's surroundings",
+    ))
 }
 
 fn check_real(tensor: &Tensor) -> Result<()> {

@@ -81,9 +81,9 @@ pub(super) fn replaced(args: &[Arg<'_>], tensors: &[Option<Tensor>]) -> SmallVec
     args.iter()
         .map(|arg| match arg {
             Arg::Tensor(tensor) => Value::Tensor(next().unwrap_or_else(|| (*tensor).clone())),
-            Arg::Tensors(list) => Value::Tensors(
-                list.iter().map(|tensor| next().unwrap_or_else(|| tensor.clone())).collect(),
-            ),
+            Arg::Tensors(list) => {
+                Value::Tensors(list.iter().map(|tensor| next().unwrap_or_else(|| tensor.clone())).collect())
+            }
             Arg::OptionalTensors(list) => Value::OptionalTensors(list.iter().map(|_| next()).collect()),
             Arg::None => {
                 next();
@@ -143,9 +143,7 @@ fn linear(op: &'static OpDef, args: &[Arg<'_>], inputs: &Inputs) -> Result<Tange
         .iter()
         .enumerate()
         .map(|(position, tensor)| match tensor {
-            Some(tensor) if tensor.dtype().is_differentiable() => {
-                inputs.tangent_or_zeros(position).map(Some)
-            }
+            Some(tensor) if tensor.dtype().is_differentiable() => inputs.tangent_or_zeros(position).map(Some),
             other => Ok(other.clone()),
         })
         .collect::<Result<_>>()?;
@@ -162,7 +160,8 @@ fn element_wise(
     outs: &[Tensor],
     inputs: &Inputs,
 ) -> Result<Option<Tensor>> {
-    let wanted = (0..args.len()).filter(|&argument| inputs.any(argument)).fold(0u64, |bits, arg| bits | 1 << arg);
+    let wanted =
+        (0..args.len()).filter(|&argument| inputs.any(argument)).fold(0u64, |bits, arg| bits | 1 << arg);
     let Some(recording) = Recording::of_arguments(op, grad, args, None, wanted)? else { return Ok(None) };
     let node = recording.into_node(outs);
     let Kind::Call(call) = &node.kind else { return Ok(None) };

@@ -109,10 +109,7 @@ pub(crate) fn adopt(tensor: &Tensor, list: &Arc<TangentList>) {
 }
 
 /// A linear step of a tensor and of its tangents.
-pub(crate) fn with_tangents(
-    tensor: &Tensor,
-    step: &dyn Fn(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
+pub(crate) fn with_tangents(tensor: &Tensor, step: &dyn Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let result = step(tensor)?;
     if level::is_active() {
         for level in levels(tensor) {

@@ -65,8 +65,9 @@ pub(super) fn transposed(
         if !flowing.is_empty() {
             let seeds: Vec<&Tensor> = seeds.iter().collect();
             let options = Options { create_graph: outer, ..Options::default() };
-            let results = grad(&flowing, &seeds, &along, options)
-                .map_err(|error| error.with_note("in forward mode, which transposes the backward formulas"))?;
+            let results = grad(&flowing, &seeds, &along, options).map_err(|error| {
+                error.with_note("in forward mode, which transposes the backward formulas")
+            })?;
             for (index, result) in tracked.into_iter().zip(results) {
                 found[index] = result;
             }
@@ -84,8 +85,7 @@ pub(in super::super) fn custom(
     run: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>>,
 ) -> Result<Vec<Tensor>> {
     let tensors: Vec<Option<Tensor>> = inputs.iter().map(|input| Some((*input).clone())).collect();
-    let tangents =
-        inputs.iter().map(|input| tangent::tangent(input, level)).collect::<Result<Vec<_>>>()?;
+    let tangents = inputs.iter().map(|input| tangent::tangent(input, level)).collect::<Result<Vec<_>>>()?;
     let _hidden = Hidden::new(level);
     let (outs, tangents) = transposed(&tensors, &tangents, |tensors| {
         let tensors: Vec<&Tensor> = tensors.iter().flatten().collect();

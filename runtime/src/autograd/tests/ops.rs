@@ -208,7 +208,11 @@ pub static CONJUGATE: OpDef = OpDef {
     infer: Some(infer_unary),
     uniform: Uniform::Same,
     kernels: table!(C128 => conjugate_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, conjugate_self)], differentiable_outputs: 1, forward: Forward::Transposed }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, conjugate_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("conjugate", UNARY, ONE)
 };
 
@@ -232,7 +236,11 @@ pub static EXPONENTIAL: OpDef = OpDef {
     infer: Some(infer_unary),
     uniform: Uniform::Same,
     kernels: table!(F64 => exponential_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 1, 0, exponential_self)], differentiable_outputs: 1, forward: Forward::Transposed }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 1, 0, exponential_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("exponential", UNARY, ONE)
 };
 
@@ -261,7 +269,11 @@ pub static SQUARED: OpDef = OpDef {
     infer: Some(infer_unary),
     uniform: Uniform::Same,
     kernels: table!(F64 => squared_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 1, 0, 0, squared_self)], differentiable_outputs: 1, forward: Forward::Transposed }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 1, 0, 0, squared_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("squared", UNARY, ONE)
 };
 
@@ -290,7 +302,11 @@ pub static SCALED: OpDef = OpDef {
     uniform: Uniform::Same,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
     kernels: table!(F64 => scaled_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)], differentiable_outputs: 1, forward: Forward::Transposed }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("scaled", &[arg("self", ArgKind::Tensor), arg("alpha", ArgKind::Float)], ONE)
 };
 
@@ -327,8 +343,11 @@ fn expanded_gradient(context: &GradContext<'_>) -> Formulas {
     Ok(smallvec![context.grad(0).map(|grad| widen(grad, sizes)).transpose()?.into()])
 }
 
-static EXPANDED: GradDef =
-    GradDef { formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)], differentiable_outputs: 1, forward: Forward::Transposed };
+static EXPANDED: GradDef = GradDef {
+    formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)],
+    differentiable_outputs: 1,
+    forward: Forward::Transposed,
+};
 
 pub static TOTAL: OpDef = OpDef {
     infer: Some(infer_total),
@@ -371,7 +390,11 @@ pub static CAST: OpDef = OpDef {
     element_types: &[ElementType::Any, ElementType::NotTensor],
     kernels: table!(F32 => cast_kernel, F64 => cast_kernel, I64 => cast_kernel, C128 => cast_kernel),
     // The engine converts the gradient.
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, same_gradient)], differentiable_outputs: 1, forward: Forward::Transposed }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("cast", &[arg("self", ArgKind::Tensor), arg("dtype", ArgKind::DType)], ONE)
 };
 

@@ -1,0 +1,98 @@
+//! `opsmith fmt`: specs in their canonical form.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use opsmith_codegen::fmt::{self, Refusal};
+
+use crate::Outcome;
+use crate::report::{self, Color, Format};
+
+/// Puts specs into their canonical form
+#[derive(clap::Args)]
+#[command(after_help = "\
+Keys stand in the order of the documentation, entries are set apart by blank lines, quotes stand where
+they are needed, and lines have at most 110 columns. Comments stay with what they are about.
+
+Examples:
+  opsmith fmt ops.yaml
+      Rewrites the file, all at once, unless it has that form already.
+  opsmith fmt --check ops.yaml more.yaml
+      Changes nothing; says which files would change.
+  opsmith fmt - < ops.yaml
+      Reads the standard input and writes to the standard output.
+
+A file with mistakes in its syntax or its keys is left alone, and the mistakes are shown.
+Exit status: 0 if all is well, 1 if a file has mistakes or, with --check, would change, 2 if a file cannot
+be read or written.")]
+pub struct Arguments {
+    /// Specs to format; `-` for the standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Change nothing and fail if something would change
+    #[arg(long)]
+    check: bool,
+    /// When to use colours
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    let mut out = io::stdout().lock();
+    let mut outcome = Outcome::Fine;
+    for file in &arguments.files {
+        let from_input = file.as_os_str() == "-";
+        let name = if from_input { "standard input".to_owned() } else { file.display().to_string() };
+        let text = match from_input {
+            true => io::read_to_string(io::stdin()),
+            false => std::fs::read_to_string(file),
+        };
+        let text = text.with_context(|| format!("cannot read {name}"))?;
+        match fmt::format(&name, &text) {
+            Ok(formatted) if from_input && !arguments.check => out.write_all(formatted.as_bytes())?,
+            Ok(formatted) if formatted == text => {}
+            Ok(formatted) if arguments.check => {
+                let line = first_difference(&text, &formatted);
+                writeln!(out, "{name}:{line}: not in the canonical form; `opsmith fmt {name}` rewrites it")?;
+                outcome = Outcome::Mistakes;
+            }
+            Ok(formatted) => replace(file, &formatted).with_context(|| format!("cannot write {name}"))?,
+            Err(Refusal::Mistakes(sources, diagnostics)) => {
+                for diagnostic in diagnostics.sorted() {
+                    report::write(&mut out, &sources, diagnostic, Format::Text, arguments.color.on_stdout())?;
+                }
+                writeln!(out, "{name}: left alone, because it has mistakes")?;
+                outcome = Outcome::Mistakes;
+            }
+            Err(Refusal::Defect(text)) => {
+                bail!("{name} is left alone; the formatter has a defect, please report it: {text}")
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// The first line that differs, from 1.
+fn first_difference(before: &str, after: &str) -> usize {
+    let same = before.lines().zip(after.lines()).take_while(|(before, after)| before == after).count();
+    same + 1
+}
+
+/// Replaces a file all at once, keeping its permissions; a reader sees the old text or the new one.
+pub fn replace(file: &Path, text: &str) -> io::Result<()> {
+    // A link stays a link.
+    let file = std::fs::canonicalize(file)?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let next = folder.join(format!(".{name}.{}", std::process::id()));
+    let permissions = std::fs::metadata(&file)?.permissions();
+    let written = std::fs::write(&next, text)
+        .and_then(|()| std::fs::set_permissions(&next, permissions))
+        .and_then(|()| std::fs::rename(&next, &file));
+    if written.is_err() {
+        // The first error says what went wrong; this file is of no use to anyone.
+        _ = std::fs::remove_file(&next);
+    }
+    written
+}

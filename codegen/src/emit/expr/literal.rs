@@ -1,0 +1,56 @@
+//! Numbers and symbols of operators as Rust tokens.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use crate::model::Symbol;
+
+pub fn punctuation(symbol: Symbol) -> TokenStream {
+    match symbol {
+        Symbol::Add => quote!(+),
+        Symbol::Sub | Symbol::Neg => quote!(-),
+        Symbol::Mul => quote!(*),
+        Symbol::Div => quote!(/),
+        Symbol::Rem => quote!(%),
+        Symbol::Not => quote!(!),
+        Symbol::BitAnd => quote!(&),
+        Symbol::BitOr => quote!(|),
+        Symbol::BitXor => quote!(^),
+        Symbol::Eq => quote!(==),
+        Symbol::Ne => quote!(!=),
+        Symbol::Lt => quote!(<),
+        Symbol::Le => quote!(<=),
+        Symbol::Gt => quote!(>),
+        Symbol::Ge => quote!(>=),
+    }
+}
+
+pub fn int(value: i64) -> TokenStream {
+    match value {
+        i64::MIN => quote!(i64::MIN),
+        0.. => {
+            let literal = Literal::i64_suffixed(value);
+            quote!(#literal)
+        }
+        _ => {
+            let literal = Literal::i64_suffixed(-value);
+            quote!((-#literal))
+        }
+    }
+}
+
+pub fn float(value: f64) -> TokenStream {
+    if value.is_nan() {
+        quote!(f64::NAN)
+    } else if value == f64::INFINITY {
+        quote!(f64::INFINITY)
+    } else if value == f64::NEG_INFINITY {
+        quote!(f64::NEG_INFINITY)
+    } else if value.is_sign_negative() {
+        let literal = Literal::f64_suffixed(-value);
+        quote!((-#literal))
+    } else {
+        let literal = Literal::f64_suffixed(value);
+        quote!(#literal)
+    }
+}

@@ -1,0 +1,131 @@
+//! Questions to values (`size`, `len`, `is_some`, …) and inference rules to Rust.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Emit;
+use crate::emit::names::ident;
+use crate::expr::{Expr, ExprKind, Query};
+use crate::model::Kind;
+
+impl Emit<'_> {
+    /// A question to a tensor: answered from saved metadata if its elements are not at hand.
+    pub(super) fn tensor_query(&self, query: Query, base: &Expr, method: TokenStream) -> TokenStream {
+        if let ExprKind::Variable(variable) = &base.kind
+            && let Some(answer) = (self.metadata)(variable, query)
+        {
+            return answer;
+        }
+        let base = self.borrowed(base);
+        quote!((#base).#method)
+    }
+
+    pub(super) fn query(&self, query: Query, base: &Expr, args: &[Expr]) -> TokenStream {
+        let tensor = base.ty.holds_tensors() && !base.ty.optional;
+        match query {
+            Query::Size => {
+                let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
+                let dim = self.plain(&args[0]);
+                quote!(rt::dispatch::size(#sizes, #dim)?)
+            }
+            Query::Dim => {
+                let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
+                quote!(((#sizes).len() as i64))
+            }
+            Query::Numel => {
+                let sizes = self.tensor_query(Query::Sizes, base, quote!(shape()));
+                quote!((#sizes).iter().product::<i64>())
+            }
+            Query::StorageOffset => self.tensor_query(query, base, quote!(layout().offset)),
+            Query::IsContiguous => self.tensor_query(query, base, quote!(is_contiguous())),
+            Query::DType => self.tensor_query(query, base, quote!(dtype())),
+            Query::Device => self.tensor_query(query, base, quote!(device())),
+            Query::IsComplex | Query::IsFloat | Query::IsInt => {
+                let dtype = if tensor {
+                    self.tensor_query(Query::DType, base, quote!(dtype()))
+                } else {
+                    self.plain(base)
+                };
+                let method = match query {
+                    Query::IsComplex => quote!(is_complex),
+                    Query::IsFloat => quote!(is_float),
+                    _ => quote!(is_int),
+                };
+                quote!((#dtype).#method())
+            }
+            Query::Len => {
+                let base = self.borrowed(base);
+                quote!(((#base).len() as i64))
+            }
+            Query::IsSome | Query::IsNone => {
+                if let ExprKind::Variable(variable) = &base.kind
+                    && let Some(answer) = (self.metadata)(variable, query)
+                {
+                    return answer;
+                }
+                let base = self.borrowed(base);
+                let method = if query == Query::IsSome { quote!(is_some) } else { quote!(is_none) };
+                quote!((#base).#method())
+            }
+            Query::Unwrap => {
+                let base = self.plain(base);
+                quote!(rt::dispatch::present(#base)?)
+            }
+            Query::UnwrapOr => {
+                let (base, other) = (self.plain(base), self.plain(&args[0]));
+                quote!((#base).unwrap_or(#other))
+            }
+            Query::Conj => {
+                let value = self.plain(base);
+                if base.ty.kind == Kind::Scalar { quote!((#value).conj()) } else { value }
+            }
+            Query::IsZero => {
+                let value = self.plain(base);
+                match base.ty.kind {
+                    Kind::Scalar => quote!((!(#value).to_bool())),
+                    Kind::Bool => quote!((!#value)),
+                    Kind::Float => quote!((#value == 0.0)),
+                    _ => quote!((#value == 0)),
+                }
+            }
+            Query::Contains => {
+                let (base, value) = (self.borrowed(base), self.plain(&args[0]));
+                quote!((#base).contains(&(#value)))
+            }
+            Query::Sizes | Query::Strides | Query::Concat | Query::SizesAlong => {
+                unreachable!("lists are not plain")
+            }
+        }
+    }
+
+    pub(super) fn inference_call(&self, expr: &Expr) -> TokenStream {
+        let module = if expr.ty.kind == Kind::DType { quote!(dtype) } else { quote!(shape) };
+        match &expr.kind {
+            ExprKind::Rule(name, args) => {
+                let function = ident(name);
+                let operands = is_operand_rule(name, expr.ty.kind == Kind::DType);
+                if operands {
+                    let args = args.iter().map(|arg| {
+                        let value = self.borrowed(arg);
+                        quote!(#value.into())
+                    });
+                    return quote!(rt::infer::#module::#function(&[#(#args),*])?);
+                }
+                let args = args.iter().map(|arg| self.borrowed(arg));
+                quote!(rt::infer::#module::#function(#(#args),*)?)
+            }
+            ExprKind::Native(path, args) => {
+                let path: syn::Path = syn::parse_str(path).expect("checked as a path");
+                let args = args.iter().map(|arg| self.borrowed(arg));
+                quote!(kernels::#path(#(#args),*)?)
+            }
+            other => unreachable!("not an inference call: {other:?}"),
+        }
+    }
+}
+
+fn is_operand_rule(name: &str, dtype: bool) -> bool {
+    let rule =
+        if dtype { opsmith_core::rules::dtype_rule(name) } else { opsmith_core::rules::shape_rule(name) };
+    rule.is_some_and(|rule| rule.params == [opsmith_core::rules::RuleParam::Operands])
+}
