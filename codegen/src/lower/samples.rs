@@ -202,12 +202,12 @@ fn tensor(expr: &syn::Expr) -> Result<SampleTensor, String> {
         }
         ("tensor", [values]) => {
             let (mut shape, mut flat) = (Vec::new(), Vec::new());
-            nested(values, 0, &mut shape, &mut |value| Ok(flat.push(number(value)?)))?;
+            nested(values, 0, &mut shape, &mut |value| number(value).map(|number| flat.push(number)))?;
             SampleTensor { shape, fill: Fill::Numbers(flat) }
         }
         ("index", [values]) => {
             let (mut shape, mut flat) = (Vec::new(), Vec::new());
-            nested(values, 0, &mut shape, &mut |value| Ok(flat.push(integer(value)?)))?;
+            nested(values, 0, &mut shape, &mut |value| integer(value).map(|number| flat.push(number)))?;
             SampleTensor { shape, fill: Fill::Places(flat) }
         }
         _ => return Err(format!("is no way to fill a tensor; write {}", ways())),

@@ -65,6 +65,8 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PLUS_TENSOR),
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -119,6 +121,8 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::GROWN),
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -173,6 +177,8 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PRODUCT),
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -234,6 +240,8 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::LARGEST),
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -303,7 +311,9 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     view: None,
     composite: None,
     host: None,
-    grad: None,
+    grad: Some(&super::gradients::SPREAD),
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -371,6 +381,8 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::FLIPPED),
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -432,6 +444,8 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     composite: Some(super::inference::sum_and_growth_composite),
     host: None,
     grad: None,
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
 
@@ -477,5 +491,7 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: Some(super::inference::item_host),
     grad: None,
+    samples: &[],
+    tolerances: &[],
     library: &super::library::LIBRARY,
 };
