@@ -5,10 +5,14 @@
 //! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
 
 mod check;
+mod evaluate;
 mod expand;
+mod explain;
 mod fmt;
+mod operator;
 mod project;
 mod report;
+mod style;
 
 use std::process::ExitCode;
 
@@ -25,6 +29,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Check(check::Arguments),
+    Explain(explain::Arguments),
     Expand(expand::Arguments),
     Fmt(fmt::Arguments),
 }
@@ -32,6 +37,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Check(arguments) => check::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
     };

@@ -7,6 +7,7 @@
 
 mod build;
 pub mod config;
+pub mod describe;
 pub mod diagnostics;
 pub mod emit;
 pub mod expr;

@@ -8,6 +8,7 @@
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, MemoryFormat, Value};
+use crate::constraint::Constraint;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::library::{Form, Library};
@@ -126,6 +127,7 @@ fn bind<'a>(op: &OpDef, args: &'a [Value], kwargs: &[&'a (&str, Value)]) -> Resu
             args.len()
         )));
     }
+    let mut named: SmallVec<[(usize, &str); 8]> = SmallVec::new();
     for (key, _) in kwargs {
         let Some(position) = op.argument(key) else {
             let names: Vec<&str> = defs.iter().map(|def| def.name).collect();
@@ -135,13 +137,16 @@ fn bind<'a>(op: &OpDef, args: &'a [Value], kwargs: &[&'a (&str, Value)]) -> Resu
         if position < args.len() {
             return Err(Error::argument(format!("`{key}` is given twice, by position and by name")));
         }
+        if let Some((_, other)) = named.iter().find(|(known, _)| *known == position) {
+            return Err(Error::argument(format!("`{other}` and `{key}` are the same argument, given twice")));
+        }
+        named.push((position, key));
     }
     defs.iter()
         .enumerate()
         .map(|(position, def)| {
-            let given = args
-                .get(position)
-                .or_else(|| kwargs.iter().find(|(key, _)| *key == def.name).map(|(_, value)| value));
+            let named = || kwargs.iter().find(|(key, _)| op.argument(key) == Some(position));
+            let given = args.get(position).or_else(|| named().map(|(_, value)| value));
             match (given, def.default) {
                 (Some(value), _) => convert(def, value),
                 (None, Some(default)) => Ok(Bound::Default(default.as_arg(def.ty))),
@@ -175,6 +180,7 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
         (ArgKind::Float, Value::Scalar(value)) if !matches!(value, Scalar::Complex(_)) => {
             Some(Value::Float(value.to_f64()))
         }
+        (ArgKind::Int, Value::Str(name)) => named(def, name)?,
         (ArgKind::Int, Value::Bool(value)) => Some(Value::Int(i64::from(*value))),
         (ArgKind::Int, Value::Scalar(Scalar::Int(value))) => Some(Value::Int(*value)),
         (ArgKind::Bool, Value::Scalar(Scalar::Bool(value))) => Some(Value::Bool(*value)),
@@ -220,6 +226,17 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
     converted.map(Bound::Converted).ok_or_else(|| {
         Error::argument(format!("`{}` must be {}, got {}", def.name, def.ty, value.as_arg().kind()))
     })
+}
+
+/// The integer that a name stands for; none if the argument's values have no names.
+fn named(def: &ArgDef, name: &str) -> Result<Option<Value>> {
+    let Some(names) = def.constraints.iter().find(|known| matches!(known, Constraint::Named(_))) else {
+        return Ok(None);
+    };
+    match names.named(name) {
+        Some(value) => Ok(Some(Value::Int(value))),
+        None => Err(Error::value(format!("`{}` must be {names}, got {name:?}", def.name))),
+    }
 }
 
 fn number(value: &Value) -> Option<Scalar> {

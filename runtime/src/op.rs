@@ -1,5 +1,7 @@
 //! The definition of an operator, as the generator writes it into static data.
 
+mod signature;
+
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use opsmith_core::{Backend, DType, DTypeSet};
@@ -9,12 +11,15 @@ use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::facts::Facts;
 pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
 use crate::layout::{Dims, Layout};
 use crate::library::Library;
 use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
+
+pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
 #[derive(Clone, Copy)]
@@ -52,6 +57,8 @@ pub struct OpDef {
     pub samples: &'static [Sample],
     /// Errors that tests allow, and checks that they skip.
     pub tolerances: &'static [Tolerance],
+    /// What is known of it besides what it computes.
+    pub facts: Facts,
     /// The library the operator belongs to.
     pub library: &'static Library,
 }
@@ -66,110 +73,6 @@ pub struct Forms {
     /// Whether the outputs may be the same memory as an input element by element (kernels that
     /// read each element before they write it).
     pub elementwise: bool,
-}
-
-/// A signature.
-#[derive(Clone, Copy)]
-pub struct Schema {
-    /// The signature as declared.
-    pub text: &'static str,
-    /// Arguments in order.
-    pub args: &'static [ArgDef],
-    /// Results in order.
-    pub returns: &'static [ReturnDef],
-}
-
-/// One argument of a signature.
-pub struct ArgDef {
-    /// Its name.
-    pub name: &'static str,
-    /// Its type.
-    pub ty: ArgType,
-    /// What a call by name uses when the argument is not given.
-    pub default: Option<DefaultValue>,
-    /// Whether it can only be given by name.
-    pub keyword_only: bool,
-}
-
-/// One result of a signature.
-pub struct ReturnDef {
-    /// Its name, if declared.
-    pub name: Option<&'static str>,
-    /// Its type.
-    pub ty: ArgType,
-}
-
-/// The type of an argument or result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ArgType {
-    /// What it is.
-    pub kind: ArgKind,
-    /// Whether it may be absent.
-    pub optional: bool,
-}
-
-/// What an argument is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ArgKind {
-    /// A tensor.
-    Tensor,
-    /// A list of tensors.
-    Tensors,
-    /// A list of tensors of which some may be absent.
-    OptionalTensors,
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A floating-point number.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// A list of integers; if a length is given, one integer stands for that many.
-    Ints(Option<u32>),
-    /// A list of floating-point numbers.
-    Floats,
-    /// A list of truth values.
-    Bools(Option<u32>),
-    /// A list of numbers.
-    Scalars,
-    /// An element type.
-    DType,
-    /// A device.
-    Device,
-    /// A memory format.
-    MemoryFormat,
-    /// A storage layout.
-    MemoryLayout,
-    /// A random generator.
-    Generator,
-}
-
-/// A default in a signature.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum DefaultValue {
-    /// Absent.
-    None,
-    /// A truth value.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A floating-point number.
-    Float(f64),
-    /// A text.
-    Str(&'static str),
-    /// A list of integers.
-    Ints(&'static [i64]),
-    /// A list of floats.
-    Floats(&'static [f64]),
-    /// A list of truth values.
-    Bools(&'static [bool]),
-    /// An element type.
-    DType(DType),
-    /// A memory format.
-    MemoryFormat(crate::arg::MemoryFormat),
 }
 
 /// The element type of an argument as kernels see it.
@@ -371,9 +274,11 @@ impl KernelTable {
 }
 
 impl OpDef {
-    /// The position of an argument.
+    /// The position of an argument, by its name or another that stands for it.
     pub fn argument(&self, name: &str) -> Option<usize> {
-        self.schema.args.iter().position(|arg| arg.name == name)
+        let args = self.schema.args;
+        let position = args.iter().position(|arg| arg.name == name);
+        position.or_else(|| args.iter().position(|arg| arg.aliases.contains(&name)))
     }
 
     /// Whether an output of the given dtype can have a gradient.

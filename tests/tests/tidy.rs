@@ -124,6 +124,8 @@ impl Names {
         vocabulary.extend(Symbol::ALL.iter().map(|(_, spelling)| *spelling));
         vocabulary.extend(keys::ELEMENT_WORDS);
         vocabulary.extend(keys::SYNONYMS.iter().map(|(other, _)| *other));
+        vocabulary.extend(keys::CONSTRAINTS);
+        vocabulary.extend(keys::CONSTRAINT_SYNONYMS.iter().map(|(other, _)| *other));
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(expr::QUERIES.iter().map(|query| query.name));
         vocabulary.extend(schema::BEGIN_WITH_I);
@@ -376,8 +378,14 @@ fn every_name_is_callable_once_and_found() {
     }
     let generated: BTreeSet<&str> = opsmith::LIBRARY.ops.iter().map(|op| op.name).collect();
     let model: Model = stock().model;
-    let declared: BTreeSet<&str> = model.ops.iter().map(|op| &*op.name).collect();
+    let own = model.ops.iter().filter(|op| op.alias_of.is_none());
+    let declared: BTreeSet<&str> = own.map(|op| &*op.name).collect();
     assert_eq!(generated, declared, "what ops.yaml declares is what exists");
+    for op in model.ops.iter().filter(|op| op.alias_of.is_some()) {
+        let found = opsmith::LIBRARY.find(&op.name);
+        let target = &model.ops[op.alias_of.unwrap().0];
+        assert!(found.is_some_and(|(found, _)| found.name == target.name), "{}", op.name);
+    }
 }
 
 #[test]

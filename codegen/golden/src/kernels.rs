@@ -63,6 +63,11 @@ pub mod view {
         nothing()
     }
 
+    /// Stands for a part.
+    pub fn narrowed(_layout: &Layout, _dim: i64) -> Result<Layout> {
+        nothing()
+    }
+
     /// One layout for each row.
     pub fn rows(_layout: &Layout) -> Result<Vec<Layout>> {
         nothing()
@@ -171,6 +176,11 @@ pub mod kernel {
         _first: ViewMut<'_, T>,
         _second: ViewMut<'_, T>,
     ) -> Result<()> {
+        nothing()
+    }
+
+    /// Picks by a mask.
+    pub fn picked<T: Element>(_a: View<'_, T>, _mask: View<'_, bool>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()
     }
 

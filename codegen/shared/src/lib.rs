@@ -1,11 +1,12 @@
 //! What the generator and the runtime must agree on, written once: element types, type promotion,
-//! backends, and the names of the inference rules.
+//! backends, the names of the inference rules, and what attributes may be.
 //!
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
 //! nor tensors.
 
 mod backend;
 mod checks;
+pub mod constraint;
 mod dtype;
 mod promotion;
 pub mod rules;

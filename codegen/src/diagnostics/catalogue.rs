@@ -5,6 +5,8 @@
 //! Wording: the headline says what is wrong, the label says what is there or what was expected, the
 //! help says what to write.
 
+mod alias;
+mod attribute;
 mod body;
 mod derivative;
 mod entry;
@@ -18,6 +20,8 @@ mod sample;
 mod signature;
 mod yaml;
 
+pub use alias::*;
+pub use attribute::*;
 pub use body::*;
 pub use derivative::*;
 pub use entry::*;

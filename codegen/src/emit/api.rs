@@ -6,16 +6,17 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::names::{def_name, doc, ident, parameter, raw_name};
+use super::names::{doc, ident, parameter, raw_name};
 use super::naming::{self, Form};
-use super::{Generation, bind};
+use super::options::{option_argument, options_name, options_struct};
+use super::{Generation, bind, document, enums};
 use crate::model::{Arg, Default, Kind, Op, Ty};
 
 pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {
-    generation.own_ops().map(raw).collect()
+    generation.own_ops().map(|op| raw(generation, op)).collect()
 }
 
-fn raw(op: &Op) -> TokenStream {
+fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = raw_name(op);
     let params = op.args.iter().map(|arg| {
         let (name, ty) = (parameter(arg), bind::borrowed_type(&arg.ty));
@@ -26,7 +27,7 @@ fn raw(op: &Op) -> TokenStream {
         quote!(rt::Arg::from(#name))
     });
     let result = bind::owned_type(&op.result_type());
-    let call = functional_call(op, quote!(&[#(#values),*]));
+    let call = functional_call(generation, op, quote!(&[#(#values),*]));
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
@@ -40,20 +41,20 @@ fn raw(op: &Op) -> TokenStream {
 }
 
 /// The call of the functional form, with its result as Rust values.
-fn functional_call(op: &Op, args: TokenStream) -> TokenStream {
-    let def = def_name(op);
+fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> TokenStream {
+    let def = generation.definition(op);
     if !op.returns_tensors() {
-        return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&super::defs::#def, #args)?));
+        return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&#def, #args)?));
     }
     match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors => {
-            quote!(Ok(rt::dispatch::invoke(&super::defs::#def, #args)?.into_vec()))
+            quote!(Ok(rt::dispatch::invoke(&#def, #args)?.into_vec()))
         }
-        [_] => quote!(rt::dispatch::invoke_single(&super::defs::#def, #args)),
+        [_] => quote!(rt::dispatch::invoke_single(&#def, #args)),
         several => {
             let names: Vec<Ident> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
             quote! {
-                let [#(#names),*] = rt::dispatch::several(rt::dispatch::invoke(&super::defs::#def, #args)?);
+                let [#(#names),*] = rt::dispatch::several(rt::dispatch::invoke(&#def, #args)?);
                 Ok((#(#names),*))
             }
         }
@@ -61,7 +62,9 @@ fn functional_call(op: &Op, args: TokenStream) -> TokenStream {
 }
 
 pub(super) fn emit_functions(generation: &Generation<'_>) -> TokenStream {
-    generation.own_ops().map(functions).collect()
+    let mut tokens = enums::all(generation);
+    tokens.extend(generation.own_ops().map(|op| functions(generation, op)));
+    tokens
 }
 
 /// One public function: a form of an operator, with or without options.
@@ -90,7 +93,7 @@ impl Function<'_> {
             .args
             .iter()
             .filter(|arg| arg.default.is_none())
-            .map(|arg| (parameter(arg), public_type(&arg.ty)))
+            .map(|arg| (parameter(arg), public_type(arg)))
             .collect();
         if self.form == Form::Out {
             for name in out_names(self.op) {
@@ -114,63 +117,17 @@ impl Function<'_> {
             Form::Inplace | Form::Out => quote!(rt::Result<()>),
         }
     }
-
-    /// Documentation, as text.
-    pub fn doc(&self) -> String {
-        let op = self.op;
-        let mut text = op.doc.clone();
-        match self.form {
-            Form::Functional => {}
-            Form::Inplace => text.push_str("\n\nIn place: writes the result into the first argument, which must have the result's shape."),
-            Form::Out => text.push_str("\n\nWrites the result into `out`, which must have the result's shape or no elements."),
-        }
-        text.push_str(&format!("\n\n```text\n{}\n```\n", op.signature));
-        let described: Vec<String> = op
-            .args
-            .iter()
-            .map(|arg| match &arg.default {
-                Some(default) => {
-                    format!("- `{}`: {}, {} by default", arg.name, arg.ty, describe_default(default))
-                }
-                None => format!("- `{}`: {}", arg.name, arg.ty),
-            })
-            .collect();
-        if !described.is_empty() {
-            text.push_str(&format!("\n# Arguments\n{}\n", described.join("\n")));
-        }
-        text.push_str("\n# Errors\nIf shapes, dtypes or attributes do not go together; the error says which and what to do.\n");
-        text.push_str(&format!("\nDeclared at `{}`.", op.location));
-        text
-    }
-}
-
-fn describe_default(default: &Default) -> String {
-    match default {
-        Default::None => "`None`".into(),
-        Default::Bool(value) => format!("`{value}`"),
-        Default::Int(value) => format!("`{value}`"),
-        Default::Float(value) => format!("`{value:?}`"),
-        Default::Str(value) => format!("`{value:?}`"),
-        Default::Ints(values) => format!("`{values:?}`"),
-        Default::Floats(values) => format!("`{values:?}`"),
-        Default::Bools(values) => format!("`{values:?}`"),
-        Default::DType(dtype) => format!("`{dtype}`"),
-        Default::MemoryFormat(name) => format!("`{name}`"),
-    }
 }
 
 fn out_names(op: &Op) -> Vec<Ident> {
     naming::out_parameters(op).iter().map(|name| ident(name)).collect()
 }
 
-/// The name of an operator's struct of options.
-pub(super) fn options_name(op: &Op) -> Ident {
-    ident(&naming::options(op))
-}
-
 /// The type of a parameter as users write it.
-fn public_type(ty: &Ty) -> TokenStream {
+fn public_type(arg: &Arg) -> TokenStream {
+    let ty = &arg.ty;
     match (&ty.kind, ty.optional) {
+        (Kind::Int, false) if naming::named_values(arg).is_some() => quote!(impl Into<i64>),
         (Kind::Scalar, false) => quote!(impl Into<rt::Scalar>),
         (Kind::Tensors, false) => quote!(&[impl std::borrow::Borrow<rt::Tensor>]),
         (Kind::Ints(_), false) => quote!(impl AsRef<[i64]>),
@@ -188,19 +145,22 @@ fn public_argument(arg: &Arg) -> (TokenStream, TokenStream) {
             quote!(rt::Arg::Tensors(&#name)),
         ),
         (Kind::Ints(_), false) => (quote!(), quote!(rt::Arg::Ints(#name.as_ref()))),
+        (Kind::Int, false) if naming::named_values(arg).is_some() => {
+            (quote!(), quote!(rt::Arg::Int(#name.into())))
+        }
         _ => (quote!(), quote!(rt::Arg::from(#name))),
     }
 }
 
-fn functions(op: &Op) -> TokenStream {
+fn functions(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let mut tokens = options_struct(op);
     for function in forms(op) {
-        tokens.extend(public_function(&function));
+        tokens.extend(public_function(generation, &function));
     }
     tokens
 }
 
-fn public_function(function: &Function<'_>) -> TokenStream {
+fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> TokenStream {
     let op = function.op;
     let name = function.name();
     let params = function.params();
@@ -218,19 +178,21 @@ fn public_function(function: &Function<'_>) -> TokenStream {
         }
     }
     let args = quote!(&[#(#values),*]);
-    let def = def_name(op);
+    let def = generation.definition(op);
     let call = match function.form {
-        Form::Functional => functional_call(op, args),
-        Form::Inplace => quote!(rt::dispatch::invoke_inplace(&super::defs::#def, #args)),
+        Form::Functional => functional_call(generation, op, args),
+        Form::Inplace => quote!(rt::dispatch::invoke_inplace(&#def, #args)),
         Form::Out => {
             let outs = out_names(op);
-            quote!(rt::dispatch::invoke_out(&super::defs::#def, #args, &mut [#(#outs),*]))
+            quote!(rt::dispatch::invoke_out(&#def, #args, &mut [#(#outs),*]))
         }
     };
     let result = function.result();
-    let doc = doc(&function.doc());
+    let doc = doc(&document::function(function));
+    let attributes = document::attributes(op);
     quote! {
         #doc
+        #attributes
         pub fn #name(#(#params),*) -> #result {
             #bindings
             #call
@@ -275,136 +237,4 @@ fn default_argument(default: &Default, ty: &Ty) -> TokenStream {
 
 fn scalar_or(ty: &Ty, scalar: TokenStream, plain: TokenStream) -> TokenStream {
     if ty.kind == Kind::Scalar { quote!(rt::Arg::Scalar(#scalar)) } else { plain }
-}
-
-fn option_argument(arg: &Arg) -> TokenStream {
-    let name = parameter(arg);
-    match (&arg.ty.kind, arg.ty.optional) {
-        (Kind::Tensor | Kind::Generator, true) => quote!(rt::Arg::from(options.#name.as_ref())),
-        (
-            Kind::Str
-            | Kind::Ints(_)
-            | Kind::Floats
-            | Kind::Bools(_)
-            | Kind::Scalars
-            | Kind::Tensors
-            | Kind::OptionalTensors,
-            true,
-        ) => {
-            quote!(rt::Arg::from(options.#name.as_deref()))
-        }
-        (Kind::Tensor | Kind::Generator, false) => quote!(rt::Arg::from(&options.#name)),
-        (Kind::Str, false) => quote!(rt::Arg::from(options.#name.as_str())),
-        (
-            Kind::Ints(_)
-            | Kind::Floats
-            | Kind::Bools(_)
-            | Kind::Scalars
-            | Kind::Tensors
-            | Kind::OptionalTensors,
-            false,
-        ) => {
-            quote!(rt::Arg::from(&options.#name[..]))
-        }
-        _ => quote!(rt::Arg::from(options.#name)),
-    }
-}
-
-fn options_struct(op: &Op) -> TokenStream {
-    let optional: Vec<(&Arg, &Default)> =
-        op.args.iter().filter_map(|arg| Some((arg, arg.default.as_ref()?))).collect();
-    if optional.is_empty() {
-        return TokenStream::new();
-    }
-    let name = options_name(op);
-    let fields = optional.iter().map(|(arg, _)| {
-        let (name, ty) = (parameter(arg), bind::owned_type(&arg.ty));
-        quote!(#name: #ty)
-    });
-    let defaults = optional.iter().map(|(arg, default)| {
-        let (name, value) = (parameter(arg), default_field(default, &arg.ty));
-        quote!(#name: #value)
-    });
-    let setters = optional.iter().map(|(arg, default)| setter(arg, default));
-    let doc = doc(&format!("Options of [`{0}`](fn@{0}).", op.rust_name));
-    quote! {
-        #doc
-        #[derive(Clone, Debug)]
-        #[must_use]
-        pub struct #name { #(#fields),* }
-
-        impl Default for #name {
-            fn default() -> Self {
-                #name { #(#defaults),* }
-            }
-        }
-
-        impl #name {
-            /// The defaults.
-            pub fn new() -> Self {
-                Self::default()
-            }
-            #(#setters)*
-        }
-    }
-}
-
-fn default_field(default: &Default, ty: &Ty) -> TokenStream {
-    let value = match default {
-        Default::None => return quote!(None),
-        Default::Bool(value) if ty.kind == Kind::Scalar => quote!(rt::Scalar::Bool(#value)),
-        Default::Bool(value) => quote!(#value),
-        Default::Int(value) => {
-            let value = super::expr::int(*value);
-            if ty.kind == Kind::Scalar { quote!(rt::Scalar::Int(#value)) } else { value }
-        }
-        Default::Float(value) => {
-            let value = super::expr::float(*value);
-            if ty.kind == Kind::Scalar { quote!(rt::Scalar::Float(#value)) } else { value }
-        }
-        Default::Str(value) => quote!(#value.to_owned()),
-        Default::Ints(values) => {
-            let values = values.iter().map(|value| super::expr::int(*value));
-            quote!(vec![#(#values),*])
-        }
-        Default::Floats(values) => {
-            let values = values.iter().map(|value| super::expr::float(*value));
-            quote!(vec![#(#values),*])
-        }
-        Default::Bools(values) => quote!(vec![#(#values),*]),
-        Default::DType(dtype) => {
-            let dtype = ident(dtype.ident());
-            quote!(rt::DType::#dtype)
-        }
-        Default::MemoryFormat(name) => {
-            let name = ident(name);
-            quote!(rt::MemoryFormat::#name)
-        }
-    };
-    if ty.optional { quote!(Some(#value)) } else { value }
-}
-
-fn setter(arg: &Arg, default: &Default) -> TokenStream {
-    let name = parameter(arg);
-    let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, describe_default(default)));
-    let (ty, value) = match &arg.ty.kind {
-        Kind::Scalar => (quote!(impl Into<rt::Scalar>), quote!(#name.into())),
-        Kind::Str => (quote!(&str), quote!(#name.to_owned())),
-        Kind::Ints(_) => (quote!(impl AsRef<[i64]>), quote!(#name.as_ref().to_vec())),
-        Kind::Floats => (quote!(impl AsRef<[f64]>), quote!(#name.as_ref().to_vec())),
-        Kind::Bools(_) => (quote!(impl AsRef<[bool]>), quote!(#name.as_ref().to_vec())),
-        Kind::Tensor | Kind::Generator => {
-            let ty = bind::borrowed_type(&arg.ty.required());
-            (ty, quote!(#name.clone()))
-        }
-        _ => (bind::owned_type(&arg.ty.required()), quote!(#name)),
-    };
-    let value = if arg.ty.optional { quote!(Some(#value)) } else { value };
-    quote! {
-        #doc
-        pub fn #name(mut self, #name: #ty) -> Self {
-            self.#name = #value;
-            self
-        }
-    }
 }

@@ -1,15 +1,16 @@
 //! The static definition of each operator.
 
+use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::{def_name, doc, ident, part_name};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Default, Element, Kind, Op, Ty};
+use crate::model::{Arg, Default, Element, Facts, Kind, Op, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
-    generation.own_ops().map(definition).collect()
+    generation.own_definitions().map(definition).collect()
 }
 
 fn definition(op: &Op) -> TokenStream {
@@ -52,6 +53,7 @@ fn definition(op: &Op) -> TokenStream {
         quote!(None)
     };
     let (samples, tolerances) = (super::samples::samples(op), super::samples::tolerances(op));
+    let facts = facts(&op.facts);
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
         #summary
@@ -72,6 +74,7 @@ fn definition(op: &Op) -> TokenStream {
             grad: #grad,
             samples: #samples,
             tolerances: #tolerances,
+            facts: #facts,
             library: &super::library::LIBRARY,
         };
     }
@@ -81,7 +84,8 @@ fn definition(op: &Op) -> TokenStream {
 /// broadcast, from the rule of the dtype.
 fn uniform(op: &Op) -> TokenStream {
     let no = quote!(rt::op::Uniform::No);
-    let Some(infer) = op.infer.as_ref().filter(|_| op.body.pointwise.is_some() && op.checks.is_empty())
+    let Some(infer) =
+        op.infer.as_ref().filter(|_| op.body.pointwise.is_some() && !super::infer::checks_arguments(op))
     else {
         return no;
     };
@@ -137,7 +141,113 @@ fn argument(arg: &Arg) -> TokenStream {
         }
         None => quote!(None),
     };
-    quote!(rt::op::ArgDef { name: #name, ty: #ty, default: #default, keyword_only: #keyword_only })
+    // What most arguments lack is left out of the text.
+    let mut fields = TokenStream::new();
+    if arg.default.is_some() {
+        fields.extend(quote!(default: #default,));
+    }
+    if keyword_only {
+        fields.extend(quote!(keyword_only: true,));
+    }
+    if !arg.aliases.is_empty() {
+        let aliases = &arg.aliases;
+        fields.extend(quote!(aliases: &[#(#aliases),*],));
+    }
+    if !arg.constraints.is_empty() {
+        let constraints = arg.constraints.iter().map(constraint);
+        fields.extend(quote!(constraints: &[#(#constraints),*],));
+    }
+    match arg.value {
+        ValueUse::None => {}
+        ValueUse::Optional => fields.extend(quote!(value: rt::facts::ValueUse::Optional,)),
+        ValueUse::Required => fields.extend(quote!(value: rt::facts::ValueUse::Required,)),
+    }
+    match fields.is_empty() {
+        true => quote!(rt::op::ArgDef::new(#name, #ty)),
+        false => quote!(rt::op::ArgDef { #fields ..rt::op::ArgDef::new(#name, #ty) }),
+    }
+}
+
+fn facts(facts: &Facts) -> TokenStream {
+    let Facts { since, deprecated, deterministic, tags, backward_only } = facts;
+    if since.is_none() && deprecated.is_none() && *deterministic && tags.is_empty() && !backward_only {
+        return quote!(rt::facts::Facts::NONE);
+    }
+    let since = optional_text(since.as_deref());
+    let deprecated = match deprecated {
+        Some(deprecated) => {
+            let since = optional_text(deprecated.since.as_deref());
+            let instead = optional_text(deprecated.instead.as_ref().map(|(full, _)| full.as_str()));
+            quote!(Some(rt::facts::Deprecated { since: #since, instead: #instead }))
+        }
+        None => quote!(None),
+    };
+    quote! {
+        rt::facts::Facts {
+            since: #since,
+            deprecated: #deprecated,
+            deterministic: #deterministic,
+            tags: &[#(#tags),*],
+            backward_only: #backward_only,
+        }
+    }
+}
+
+fn constraint(constraint: &Constraint) -> TokenStream {
+    let value = match constraint {
+        Constraint::Min(limit) => {
+            let limit = literal(limit);
+            quote!(Min(#limit))
+        }
+        Constraint::Max(limit) => {
+            let limit = literal(limit);
+            quote!(Max(#limit))
+        }
+        Constraint::Above(limit) => {
+            let limit = literal(limit);
+            quote!(Above(#limit))
+        }
+        Constraint::Below(limit) => {
+            let limit = literal(limit);
+            quote!(Below(#limit))
+        }
+        Constraint::OneOf(choices) => {
+            let choices = choices.iter().map(literal);
+            quote!(OneOf(std::borrow::Cow::Borrowed(const { &[#(#choices),*] })))
+        }
+        Constraint::MultipleOf(step) => {
+            let step = super::expr::int(*step);
+            quote!(MultipleOf(#step))
+        }
+        Constraint::Named(names) => {
+            let names = names.iter().map(|(name, value)| {
+                let value = super::expr::int(*value);
+                quote!((std::borrow::Cow::Borrowed(#name), #value))
+            });
+            quote!(Named(std::borrow::Cow::Borrowed(const { &[#(#names),*] })))
+        }
+        Constraint::Len(lengths) => {
+            let lengths = lengths.iter();
+            quote!(Len(std::borrow::Cow::Borrowed(&[#(#lengths),*])))
+        }
+        Constraint::MinLen(least) => quote!(MinLen(#least)),
+    };
+    quote!(rt::constraint::Constraint::#value)
+}
+
+fn literal(literal: &Literal) -> TokenStream {
+    let value = match literal {
+        Literal::Int(value) => {
+            let value = super::expr::int(*value);
+            quote!(Int(#value))
+        }
+        Literal::Float(value) => {
+            let value = super::expr::float(*value);
+            quote!(Float(#value))
+        }
+        Literal::Str(text) => quote!(Str(std::borrow::Cow::Borrowed(#text))),
+    };
+    quote!(rt::constraint::Literal::#value)
 }
 
 fn arg_type(ty: &Ty) -> TokenStream {

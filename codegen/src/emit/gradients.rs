@@ -73,7 +73,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
-    for op in generation.own_ops().filter(|op| has_definition(op)) {
+    for op in generation.own_definitions().filter(|op| has_definition(op)) {
         for (index, derivative) in op.derivatives.iter().enumerate() {
             tokens.extend(formula(generation, op, index, derivative));
         }

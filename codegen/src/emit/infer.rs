@@ -1,17 +1,17 @@
 //! Inference functions, layout functions of views, compositions and host functions.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{Taken, doc, ident, parameter, part_name};
+use super::names::{Taken, def_name, doc, ident, parameter, part_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Check, Kind, Op, Ty};
+use crate::model::{Kind, Op, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
-    for op in generation.own_ops() {
+    for op in generation.own_definitions() {
         if op.infer.is_some() {
             tokens.extend(infer(generation, op));
         }
@@ -26,6 +26,11 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         }
     }
     tokens
+}
+
+/// Whether a call looks at what its arguments are before it infers anything.
+pub(super) fn checks_arguments(op: &Op) -> bool {
+    !op.checks.is_empty() || op.args.iter().any(|arg| !arg.constraints.is_empty())
 }
 
 /// Emits expressions whose variables are the operator's arguments.
@@ -58,7 +63,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let taken = Taken::by(op, rules.chain(conditions(op)));
         let [args, compute, device] = ["args", "compute", "device"].map(|name| taken.free(name));
         let bindings = bind::all(&op.args, &args);
-        let checks = checks(emit, &op.checks);
+        let checks = checks(emit, op, &args);
         let rule = emit.borrowed(&infer.compute);
         let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
             let sizes = emit.owned(shape);
@@ -97,20 +102,24 @@ fn conditions(op: &Op) -> impl Iterator<Item = &Expr> {
     op.checks.iter().map(|check| &check.condition)
 }
 
-fn checks(emit: &Emit<'_>, checks: &[Check]) -> TokenStream {
-    checks
-        .iter()
-        .map(|check| {
-            let condition = emit.borrowed(&check.condition);
-            let text = &check.text;
-            let values = compared_values(emit, &check.condition);
-            quote! {
-                if !#condition {
-                    return Err(rt::infer::check_failed(#text, &[#(#values),*]));
-                }
+/// The constraints of attributes, then the conditions.
+fn checks(emit: &Emit<'_>, op: &Op, args: &Ident) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
+        let def = def_name(op);
+        tokens.extend(quote!(rt::constraint::check(&super::defs::#def, #args)?;));
+    }
+    tokens.extend(op.checks.iter().map(|check| {
+        let condition = emit.borrowed(&check.condition);
+        let text = &check.text;
+        let values = compared_values(emit, &check.condition);
+        quote! {
+            if !#condition {
+                return Err(rt::infer::check_failed(#text, &[#(#values),*]));
             }
-        })
-        .collect()
+        }
+    }));
+    tokens
 }
 
 /// Both sides of a comparison of integers, so that the error can say what they are.
@@ -141,7 +150,7 @@ fn view(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
         quote!(Ok(std::iter::once(kernels::#path(#(#args),*)?).collect()))
     };
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
+    let checks = with_args(generation, op, |emit| checks(emit, op, &list));
     quote! {
         #doc
         pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::smallvec::SmallVec<[rt::Layout; 1]>> {
@@ -157,7 +166,7 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let name = part_name(op, "composite");
         let list = Taken::by(op, conditions(op).chain([body])).free("args");
         let bindings = bind::all(&op.args, &list);
-        let checks = checks(emit, &op.checks);
+        let checks = checks(emit, op, &list);
         let value = emit.owned(body);
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
@@ -192,7 +201,7 @@ fn host(generation: &Generation<'_>, op: &Op, path: &str) -> TokenStream {
         Err(error) => return error.to_compile_error(),
     };
     let args = op.args.iter().map(parameter);
-    let checks = with_args(generation, op, |emit| checks(emit, &op.checks));
+    let checks = with_args(generation, op, |emit| checks(emit, op, &list));
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc

@@ -10,7 +10,7 @@ use crate::model::{Element, Kernel, KernelSource, Kind, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
-    for op in generation.own_ops() {
+    for op in generation.own_definitions() {
         if has_kernels(op) {
             tokens.extend(table(generation, op));
         }

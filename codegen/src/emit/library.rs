@@ -9,7 +9,7 @@ use crate::model::{Kind, Op, Operator, Role, Symbol};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = &generation.config.library;
-    let ops = generation.own_ops().map(|op| {
+    let ops = generation.own_definitions().map(|op| {
         let def = def_name(op);
         quote!(&super::defs::#def)
     });
@@ -51,7 +51,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn names(generation: &Generation<'_>) -> Vec<TokenStream> {
     let mut rows: Vec<(String, TokenStream)> = Vec::new();
     for op in generation.own_ops() {
-        let def = def_name(op);
+        let def = generation.definition(op);
         let forms = [
             (Some(&op.name), quote!(Functional)),
             (op.forms.inplace.as_ref(), quote!(Inplace)),
@@ -59,7 +59,7 @@ fn names(generation: &Generation<'_>) -> Vec<TokenStream> {
         ];
         for (name, form) in forms {
             if let Some(name) = name {
-                rows.push((name.clone(), quote!((#name, &super::defs::#def, rt::library::Form::#form))));
+                rows.push((name.clone(), quote!((#name, &#def, rt::library::Form::#form))));
             }
         }
     }

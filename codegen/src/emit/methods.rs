@@ -4,13 +4,14 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::Generation;
-use super::api::{Function, forms, options_name};
+use super::api::{Function, forms};
 use super::names::doc;
+use super::options::options_name;
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
         .own_ops()
-        .filter(|op| op.method)
+        .filter(|op| op.method && !op.facts.backward_only)
         .flat_map(forms)
         .map(|function| method(&function))
         .collect();
@@ -44,10 +45,12 @@ fn method(function: &Function<'_>) -> TokenStream {
     let passed = params.iter().skip(1).map(|(name, _)| quote!(#name));
     let result = function.result();
     let summary = function.op.doc.split("\n\n").next().unwrap_or_default();
+    let attributes = super::document::attributes(function.op);
     let doc = doc(&format!("{summary}\n\nSee [`{name}`](fn@super::{name})."));
     let receiver = format_ident!("self");
     quote! {
         #doc
+        #attributes
         fn #name(&#receiver, #(#declared),*) -> #result {
             super::functions::#name(#receiver.as_tensor(), #(#passed),*)
         }

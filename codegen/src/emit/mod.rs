@@ -5,6 +5,8 @@
 mod api;
 mod bind;
 mod defs;
+mod document;
+mod enums;
 mod expr;
 mod format;
 mod forward;
@@ -16,8 +18,10 @@ mod library;
 mod methods;
 mod names;
 pub mod naming;
+mod options;
 mod pointwise;
 mod samples;
+mod signature;
 
 use proc_macro2::TokenStream;
 
@@ -26,6 +30,7 @@ use crate::model::Model;
 
 pub use header::{HEADER, c_declarations, is_c_keyword};
 pub use names::raw_name;
+pub use signature::{Signature, signatures};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -136,6 +141,25 @@ impl<'a> Generation<'a> {
         let only = self.only;
         self.model.ops.iter().filter(move |op| !op.external && only.is_none_or(|name| op.name == name))
     }
+
+    /// Those of them that have a definition: all that are not another name of an operator.
+    pub fn own_definitions(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
+        self.own_ops().filter(|op| op.alias_of.is_none())
+    }
+
+    /// The definition that a module of the library calls for an operator; of another name, that of the
+    /// operator it stands for.
+    pub(crate) fn definition(&self, op: &crate::model::Op) -> TokenStream {
+        let meant = op.alias_of.map_or(op, |target| &self.model.ops[target.0]);
+        let name = names::def_name(meant);
+        match (meant.external, self.config.parents.first()) {
+            (true, Some(parent)) => {
+                let path = &parent.path;
+                quote::quote!(#path::defs::#name)
+            }
+            _ => quote::quote!(super::defs::#name),
+        }
+    }
 }
 
 /// Writes every file.
@@ -205,6 +229,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             #doc
             #[allow(unused_imports, reason = "every module has the same imports")]
             #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
+            #[allow(deprecated, reason = "what is deprecated still has to work")]
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
             #visibility mod #module {
                 use #runtime as rt;

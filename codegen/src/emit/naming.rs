@@ -1,6 +1,10 @@
 //! The names of generated code, as text: what emitters write and the checks compare.
 
-use crate::model::Op;
+use std::borrow::Cow;
+
+use opsmith_core::constraint::Constraint;
+
+use crate::model::{Arg, Op};
 
 /// The forms of an operator as functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +26,17 @@ pub const RESERVED_OPTIONS: [&str; 2] = ["new", "default"];
 /// Functions of the generated library that no operator may have, with what they do.
 pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
     [("call", "calls operators by name"), ("as_tensor", "belongs to the trait of methods")];
+
+/// Types of the generated library that no enum may have the name of.
+pub const RESERVED_TYPES: [&str; 5] = ["TensorOps", "Default", "Self", "From", "Into"];
+
+/// The names of an integer argument's values, if they have some; they become a Rust enum.
+pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
+    arg.constraints.iter().find_map(|constraint| match constraint {
+        Constraint::Named(names) => Some(&names[..]),
+        _ => None,
+    })
+}
 
 /// A full name in snake case, as identifiers and file names want it: `add_tensor` for `add.Tensor`.
 pub fn stem(name: &str) -> String {
@@ -93,15 +108,15 @@ pub fn out_parameters(op: &Op) -> Vec<String> {
 
 /// The struct of an operator's options: `SumDimOptions` for `sum_dim`.
 pub fn options(op: &Op) -> String {
-    let words = op.rust_name.split('_').filter(|word| !word.is_empty());
-    let camel: String = words
-        .map(|word| {
-            let mut letters = word.chars();
-            letters
-                .next()
-                .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
-                .unwrap_or_default()
-        })
-        .collect();
-    format!("{camel}Options")
+    format!("{}Options", camel(&op.rust_name))
+}
+
+/// A name in camel case, as types and variants want it: `SumDim` for `sum_dim`.
+pub fn camel(name: &str) -> String {
+    let capitalised = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
+        first.unwrap_or_default() + letters.as_str()
+    };
+    name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
 }

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod parse;
 pub mod path;
+pub mod print;
 
 use std::ops::Range;
 

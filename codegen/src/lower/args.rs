@@ -2,13 +2,19 @@
 
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, dtypes};
+use super::{Context, attributes, dtypes, facts};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
 use crate::spec::document::{RawOp, Text, keys};
 use crate::spec::schema::{Argument, DefaultValue, Schema};
+use crate::spec::yaml::Key;
 
-pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Vec<Arg>> {
+pub(super) fn lower(
+    context: &mut Context<'_>,
+    raw: &RawOp,
+    schema: &Schema,
+    file_aliases: &[(Key, Vec<Text>)],
+) -> Option<Vec<Arg>> {
     let elements = element_types(context, raw, schema);
     let contiguous = raw.texts("contiguous");
     for name in &contiguous {
@@ -23,10 +29,15 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
             context.push(catalogue::argument_unknown(name.span(), &op, name.as_str(), &known));
         }
     }
+    let constraints = attributes::lower(context, raw, schema);
+    let aliases = facts::argument_aliases(context, raw, schema, file_aliases);
+    let values = facts::value_uses(context, raw, schema);
     let lowered: Vec<Option<Arg>> = schema
         .args
         .iter()
-        .map(|arg| {
+        .zip(aliases)
+        .zip(values)
+        .map(|((arg, aliases), value)| {
             let ty = argument_type(context, raw, arg)?;
             let element = match elements.iter().find(|(name, _)| *name == arg.name) {
                 Some((_, element)) => *element,
@@ -34,6 +45,11 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
                 None => Element::NotTensor,
             };
             let default = default(context, raw, arg, &ty)?;
+            let written = constraints.iter().find(|written| written.name == arg.name);
+            if let (Some(default), Some(declared), Some(written)) = (&default, &arg.default, written) {
+                let place = raw.func.span_within(declared.range.clone(), context.sources);
+                attributes::check_default(context, default, (place, &ty), written);
+            }
             Some(Arg {
                 name: arg.name.clone(),
                 ty,
@@ -41,6 +57,9 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
                 keyword_only: arg.kwarg_only,
                 element,
                 contiguous: contiguous.iter().any(|name| name.as_str() == arg.name),
+                constraints: written.map(|written| written.constraints.clone()).unwrap_or_default(),
+                aliases,
+                value,
             })
         })
         .collect();
@@ -111,7 +130,7 @@ fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
     first.map(|kernel| Element::Fixed(kernel, accepted))
 }
 
-fn unknown_argument(name: &str, span: Span, schema: &Schema) -> crate::diagnostics::Diagnostic {
+pub(super) fn unknown_argument(name: &str, span: Span, schema: &Schema) -> crate::diagnostics::Diagnostic {
     let tensors: Vec<&str> =
         schema.args.iter().filter(|arg| arg.ty.is_tensor_like()).map(|arg| arg.name.as_str()).collect();
     let ty = schema.arg(name).map(|arg| arg.ty.to_string());

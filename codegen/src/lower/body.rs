@@ -13,6 +13,7 @@ use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
 
 /// The parts of an operator that need the heads of all.
+#[derive(Default)]
 pub(super) struct Lowered {
     checks: Vec<Check>,
     infer: Option<Infer>,
@@ -42,6 +43,10 @@ impl Lowered {
 }
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
+    if op.alias_of.is_some() || raw.get("alias_of").is_some() {
+        // The operator it stands for has all of this, or what is wrong with it has been said.
+        return Lowered::default();
+    }
     let expressions = Expressions { op, table };
     let pointwise_text = raw.text("pointwise");
     let checks = infer::checks(context, &expressions, raw);

@@ -26,25 +26,33 @@ pub(super) fn lower(
                     if let Some(reason) = inplace_impossible(raw, args, outputs) {
                         context.push(catalogue::inplace_impossible(place, &name, reason));
                     }
-                    let base = format!("{}_", schema.name.spelling());
-                    forms.inplace = Some(full_name(schema, &base, &schema.name.overload));
+                    forms.inplace = names_for(&name, &schema.name.spelling()).inplace;
                 }
                 "out" => {
                     if let Some(reason) = out_impossible(raw, outputs) {
                         context.push(catalogue::out_impossible(place, &name, reason));
                     }
-                    let overload = match schema.name.overload.as_str() {
-                        "" => "out".to_owned(),
-                        overload => format!("{overload}_out"),
-                    };
-                    forms.out = Some(full_name(schema, &schema.name.spelling(), &overload));
+                    forms.out = names_for(&name, &schema.name.spelling()).out;
                 }
                 unknown => context.push(catalogue::form_unknown(place, unknown, &FORMS)),
             }
         }
     }
-    names(context, raw, &mut forms);
+    rename(context, raw, &mut forms);
     forms
+}
+
+/// The names that the forms of an operator have by rule: `add_.Tensor` and `add.Tensor_out`.
+pub(super) fn names_for(name: &str, base: &str) -> Forms {
+    let (namespace, rest) = name.split_once("::").map_or(("", name), |(space, rest)| (space, rest));
+    let overload = rest.split_once('.').map_or("", |(_, overload)| overload);
+    let full = |base: &str, overload: &str| {
+        let separator = if namespace.is_empty() { "" } else { "::" };
+        let dot = if overload.is_empty() { "" } else { "." };
+        Some(format!("{namespace}{separator}{base}{dot}{overload}"))
+    };
+    let out = if overload.is_empty() { "out".to_owned() } else { format!("{overload}_out") };
+    Forms { inplace: full(&format!("{base}_"), overload), out: full(base, &out) }
 }
 
 /// The words of `functional, inplace`, each with its place.
@@ -80,7 +88,7 @@ fn out_impossible(raw: &RawOp, outputs: &[Output]) -> Option<&'static str> {
 }
 
 /// `names: {out: add.out}`
-fn names(context: &mut Context<'_>, raw: &RawOp, forms: &mut Forms) {
+pub(super) fn rename(context: &mut Context<'_>, raw: &RawOp, forms: &mut Forms) {
     const EXAMPLE: &str = "{out: add.out}";
     let Some(node) = raw.get("names") else { return };
     let Some(entries) = node.as_map() else {
@@ -122,14 +130,6 @@ fn is_full_name(text: &str) -> bool {
     match text.split_once('.') {
         Some((name, overload)) => word(name) && word(overload),
         None => word(text),
-    }
-}
-
-fn full_name(schema: &Schema, base: &str, overload: &str) -> String {
-    let namespace = schema.name.namespace.as_ref().map_or_else(String::new, |name| format!("{name}::"));
-    match overload {
-        "" => format!("{namespace}{base}"),
-        _ => format!("{namespace}{base}.{overload}"),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Context, dtypes};
 use crate::diagnostics::catalogue;
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::path;
-use crate::model::{Arg, Element, Function, FunctionReturn, Kind, Ty};
+use crate::model::{Arg, Element, Function, FunctionReturn, Kind, Ty, ValueUse};
 use crate::spec::document::{RawFunction, Text};
 
 /// The scalar functions read so far.
@@ -108,6 +108,9 @@ fn parameter(name: &str) -> Arg {
         keyword_only: false,
         element: Element::Dispatch,
         contiguous: false,
+        constraints: Vec::new(),
+        aliases: Vec::new(),
+        value: ValueUse::None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
-use super::{Context, args, forms, roles};
+use super::{Context, args, facts, forms, roles};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
+use crate::lower::Loaded;
 use crate::model::{Body, Forward, Kind, Op, Output, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
@@ -10,7 +11,7 @@ use crate::spec::schema::{Return, Schema, SchemaKind};
 /// The bit sets of the runtime have a bit for each argument.
 const MAX_ARGUMENTS: usize = 64;
 
-pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> Option<Op> {
+pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> Option<Op> {
     let schema = raw.parse_schema(context.sources, context.diagnostics)?;
     let name_place = raw.func.span_within(schema.name_range.clone(), context.sources);
     if schema.kind() != SchemaKind::Functional {
@@ -23,7 +24,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> O
         context.push(catalogue::too_many_arguments(place, &name, count, MAX_ARGUMENTS));
         return None;
     }
-    let args = args::lower(context, raw, &schema);
+    let args = args::lower(context, raw, &schema, &loaded.document.argument_aliases);
     let outputs = outputs(context, raw, &schema);
     let rust_name = rust_name(context, raw, &schema);
     let (args, outputs) = (args?, outputs?);
@@ -36,7 +37,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> O
         name: schema.name.to_string(),
         base: schema.name.spelling(),
         signature: schema.to_string(),
-        external,
+        external: loaded.external,
         span: name_place,
         entry: raw.span,
         location,
@@ -56,6 +57,8 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, external: bool) -> O
         tolerances: Vec::new(),
         operators,
         role,
+        alias_of: None,
+        facts: facts::lower(raw),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::model::{Arg, Kind, Op};
 use crate::spec::document::RawOp;
 
 pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
-    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| !op.external) {
+    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| !op.external && op.alias_of.is_none()) {
         if op.doc.is_empty() {
             context.push(catalogue::doc_missing(op.span, &op.name));
         }

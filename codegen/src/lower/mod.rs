@@ -4,12 +4,15 @@
 //! of all operators come first, so that expressions may call any of them; then what each head says
 //! alone, what all of them say together, and last, if nothing is wrong, what is probably not meant.
 
+mod alias;
 mod args;
+mod attributes;
 mod body;
 mod cycle;
 mod derivatives;
 mod derived;
 mod dtypes;
+mod facts;
 mod forms;
 mod forward;
 mod function;
@@ -24,9 +27,11 @@ mod samples;
 mod symbolic;
 mod tolerance;
 
+pub(crate) use attributes::is_list;
+
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;
-use crate::model::{Model, Op};
+use crate::model::{Deprecated, Model, Op};
 use crate::spec::document::{Document, RawOp};
 
 /// A document and whether another crate generated its operators.
@@ -55,6 +60,22 @@ struct Head<'a> {
     raw: &'a RawOp,
 }
 
+/// What `deprecated` says of each operator, once all are known.
+fn deprecations(context: &mut Context<'_>, heads: &mut [Head<'_>]) {
+    let found: Vec<Option<Deprecated>> = {
+        let row =
+            |head: &'_ Head<'_>| (head.op.name.clone(), head.op.base.clone(), head.op.rust_name.clone());
+        let rows: Vec<(String, String, String)> = heads.iter().map(row).collect();
+        let names =
+            rows.iter().map(|(full, base, rust)| (full.as_str(), base.as_str(), rust.as_str())).collect();
+        let known = facts::Known { names };
+        heads.iter().map(|head| facts::deprecated(context, head.raw, &head.op.name, &known)).collect()
+    };
+    for (head, deprecated) in heads.iter_mut().zip(found) {
+        head.op.facts.deprecated = deprecated;
+    }
+}
+
 /// Lowers documents, parents first. Entries with mistakes are left out; the mistakes go to
 /// `diagnostics`.
 pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Model {
@@ -64,6 +85,7 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
     // Names whose entry has mistakes: nothing is said about those who use them.
     let mut broken = Vec::new();
     for loaded in documents {
+        facts::check_file_aliases(&mut context, &loaded.document.argument_aliases);
         for raw in &loaded.document.functions {
             functions.lower(&mut context, raw, loaded.external);
         }
@@ -71,12 +93,14 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
             if context.diagnostics.is_full() {
                 break;
             }
-            match head::lower(&mut context, raw, loaded.external) {
+            match head::lower(&mut context, raw, loaded) {
                 Some(op) => heads.push(Head { op, raw }),
                 None => broken.push(head::base_name(raw)),
             }
         }
     }
+    alias::resolve(&mut context, &mut heads, &broken);
+    deprecations(&mut context, &mut heads);
     names::check(&mut context, &heads);
     roles::check_together(&mut context, &heads);
 

@@ -3,6 +3,7 @@
 //! Whatever the emitters derive from a name is derived here too, and refused if two things would get
 //! the same, because the code would not compile, or one would hide the other.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::{Context, Head};
@@ -18,6 +19,7 @@ pub(super) fn check(context: &mut Context<'_>, heads: &[Head<'_>]) {
         let own: Vec<&Head<'_>> = heads.iter().filter(|head| head.op.external == external).collect();
         definitions(context, &own);
         functions(context, &own);
+        enums(context, &own);
         own.iter().for_each(|head| parameters(context, head));
     }
 }
@@ -118,6 +120,29 @@ fn describe(op: &Op, form: Form, with_options: bool) -> String {
     };
     let options = if with_options { " with options" } else { "" };
     format!("{form}`{}`{options}", op.name)
+}
+
+/// A name and the integer it stands for.
+type Named = (Cow<'static, str>, i64);
+
+/// The Rust enums of integers with named values: arguments of one name share one.
+fn enums(context: &mut Context<'_>, heads: &[&Head<'_>]) {
+    let mut seen: HashMap<String, (&[Named], Span)> = HashMap::new();
+    for head in heads {
+        for arg in &head.op.args {
+            let Some(names) = naming::named_values(arg) else { continue };
+            let rust = naming::camel(&arg.name);
+            let place = super::body::key_in(head.raw, "attributes", &arg.name).unwrap_or(head.op.span);
+            match seen.get(&rust) {
+                Some((known, _)) if *known == names => {}
+                Some((_, first)) => context.push(catalogue::enum_differs(place, &rust, *first)),
+                None if naming::RESERVED_TYPES.contains(&rust.as_str()) || rust.ends_with("Options") => {
+                    context.push(catalogue::enum_reserved(place, &rust));
+                }
+                None => _ = seen.insert(rust, (names, place)),
+            }
+        }
+    }
 }
 
 /// The parameters of one operator's functions.

@@ -49,9 +49,10 @@ impl Backends {
 }
 
 /// How tangents flow through an operator in forward mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub enum Forward {
     /// They do not: it has no derivatives.
+    #[default]
     None,
     /// The operator of the tangents is the tangent of the result.
     Linear,

@@ -3,17 +3,20 @@
 //! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+mod facts;
 mod gradients;
 mod samples;
 mod ty;
 
 use std::path::PathBuf;
 
+use opsmith_core::constraint::Constraint;
 use opsmith_core::{Backend, DType, DTypeSet};
 
 use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
+pub use facts::{Deprecated, Facts, ValueUse};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use ty::{Kind, Ty};
@@ -84,6 +87,10 @@ pub struct Op {
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
     pub role: Option<Role>,
+    /// The operator this is another name of; it has no definition of its own then.
+    pub alias_of: Option<OpId>,
+    /// What is known of it besides what it computes.
+    pub facts: Facts,
 }
 
 /// One argument.
@@ -101,6 +108,12 @@ pub struct Arg {
     pub element: Element,
     /// Whether kernels want it row-major.
     pub contiguous: bool,
+    /// Values it may have.
+    pub constraints: Vec<Constraint>,
+    /// Other names that calls by name may use.
+    pub aliases: Vec<String>,
+    /// Whether its elements decide a result's shape or dtype.
+    pub value: ValueUse,
 }
 
 /// A default value, of its argument's type.

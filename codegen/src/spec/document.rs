@@ -19,6 +19,8 @@ pub struct Document {
     pub edition: u32,
     /// Other files to read, relative to this one.
     pub include: Vec<Text>,
+    /// Other names for arguments, for every operator that has such an argument.
+    pub argument_aliases: Vec<(Key, Vec<Text>)>,
     /// The operators.
     pub ops: Vec<RawOp>,
     /// The scalar functions that pointwise expressions may call.
@@ -119,6 +121,11 @@ macro_rules! entry_lookup {
                         None => vec![Text { node: node.clone() }],
                     },
                 }
+            }
+
+            /// The entries of a key that maps names to texts or lists of them.
+            pub fn text_list_map(&self, key: &str) -> Vec<(Key, Vec<Text>)> {
+                self.get(key).map(read::text_lists).unwrap_or_default()
             }
 
             /// The entries of a key that maps names to text.

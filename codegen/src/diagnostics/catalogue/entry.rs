@@ -175,6 +175,7 @@ fn expected(spec: &KeySpec) -> String {
         ValueKind::Flag => format!("`{name}: true` or `{name}: false`"),
         ValueKind::TextList => format!("a list such as `{name}: [a, b]`"),
         ValueKind::TextMap => format!("one `name: text` a line under `{name}:`"),
+        ValueKind::TextListMap => format!("one `name: text` or `name: [text, text]` a line under `{name}:`"),
         ValueKind::Entries => "a list of entries, each starting with `- func: `".to_owned(),
         ValueKind::Any => format!("a value after `{name}:`"),
     }

@@ -11,6 +11,8 @@ pub enum ValueKind {
     TextList,
     /// A mapping from names to texts.
     TextMap,
+    /// A mapping from names to texts or lists of them.
+    TextListMap,
     /// A list of entries, each a mapping with keys of its own.
     Entries,
     /// Checked by the stage that reads the key.
@@ -37,6 +39,11 @@ const fn key(name: &'static str, kind: ValueKind, doc: &'static str) -> KeySpec 
 pub const FILE_KEYS: &[KeySpec] = &[
     key("edition", ValueKind::Text, "version of the spec language; this generator reads edition 1"),
     key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
+    key(
+        "argument_aliases",
+        ValueKind::TextListMap,
+        "other names for arguments in calls by name, for every operator that has such an argument",
+    ),
     key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
     key("ops", ValueKind::Entries, "the operators"),
 ];
@@ -51,15 +58,26 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("deprecated", ValueKind::TextMap, "`since` which version, and what to `use` instead"),
     key("tags", ValueKind::TextList, "words to find and group operators by"),
     key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
+    key("argument_aliases", ValueKind::TextListMap, "other names for arguments in calls by name"),
     key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
     key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
     key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
     key("view", ValueKind::Flag, "whether the output shares the input's memory"),
+    key(
+        "attributes",
+        ValueKind::Any,
+        "values an attribute may have: min, max, above, below, one_of, multiple_of, enum, len, min_len",
+    ),
     key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
     key(
         "contiguous",
         ValueKind::TextList,
         "inputs that kernels want row-major; they are copied if they are not",
+    ),
+    key(
+        "value_depends",
+        ValueKind::TextMap,
+        "tensors whose elements decide a result's shape or dtype: required or optional",
     ),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
     key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
@@ -99,6 +117,31 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
 
 /// What `types` says of a tensor besides dtypes: of whatever dtype it is given, and of the real part's.
 pub const ELEMENT_WORDS: [&str; 2] = ["any", "real"];
+
+/// What `attributes` says of an argument.
+pub const CONSTRAINTS: [&str; 9] =
+    ["min", "max", "above", "below", "one_of", "multiple_of", "enum", "len", "min_len"];
+
+/// What other systems call a constraint, for "did you mean".
+pub const CONSTRAINT_SYNONYMS: &[(&str, &str)] = &[
+    ("minimum", "min"),
+    ("at_least", "min"),
+    ("ge", "min"),
+    ("maximum", "max"),
+    ("at_most", "max"),
+    ("le", "max"),
+    ("gt", "above"),
+    ("exclusive_min", "above"),
+    ("lt", "below"),
+    ("exclusive_max", "below"),
+    ("choices", "one_of"),
+    ("in", "one_of"),
+    ("values", "one_of"),
+    ("length", "len"),
+    ("size", "len"),
+    ("names", "enum"),
+    ("named", "enum"),
+];
 
 /// What other systems call a key, for "did you mean".
 pub const SYNONYMS: &[(&str, &str)] = &[

@@ -21,8 +21,13 @@ impl Reader<'_> {
             self.diagnostics.push(catalogue::file_not_mapping(start_of(root), is_list));
             return None;
         };
-        let mut document =
-            Document { edition: EDITION, include: Vec::new(), ops: Vec::new(), functions: Vec::new() };
+        let mut document = Document {
+            edition: EDITION,
+            include: Vec::new(),
+            argument_aliases: Vec::new(),
+            ops: Vec::new(),
+            functions: Vec::new(),
+        };
         // A misspelt `edition` is reported as an unknown key.
         if !entries.iter().any(|(key, _)| key.text == "edition" || nearest(&key.text, ["edition"]).is_some())
         {
@@ -32,6 +37,7 @@ impl Reader<'_> {
             match entry.spec.name {
                 "edition" => self.edition(&entry.value),
                 "include" => document.include = texts(&entry.value),
+                "argument_aliases" => document.argument_aliases = text_lists(&entry.value),
                 "ops" => {
                     for (span, func, entries, complete) in self.list(OP_KEYS, "operator", &entry) {
                         document.ops.push(RawOp { span, func, entries, complete });
@@ -165,6 +171,16 @@ impl Reader<'_> {
                 }),
                 None => self.diagnostics.push(catalogue::value_not_mapping(value.span, spec, kind_of(value))),
             },
+            ValueKind::TextListMap => match value.as_map() {
+                Some(entries) => entries.iter().for_each(|(key, item)| match item.as_seq() {
+                    _ if item.is_null() => {
+                        self.diagnostics.push(catalogue::map_value_missing(key.span, &key.text, spec));
+                    }
+                    Some(items) => items.iter().for_each(|item| self.item(spec, item)),
+                    None => self.item(spec, item),
+                }),
+                None => self.diagnostics.push(catalogue::value_not_mapping(value.span, spec, kind_of(value))),
+            },
             ValueKind::Entries | ValueKind::Any => {}
         }
         self.diagnostics.len() == errors
@@ -236,6 +252,12 @@ impl Reader<'_> {
 pub(super) fn texts(value: &Node) -> Vec<Text> {
     let nodes = value.as_seq().unwrap_or(std::slice::from_ref(value));
     nodes.iter().map(|node| Text { node: node.clone() }).collect()
+}
+
+/// The entries of a mapping from names to texts or lists of them.
+pub(super) fn text_lists(value: &Node) -> Vec<(Key, Vec<Text>)> {
+    let entries = value.as_map().unwrap_or_default();
+    entries.iter().map(|(key, value)| (key.clone(), texts(value))).collect()
 }
 
 /// The first thing inside a list or mapping: underlining all of it would show pages.

@@ -35,7 +35,7 @@ pub type Formulas = Result<SmallVec<[Gradient; 2]>>;
 const TENSOR: ArgType = ArgType { kind: ArgKind::Tensor, optional: false };
 
 pub const fn arg(name: &'static str, kind: ArgKind) -> ArgDef {
-    ArgDef { name, ty: ArgType { kind, optional: false }, default: None, keyword_only: false }
+    ArgDef::new(name, ArgType { kind, optional: false })
 }
 
 pub const fn result(name: Option<&'static str>) -> ReturnDef {
@@ -67,6 +67,7 @@ pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'stati
         grad: None,
         samples: &[],
         tolerances: &[],
+        facts: crate::facts::Facts::NONE,
         library: &LIBRARY,
     }
 }

@@ -7,32 +7,30 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "other",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "other",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
             rt::op::ArgDef {
-                name: "alpha",
-                ty: rt::op::ArgType {
-                    kind: rt::op::ArgKind::Scalar,
-                    optional: false,
-                },
                 default: Some(rt::op::DefaultValue::Int(1i64)),
                 keyword_only: true,
+                ..rt::op::ArgDef::new(
+                    "alpha",
+                    rt::op::ArgType {
+                        kind: rt::op::ArgKind::Scalar,
+                        optional: false,
+                    },
+                )
             },
         ],
         returns: &[
@@ -67,6 +65,7 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::PLUS_TENSOR),
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -76,23 +75,22 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "grown(Tensor self, bool twice=False) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
             rt::op::ArgDef {
-                name: "twice",
-                ty: rt::op::ArgType {
-                    kind: rt::op::ArgKind::Bool,
-                    optional: false,
-                },
                 default: Some(rt::op::DefaultValue::Bool(false)),
-                keyword_only: false,
+                ..rt::op::ArgDef::new(
+                    "twice",
+                    rt::op::ArgType {
+                        kind: rt::op::ArgKind::Bool,
+                        optional: false,
+                    },
+                )
             },
         ],
         returns: &[
@@ -123,6 +121,7 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::GROWN),
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -132,24 +131,20 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "product(Tensor self, Tensor mat2) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "mat2",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "mat2",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -179,6 +174,7 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::PRODUCT),
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -188,23 +184,22 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
             rt::op::ArgDef {
-                name: "dim",
-                ty: rt::op::ArgType {
-                    kind: rt::op::ArgKind::Int,
-                    optional: true,
-                },
                 default: Some(rt::op::DefaultValue::None),
-                keyword_only: false,
+                ..rt::op::ArgDef::new(
+                    "dim",
+                    rt::op::ArgType {
+                        kind: rt::op::ArgKind::Int,
+                        optional: true,
+                    },
+                )
             },
         ],
         returns: &[
@@ -242,6 +237,7 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::LARGEST),
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -251,33 +247,27 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "spread(Tensor self, Tensor index, int[] size) -> Tensor",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "index",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "index",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "size",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "size",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Ints(None),
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -314,6 +304,7 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::SPREAD),
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -323,33 +314,27 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "dim0",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "dim0",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Int,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "dim1",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "dim1",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Int,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -383,6 +368,7 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::FLIPPED),
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -392,24 +378,20 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
-            rt::op::ArgDef {
-                name: "other",
-                ty: rt::op::ArgType {
+            ),
+            rt::op::ArgDef::new(
+                "other",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -446,6 +428,7 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     grad: None,
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
 
@@ -455,15 +438,13 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     schema: rt::op::Schema {
         text: "item(Tensor self) -> Scalar",
         args: &[
-            rt::op::ArgDef {
-                name: "self",
-                ty: rt::op::ArgType {
+            rt::op::ArgDef::new(
+                "self",
+                rt::op::ArgType {
                     kind: rt::op::ArgKind::Tensor,
                     optional: false,
                 },
-                default: None,
-                keyword_only: false,
-            },
+            ),
         ],
         returns: &[
             rt::op::ReturnDef {
@@ -493,5 +474,6 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     grad: None,
     samples: &[],
     tolerances: &[],
+    facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };

@@ -6,6 +6,7 @@
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod defs {
     use ::opsmith::runtime as rt;
@@ -19,6 +20,7 @@ pub mod defs {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod raw {
     use ::opsmith::runtime as rt;
@@ -32,6 +34,7 @@ pub mod raw {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod functions {
     use ::opsmith::runtime as rt;
@@ -45,6 +48,7 @@ mod functions {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod methods {
     use ::opsmith::runtime as rt;
@@ -58,6 +62,7 @@ mod methods {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod inference {
     use ::opsmith::runtime as rt;
@@ -71,6 +76,7 @@ mod inference {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod kernel_tables {
     use ::opsmith::runtime as rt;
@@ -84,6 +90,7 @@ mod kernel_tables {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod gradients {
     use ::opsmith::runtime as rt;
@@ -97,6 +104,7 @@ mod gradients {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod library {
     use ::opsmith::runtime as rt;

@@ -1,0 +1,370 @@
+//! `opsmith explain`: everything about one operator, and which code runs when it is called.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use opsmith_codegen::Config;
+use opsmith_codegen::describe::{self, Operator};
+use opsmith_codegen::model::Op;
+use opsmith_codegen::pipeline::{self, Checked};
+use opsmith_runtime::{Backend, DType, Device};
+use serde_json::{Value as Json, json};
+
+use crate::Outcome;
+use crate::evaluate::{self, Answer, Given, Unknown};
+use crate::operator::find;
+use crate::project::BuildsOn;
+use crate::report::Color;
+use crate::style::Styled;
+
+/// Tells everything about an operator: which code runs, with file and line
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith explain mm --dtype float32
+      The forms, the kernel that runs with its file and line, inference, gradients, who calls it.
+  opsmith explain mm --shapes 2x3,3x4
+      Also the shape and dtype of the result for these operands.
+  opsmith explain sum.dim_IntList --shapes 2x3x4 --set dim=0,2 --set keepdim=true
+      With attributes.
+  opsmith explain add
+      Every overload of `add`.
+
+A shape is sizes joined by `x`; `scalar` has no dimensions and `none` is an absent operand.
+Exit status: 0, or 2 if there is no such operator or the arguments do not fit it.")]
+pub struct Arguments {
+    /// Full name of the operator, such as `add.Tensor`; the name alone means all its overloads
+    #[arg(value_name = "OP")]
+    operator: String,
+    /// dtype of the operands
+    #[arg(long, value_name = "DTYPE")]
+    dtype: Option<String>,
+    /// Device that the call would run on, `cpu` or `cuda`
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// Shapes of the tensor operands, in order: `2x3,3x4`
+    #[arg(long, value_name = "SHAPES", value_delimiter = ',')]
+    shapes: Vec<String>,
+    /// Value of another argument: `alpha=2`
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Print JSON, an array with an object for each overload
+    #[arg(long)]
+    json: bool,
+    /// The spec
+    #[arg(long, value_name = "FILE", default_value = "ops.yaml")]
+    spec: PathBuf,
+    /// When to use colours
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+    #[command(flatten)]
+    builds_on: BuildsOn,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    let config = arguments.builds_on.config(&arguments.spec)?;
+    let checked = pipeline::check(&config)?;
+    let ops = match find(&checked, &arguments.operator) {
+        Ok(ops) => ops,
+        Err(message) if checked.diagnostics.has_errors() => {
+            bail!("{message}; the spec has mistakes, and an entry with mistakes counts as missing")
+        }
+        Err(message) => bail!(message),
+    };
+    let asked = Asked::new(arguments)?;
+    let single = ops.len() == 1;
+    let mut reports = Vec::new();
+    for op in ops {
+        match Report::new(&checked, &config, op, &asked) {
+            Ok(report) => reports.push(report),
+            Err(error) if single => return Err(error),
+            // Shapes and attributes that fit one overload need not fit the next.
+            Err(error) => reports.push(Report::without_answer(&checked, &config, op, &asked, &error)),
+        }
+    }
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        let all: Vec<Json> = reports.iter().map(Report::json).collect::<Result<_>>()?;
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        return Ok(Outcome::Fine);
+    }
+    let style = Styled(arguments.color.on_stdout());
+    for (index, report) in reports.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        report.print(&mut out, style)?;
+    }
+    if !single {
+        writeln!(
+            out,
+            "\n{} operators are called `{}`; name one in full to see it alone",
+            reports.len(),
+            arguments.operator
+        )?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// What the command line asks.
+struct Asked {
+    backend: Backend,
+    dtype: Option<DType>,
+    shapes: Vec<Option<Vec<i64>>>,
+    set: Vec<(String, String)>,
+}
+
+impl Asked {
+    fn new(arguments: &Arguments) -> Result<Asked> {
+        let dtype = arguments.dtype.as_deref().map(|name| {
+            DType::from_name(name).with_context(|| {
+                let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+                format!("no dtype is called `{name}`; there are {}", names.join(", "))
+            })
+        });
+        let device = Device::from_name(&arguments.device)
+            .with_context(|| format!("no device is called `{}`; there are cpu and cuda", arguments.device))?;
+        let set = arguments.set.iter().map(|text| {
+            let (name, value) = text.split_once('=').with_context(|| {
+                format!("--set {text}: write an argument's name and value, such as alpha=2")
+            })?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        });
+        Ok(Asked {
+            backend: device.backend,
+            dtype: dtype.transpose()?,
+            shapes: arguments.shapes.iter().map(|text| shape(text)).collect::<Result<_>>()?,
+            set: set.collect::<Result<_>>()?,
+        })
+    }
+}
+
+fn shape(text: &str) -> Result<Option<Vec<i64>>> {
+    match text.trim() {
+        "none" => Ok(None),
+        "scalar" | "" => Ok(Some(Vec::new())),
+        text => {
+            let sizes: std::result::Result<Vec<i64>, _> = text.split('x').map(str::parse).collect();
+            match sizes {
+                Ok(sizes) if sizes.iter().all(|size| *size >= 0) => Ok(Some(sizes)),
+                _ => bail!("`{text}` is no shape; write sizes joined by `x`, such as 2x3"),
+            }
+        }
+    }
+}
+
+/// What is known of one operator and of the call that was asked about.
+struct Report {
+    operator: Operator,
+    /// Inference for the given shapes, if some were given.
+    answer: Option<Answer>,
+    /// Why there is no answer although one was asked for.
+    refused: Option<String>,
+    /// The dtype that chooses the kernel, as far as it is known.
+    compute: Option<DType>,
+    backend: Backend,
+}
+
+impl Report {
+    fn new(checked: &Checked, config: &Config, op: &Op, asked: &Asked) -> Result<Report> {
+        let operator = describe::describe(checked, config, op);
+        let evaluated = !asked.shapes.is_empty() || !asked.set.is_empty();
+        let answer = match &op.infer {
+            Some(infer) if evaluated => {
+                let dtype = asked.dtype.unwrap_or(DType::F32);
+                let given = Given { shapes: asked.shapes.clone(), dtype, set: asked.set.clone() };
+                Some(evaluate::answer(op, infer, &evaluate::values(op, &given)?))
+            }
+            _ => None,
+        };
+        let compute = match &answer {
+            Some(answer) => answer.compute.as_ref().ok().copied(),
+            None => asked.dtype.map(|dtype| assumed_compute(op, dtype)),
+        };
+        Ok(Report { operator, answer, refused: None, compute, backend: asked.backend })
+    }
+
+    fn without_answer(
+        checked: &Checked,
+        config: &Config,
+        op: &Op,
+        asked: &Asked,
+        error: &anyhow::Error,
+    ) -> Report {
+        Report {
+            operator: describe::describe(checked, config, op),
+            answer: None,
+            refused: Some(format!("{error:#}")),
+            compute: asked.dtype,
+            backend: asked.backend,
+        }
+    }
+
+    fn json(&self) -> Result<Json> {
+        let mut value = serde_json::to_value(&self.operator)?;
+        let (kernel, why) = describe::choose(&self.operator, self.backend, self.compute);
+        value["chosen"] = json!({
+            "device": self.backend.name(),
+            "compute_dtype": self.compute.map(DType::name),
+            "kernel": kernel,
+            "why": why,
+        });
+        value["evaluated"] = match &self.answer {
+            None => Json::Null,
+            Some(answer) => json!({
+                "failed_checks": answer.checks.iter().map(|(check, why)| json!({"check": check, "why": reason(why)})).collect::<Vec<_>>(),
+                "shapes": answer.shapes.iter().map(|shape| match shape {
+                    Ok(sizes) => json!(sizes),
+                    Err(why) => json!({"unknown": reason(why)}),
+                }).collect::<Vec<_>>(),
+                "dtypes": answer.dtypes.iter().map(|dtype| match dtype {
+                    Ok(dtype) => json!(dtype.name()),
+                    Err(why) => json!({"unknown": reason(why)}),
+                }).collect::<Vec<_>>(),
+            }),
+        };
+        Ok(value)
+    }
+
+    fn print(&self, out: &mut dyn Write, style: Styled) -> io::Result<()> {
+        let op = &self.operator;
+        writeln!(out, "{}", style.title(&op.signature))?;
+        writeln!(out, "  declared at {}", op.declared)?;
+        let summary = op.doc.split("\n\n").next().unwrap_or_default().trim().replace('\n', " ");
+        if !summary.is_empty() {
+            writeln!(out, "  {summary}")?;
+        }
+        section(out, style, "which code runs")?;
+        self.chosen(out)?;
+        section(out, style, "Rust")?;
+        for function in &op.functions {
+            writeln!(out, "  {}", function.function)?;
+        }
+        if let Some(method) = op.functions.iter().find_map(|function| function.method.as_ref()) {
+            writeln!(out, "  as a method: {method}, and so on")?;
+        }
+        if !op.operators.is_empty() {
+            writeln!(out, "  as an operator: {}", op.operators.join("  "))?;
+        }
+        let names: Vec<String> = op.names.iter().map(|name| format!("{:?}", name.name)).collect();
+        writeln!(out, "  by name: call({}, …)", names.join(" or "))?;
+        section(out, style, "inference")?;
+        self.inference(out)?;
+        section(out, style, "gradients")?;
+        if op.derivatives.is_empty() {
+            writeln!(
+                out,
+                "  no formulas{}",
+                if op.decomposes_to.is_some() { "; those of the composition's operators" } else { "" }
+            )?;
+        }
+        for derivative in &op.derivatives {
+            let formula: Vec<&str> = derivative.formula.split_whitespace().collect();
+            writeln!(out, "  {}: {}", derivative.of.join(", "), formula.join(" "))?;
+            let saves = if derivative.saves.is_empty() {
+                "nothing but sizes and dtypes".to_owned()
+            } else {
+                derivative.saves.join(", ")
+            };
+            writeln!(out, "    saves {saves}")?;
+        }
+        if let Some(composition) = &op.decomposes_to {
+            section(out, style, "decomposes to")?;
+            writeln!(out, "  {}", composition.expression)?;
+            if let Some(source) = &composition.source {
+                writeln!(out, "  at {source}")?;
+            }
+        }
+        section(out, style, "used by")?;
+        if op.used_by.is_empty() {
+            writeln!(out, "  no other operator")?;
+        }
+        for used in &op.used_by {
+            writeln!(out, "  {} ({})", used.op, used.place)?;
+        }
+        Ok(())
+    }
+
+    fn chosen(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (kernel, why) = describe::choose(&self.operator, self.backend, self.compute);
+        match kernel {
+            Some(kernel) => {
+                let source = kernel.source.as_deref().unwrap_or("a place that was not found");
+                writeln!(out, "  {} `{}`", kernel.kind, kernel.text)?;
+                writeln!(out, "  at {source}")?;
+                writeln!(out, "  because {why}")?;
+                if self.compute.is_none() && !kernel.dtypes.is_empty() {
+                    writeln!(out, "  for {}", kernel.dtypes.join(", "))?;
+                }
+            }
+            None => writeln!(out, "  none: {why}")?,
+        }
+        Ok(())
+    }
+
+    fn inference(&self, out: &mut dyn Write) -> io::Result<()> {
+        for check in &self.operator.checks {
+            writeln!(out, "  requires {check}")?;
+        }
+        let Some(inference) = &self.operator.inference else {
+            return writeln!(out, "  as the view, the composition or the function says");
+        };
+        let kinds = [("shape", &inference.shapes), ("dtype", &inference.dtypes)];
+        for (kind, rules) in kinds {
+            for rule in rules {
+                let meaning = rule.meaning.as_ref().map(|meaning| format!(": {meaning}")).unwrap_or_default();
+                writeln!(out, "  {kind} {}{meaning}", rule.rule)?;
+                for source in &rule.sources {
+                    writeln!(out, "    {source}")?;
+                }
+            }
+        }
+        writeln!(out, "  kernel chosen by dtype {}", inference.compute.rule)?;
+        if let Some(refused) = &self.refused {
+            writeln!(out, "  not evaluated: {refused}")?;
+        }
+        let Some(answer) = &self.answer else { return Ok(()) };
+        for (check, why) in &answer.checks {
+            match why {
+                Unknown::Error(text) => {
+                    writeln!(out, "  => an error: {}", text.lines().next().unwrap_or_default())?
+                }
+                Unknown::Compiled(_) => writeln!(out, "  => {check} is {}", reason(why))?,
+            }
+        }
+        for (shape, dtype) in answer.shapes.iter().zip(&answer.dtypes) {
+            let shape = match shape {
+                Ok(sizes) => format!("({})", sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")),
+                Err(why) => reason(why),
+            };
+            let dtype = dtype.as_ref().map_or_else(reason, |dtype| dtype.name().to_owned());
+            writeln!(out, "  => shape {shape}, dtype {dtype}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The dtype of the computation for operands of one dtype, where nothing else is known of the call.
+fn assumed_compute(op: &Op, dtype: DType) -> DType {
+    let tensors = op.args.iter().filter(|arg| arg.ty.holds_tensors()).count();
+    let given = Given { shapes: vec![Some(vec![1]); tensors], dtype, set: Vec::new() };
+    let computed = op.infer.as_ref().and_then(|infer| {
+        let values = evaluate::values(op, &given).ok()?;
+        evaluate::answer(op, infer, &values).compute.ok()
+    });
+    computed.unwrap_or(dtype)
+}
+
+fn reason(why: &Unknown) -> String {
+    match why {
+        Unknown::Error(text) => text.clone(),
+        Unknown::Compiled(what) => {
+            format!("computed by {what}, which is compiled code that this command does not contain")
+        }
+    }
+}
+
+fn section(out: &mut dyn Write, style: Styled, title: &str) -> io::Result<()> {
+    writeln!(out, "\n{}", style.heading(title))
+}

@@ -1,0 +1,157 @@
+//! `opsmith explain` from the outside, on the stock spec and on a user's.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::opsmith;
+
+#[test]
+fn which_code_runs_in_one_step() {
+    let run = opsmith(&["explain", "mm", "--shapes", "2x3,3x4", "--dtype", "bfloat16"]);
+    run.assert_parts(&[
+        "mm(Tensor self, Tensor mat2) -> Tensor\n  declared at ops.yaml:",
+        "which code runs\n  Rust function `linalg::mm`\n  at kernels/src/cpu/linalg/mod.rs:",
+        "because the table has a row for CPU and bfloat16\n",
+        "pub fn mm(self_: &Tensor, mat2: &Tensor) -> Result<Tensor>\n",
+        "as a method: self_.mm(mat2)",
+        "by name: call(\"mm\" or \"mm.out\", …)\n",
+        "requires self.dim() == 2\n",
+        "dtype same(self, mat2): the dtype all operands share",
+        "=> shape (2, 4), dtype bfloat16\n",
+        "gradients\n  self: mm(grad, mat2.t().conj())\n    saves mat2\n",
+        "used by\n",
+        "mm (gradient of self)\n",
+        "(decompose)\n",
+    ]);
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""));
+    // The place is the function's.
+    let place = run
+        .stdout
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("at kernels/src/cpu/linalg/mod.rs:"))
+        .unwrap();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/src/cpu/linalg/mod.rs");
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.lines().nth(place.parse::<usize>().unwrap() - 1).unwrap().starts_with("pub fn mm<"));
+}
+
+#[test]
+fn expressions_compositions_and_functions_in_cpp_have_places() {
+    opsmith(&["explain", "gelu", "--dtype", "int32"])
+        .assert_parts(&["which code runs\n  none: no kernel for CPU and "]);
+    opsmith(&["explain", "exp"]).assert_parts(&["which code runs\n  expression `exp(self)`\n  at ops.yaml:"]);
+    opsmith(&["explain", "cosine_similarity"]).assert_parts(&[
+        "which code runs\n  composition `",
+        "at ops.yaml:",
+        "decomposes to\n",
+    ]);
+    opsmith(&["explain", "transpose_copy", "--spec", "examples/custom_op/ops.yaml"]).assert_parts(&[
+        "which code runs\n  C or C++ function `kernels/transpose.cc:custom_transpose_copy`\n",
+        "at examples/custom_op/kernels/transpose.cc:",
+        "shapes::permuted at examples/custom_op/src/kernels/shapes.rs:",
+    ]);
+}
+
+#[test]
+fn rules_are_evaluated_as_a_call_would() {
+    let evaluated = |arguments: &[&str]| -> Value {
+        let run = opsmith(&[&["explain", "--json"], arguments].concat());
+        assert_eq!(run.status, Some(0), "{}", run.stderr);
+        serde_json::from_str::<Value>(&run.stdout).unwrap()[0]["evaluated"].clone()
+    };
+    let answer =
+        |shape: Value, dtype: &str| json!({"failed_checks": [], "shapes": [shape], "dtypes": [dtype]});
+    assert_eq!(
+        evaluated(&[
+            "sum.dim_IntList",
+            "--shapes",
+            "2x3x4",
+            "--set",
+            "dim=0,2",
+            "--set",
+            "keepdim=true",
+            "--dtype",
+            "int32"
+        ]),
+        answer(json!([1, 3, 1]), "int64")
+    );
+    assert_eq!(
+        evaluated(&["add.Tensor", "--shapes", "2x1,3", "--set", "alpha=2"]),
+        answer(json!([2, 3]), "float32")
+    );
+    assert_eq!(
+        evaluated(&["add.Tensor", "--shapes", "scalar,3", "--dtype", "int8"]),
+        answer(json!([3]), "int8")
+    );
+    assert_eq!(
+        evaluated(&["add.Scalar", "--shapes", "3", "--dtype", "int8", "--set", "other=1.5"]),
+        answer(json!([3]), "float32")
+    );
+    assert_eq!(
+        evaluated(&["cat", "--shapes", "2x3,2x4", "--set", "dim=1"]),
+        answer(json!([2, 7]), "float32")
+    );
+    let failed = evaluated(&["mm", "--shapes", "2x3,4x4"]);
+    assert!(
+        failed["failed_checks"][0]["why"].as_str().unwrap().contains("the left side is 3, the right side 4"),
+        "{failed}"
+    );
+    let compiled = evaluated(&["flip", "--shapes", "2x3", "--set", "dims=0"]);
+    assert!(compiled["shapes"][0]["unknown"].as_str().unwrap().contains("infer::flip"), "{compiled}");
+}
+
+#[test]
+fn a_name_with_overloads_explains_all() {
+    let run = opsmith(&["explain", "add"]);
+    run.assert_parts(&[
+        "add.Tensor(",
+        "add.Scalar(",
+        "2 operators are called `add`; name one in full to see it alone\n",
+    ]);
+    let json = opsmith(&["explain", "add", "--json"]).stdout;
+    let all: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[0]["name"], "add.Tensor");
+    assert_eq!(all[0]["derivatives"][0]["saves"], json!([]));
+}
+
+#[test]
+fn what_is_wrong_with_a_question() {
+    opsmith(&["explain", "mmm"]).assert(2, "", "error: there is no operator `mmm`; did you mean `mm`?\n");
+    let error = |arguments: &[&str]| {
+        let run = opsmith(&[&["explain"], arguments].concat());
+        assert_eq!((run.status, &*run.stdout), (Some(2), ""));
+        run.stderr
+    };
+    assert!(
+        error(&["mm", "--dtype", "f32x"]).starts_with("error: no dtype is called `f32x`; there are bool, ")
+    );
+    assert_eq!(
+        error(&["mm", "--shapes", "2x3"]),
+        "error: the shape of `mat2` is missing; give one for each tensor: --shapes 2x3,3x4\n"
+    );
+    assert_eq!(
+        error(&["mm", "--shapes", "2y3"]),
+        "error: `2y3` is no shape; write sizes joined by `x`, such as 2x3\n"
+    );
+    assert_eq!(
+        error(&["mm", "--shapes", "2x3,3x4,1"]),
+        "error: --shapes gives 3 shapes, and `mm` has 2 tensor arguments\n"
+    );
+    assert!(error(&["add.Tensor", "--shapes", "2,2", "--set", "alpa=2"]).contains("did you mean `alpha`?"));
+    assert!(error(&["flip", "--shapes", "2"]).contains("`dims` has no default; give it with --set dims=…"));
+}
+
+/// Every operator can be explained, with whatever its entry says.
+#[test]
+fn stock_operators_of_every_kind() {
+    let config =
+        opsmith_codegen::Config::stock(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops.yaml"));
+    let checked = opsmith_codegen::pipeline::check(&config).unwrap();
+    for op in checked.model.ops.iter().step_by(30) {
+        let run = opsmith(&["explain", &op.name, "--dtype", "float64"]);
+        assert_eq!(run.status, Some(0), "{}: {}", op.name, run.stderr);
+        run.assert_parts(&[&op.signature, "which code runs\n  ", "Rust\n  pub fn "]);
+        assert!(!run.stdout.contains("not found"), "{}", run.stdout);
+    }
+}

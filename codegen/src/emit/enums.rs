@@ -1,0 +1,55 @@
+//! Rust enums for integers whose values have names: `Reduction::Mean` for `enum: {none: 0, mean: 1}`.
+//!
+//! Arguments of one name share an enum; `lower` has seen to it that they have the same values.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::names::{doc, ident};
+use super::{Generation, naming};
+use crate::model::Arg;
+
+/// The enum of an argument.
+pub(super) fn name(arg: &Arg) -> String {
+    naming::camel(&arg.name)
+}
+
+/// The enums of a library, each once.
+pub(super) fn all(generation: &Generation<'_>) -> TokenStream {
+    let mut written = BTreeSet::new();
+    let mut tokens = TokenStream::new();
+    for arg in generation.own_ops().flat_map(|op| &op.args) {
+        if let Some(names) = naming::named_values(arg)
+            && written.insert(name(arg))
+        {
+            tokens.extend(definition(arg, names));
+        }
+    }
+    tokens
+}
+
+fn definition(arg: &Arg, names: &[(Cow<'static, str>, i64)]) -> TokenStream {
+    let name = ident(&name(arg));
+    let variants = names.iter().map(|(name, value)| {
+        let variant = ident(&naming::camel(name));
+        let doc = doc(&format!("`{name}`, which is {value}."));
+        let value = super::expr::int(*value);
+        quote!(#doc #variant = #value)
+    });
+    let doc = doc(&format!("The values of arguments called `{}`.", arg.name));
+    quote! {
+        #doc
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(i64)]
+        pub enum #name { #(#variants),* }
+
+        impl From<#name> for i64 {
+            fn from(value: #name) -> i64 {
+                value as i64
+            }
+        }
+    }
+}

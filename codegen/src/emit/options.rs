@@ -1,0 +1,148 @@
+//! The struct of options of an operator: a setter for each argument with a default.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::names::{doc, ident, parameter};
+use super::{bind, document, naming};
+use crate::model::{Arg, Default, Kind, Op, Ty};
+
+/// The name of an operator's struct of options.
+pub(super) fn options_name(op: &Op) -> Ident {
+    ident(&naming::options(op))
+}
+
+/// An option as an argument of the dispatcher.
+pub(super) fn option_argument(arg: &Arg) -> TokenStream {
+    let name = parameter(arg);
+    match (&arg.ty.kind, arg.ty.optional) {
+        (Kind::Tensor | Kind::Generator, true) => quote!(rt::Arg::from(options.#name.as_ref())),
+        (
+            Kind::Str
+            | Kind::Ints(_)
+            | Kind::Floats
+            | Kind::Bools(_)
+            | Kind::Scalars
+            | Kind::Tensors
+            | Kind::OptionalTensors,
+            true,
+        ) => {
+            quote!(rt::Arg::from(options.#name.as_deref()))
+        }
+        (Kind::Tensor | Kind::Generator, false) => quote!(rt::Arg::from(&options.#name)),
+        (Kind::Str, false) => quote!(rt::Arg::from(options.#name.as_str())),
+        (
+            Kind::Ints(_)
+            | Kind::Floats
+            | Kind::Bools(_)
+            | Kind::Scalars
+            | Kind::Tensors
+            | Kind::OptionalTensors,
+            false,
+        ) => {
+            quote!(rt::Arg::from(&options.#name[..]))
+        }
+        _ => quote!(rt::Arg::from(options.#name)),
+    }
+}
+
+/// The struct with its defaults and setters; nothing if no argument has a default.
+pub(super) fn options_struct(op: &Op) -> TokenStream {
+    let optional: Vec<(&Arg, &Default)> =
+        op.args.iter().filter_map(|arg| Some((arg, arg.default.as_ref()?))).collect();
+    if optional.is_empty() {
+        return TokenStream::new();
+    }
+    let name = options_name(op);
+    let fields = optional.iter().map(|(arg, _)| {
+        let (name, ty) = (parameter(arg), bind::owned_type(&arg.ty));
+        quote!(#name: #ty)
+    });
+    let defaults = optional.iter().map(|(arg, default)| {
+        let (name, value) = (parameter(arg), default_field(default, &arg.ty));
+        quote!(#name: #value)
+    });
+    let setters = optional.iter().map(|(arg, default)| setter(arg, default));
+    let doc = doc(&format!("Options of [`{0}`](fn@{0}).", op.rust_name));
+    quote! {
+        #doc
+        #[derive(Clone, Debug)]
+        #[must_use]
+        pub struct #name { #(#fields),* }
+
+        impl Default for #name {
+            fn default() -> Self {
+                #name { #(#defaults),* }
+            }
+        }
+
+        impl #name {
+            /// The defaults.
+            pub fn new() -> Self {
+                Self::default()
+            }
+            #(#setters)*
+        }
+    }
+}
+
+fn default_field(default: &Default, ty: &Ty) -> TokenStream {
+    let value = match default {
+        Default::None => return quote!(None),
+        Default::Bool(value) if ty.kind == Kind::Scalar => quote!(rt::Scalar::Bool(#value)),
+        Default::Bool(value) => quote!(#value),
+        Default::Int(value) => {
+            let value = super::expr::int(*value);
+            if ty.kind == Kind::Scalar { quote!(rt::Scalar::Int(#value)) } else { value }
+        }
+        Default::Float(value) => {
+            let value = super::expr::float(*value);
+            if ty.kind == Kind::Scalar { quote!(rt::Scalar::Float(#value)) } else { value }
+        }
+        Default::Str(value) => quote!(#value.to_owned()),
+        Default::Ints(values) => {
+            let values = values.iter().map(|value| super::expr::int(*value));
+            quote!(vec![#(#values),*])
+        }
+        Default::Floats(values) => {
+            let values = values.iter().map(|value| super::expr::float(*value));
+            quote!(vec![#(#values),*])
+        }
+        Default::Bools(values) => quote!(vec![#(#values),*]),
+        Default::DType(dtype) => {
+            let dtype = ident(dtype.ident());
+            quote!(rt::DType::#dtype)
+        }
+        Default::MemoryFormat(name) => {
+            let name = ident(name);
+            quote!(rt::MemoryFormat::#name)
+        }
+    };
+    if ty.optional { quote!(Some(#value)) } else { value }
+}
+
+fn setter(arg: &Arg, default: &Default) -> TokenStream {
+    let name = parameter(arg);
+    let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, document::default(default)));
+    let (ty, value) = match &arg.ty.kind {
+        Kind::Int if naming::named_values(arg).is_some() => (quote!(impl Into<i64>), quote!(#name.into())),
+        Kind::Scalar => (quote!(impl Into<rt::Scalar>), quote!(#name.into())),
+        Kind::Str => (quote!(&str), quote!(#name.to_owned())),
+        Kind::Ints(_) => (quote!(impl AsRef<[i64]>), quote!(#name.as_ref().to_vec())),
+        Kind::Floats => (quote!(impl AsRef<[f64]>), quote!(#name.as_ref().to_vec())),
+        Kind::Bools(_) => (quote!(impl AsRef<[bool]>), quote!(#name.as_ref().to_vec())),
+        Kind::Tensor | Kind::Generator => {
+            let ty = bind::borrowed_type(&arg.ty.required());
+            (ty, quote!(#name.clone()))
+        }
+        _ => (bind::owned_type(&arg.ty.required()), quote!(#name)),
+    };
+    let value = if arg.ty.optional { quote!(Some(#value)) } else { value };
+    quote! {
+        #doc
+        pub fn #name(mut self, #name: #ty) -> Self {
+            self.#name = #value;
+            self
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The public functions of an operator as text, for people who ask how to call it.
+
+use quote::quote;
+
+use super::api;
+use super::naming::Form;
+use crate::model::Op;
+
+/// One public function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// The form it calls.
+    pub form: Form,
+    /// The function, as Rust writes it: `pub fn add(self_: &Tensor, other: &Tensor) -> Result<Tensor>`.
+    pub function: String,
+    /// The call as a method of a tensor, if there is one: `self_.add(other)`.
+    pub method: Option<String>,
+}
+
+/// Every public function of an operator, in the order of the documentation.
+pub fn signatures(op: &Op) -> Vec<Signature> {
+    api::forms(op)
+        .iter()
+        .map(|function| {
+            let name = function.name();
+            let params = function.params();
+            let typed = params.iter().map(|(name, ty)| quote!(#name: #ty));
+            let result = function.result();
+            let names: Vec<String> = params.iter().skip(1).map(|(name, _)| name.to_string()).collect();
+            let method = op.method.then(|| format!("self_.{name}({})", names.join(", ")));
+            let function_text = one_line(quote!(pub fn #name(#(#typed),*) -> #result {}));
+            Signature { form: function.form, function: function_text, method }
+        })
+        .collect()
+}
+
+/// A function without its body, in one line and without the generator's name for the runtime.
+fn one_line(item: proc_macro2::TokenStream) -> String {
+    let text = match syn::parse2::<syn::File>(item.clone()) {
+        Ok(file) => prettyplease::unparse(&file),
+        Err(_) => item.to_string(),
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ").replace("rt::", "").replace("( ", "(").replace(", )", ")");
+    line.trim_end_matches("{}").trim_end().to_owned()
+}

@@ -1,0 +1,149 @@
+//! `alias_of`: an entry that is another name of an operator.
+//!
+//! In: the heads of all operators. Out: the alias with the forms of the operator, or what does not fit.
+//! An alias has no definition of its own: its functions, methods and names call the operator's, so it
+//! costs nothing and behaves the same in every respect.
+
+use std::collections::HashMap;
+
+use super::{Context, Head, forms};
+use crate::diagnostics::{Span, catalogue, nearest};
+use crate::model::{Forms, Op, OpId};
+use crate::spec::document::RawOp;
+
+/// What an entry with `alias_of` may say; the operator itself says the rest.
+pub(super) const KEYS: [&str; 10] = [
+    "func",
+    "doc",
+    "alias_of",
+    "variants",
+    "names",
+    "rust_name",
+    "since",
+    "deprecated",
+    "tags",
+    "argument_aliases",
+];
+
+/// Finds the operator of each alias. Afterwards `alias_of` of an operator is the position of its head.
+pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken: &[String]) {
+    let names: HashMap<String, usize> =
+        heads.iter().enumerate().map(|(index, head)| (head.op.name.clone(), index)).collect();
+    let found: Vec<Option<usize>> =
+        heads.iter().map(|head| target(context, head, heads, &names, broken)).collect();
+    for (index, target) in found.into_iter().enumerate() {
+        let Some(target) = target else { continue };
+        let (target_name, target_forms, elements): (String, Forms, Vec<_>) = {
+            let target = &heads[target].op;
+            let name = target.rust_name.clone();
+            (name, target.forms.clone(), target.args.iter().map(|arg| (arg.element, arg.value)).collect())
+        };
+        // Calls by name reach the operator's definition, with the names that the alias has for arguments.
+        if !heads[target].op.external {
+            let own: Vec<String> = heads[index].op.args.iter().map(|arg| arg.name.clone()).collect();
+            let args = &mut heads[target].op.args;
+            for (position, name) in own.into_iter().enumerate() {
+                let taken = args.iter().any(|arg| arg.name == name || arg.aliases.contains(&name));
+                if !taken {
+                    args[position].aliases.push(name);
+                }
+            }
+        }
+        let head = &mut heads[index];
+        head.op.alias_of = Some(OpId(target));
+        head.op.forms = alias_forms(context, head.raw, &head.op, &target_forms);
+        if head.op.doc.is_empty() {
+            head.op.doc = format!("Another name of `{target_name}`.");
+        }
+        for (arg, (element, value)) in head.op.args.iter_mut().zip(elements) {
+            (arg.element, arg.value) = (element, value);
+        }
+    }
+}
+
+fn target(
+    context: &mut Context<'_>,
+    head: &Head<'_>,
+    heads: &[Head<'_>],
+    names: &HashMap<String, usize>,
+    broken: &[String],
+) -> Option<usize> {
+    let text = head.raw.text("alias_of")?;
+    for entry in head.raw.entries.iter().filter(|entry| !KEYS.contains(&entry.spec.name)) {
+        context.push(catalogue::alias_says_more(entry.key.span, entry.spec.name, text.span(), text.as_str()));
+    }
+    let Some(&index) = names.get(text.as_str()) else {
+        let base = text.as_str().split('.').next().unwrap_or_default();
+        if !broken.iter().any(|name| name == base) {
+            let same_base: Vec<&str> = heads
+                .iter()
+                .map(|head| head.op.name.as_str())
+                .filter(|name| name.split('.').next() == Some(base))
+                .collect();
+            let near = match same_base.as_slice() {
+                [] => nearest(text.as_str(), names.keys().map(String::as_str)).into_iter().collect(),
+                _ => same_base,
+            };
+            context.push(catalogue::alias_target_unknown(text.span(), text.as_str(), &near));
+        }
+        return None;
+    };
+    let target = &heads[index];
+    if target.raw.get("alias_of").is_some() {
+        context.push(catalogue::alias_of_alias(text.span(), text.as_str(), target.op.span));
+        return None;
+    }
+    match difference(&head.op, &target.op) {
+        Some(what) => {
+            context.push(catalogue::alias_differs(head.op.span, &head.op.name, &what, target.op.span));
+            None
+        }
+        None => Some(index),
+    }
+}
+
+/// How two signatures differ in more than names.
+fn difference(alias: &Op, target: &Op) -> Option<String> {
+    if alias.args.len() != target.args.len() {
+        return Some(format!("it takes {} arguments, not {}", target.args.len(), alias.args.len()));
+    }
+    for (own, other) in alias.args.iter().zip(&target.args) {
+        if own.ty != other.ty {
+            let name = if own.name == other.name { String::new() } else { format!(", `{}`", other.name) };
+            return Some(format!("`{}` is a `{}` there{name}", own.name, other.ty));
+        }
+        if own.default != other.default {
+            return Some(format!("`{}` has another default there", own.name));
+        }
+        if own.keyword_only != other.keyword_only {
+            return Some(format!("`{}` stands on the other side of `*` there", own.name));
+        }
+    }
+    let types = |op: &Op| op.outputs.iter().map(|output| output.ty.clone()).collect::<Vec<_>>();
+    (types(alias) != types(target)).then(|| "it returns something else".to_owned())
+}
+
+/// The operator's forms under the alias's name; `variants` may ask for fewer.
+fn alias_forms(context: &mut Context<'_>, raw: &RawOp, op: &Op, target: &Forms) -> Forms {
+    let all = forms::names_for(&op.name, &op.base);
+    if raw.get("variants").is_none() {
+        let mut forms = Forms {
+            inplace: target.inplace.as_ref().and(all.inplace),
+            out: target.out.as_ref().and(all.out),
+        };
+        forms::rename(context, raw, &mut forms);
+        return forms;
+    }
+    let place = |key: &str| -> Span {
+        let texts = raw.texts("variants");
+        texts.iter().find(|text| text.as_str().contains(key)).map_or(op.span, |text| text.span())
+    };
+    for (form, there, key) in
+        [(&op.forms.inplace, &target.inplace, "inplace"), (&op.forms.out, &target.out, "out")]
+    {
+        if form.is_some() && there.is_none() {
+            context.push(catalogue::alias_form(place(key), key, &op.name));
+        }
+    }
+    op.forms.clone()
+}

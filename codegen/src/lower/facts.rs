@@ -1,0 +1,141 @@
+//! What an entry says besides what the operator computes: versions, determinism, tags, other names of
+//! arguments, use of values.
+//!
+//! In: an entry and its signature. Out: [`Facts`], and for each argument its other names and whether its
+//! elements decide a result's shape.
+
+use super::Context;
+use crate::diagnostics::{Span, catalogue, nearest};
+use crate::model::{Deprecated, Facts, ValueUse};
+use crate::spec::document::{RawOp, Text};
+use crate::spec::schema::Schema;
+use crate::spec::yaml::Key;
+
+/// Everything but what `deprecated` names, which is looked up once all heads are known.
+pub(super) fn lower(raw: &RawOp) -> Facts {
+    let tags = raw.texts("tags").iter().map(|text| text.as_str().to_owned()).collect();
+    Facts {
+        since: raw.text("since").map(|text| text.as_str().to_owned()),
+        deprecated: None,
+        deterministic: raw.flag("deterministic").unwrap_or(true),
+        tags,
+        backward_only: raw.flag("backward_only") == Some(true),
+    }
+}
+
+/// The operators that `deprecated` may name: full name, base name, Rust function.
+pub(super) struct Known<'a> {
+    pub names: Vec<(&'a str, &'a str, &'a str)>,
+}
+
+/// `deprecated: {since: 0.2, use: add.Tensor}`
+pub(super) fn deprecated(
+    context: &mut Context<'_>,
+    raw: &RawOp,
+    op: &str,
+    known: &Known<'_>,
+) -> Option<Deprecated> {
+    raw.entry("deprecated")?;
+    let mut found = Deprecated { since: None, instead: None };
+    for (key, text) in raw.text_map("deprecated") {
+        match key.text.as_str() {
+            "since" => found.since = Some(text.as_str().to_owned()),
+            "use" => found.instead = instead(context, &text, op, known),
+            other => context.push(catalogue::deprecated_key(key.span, other)),
+        }
+    }
+    Some(found)
+}
+
+fn instead(context: &mut Context<'_>, text: &Text, op: &str, known: &Known<'_>) -> Option<(String, String)> {
+    let name = text.as_str();
+    let by_full = known.names.iter().find(|(full, ..)| *full == name);
+    let found = by_full.or_else(|| known.names.iter().find(|(full, base, _)| *base == name && *full != op));
+    match found {
+        Some((full, ..)) if *full == op => {
+            context.push(catalogue::deprecated_for_itself(text.span(), op));
+            None
+        }
+        Some((full, _, rust)) => Some(((*full).to_owned(), (*rust).to_owned())),
+        None => {
+            let near = nearest(name, known.names.iter().map(|(full, ..)| *full));
+            context.push(catalogue::deprecated_use_unknown(text.span(), name, near));
+            None
+        }
+    }
+}
+
+/// The other names of each argument: the entry's own, and those of the whole file where the argument is
+/// there and the name is free.
+pub(super) fn argument_aliases(
+    context: &mut Context<'_>,
+    raw: &RawOp,
+    schema: &Schema,
+    of_file: &[(Key, Vec<Text>)],
+) -> Vec<Vec<String>> {
+    let mut aliases: Vec<Vec<String>> = vec![Vec::new(); schema.args.len()];
+    let position = |name: &str| schema.args.iter().position(|arg| arg.name == name);
+    let mut taken: Vec<String> = schema.args.iter().map(|arg| arg.name.clone()).collect();
+    for (key, names) in raw.text_list_map("argument_aliases") {
+        let Some(index) = position(&key.text) else {
+            let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
+            context.push(catalogue::argument_unknown(key.span, &schema.name.to_string(), &key.text, &known));
+            continue;
+        };
+        for name in names {
+            if !is_name(name.as_str()) {
+                context.push(catalogue::argument_alias_malformed(name.span(), name.as_str()));
+            } else if taken.iter().any(|known| known == name.as_str()) {
+                context.push(catalogue::argument_alias_taken(name.span(), name.as_str(), &key.text));
+            } else {
+                taken.push(name.as_str().to_owned());
+                aliases[index].push(name.as_str().to_owned());
+            }
+        }
+    }
+    for (key, names) in of_file {
+        let Some(index) = position(&key.text) else { continue };
+        for name in names {
+            if !taken.iter().any(|known| known == name.as_str()) {
+                taken.push(name.as_str().to_owned());
+                aliases[index].push(name.as_str().to_owned());
+            }
+        }
+    }
+    aliases
+}
+
+/// Refuses names for the whole file that are none.
+pub(super) fn check_file_aliases(context: &mut Context<'_>, of_file: &[(Key, Vec<Text>)]) {
+    for name in of_file.iter().flat_map(|(_, names)| names) {
+        if !is_name(name.as_str()) {
+            context.push(catalogue::argument_alias_malformed(name.span(), name.as_str()));
+        }
+    }
+}
+
+/// `value_depends: {repeats: required}`
+pub(super) fn value_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<ValueUse> {
+    let mut uses = vec![ValueUse::None; schema.args.len()];
+    for (key, text) in raw.text_map("value_depends") {
+        let position = schema.args.iter().position(|arg| arg.name == key.text && arg.ty.is_tensor_like());
+        let Some(index) = position else {
+            context.push(super::args::unknown_argument(&key.text, key.span, schema));
+            continue;
+        };
+        match ValueUse::WORDS.iter().find(|(word, _)| *word == text.as_str()) {
+            Some((_, found)) => uses[index] = *found,
+            None => context.push(unknown_use(text.span(), text.as_str())),
+        }
+    }
+    uses
+}
+
+fn unknown_use(place: Span, word: &str) -> crate::diagnostics::Diagnostic {
+    catalogue::value_use_unknown(place, word, &ValueUse::WORDS.map(|(word, _)| word))
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}

@@ -1,0 +1,49 @@
+//! What is known of an operator besides what it computes.
+
+/// Facts that documents, the runtime's definitions and tools show.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The version that added it.
+    pub since: Option<String>,
+    /// Why not to use it any more.
+    pub deprecated: Option<Deprecated>,
+    /// Whether equal inputs always give equal bits.
+    pub deterministic: bool,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Whether only gradient formulas call it, so that users need not see it.
+    pub backward_only: bool,
+}
+
+impl Default for Facts {
+    fn default() -> Facts {
+        Facts { since: None, deprecated: None, deterministic: true, tags: Vec::new(), backward_only: false }
+    }
+}
+
+/// What `deprecated` says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Deprecated {
+    /// The version since which it is.
+    pub since: Option<String>,
+    /// The operator to use instead, by its full name, and its Rust function.
+    pub instead: Option<(String, String)>,
+}
+
+/// Whether the elements of a tensor argument decide the shape or dtype of a result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum ValueUse {
+    /// They do not.
+    #[default]
+    None,
+    /// They do where they are known; without them less is known of the result.
+    Optional,
+    /// They do: without them nothing can be said of the result.
+    Required,
+}
+
+impl ValueUse {
+    /// The words of the key `value_depends`.
+    pub const WORDS: [(&'static str, ValueUse); 2] =
+        [("required", ValueUse::Required), ("optional", ValueUse::Optional)];
+}

@@ -1,0 +1,89 @@
+//! Checks attributes against what their operator's spec allows.
+//!
+//! In: a definition and a call's arguments. Out: nothing, or an error that names the argument, its
+//! value and what is allowed. Generated code calls [`check`] for operators that have constraints; the
+//! others pay nothing. What a constraint means is `opsmith_core::constraint`'s to say.
+
+use std::borrow::Cow;
+
+use crate::arg::Arg;
+use crate::error::{Error, Result};
+use crate::op::{ArgDef, OpDef};
+use crate::scalar::Scalar;
+
+pub use opsmith_core::constraint::{Constraint, Literal, describe};
+
+/// Refuses a call with an attribute whose value is not allowed.
+///
+/// # Errors
+/// Of kind `Value`, for the first such attribute. An optional one that is absent is always allowed.
+pub fn check(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
+    for (def, arg) in op.schema.args.iter().zip(args) {
+        if !def.constraints.is_empty() {
+            check_argument(def, *arg)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_argument(def: &ArgDef, arg: Arg<'_>) -> Result<()> {
+    match arg {
+        Arg::None => Ok(()),
+        Arg::Int(value) => check_value(def, None, Literal::Int(value)),
+        Arg::Float(value) => check_value(def, None, Literal::Float(value)),
+        Arg::Scalar(value) => check_value(def, None, literal(value)),
+        Arg::Str(text) => check_value(def, None, Literal::Str(Cow::Owned(text.to_owned()))),
+        Arg::Ints(values) => check_list(def, arg, values.iter().map(|value| Literal::Int(*value))),
+        Arg::Floats(values) => check_list(def, arg, values.iter().map(|value| Literal::Float(*value))),
+        Arg::Scalars(values) => check_list(def, arg, values.iter().map(|value| literal(*value))),
+        Arg::Bools(values) => check_length(def, arg, values.len()),
+        Arg::Tensors(tensors) => check_length(def, arg, tensors.len()),
+        Arg::OptionalTensors(tensors) => check_length(def, arg, tensors.len()),
+        _ => Ok(()),
+    }
+}
+
+/// A number as constraints compare it. A complex one compares with nothing, so every bound refuses it.
+fn literal(value: Scalar) -> Literal {
+    match value {
+        Scalar::Bool(value) => Literal::Int(i64::from(value)),
+        Scalar::Int(value) => Literal::Int(value),
+        Scalar::Float(value) => Literal::Float(value),
+        Scalar::Complex(_) => Literal::Float(f64::NAN),
+    }
+}
+
+fn check_value(def: &ArgDef, item: Option<usize>, value: Literal) -> Result<()> {
+    match def.constraints.iter().all(|constraint| constraint.allows(&value)) {
+        true => Ok(()),
+        false => Err(refusal(def, item, &value)),
+    }
+}
+
+#[cold]
+fn refusal(def: &ArgDef, item: Option<usize>, value: &Literal) -> Error {
+    let name = match item {
+        Some(item) => format!("{}[{item}]", def.name),
+        None => def.name.to_owned(),
+    };
+    let of_items: Vec<Constraint> =
+        def.constraints.iter().filter(|constraint| !constraint.is_about_length()).cloned().collect();
+    Error::value(format!("`{name}` must be {}, got {value}", describe(&of_items, false)))
+}
+
+fn check_list(def: &ArgDef, arg: Arg<'_>, items: impl ExactSizeIterator<Item = Literal>) -> Result<()> {
+    check_length(def, arg, items.len())?;
+    items.enumerate().try_for_each(|(index, item)| check_value(def, Some(index), item))
+}
+
+fn check_length(def: &ArgDef, arg: Arg<'_>, len: usize) -> Result<()> {
+    match def.constraints.iter().find(|constraint| !constraint.allows_len(len)) {
+        None => Ok(()),
+        Some(constraint) => Err(wrong_length(def, arg, len, constraint)),
+    }
+}
+
+#[cold]
+fn wrong_length(def: &ArgDef, arg: Arg<'_>, len: usize, constraint: &Constraint) -> Error {
+    Error::value(format!("`{}` must be {} {constraint}, got {len}", def.name, arg.kind()))
+}

@@ -1,0 +1,222 @@
+//! Every constraint of every operator, violated: the specs say what is allowed, so the tests of what is
+//! not are made from them.
+
+use opsmith::runtime::constraint::{Constraint, Literal};
+use opsmith::runtime::op::{ArgDef, ArgKind, OpDef};
+use opsmith::runtime::{Arg, Device, MemoryFormat, MemoryLayout, boxed};
+use opsmith::{DType, Error, ErrorKind, Generator, LIBRARY, Reduction, Scalar, Tensor, Value, call};
+
+/// A value of an argument's type that breaks none of its constraints.
+fn fine(def: &ArgDef) -> Value {
+    if let Some(default) = def.default {
+        return default.as_arg(def.ty).to_value();
+    }
+    if def.ty.optional {
+        return Value::None;
+    }
+    let number = allowed_number(def);
+    let len = def.constraints.iter().find_map(|constraint| match constraint {
+        Constraint::Len(lengths) => Some(lengths[0] as usize),
+        Constraint::MinLen(least) => Some(*least as usize),
+        _ => None,
+    });
+    let len = len.unwrap_or(1);
+    let tensor = || Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+    match def.ty.kind {
+        ArgKind::Tensor => Value::Tensor(tensor()),
+        ArgKind::Tensors => Value::Tensors(vec![tensor(); len]),
+        ArgKind::OptionalTensors => Value::OptionalTensors(vec![Some(tensor()); len]),
+        ArgKind::Bool => Value::Bool(false),
+        ArgKind::Int => Value::Int(number as i64),
+        ArgKind::Float => Value::Float(number),
+        ArgKind::Scalar => Value::Scalar(Scalar::Float(number)),
+        ArgKind::Str => Value::Str(allowed_text(def)),
+        ArgKind::Ints(_) => Value::Ints(vec![number as i64; len]),
+        ArgKind::Floats => Value::Floats(vec![number; len]),
+        ArgKind::Bools(_) => Value::Bools(vec![false; len]),
+        ArgKind::Scalars => Value::Scalars(vec![Scalar::Float(number); len]),
+        ArgKind::DType => Value::DType(DType::F32),
+        ArgKind::Device => Value::Device(Device::CPU),
+        ArgKind::MemoryFormat => Value::MemoryFormat(MemoryFormat::Contiguous),
+        ArgKind::MemoryLayout => Value::MemoryLayout(MemoryLayout::Strided),
+        ArgKind::Generator => Value::Generator(Generator::new(1)),
+    }
+}
+
+/// Numbers near every limit, of which some are allowed and some are not.
+fn candidates(def: &ArgDef) -> Vec<Literal> {
+    let mut numbers = vec![0.0, 1.0, 2.0];
+    for constraint in def.constraints {
+        let limits: Vec<f64> = match constraint {
+            Constraint::Min(limit)
+            | Constraint::Max(limit)
+            | Constraint::Above(limit)
+            | Constraint::Below(limit) => limit.number().into_iter().collect(),
+            Constraint::OneOf(choices) => choices.iter().filter_map(Literal::number).collect(),
+            Constraint::MultipleOf(step) => vec![*step as f64],
+            Constraint::Named(names) => names.iter().map(|(_, value)| *value as f64).collect(),
+            Constraint::Len(_) | Constraint::MinLen(_) => Vec::new(),
+        };
+        numbers.extend(limits.into_iter().flat_map(|limit| [limit - 1.0, limit, limit + 1.0]));
+    }
+    let integer = matches!(def.ty.kind, ArgKind::Int | ArgKind::Ints(_));
+    numbers
+        .into_iter()
+        .map(|number| if integer { Literal::Int(number as i64) } else { Literal::Float(number) })
+        .collect()
+}
+
+fn allowed_number(def: &ArgDef) -> f64 {
+    let found = candidates(def)
+        .into_iter()
+        .find(|value| def.constraints.iter().all(|constraint| constraint.allows(value)));
+    found.and_then(|value| value.number()).unwrap_or(1.0)
+}
+
+fn allowed_text(def: &ArgDef) -> String {
+    let choice = def.constraints.iter().find_map(|constraint| match constraint {
+        Constraint::OneOf(choices) => Some(choices[0].clone()),
+        _ => None,
+    });
+    match choice {
+        Some(Literal::Str(text)) => text.into_owned(),
+        _ => "text".to_owned(),
+    }
+}
+
+/// A value of an argument's type that breaks one constraint, with what the error must say.
+fn violations(def: &ArgDef, constraint: &Constraint) -> Vec<Value> {
+    if constraint.is_about_length() {
+        let lengths = (0..8).filter(|len| !constraint.allows_len(*len));
+        let of = |len: usize| match def.ty.kind {
+            ArgKind::Ints(_) => Value::Ints(vec![allowed_number(def) as i64; len]),
+            ArgKind::Floats => Value::Floats(vec![allowed_number(def); len]),
+            ArgKind::Bools(_) => Value::Bools(vec![true; len]),
+            ArgKind::Scalars => Value::Scalars(vec![Scalar::Float(allowed_number(def)); len]),
+            ArgKind::Tensors => Value::Tensors(vec![Tensor::scalar(Scalar::Int(1), DType::F32); len]),
+            _ => panic!("`{}` has no length", def.name),
+        };
+        return lengths.map(of).collect();
+    }
+    if def.ty.kind == ArgKind::Str {
+        return vec![Value::Str("no such choice".to_owned())];
+    }
+    let refused = candidates(def).into_iter().filter(|value| !constraint.allows(value));
+    let mut values: Vec<Value> = Vec::new();
+    for value in refused {
+        let number = value.number().unwrap();
+        values.push(match def.ty.kind {
+            ArgKind::Int => Value::Int(number as i64),
+            ArgKind::Float => Value::Float(number),
+            ArgKind::Scalar => Value::Scalar(Scalar::Float(number)),
+            ArgKind::Ints(_) | ArgKind::Floats | ArgKind::Scalars => with_item(fine(def), number),
+            _ => panic!("`{}` is no number", def.name),
+        });
+    }
+    if matches!(def.ty.kind, ArgKind::Float | ArgKind::Scalar) {
+        values.push(Value::Float(f64::NAN));
+    }
+    values
+}
+
+/// A list with its last item replaced.
+fn with_item(list: Value, number: f64) -> Value {
+    match list {
+        Value::Ints(mut items) => {
+            items.pop();
+            items.push(number as i64);
+            Value::Ints(items)
+        }
+        Value::Floats(mut items) => {
+            items.pop();
+            items.push(number);
+            Value::Floats(items)
+        }
+        Value::Scalars(mut items) => {
+            items.pop();
+            items.push(Scalar::Float(number));
+            Value::Scalars(items)
+        }
+        other => panic!("{other:?} is no list of numbers"),
+    }
+}
+
+/// Calls an operator with one argument replaced.
+fn call_with(op: &'static OpDef, position: usize, value: &Value) -> Result<Vec<Value>, Error> {
+    let mut values: Vec<Value> = op.schema.args.iter().map(fine).collect();
+    values[position] = match (op.schema.args[position].ty.kind, value) {
+        (ArgKind::Scalar, Value::Float(number)) => Value::Scalar(Scalar::Float(*number)),
+        _ => value.clone(),
+    };
+    let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
+    boxed::functional(op, &args)
+}
+
+#[test]
+fn every_violation_is_refused_with_the_argument_its_value_and_what_is_allowed() {
+    let mut tried = 0;
+    let mut constrained = 0;
+    for op in LIBRARY.all_ops() {
+        for (position, def) in op.schema.args.iter().enumerate() {
+            constrained += def.constraints.len();
+            for constraint in def.constraints {
+                let values = violations(def, constraint);
+                assert!(!values.is_empty(), "{}: nothing violates `{}`: {constraint}", op.name, def.name);
+                for value in values {
+                    let Err(error) = call_with(op, position, &value) else {
+                        panic!("{}: `{}` = {value:?} was accepted, must be {constraint}", op.name, def.name)
+                    };
+                    assert_eq!(error.kind(), ErrorKind::Value, "{error}");
+                    let text = error.to_string();
+                    assert!(text.starts_with(op.name) && text.contains(&format!("`{}", def.name)), "{text}");
+                    assert!(text.contains(&constraint.to_string()) && text.contains(", got "), "{text}");
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(constrained >= 20, "only {constrained} constraints were found");
+    assert!(tried > constrained, "{tried} violations of {constrained} constraints");
+}
+
+#[test]
+fn documents_name_every_constraint() {
+    let source = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml"));
+    assert!(source.contains("attributes: {p: {min: 0, max: 1}}"));
+    let op = LIBRARY.find("dropout").unwrap().0;
+    let p = &op.schema.args[op.argument("p").unwrap()];
+    assert_eq!(opsmith::runtime::constraint::describe(p.constraints, false), "at least 0 and at most 1");
+}
+
+#[track_caller]
+fn message(result: Result<Vec<Value>, Error>) -> String {
+    result.expect_err("the mistake was accepted").to_string()
+}
+
+#[test]
+fn the_whole_text_of_some() {
+    let x = Tensor::from_slice(&[1.0f32, 2.0], &[2]).unwrap();
+    let error = opsmith::dropout(&x, 1.5, true).unwrap_err();
+    let expected = "dropout: `p` must be at least 0 and at most 1, got 1.5\n  input: float32 (2)";
+    assert_eq!(error.to_string(), expected);
+    let gelu = call("gelu", &[(&x).into()], &[("approximate", "tan".into())]);
+    let expected = "gelu: `approximate` must be \"none\" or \"tanh\", got \"tan\"\n  self: float32 (2)";
+    assert_eq!(message(gelu), expected);
+    let loss = call("mse_loss", &[(&x).into(), (&x).into(), 3.into()], &[]);
+    assert!(message(loss).starts_with("mse_loss: `reduction` must be 0 (none), 1 (mean) or 2 (sum), got 3"));
+}
+
+#[test]
+fn named_values_are_a_rust_enum_and_names_in_calls_by_name() {
+    let (x, y) = (Tensor::of(&[1.0f32, 2.0]), Tensor::of(&[3.0f32, 5.0]));
+    let options = opsmith::MseLossOptions::new().reduction(Reduction::Sum);
+    let typed = opsmith::mse_loss_with(&x, &y, &options).unwrap();
+    let named = call("mse_loss", &[(&x).into(), (&y).into()], &[("reduction", "sum".into())]).unwrap();
+    let Value::Tensor(named) = &named[0] else { panic!("a tensor") };
+    assert_eq!((typed.item().unwrap(), named.item().unwrap()), (Scalar::Float(13.0), Scalar::Float(13.0)));
+    let wrong = call("mse_loss", &[(&x).into(), (&y).into()], &[("reduction", "max".into())]);
+    assert!(
+        message(wrong)
+            .starts_with("mse_loss: `reduction` must be 0 (none), 1 (mean) or 2 (sum), got \"max\"")
+    );
+}
