@@ -1,7 +1,7 @@
 //! `samples`: argument values for tests and documents.
 //!
 //! In: a list of calls, each a mapping from arguments to values. Out: values of the arguments' types.
-//! Tensors are written by how they are filled: `randn(2, 3)`, `index([0, 2])`.
+//! Tensors are written by how they are filled: `spread(2, 3)`, `places([0, 2])`.
 
 use opsmith_core::DType;
 
@@ -13,12 +13,12 @@ use crate::spec::yaml::{Key, Node};
 
 /// The ways to fill a tensor, with what they mean, for messages.
 const MAKERS: [(&str, &str); 7] = [
-    ("randn", "randn(2, 3): numbers between -1 and 1"),
-    ("rand", "rand(2, 3): numbers between 0 and 1"),
+    ("spread", "spread(2, 3): numbers between -1 and 1"),
+    ("unit", "unit(2, 3): numbers between 0 and 1"),
     ("between", "between(1, 2, [2, 3]): numbers between two"),
     ("tensor", "tensor([[1.5, 2], [3, 4]]): these numbers"),
-    ("randint", "randint(0, 5, [2, 3]): integers from 0 to below 5"),
-    ("index", "index([0, 2]): these integers"),
+    ("integers", "integers(0, 5, [2, 3]): integers from 0 to below 5"),
+    ("places", "places([0, 2]): these integers"),
     ("mask", "mask(2, 3): truth values"),
 ];
 
@@ -187,13 +187,13 @@ fn tensor(expr: &syn::Expr) -> Result<SampleTensor, String> {
     };
     let args: Vec<&syn::Expr> = call.args.iter().collect();
     let tensor = match (name.as_str(), &args[..]) {
-        ("randn", sizes) => SampleTensor { shape: shape(sizes)?, fill: Fill::Between(-1.0, 1.0) },
-        ("rand", sizes) => SampleTensor { shape: shape(sizes)?, fill: Fill::Between(0.0, 1.0) },
+        ("spread", sizes) => SampleTensor { shape: shape(sizes)?, fill: Fill::Between(-1.0, 1.0) },
+        ("unit", sizes) => SampleTensor { shape: shape(sizes)?, fill: Fill::Between(0.0, 1.0) },
         ("mask", sizes) => SampleTensor { shape: shape(sizes)?, fill: Fill::Mask },
         ("between", [low, high, sizes]) => {
             SampleTensor { shape: shape(&[sizes])?, fill: Fill::Between(number(low)?, number(high)?) }
         }
-        ("randint", [low, high, sizes]) => {
+        ("integers", [low, high, sizes]) => {
             let (low, high) = (integer(low)?, integer(high)?);
             if low >= high {
                 return Err(format!("has no integer from {low} to below {high}"));
@@ -205,7 +205,7 @@ fn tensor(expr: &syn::Expr) -> Result<SampleTensor, String> {
             nested(values, 0, &mut shape, &mut |value| number(value).map(|number| flat.push(number)))?;
             SampleTensor { shape, fill: Fill::Numbers(flat) }
         }
-        ("index", [values]) => {
+        ("places", [values]) => {
             let (mut shape, mut flat) = (Vec::new(), Vec::new());
             nested(values, 0, &mut shape, &mut |value| integer(value).map(|number| flat.push(number)))?;
             SampleTensor { shape, fill: Fill::Places(flat) }

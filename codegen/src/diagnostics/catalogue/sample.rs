@@ -3,10 +3,10 @@
 use super::super::{Diagnostic, Span};
 use super::{near_or_all, ticked};
 
-/// `samples: {self: randn(2)}`
+/// `samples: {self: spread(2)}`
 pub fn samples_not_list(span: Span) -> Diagnostic {
     Diagnostic::error("E0610", "`samples` is a list of calls", span, "not a mapping in a list")
-        .with_help("write `samples: [{self: \"randn(2, 3)\", dim: 1}]`, a mapping for each call")
+        .with_help("write `samples: [{self: \"spread(2, 3)\", dim: 1}]`, a mapping for each call")
 }
 
 /// A value for an argument that is not there.
