@@ -45,7 +45,7 @@ impl Check {
             Check::SecondOrder => "second_order",
             Check::ForwardMode => "forward_mode",
             Check::Strided => "strided",
-            Check::Empty => "empty",
+            Check::Empty => "no_elements",
             Check::Undefined => "undefined",
             Check::Inplace => "inplace",
             Check::Precision => "precision",

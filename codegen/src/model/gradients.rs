@@ -116,8 +116,8 @@ impl Forward {
     pub fn word(&self) -> &'static str {
         match self {
             Forward::None => "",
-            Forward::Linear => "linear",
-            Forward::ElementWise { .. } => "element-wise",
+            Forward::Linear => "auto_linear",
+            Forward::ElementWise { .. } => "auto_element_wise",
             Forward::Formulas(_) => "written",
             Forward::Composition => "composition",
             Forward::View => "view",

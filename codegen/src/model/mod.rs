@@ -6,6 +6,7 @@
 mod facts;
 mod gradients;
 mod samples;
+mod supplied;
 mod ty;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::expr::{Expr, ExprKind, Variable};
 pub use facts::{Deprecated, Facts, ValueUse};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
+pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
 
 /// Everything one run of the generator knows.
@@ -87,6 +89,10 @@ pub struct Op {
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
     pub role: Option<Role>,
+    /// What another project supplies of it.
+    pub supplied: Option<Supplied>,
+    /// What an importer found about it.
+    pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
     /// What is known of it besides what it computes.
