@@ -191,9 +191,36 @@ fn formula(
         context.push(catalogue::gradient_of_flat_output(place, &output));
         return None;
     }
+    if let Some(range) = item_without_grad(&formula) {
+        context.push(catalogue::formula_without_grad(text.span_within(range, context.sources)));
+        return None;
+    }
     if !uses_grad && !refuses {
         context.push(catalogue::formula_without_grad(text.span()));
         return None;
     }
     Some(formula)
+}
+
+/// The place of one of several gradients that no gradient of an output goes into.
+fn item_without_grad(formula: &Expr) -> Option<std::ops::Range<usize>> {
+    let items = match &formula.kind {
+        ExprKind::Tuple(items) => items,
+        ExprKind::If(_, yes, no) => return item_without_grad(yes).or_else(|| item_without_grad(no)),
+        ExprKind::Block(_, tail) => return item_without_grad(tail),
+        _ => return None,
+    };
+    let is_flat = |item: &&Expr| {
+        let mut uses = false;
+        item.walk(&mut |part| {
+            uses |= matches!(
+                part.kind,
+                ExprKind::Variable(Variable::Grad(_) | Variable::Grads | Variable::Local(_))
+                    | ExprKind::NotImplemented(_)
+                    | ExprKind::None
+            );
+        });
+        !uses
+    };
+    items.iter().find(is_flat).map(|item| item.range.clone())
 }
