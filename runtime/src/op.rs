@@ -8,19 +8,21 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, Value};
-use crate::autograd::{GradContext, Gradient};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
+pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
 use crate::layout::{Dims, Layout};
 use crate::library::Library;
+use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
+#[derive(Clone, Copy)]
 pub struct OpDef {
     /// Full name with overload, e.g. `add.Tensor`.
     pub name: &'static str,
@@ -53,6 +55,10 @@ pub struct OpDef {
     pub host: Option<HostFn>,
     /// How gradients flow; `None` if they do not, or flow through the composition.
     pub grad: Option<&'static GradDef>,
+    /// Argument values for tests and documents.
+    pub samples: &'static [Sample],
+    /// Errors that tests allow, and checks that they skip.
+    pub tolerances: &'static [Tolerance],
     /// What is known of it besides what it computes.
     pub facts: Facts,
     /// The library the operator belongs to.
@@ -266,73 +272,6 @@ impl KernelTable {
             .into_iter()
             .filter(|dtype| self.get(backend, *dtype).is_some())
             .fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)))
-    }
-}
-
-/// How gradients flow through an operator.
-pub struct GradDef {
-    /// The backward formulas.
-    pub formulas: &'static [Formula],
-    /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit stands
-    /// for all tensors of a list.
-    pub differentiable_outputs: u64,
-}
-
-/// A backward formula: the gradients of some inputs, from those of the outputs.
-pub struct Formula {
-    /// The arguments whose gradients it computes, in the order it returns them.
-    pub arguments: &'static [u8],
-    /// Tensor arguments whose elements it reads, a bit each.
-    pub reads_arguments: u64,
-    /// Results whose elements it reads, a bit each; one bit stands for all tensors of a list.
-    pub reads_outputs: u64,
-    /// Arguments that are not tensors and that it reads, a bit each.
-    pub reads_attributes: u64,
-    /// Computes the gradients.
-    pub backward: fn(&GradContext<'_>) -> Result<Gradients>,
-}
-
-/// The gradients a formula computes, in the order of its arguments.
-pub type Gradients = SmallVec<[Gradient; 2]>;
-
-impl ArgType {
-    /// Whether it is one tensor, which may be optional.
-    pub fn is_tensor(self) -> bool {
-        self.kind == ArgKind::Tensor
-    }
-
-    /// Whether it is a tensor or a list of them.
-    pub fn holds_tensors(self) -> bool {
-        matches!(self.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
-    }
-
-    /// Whether an argument is of this type as it stands.
-    pub fn accepts(self, arg: Arg<'_>) -> bool {
-        match (self.kind, arg) {
-            (_, Arg::None) => self.optional,
-            (ArgKind::Tensor, Arg::Tensor(_))
-            | (ArgKind::Tensors, Arg::Tensors(_))
-            | (ArgKind::OptionalTensors, Arg::OptionalTensors(_))
-            | (ArgKind::Bool, Arg::Bool(_))
-            | (ArgKind::Int, Arg::Int(_))
-            | (ArgKind::Float, Arg::Float(_))
-            | (ArgKind::Scalar, Arg::Scalar(_))
-            | (ArgKind::Str, Arg::Str(_))
-            | (ArgKind::Floats, Arg::Floats(_))
-            | (ArgKind::Scalars, Arg::Scalars(_))
-            | (ArgKind::DType, Arg::DType(_))
-            | (ArgKind::Device, Arg::Device(_))
-            | (ArgKind::MemoryFormat, Arg::MemoryFormat(_))
-            | (ArgKind::MemoryLayout, Arg::MemoryLayout(_))
-            | (ArgKind::Generator, Arg::Generator(_)) => true,
-            (ArgKind::Ints(length), Arg::Ints(list)) => {
-                length.is_none_or(|length| length as usize == list.len())
-            }
-            (ArgKind::Bools(length), Arg::Bools(list)) => {
-                length.is_none_or(|length| length as usize == list.len())
-            }
-            _ => false,
-        }
     }
 }
 

@@ -11,7 +11,8 @@ use crate::arg::{Arg, Value};
 use crate::autograd::{GradContext, Gradient, TensorMeta};
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::op::{ArgKind, Gradients, OpDef};
+use crate::grad::Gradients;
+use crate::op::{ArgKind, OpDef};
 use crate::tensor::Tensor;
 
 /// Computes the gradient of each input; `None` for one through which nothing flows.

@@ -15,11 +15,12 @@ use super::kernel::Kernel;
 use super::signature::{InputKind, Signature};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
-use crate::facts::{Facts, ValueUse};
+use crate::facts::Facts;
+use crate::grad::{Formula, Forward, GradDef};
 use crate::library::Library;
 use crate::op::{
-    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Forms, Formula, GradDef, Inferred, KernelCall,
-    KernelFn, KernelTable, OpDef, ReturnDef, Schema, Uniform,
+    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Forms, Inferred, KernelCall, KernelFn, KernelTable,
+    OpDef, ReturnDef, Schema, Uniform,
 };
 
 /// What stands behind the definition of an operator that was declared at run time.
@@ -189,6 +190,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         reads_arguments: reads & all_inputs,
         reads_outputs: reads,
         reads_attributes: reads & !all_inputs,
+        backends: u8::MAX,
         backward: gradient::backward,
     };
     Box::leak(Box::new(OpDef {
@@ -209,14 +211,17 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         grad: Some(Box::leak(Box::new(GradDef {
             formulas: vec![formula].leak(),
             differentiable_outputs: u64::MAX,
+            forward: Forward::Transposed,
         }))),
+        samples: &[],
+        tolerances: &[],
         facts: Facts::NONE,
         library: home(),
     }))
 }
 
 fn argument(name: &'static str, ty: ArgType, default: Option<DefaultValue>) -> ArgDef {
-    ArgDef { name, ty, default, keyword_only: false, aliases: &[], constraints: &[], value: ValueUse::None }
+    ArgDef { default, ..ArgDef::new(name, ty) }
 }
 
 /// The library that operators declared at run time belong to: it builds on all that are linked, so that

@@ -64,6 +64,8 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PLUS_TENSOR),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -119,6 +121,8 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::GROWN),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -171,6 +175,8 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PRODUCT),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -233,6 +239,8 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::LARGEST),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -298,7 +306,9 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     view: None,
     composite: None,
     host: None,
-    grad: None,
+    grad: Some(&super::gradients::SPREAD),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -362,6 +372,8 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::FLIPPED),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -421,6 +433,8 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     composite: Some(super::inference::sum_and_growth_composite),
     host: None,
     grad: None,
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -466,6 +480,8 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: Some(super::inference::item_host),
     grad: None,
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
