@@ -9,8 +9,9 @@ use syn::visit_mut::{self, VisitMut};
 ///
 /// # Errors
 /// If the tokens are not Rust; the text holds them.
-pub(super) fn source(tokens: TokenStream) -> Result<String, String> {
-    let mut file = syn::parse2::<syn::File>(tokens.clone()).map_err(|error| format!("{error}\n{tokens}"))?;
+pub(super) fn source(tokens: impl Fn() -> TokenStream) -> Result<String, String> {
+    // Parsing takes the tokens; those of a mistake are made once more.
+    let mut file = syn::parse2::<syn::File>(tokens()).map_err(|error| format!("{error}\n{}", tokens()))?;
     Plain.visit_file_mut(&mut file);
     let items: Vec<String> = file.items.into_iter().map(item).collect();
     Ok(items.join("\n"))
@@ -40,10 +41,19 @@ fn item(item: syn::Item) -> String {
         syn::Item::Macro(definition) => macro_rules(definition),
         _ => None,
     };
-    with_comments(&text.unwrap_or_else(|| prettyplease::unparse(&syn::parse_quote!(#item))))
+    let plain = || prettyplease::unparse(&syn::File {
+            shebang: None,
+            frontmatter: None,
+            attrs: Vec::new(),
+            items: vec![item],
+        });
+    with_comments(text.unwrap_or_else(plain))
 }
 
-fn with_comments(text: &str) -> String {
+fn with_comments(text: String) -> String {
+    if !text.contains("comment!(") {
+        return text;
+    }
     text.split_inclusive('\n')
         .map(|line| {
             let (start, content) = line.split_at(line.len() - line.trim_start().len());
@@ -150,7 +160,7 @@ mod tests {
 
     #[track_caller]
     fn check(tokens: TokenStream, expected: &str) {
-        assert_eq!(source(tokens).unwrap(), expected);
+        assert_eq!(source(|| tokens.clone()).unwrap(), expected);
     }
 
     #[test]
@@ -191,6 +201,6 @@ mod tests {
 
     #[test]
     fn what_is_not_rust_is_shown() {
-        assert!(source(quote!(fn fn)).unwrap_err().contains("fn fn"));
+        assert!(source(|| quote!(fn fn)).unwrap_err().contains("fn fn"));
     }
 }
