@@ -88,7 +88,8 @@ pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
 /// # Errors
 /// If the generator wrote something that is not Rust.
 pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure> {
-    emit::emit(&Generation { model: &checked.model, config, selection: Selection::All }).map_err(Failure::Defect)
+    emit::emit(&Generation { model: &checked.model, config, selection: Selection::All })
+        .map_err(Failure::Defect)
 }
 
 /// One operator's share of each generated module. The rest of the spec may have mistakes.

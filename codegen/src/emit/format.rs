@@ -41,28 +41,48 @@ fn item(item: syn::Item) -> String {
         syn::Item::Macro(definition) => macro_rules(definition),
         _ => None,
     };
-    let plain = || prettyplease::unparse(&syn::File {
+    let plain = || {
+        prettyplease::unparse(&syn::File {
             shebang: None,
             frontmatter: None,
             attrs: Vec::new(),
             items: vec![item],
-        });
+        })
+    };
     with_comments(text.unwrap_or_else(plain))
 }
 
+/// What stands for comments and for several lines of documentation, as these.
 fn with_comments(text: String) -> String {
-    if !text.contains("comment!(") {
+    if !text.contains("comment!(\"") && !text.contains(DOCS) {
         return text;
     }
-    text.split_inclusive('\n')
-        .map(|line| {
-            let (start, content) = line.split_at(line.len() - line.trim_start().len());
-            match content.trim_end().strip_prefix("comment!(\"").and_then(|rest| rest.strip_suffix("\");")) {
-                Some(comment) => format!("{start}// {comment}\n"),
-                None => line.to_owned(),
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (start, content) = line.split_at(line.len() - line.trim_start().len());
+        let content = content.trim_end();
+        let inside = |open: &str, close: &str| content.strip_prefix(open)?.strip_suffix(close);
+        if let Some(comment) = inside("comment!(\"", "\");") {
+            shown.extend([start, "// ", comment, "\n"]);
+        } else if let Some(docs) = inside(DOCS, "\"]") {
+            for line in unescaped(docs).split('\n') {
+                let space = if line.is_empty() { "" } else { " " };
+                shown.extend([start, "///", space, line, "\n"]);
             }
-        })
-        .collect()
+        } else {
+            shown.push_str(line);
+        }
+    }
+    shown
+}
+
+/// How an attribute with several lines of documentation begins.
+const DOCS: &str = "#[docs = \"";
+
+/// The text between the quotes of a literal.
+fn unescaped(text: &str) -> String {
+    syn::parse_str::<syn::LitStr>(&format!("\"{text}\""))
+        .map_or_else(|_| text.to_owned(), |text| text.value())
 }
 
 /// Writes as a person would: `0` instead of `0usize`, `f(a + b)` instead of `f((a + b))`.

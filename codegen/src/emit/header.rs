@@ -58,7 +58,8 @@ pub fn c_declarations(model: &Model) -> impl Iterator<Item = (&Op, String)> {
 
 /// The declarations of one operator's kernels.
 pub(super) fn part(generation: &Generation<'_>) -> Part {
-    let kernels = c_declarations(generation.model).filter(|(op, _)| generation.selection == Selection::Named(&op.name));
+    let kernels =
+        c_declarations(generation.model).filter(|(op, _)| generation.selection == Selection::Named(&op.name));
     let text = kernels.map(|(_, declaration)| format!("{declaration};\n")).collect();
     Part { name: HEADER.trim_end_matches(".h"), source: "codegen/src/emit/header.rs", text }
 }

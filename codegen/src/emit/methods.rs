@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{Generation, Selection};
 use super::api::{Function, forms};
 use super::names::doc;
 use super::options::options_name;
+use super::{Generation, Selection};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation

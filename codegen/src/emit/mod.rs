@@ -9,6 +9,7 @@ mod document;
 mod enums;
 mod expr;
 mod format;
+mod forward;
 pub mod gradients;
 mod header;
 mod infer;
@@ -17,9 +18,10 @@ mod library;
 mod methods;
 mod names;
 pub mod naming;
-mod pieces;
 mod options;
+mod pieces;
 mod pointwise;
+mod samples;
 mod signature;
 
 use std::ops::Range;
@@ -122,7 +124,7 @@ pub const EMITTERS: &[Emitter] = &[
         public: false,
         by_operator: true,
         divisible: true,
-        doc: "Backward formulas.",
+        doc: "Backward formulas, and forward ones that the spec writes.",
         emit: gradients::emit,
     },
     Emitter {
@@ -242,6 +244,9 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let runtime = &generation.config.runtime;
     let kernels = &generation.config.kernels;
     let mut tokens = TokenStream::new();
+    let supplied = generation.own_ops().any(Op::is_supplied).then(|| {
+        quote::quote!(#[allow(unused_variables, reason = "a call of what another project supplies reads nothing")])
+    });
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
         let path = format!("/{}/{}.rs", crate::output::FOLDER, emitter.module);
@@ -252,6 +257,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             #[allow(unused_imports, reason = "every module has the same imports")]
             #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
             #[allow(deprecated, reason = "what is deprecated still has to work")]
+            #supplied
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
             #visibility mod #module {
                 use #runtime as rt;

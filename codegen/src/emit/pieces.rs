@@ -46,7 +46,8 @@ pub(super) fn modules(generation: &Generation<'_>) -> Result<Vec<String>, String
 
 /// Modules that are one whole come first: they take longest.
 fn pieces(operators: usize) -> Vec<Piece> {
-    let (divided, whole): (Vec<_>, Vec<_>) = (0..EMITTERS.len()).partition(|index| EMITTERS[*index].divisible);
+    let (divided, whole): (Vec<_>, Vec<_>) =
+        (0..EMITTERS.len()).partition(|index| EMITTERS[*index].divisible);
     let whole = whole.into_iter().map(|emitter| Piece { emitter, operators: None });
     let starts = move || (0..operators).step_by(PIECE);
     let divided = divided.into_iter().flat_map(move |emitter| {
@@ -73,7 +74,8 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
         }
     };
     // Paths as syntax stay in their thread.
-    let (model, selection, portable) = (generation.model, &generation.selection, Portable::of(generation.config));
+    let (model, selection, portable) =
+        (generation.model, &generation.selection, Portable::of(generation.config));
     std::thread::scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|| {
@@ -84,13 +86,10 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
         work(generation);
     });
     let missing = || Err("a thread of the generator ended early".to_owned());
-    done.into_iter()
-        .map(|slot| slot.into_inner().ok().flatten().unwrap_or_else(missing))
-        .collect()
+    done.into_iter().map(|slot| slot.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
 }
 
 fn text(emitter: &Emitter, generation: &Generation<'_>) -> Result<String, String> {
-    format::source(|| (emitter.emit)(generation)).map_err(|error| {
-        format!("the emitter {} wrote something that is not Rust: {error}", emitter.source)
-    })
+    format::source(|| (emitter.emit)(generation))
+        .map_err(|error| format!("the emitter {} wrote something that is not Rust: {error}", emitter.source))
 }

@@ -7,6 +7,7 @@ use crate::constraint::Constraint;
 use crate::facts::ValueUse;
 
 /// A signature.
+#[derive(Clone, Copy)]
 pub struct Schema {
     /// The signature as declared.
     pub text: &'static str,
@@ -113,6 +114,18 @@ pub enum DefaultValue {
     DType(DType),
     /// A memory format.
     MemoryFormat(crate::arg::MemoryFormat),
+}
+
+impl ArgKind {
+    /// The type of something that is always there.
+    pub const fn required(self) -> ArgType {
+        ArgType { kind: self, optional: false }
+    }
+
+    /// The type of something that may be absent.
+    pub const fn optional(self) -> ArgType {
+        ArgType { kind: self, optional: true }
+    }
 }
 
 impl ArgDef {
