@@ -79,10 +79,29 @@ fn with_comments(text: String) -> String {
 /// How an attribute with several lines of documentation begins.
 const DOCS: &str = "#[docs = \"";
 
-/// The text between the quotes of a literal.
+/// The text that a literal stands for, from what is between its quotes. Parsing it with `syn` would keep
+/// every text that was ever parsed.
 fn unescaped(text: &str) -> String {
-    syn::parse_str::<syn::LitStr>(&format!("\"{text}\""))
-        .map_or_else(|_| text.to_owned(), |text| text.value())
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            plain.push(character);
+            continue;
+        }
+        match rest.next() {
+            Some('n') => plain.push('\n'),
+            Some('r') => plain.push('\r'),
+            Some('t') => plain.push('\t'),
+            Some('0') => plain.push('\0'),
+            Some('u') => {
+                let code: String = rest.by_ref().skip(1).take_while(|digit| *digit != '}').collect();
+                plain.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
+            }
+            other => plain.extend(other),
+        }
+    }
+    plain
 }
 
 /// Writes as a person would: `0` instead of `0usize`, `f(a + b)` instead of `f((a + b))`.
@@ -216,6 +235,15 @@ mod tests {
         check(
             quote! { fn a() { #comment b() } },
             &format!("fn a() {{\n    //{}\n    //{}\n    b()\n}}\n", " word".repeat(12), " word".repeat(2)),
+        );
+    }
+
+    #[test]
+    fn several_lines_of_documentation_are_comments() {
+        let text = "One \"line\".\n\n- a\\b\tc \u{7}é";
+        check(
+            quote! { struct A { #[docs = #text] b: u8 } },
+            "struct A {\n    /// One \"line\".\n    ///\n    /// - a\\b\tc \u{7}é\n    b: u8,\n}\n",
         );
     }
 
