@@ -83,11 +83,8 @@ fn fields(op: &Op) -> TokenStream {
 /// What inference comes to where all operands are alike: decidable for pointwise operators that
 /// broadcast, from the rule of the dtype.
 fn uniform(op: &Op) -> Option<TokenStream> {
-    let Some(infer) =
-        op.infer.as_ref().filter(|_| op.body.pointwise.is_some() && !super::infer::checks_arguments(op))
-    else {
-        return None;
-    };
+    let decidable = op.body.pointwise.is_some() && !super::infer::checks_arguments(op);
+    let infer = op.infer.as_ref().filter(|_| decidable)?;
     let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
     let plain =
         tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
