@@ -15,12 +15,11 @@ use super::kernel::Kernel;
 use super::signature::{InputKind, Signature};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
-use crate::facts::Facts;
 use crate::grad::{Formula, Forward, GradDef};
 use crate::library::Library;
 use crate::op::{
-    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Forms, Inferred, KernelCall, KernelFn, KernelTable,
-    OpDef, ReturnDef, Schema, Uniform,
+    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Inferred, KernelCall, KernelFn, KernelTable, OpDef,
+    ReturnDef, Schema,
 };
 
 /// What stands behind the definition of an operator that was declared at run time.
@@ -193,30 +192,20 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         backends: u8::MAX,
         backward: gradient::backward,
     };
+    let schema = Schema { text: leak(text), args: args.leak(), returns: returns.leak() };
+    let grad = GradDef {
+        formulas: vec![formula].leak(),
+        differentiable_outputs: u64::MAX,
+        forward: Forward::Transposed,
+    };
     Box::leak(Box::new(OpDef {
-        name: leak(&signature.name),
-        schema: Schema { text: leak(text), args: args.leak(), returns: returns.leak() },
         doc: leak(doc),
-        location,
-        forms: Forms { inplace: None, out: None, elementwise: false },
-        infer: None,
         custom: Some(Box::leak(Box::new(Declared { active: RwLock::new(None) }))),
-        uniform: Uniform::No,
         element_types: elements.leak(),
         contiguous: all_inputs,
         kernels: Some(Box::leak(Box::new(KernelTable::new(entries, [location; Backend::COUNT])))),
-        view: None,
-        composite: None,
-        host: None,
-        grad: Some(Box::leak(Box::new(GradDef {
-            formulas: vec![formula].leak(),
-            differentiable_outputs: u64::MAX,
-            forward: Forward::Transposed,
-        }))),
-        samples: &[],
-        tolerances: &[],
-        facts: Facts::NONE,
-        library: home(),
+        grad: Some(Box::leak(Box::new(grad))),
+        ..OpDef::new(leak(&signature.name), schema, location, home())
     }))
 }
 
