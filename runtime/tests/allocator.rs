@@ -1,6 +1,6 @@
 //! The allocator: alignment, reuse, and memory that moves between threads.
 
-use opsmith_runtime::allocator::{ALIGNMENT, empty_cache, live_bytes, system_allocations};
+use opsmith_runtime::allocator::{ALIGNMENT, empty_cache, live_bytes, peak_bytes, system_allocations};
 use opsmith_runtime::storage::Storage;
 
 /// The counters belong to the process, so this file has one test and no other.
@@ -31,6 +31,12 @@ fn memory_is_reused_and_given_back() {
     // A block that another thread frees is usable there, and counted once.
     std::thread::spawn(move || drop(held)).join().unwrap();
     assert_eq!(live_bytes(), before);
+
+    let (peak, ()) = peak_bytes(work);
+    assert!(
+        peak >= before + (5 << 20) && peak < before + (6 << 20),
+        "{peak} bytes at the peak, {before} before"
+    );
 
     let threads = (0..4u8).map(|thread| {
         std::thread::spawn(move || {
