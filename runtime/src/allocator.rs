@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
-/// What a block has room for besides the bytes its class is named by.
-const HEADROOM: usize = ALIGNMENT;
+/// What a block has room for besides the bytes that are asked for: a storage's header.
+pub(crate) const HEADROOM: usize = ALIGNMENT;
 /// Classes of up to 1 KiB, 64 B apart.
 const LINEAR_CLASSES: usize = 16;
 /// Eight classes for each power of two from 1 KiB to 2^47 B after those.
@@ -29,11 +29,12 @@ const PROCESS_CACHE_LIMIT: usize = 2 << 30;
 
 static SYSTEM_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// A block of memory and the class it belongs to.
+/// A block of memory, the class it belongs to, and how much of it was asked for besides the headroom.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub pointer: NonNull<u8>,
     pub class: u32,
+    pub bytes: usize,
 }
 
 struct Cache<const N: usize> {
@@ -98,10 +99,10 @@ const fn class_size(class: usize) -> usize {
     HEADROOM + base + base / 8 * ((class - LINEAR_CLASSES) % 8 + 1)
 }
 
-/// The smallest class that holds `bytes`.
+/// The smallest class that holds the headroom and `bytes`.
 #[inline]
 const fn class_of(bytes: usize) -> usize {
-    let last = bytes.saturating_sub(HEADROOM + 1);
+    let last = bytes.saturating_sub(1);
     if last < 1024 {
         return last / 64;
     }
@@ -110,7 +111,8 @@ const fn class_of(bytes: usize) -> usize {
     LINEAR_CLASSES + 8 * (power - 10) + (last - base) / (base / 8)
 }
 
-/// A block of at least `bytes` bytes, whose content is arbitrary; `None` if the system has none.
+/// A block of at least `bytes` bytes after the headroom, whose content is arbitrary; `None` if the system
+/// has none.
 #[inline]
 pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     let class = class_of(bytes);
@@ -126,11 +128,11 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
         Some(pointer) => pointer,
         None => allocate_from_system(class)?,
     };
-    count_live(class_size(class) as isize);
+    count_live(bytes as isize);
     if WATCHED.load(Ordering::Relaxed) {
         PEAK.fetch_max(live_bytes(), Ordering::Relaxed);
     }
-    Some(Block { pointer, class: class as u32 })
+    Some(Block { pointer, class: class as u32, bytes })
 }
 
 /// Takes a block back.
@@ -140,7 +142,7 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     let class = block.class as usize;
-    count_live(-(class_size(class) as isize));
+    count_live(-(block.bytes as isize));
     let kept = if class < SMALL_CLASSES {
         // A thread that is ending has no cache any more.
         THREAD_CACHE
@@ -210,7 +212,7 @@ fn count_live(bytes: isize) {
     }
 }
 
-/// Bytes held by live tensors, rounded up to their size classes.
+/// Bytes of the elements of live tensors.
 pub fn live_bytes() -> usize {
     let counts = LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let total: isize = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
@@ -262,16 +264,16 @@ mod tests {
             (0..5000).chain((12..40).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]))
         {
             let size = class_size(class_of(bytes));
-            assert!(size >= bytes, "{bytes} in {size}");
-            assert!(size <= bytes * 9 / 8 + 2 * ALIGNMENT, "{bytes} in {size}");
+            assert!(size >= HEADROOM + bytes, "{bytes} in {size}");
+            assert!(size <= HEADROOM + bytes * 9 / 8 + ALIGNMENT, "{bytes} in {size}");
         }
     }
 
     #[test]
     fn powers_of_two_with_a_header_fill_their_class() {
         for power in 6..40 {
-            let bytes = HEADROOM + (1usize << power);
-            assert_eq!(class_size(class_of(bytes)), bytes);
+            let bytes = 1usize << power;
+            assert_eq!(class_size(class_of(bytes)), HEADROOM + bytes);
             assert_eq!(class_of(bytes + 1), class_of(bytes) + 1);
         }
     }
