@@ -9,6 +9,8 @@ mod evaluate;
 mod expand;
 mod explain;
 mod fmt;
+mod generate;
+mod import_torch;
 mod operator;
 mod project;
 mod report;
@@ -31,6 +33,8 @@ enum Command {
     Check(check::Arguments),
     Explain(explain::Arguments),
     Expand(expand::Arguments),
+    Generate(generate::Arguments),
+    ImportTorch(import_torch::Arguments),
     Fmt(fmt::Arguments),
 }
 
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::ImportTorch(arguments) => import_torch::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
     };
     match outcome {

@@ -65,6 +65,24 @@ pub fn check_text(name: &str, text: &str) -> Checked {
     reader.lower()
 }
 
+/// Whether formulas may call functions that nothing declares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Undeclared {
+    /// Such a call is a mistake.
+    #[default]
+    Refused,
+    /// Such a call has whatever type its place wants: for a draft, whose model says what is to be
+    /// declared, and from which nothing can be generated.
+    Allowed,
+}
+
+/// Checks one text as [`check_text`] does; a draft may call functions that nothing declares.
+pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
+    let mut reader = Reader { undeclared, ..Reader::default() };
+    reader.add(name, text, false);
+    reader.lower()
+}
+
 /// The files of a library whose spec has no mistakes.
 ///
 /// # Errors
@@ -88,6 +106,7 @@ struct Reader {
     diagnostics: Diagnostics,
     documents: Vec<Loaded>,
     files: Vec<PathBuf>,
+    undeclared: Undeclared,
     /// The same files, by paths that are one for each.
     known: HashSet<PathBuf>,
 }
@@ -154,7 +173,7 @@ impl Reader {
     }
 
     fn lower(mut self) -> Checked {
-        let model = lower::lower(&self.documents, &self.sources, &mut self.diagnostics);
+        let model = lower::lower(&self.documents, &self.sources, self.undeclared, &mut self.diagnostics);
         Checked { sources: self.sources, diagnostics: self.diagnostics, model, files: self.files }
     }
 }

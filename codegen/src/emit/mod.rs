@@ -9,6 +9,7 @@ mod document;
 mod enums;
 mod expr;
 mod format;
+mod forward;
 pub mod gradients;
 mod header;
 mod infer;
@@ -19,6 +20,7 @@ mod names;
 pub mod naming;
 mod options;
 mod pointwise;
+mod samples;
 mod signature;
 
 use proc_macro2::TokenStream;
@@ -110,7 +112,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/gradients.rs",
         public: false,
         by_operator: true,
-        doc: "Backward formulas.",
+        doc: "Backward formulas, and forward ones that the spec writes.",
         emit: gradients::emit,
     },
     Emitter {
@@ -134,10 +136,12 @@ pub struct Generation<'a> {
 }
 
 impl<'a> Generation<'a> {
-    /// The operators this run generates; those of parent libraries exist already.
+    /// The operators this run generates; those of parent libraries exist already, and those with types of
+    /// another project exist only there.
     pub fn own_ops(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
         let only = self.only;
-        self.model.ops.iter().filter(move |op| !op.external && only.is_none_or(|name| op.name == name))
+        let own = move |op: &&crate::model::Op| !op.external && only.is_none_or(|name| op.name == name);
+        self.model.ops.iter().filter(own).filter(|op| op.is_callable())
     }
 
     /// Those of them that have a definition: all that are not another name of an operator.

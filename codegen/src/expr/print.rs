@@ -64,6 +64,7 @@ impl Printer<'_> {
             }
             ExprKind::Index(base, position) => format!("{}[{}]", self.operand(base), self.text(position)),
             ExprKind::NotImplemented(why) => format!("not_implemented({why:?})"),
+            ExprKind::Opaque(text) => format!("opaque({text:?})"),
             ExprKind::Convert(inner) => self.text(inner),
         }
     }
@@ -98,6 +99,7 @@ impl Printer<'_> {
                 None => format!("result{index}"),
             },
             Variable::GradInputMask => "grad_input_mask".to_owned(),
+            Variable::Tangent(index) => format!("{}_t", name(*index)),
             Variable::Local(name) => name.clone(),
         }
     }

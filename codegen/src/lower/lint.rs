@@ -9,7 +9,8 @@ use crate::model::{Arg, Element, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
 
 pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
-    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| !op.external && op.alias_of.is_none()) {
+    let own = |op: &Op| !op.external && !op.is_supplied() && op.alias_of.is_none();
+    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| own(op)) {
         if op.doc.is_empty() {
             context.push(catalogue::doc_missing(op.span, &op.name));
         }

@@ -4,6 +4,9 @@
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
 mod facts;
+mod gradients;
+mod samples;
+mod supplied;
 mod ty;
 
 use std::path::PathBuf;
@@ -15,6 +18,9 @@ use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
+pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
+pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
+pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
 
 /// Everything one run of the generator knows.
@@ -73,10 +79,20 @@ pub struct Op {
     pub derivatives: Vec<Derivative>,
     /// Arguments without gradient by declaration.
     pub non_differentiable: Vec<usize>,
+    /// How tangents flow.
+    pub forward: Forward,
+    /// Argument values for tests and documents.
+    pub samples: Vec<Sample>,
+    /// Errors that tests allow, and checks that they skip.
+    pub tolerances: Vec<Tolerance>,
     /// Rust operators that call this operator.
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
     pub role: Option<Role>,
+    /// What another project supplies of it.
+    pub supplied: Option<Supplied>,
+    /// What an importer found about it.
+    pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
     /// What is known of it besides what it computes.
@@ -236,17 +252,6 @@ pub enum KernelSource {
         /// The function.
         symbol: String,
     },
-}
-
-/// A backward formula.
-#[derive(Clone, Debug)]
-pub struct Derivative {
-    /// The arguments it gives gradients of.
-    pub arguments: Vec<usize>,
-    /// The formula.
-    pub formula: Expr,
-    /// As written.
-    pub text: String,
 }
 
 /// A Rust operator that stands for a call.

@@ -30,8 +30,14 @@ impl Checker<'_> {
         let syn::Expr::Path(path) = &*call.func else {
             return self.refuse(catalogue::call_of_no_name(self.at(&place)));
         };
-        if path.path.is_ident("not_implemented") && self.scope.mode == Mode::Derivative {
-            return self.not_implemented(call, range);
+        let refusal: Option<fn(String) -> ExprKind> = match () {
+            () if !matches!(self.scope.mode, Mode::Derivative | Mode::Forward) => None,
+            () if path.path.is_ident("not_implemented") => Some(ExprKind::NotImplemented),
+            () if path.path.is_ident("opaque") => Some(ExprKind::Opaque),
+            () => None,
+        };
+        if let Some(kind) = refusal {
+            return self.refusal(kind, call, range);
         }
         let given = self.arguments(call.args.iter());
         let Some(name) = path.path.get_ident().map(ToString::to_string) else {
@@ -42,7 +48,9 @@ impl Checker<'_> {
             Mode::DType => self.rule(&name, rules::DTYPE_RULES, Kind::DType, given?, place, range),
             Mode::Pointwise | Mode::FunctionDerivative => self.function(&name, given?, place, range),
             Mode::Check => self.refuse(catalogue::call_in_condition(self.at(&place), &name)),
-            Mode::Derivative | Mode::Decompose => self.overloaded(&name, given?, place, range),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => {
+                self.overloaded(&name, given?, place, range)
+            }
         }
     }
 
@@ -88,13 +96,21 @@ impl Checker<'_> {
         }
     }
 
-    fn not_implemented(&mut self, call: &syn::ExprCall, range: Range<usize>) -> Option<Expr> {
+    /// `not_implemented("why")` and `opaque("a formula in another language")`.
+    fn refusal(
+        &mut self,
+        kind: fn(String) -> ExprKind,
+        call: &syn::ExprCall,
+        range: Range<usize>,
+    ) -> Option<Expr> {
+        let callee = &call.func;
+        let name = quote::quote!(#callee).to_string();
         let mut args = call.args.iter();
         let reason = match (args.next(), args.next()) {
             (Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })), None) => text.value(),
-            _ => return self.refuse(catalogue::not_implemented_without_reason(self.at(&range))),
+            _ => return self.refuse(catalogue::not_implemented_without_reason(self.at(&range), &name)),
         };
-        Some(Expr { kind: ExprKind::NotImplemented(reason), ty: Ty::new(Kind::Tensor), range })
+        Some(Expr { kind: kind(reason), ty: Ty::new(Kind::Tensor), range })
     }
 
     fn native(
@@ -110,7 +126,7 @@ impl Checker<'_> {
             Mode::Check => Kind::Bool,
             // What sizes, dimensions and the like are made into; `coerce` gives it another plain type
             // where one is wanted.
-            Mode::Derivative | Mode::Decompose => Kind::Ints(None),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => Kind::Ints(None),
             Mode::Pointwise | Mode::FunctionDerivative => {
                 return self.refuse(catalogue::native_not_here(self.at(&place)));
             }
