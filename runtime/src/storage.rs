@@ -35,7 +35,7 @@ struct Header {
 
 const WRITER: u32 = 1 << 31;
 const HEADER_SIZE: usize = size_of::<Header>();
-const _: () = assert!(HEADER_SIZE == allocator::HEADROOM && HEADER_SIZE % ALIGNMENT == 0);
+const _: () = assert!(HEADER_SIZE == allocator::HEADROOM && HEADER_SIZE.is_multiple_of(ALIGNMENT));
 
 // SAFETY: the counters are atomic, and the data is only touched under the borrow state.
 unsafe impl Send for Storage {}
