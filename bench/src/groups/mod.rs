@@ -1,5 +1,6 @@
 //! The cases by group: what stands before the first point of a case's name.
 
+mod aot;
 mod ew;
 mod mm;
 mod ovh;
@@ -13,6 +14,7 @@ use crate::harness::Harness;
 /// Times every group that is wanted.
 pub fn run(harness: &mut Harness) -> Result<()> {
     ovh::run(harness)?;
+    aot::run(harness)?;
     ew::run(harness)?;
     mm::run(harness)?;
     train::run(harness)?;
