@@ -15,6 +15,7 @@ mod inference;
 mod lint;
 mod naming;
 mod operator;
+mod result;
 mod signature;
 mod yaml;
 
@@ -29,6 +30,7 @@ pub use inference::*;
 pub use lint::*;
 pub use naming::*;
 pub use operator::*;
+pub use result::*;
 pub use signature::*;
 pub use yaml::*;
 

@@ -4,7 +4,7 @@ use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::names::{def_name, doc, ident, part_name};
+use super::names::{def_name, doc, ident, part_name, position};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Default, Element, Facts, Kind, Op, Ty, ValueUse};
@@ -49,6 +49,11 @@ fn definition(op: &Op) -> TokenStream {
         if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
     let grad = if op.derivatives.is_empty() { quote!(None) } else { quote!(Some(&super::gradients::#name)) };
     let facts = facts(&op.facts);
+    let hidden = position(op.outputs.len() - op.visible().len());
+    let pairs = op.forms.pairs.iter().map(|(argument, output)| {
+        let (argument, output) = (position(*argument), position(*output));
+        quote!((#argument, #output))
+    });
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
         #summary
@@ -67,6 +72,8 @@ fn definition(op: &Op) -> TokenStream {
             composite: #composite,
             host: #host,
             grad: #grad,
+            hidden: #hidden,
+            inplace_pairs: &[#(#pairs),*],
             facts: #facts,
             library: &super::library::LIBRARY,
         };
