@@ -30,7 +30,7 @@ pub(super) fn roots(context: &mut Context<'_>, op: &Op, texts: &[Text]) -> Optio
     }
     fine?;
     let mut roots = Vec::with_capacity(texts.len());
-    for start in 0..texts.len() {
+    for (start, text) in texts.iter().enumerate() {
         let mut chain = vec![start];
         while let Some(source) = next[chain[chain.len() - 1]] {
             if chain.contains(&source) {
@@ -38,7 +38,7 @@ pub(super) fn roots(context: &mut Context<'_>, op: &Op, texts: &[Text]) -> Optio
                 if source == start && chain.iter().all(|index| *index >= start) {
                     let names: Vec<&str> =
                         chain.iter().chain([&source]).map(|&index| name_of(op, index)).collect();
-                    context.push(catalogue::follow_ring(texts[start].span(), &names.join(" → ")));
+                    context.push(catalogue::follow_ring(text.span(), &names.join(" → ")));
                 }
                 fine = None;
                 break;

@@ -15,6 +15,7 @@ mod dtypes;
 mod facts;
 mod follow;
 mod forms;
+mod forward;
 mod function;
 mod head;
 mod infer;
@@ -24,8 +25,10 @@ mod names;
 mod pointwise;
 mod results;
 mod roles;
+mod samples;
 mod supplied;
 mod symbolic;
+mod tolerance;
 
 pub(crate) use attributes::is_list;
 
@@ -128,6 +131,7 @@ pub fn lower(
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
     }
+    forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);
     kernel::refuse_shared_symbols(&mut context, &ops);
     if !context.diagnostics.has_errors() {

@@ -65,6 +65,8 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::PLUS_TENSOR),
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -121,6 +123,8 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::GROWN),
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -174,6 +178,8 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::PRODUCT),
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -237,6 +243,8 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::LARGEST),
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -304,6 +312,9 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     grad: None,
     hidden: 0,
     inplace_pairs: &[],
+    grad: Some(&super::gradients::SPREAD),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -368,6 +379,8 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     grad: Some(&super::gradients::FLIPPED),
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -428,6 +441,8 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     grad: None,
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -474,6 +489,8 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     grad: None,
     hidden: 0,
     inplace_pairs: &[],
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
