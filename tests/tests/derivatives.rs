@@ -74,3 +74,22 @@ fn a_wrong_formula_never_passes() {
 fn a_missing_conjugate_never_passes() {
     assert_none(of_each(checks::complex_survivors));
 }
+
+/// What formulas refuse, with the reasons of the spec: a new refusal is a decision, not an accident.
+#[test]
+fn refusals_are_known() {
+    let expected = [
+        "lgamma: second_order",
+        "digamma: gradient, second_order, forward_mode",
+        "as_strided: second_order",
+        "as_strided_backward: gradient, second_order, forward_mode",
+        "_embedding_bag: second_order, forward_mode",
+        "_embedding_bag_dense_backward: gradient, second_order, forward_mode",
+        "_embedding_bag_per_sample_weights_backward: gradient, second_order, forward_mode",
+        "_pdist_forward: second_order, forward_mode",
+        "_pdist_backward: gradient, second_order, forward_mode",
+        "grid_sampler_2d: second_order, forward_mode",
+        "grid_sampler_2d_backward: gradient, second_order, forward_mode",
+    ];
+    assert_eq!(of_each(checks::refusals), expected);
+}

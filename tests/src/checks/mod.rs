@@ -122,25 +122,21 @@ fn is_refusal(why: &str) -> bool {
     why.contains("the derivative is not implemented: ")
 }
 
-/// The refusals that an operator's samples meet: which check, and the reason of the spec.
+/// What an operator's formulas refuse: the checks whose derivatives are not implemented.
 pub fn refusals(op: &'static OpDef) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut checks: Vec<&str> = Vec::new();
     for call in exact_calls(op) {
         for (check, result) in [
             (Check::Gradient, numeric::gradient(&call)),
             (Check::SecondOrder, numeric::second_order(&call)),
             (Check::ForwardMode, numeric::forward_mode(&call)),
         ] {
-            if let Some((_, reason)) =
-                result.err().as_deref().and_then(|why| why.split_once("not implemented: "))
-            {
-                let reason = reason.lines().next().unwrap_or_default();
-                found.push(format!("{} {}: {reason}", op.name, check.name()));
+            if result.is_err_and(|why| is_refusal(&why)) && !checks.contains(&check.name()) {
+                checks.push(check.name());
             }
         }
     }
-    found.dedup();
-    found
+    if checks.is_empty() { Vec::new() } else { vec![format!("{}: {}", op.name, checks.join(", "))] }
 }
 
 /// The text of an error, for failures.
