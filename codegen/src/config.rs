@@ -80,3 +80,53 @@ impl Config {
         }
     }
 }
+
+/// A configuration without syntax in it, which can go to another thread.
+pub(crate) struct Portable {
+    plain: PlainConfig,
+    parents: Vec<(PathBuf, String)>,
+    /// `runtime`, `kernels`, `cpu_kernels`.
+    paths: [String; 3],
+}
+
+/// What of a configuration is the same in every thread.
+struct PlainConfig {
+    spec: PathBuf,
+    spec_name: String,
+    library: String,
+    include: Vec<PathBuf>,
+}
+
+impl Portable {
+    pub(crate) fn of(config: &Config) -> Portable {
+        let Config { spec, spec_name, parents, library, runtime, kernels, cpu_kernels, include } = config;
+        let text = |path: &syn::Path| quote::quote!(#path).to_string();
+        Portable {
+            plain: PlainConfig {
+                spec: spec.clone(),
+                spec_name: spec_name.clone(),
+                library: library.clone(),
+                include: include.clone(),
+            },
+            parents: parents.iter().map(|parent| (parent.spec.clone(), text(&parent.path))).collect(),
+            paths: [runtime, kernels, cpu_kernels].map(text),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        let path = |text: &String| syn::parse_str(text).expect("the text of a path");
+        let [runtime, kernels, cpu_kernels] = [0, 1, 2].map(|index| path(&self.paths[index]));
+        let parent = |(spec, text): &(PathBuf, String)| Parent { spec: spec.clone(), path: path(text) };
+        let PlainConfig { spec, spec_name, library, include } = &self.plain;
+        Config {
+            spec: spec.clone(),
+            spec_name: spec_name.clone(),
+            parents: self.parents.iter().map(parent).collect(),
+            library: library.clone(),
+            runtime,
+            kernels,
+            cpu_kernels,
+            include: include.clone(),
+        }
+    }
+}

@@ -63,6 +63,37 @@ pub struct OpDef {
     pub library: &'static Library,
 }
 
+impl OpDef {
+    /// An operator of which nothing is known but how it is called.
+    pub const fn new(
+        name: &'static str,
+        schema: Schema,
+        location: &'static str,
+        library: &'static Library,
+    ) -> OpDef {
+        OpDef {
+            name,
+            schema,
+            doc: "",
+            location,
+            forms: Forms { inplace: None, out: None, elementwise: false },
+            infer: None,
+            uniform: Uniform::No,
+            element_types: &[],
+            contiguous: 0,
+            kernels: None,
+            view: None,
+            composite: None,
+            host: None,
+            grad: None,
+            samples: &[],
+            tolerances: &[],
+            facts: Facts::NONE,
+            library,
+        }
+    }
+}
+
 /// The forms of an operator besides the functional one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Forms {

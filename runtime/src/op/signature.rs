@@ -116,6 +116,18 @@ pub enum DefaultValue {
     MemoryFormat(crate::arg::MemoryFormat),
 }
 
+impl ArgKind {
+    /// The type of something that is always there.
+    pub const fn required(self) -> ArgType {
+        ArgType { kind: self, optional: false }
+    }
+
+    /// The type of something that may be absent.
+    pub const fn optional(self) -> ArgType {
+        ArgType { kind: self, optional: true }
+    }
+}
+
 impl ArgDef {
     /// A required argument of which nothing more is said.
     pub const fn new(name: &'static str, ty: ArgType) -> ArgDef {
