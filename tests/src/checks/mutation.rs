@@ -20,10 +20,12 @@ enum Mutation {
     Conjugate,
 }
 
+/// A backward formula.
+type Backward = fn(&GradContext<'_>) -> Result<Gradients>;
+
 thread_local! {
     /// The formula that stands behind the wrong one, which of its gradients is wrong, and how.
-    static BEHIND: Cell<Option<(fn(&GradContext<'_>) -> Result<Gradients>, usize, Mutation)>> =
-        const { Cell::new(None) };
+    static BEHIND: Cell<Option<(Backward, usize, Mutation)>> = const { Cell::new(None) };
     /// Whether the gradient was ever there.
     static SEEN: Cell<bool> = const { Cell::new(false) };
 }
