@@ -67,8 +67,9 @@ fn what_is_wrong_is_said() {
     let run = opsmith(&["aot", "run", &square, "--input", "x=arange:4", "--output", "y=5", "--check"]);
     run.assert_parts(&["left 1 of 5 elements of its output `y` unwritten"]);
     assert_eq!(run.status, Some(1));
+    let run = opsmith(&["aot", "run", &square, "--input", "x"]);
+    run.assert(2, "", "error: --input x: write NAME=VALUE\n");
     for (input, expected) in [
-        ("x", "--input x: write NAME=VALUE"),
         ("x=many:4", "there is no input `many`"),
         ("x=ones:f99:4", "`f99` is no dtype"),
         ("x=ones:4y", "is no shape"),
