@@ -66,7 +66,11 @@ fn fields(op: &Op) -> TokenStream {
     // What nothing here computes never sees an element.
     let elements = op.args.iter().map(|arg| element(arg.element));
     field(!op.is_supplied() && !op.args.is_empty(), "element_types", quote!(&[#(#elements),*]));
-    let contiguous = op.args.iter().enumerate().filter(|(_, arg)| arg.contiguous);
+    let contiguous = op
+        .args
+        .iter()
+        .enumerate() // Custom kernels see no strides.
+        .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
     let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
     field(contiguous != 0, "contiguous", quote!(#contiguous));
     field(kernels::has_kernels(op), "kernels", quote!(Some(&super::kernel_tables::#name)));

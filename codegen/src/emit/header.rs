@@ -47,7 +47,7 @@ fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
     });
     kernels.filter_map(|(op, source)| match source {
         KernelSource::Foreign { file, symbol } => Some((op, file.as_path(), symbol.as_str())),
-        KernelSource::Rust { .. } => None,
+        KernelSource::Rust { .. } | KernelSource::Aot { .. } => None,
     })
 }
 
