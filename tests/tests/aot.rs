@@ -277,3 +277,23 @@ fn a_registration_record() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_transpose_and_its_gradient() -> Result<()> {
+    let declare = |name: &str| {
+        let new = Declaration::new(name, aot_support::kernel("transpose.cc:Transpose"));
+        new.input("x").output("y").dtypes([DType::F32; 2])
+    };
+    let back = declare("aot_transpose_back").declare()?;
+    let op = declare("aot_transpose")
+        .bprop(move |call| Ok(vec![Some(back.call(&[&call.grad_or_zeros(0)?])?)]))
+        .declare()?;
+    let x = matrix(2, 3, |index| index as f32).requires_grad_(true)?;
+    let y = op.call(&[&x])?;
+    assert_eq!((y.shape(), y.to_vec::<f32>()?), (&[3, 2][..], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+    let dout = matrix(3, 2, |index| index as f32);
+    let dx = autograd::grad(&[&y], &[&x], &[Some(&dout)], Default::default())?;
+    let dx = dx[0].as_ref().unwrap();
+    assert_eq!((dx.shape(), dx.to_vec::<f32>()?), (&[2, 3][..], vec![0.0, 2.0, 4.0, 1.0, 3.0, 5.0]));
+    Ok(())
+}

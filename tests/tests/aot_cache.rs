@@ -21,7 +21,7 @@ fn worker() {
     let declaration = if extra { declaration.optional_input("extra") } else { declaration };
     let result = declaration.declare().and_then(|op| {
         let out = op.call(&[&Tensor::of(&[1.0f32])])?;
-        Ok((out.to_vec::<f32>()?[0], op.was_compiled()?))
+        Ok((out.to_vec::<f32>()?[0], op.compile_time()?.is_some()))
     });
     match result {
         Ok((value, compiled)) => println!("RESULT {value} {compiled}"),

@@ -1,5 +1,7 @@
 //! `aot`: what a call of a custom kernel costs, with shape (4, 5), two inputs, a workspace and two attributes.
 
+use std::time::{Duration, Instant};
+
 use opsmith::runtime::aot::{AttrType, Declaration, Operator};
 use opsmith::{Arg, DType, Result};
 
@@ -29,6 +31,38 @@ pub fn run(harness: &mut Harness) -> Result<()> {
         harness.case(&format!("aot.{name}_4x5_given"), CALL, || given.invoke(&args));
         [fixed, given].into_iter().for_each(Operator::unload);
     }
+    from_files(harness)
+}
+
+/// From a declaration to the first result: out of the cache, and from the source without the time that the
+/// compiler itself takes.
+fn from_files(harness: &mut Harness) -> Result<()> {
+    let x = ones(&[4, 5])?;
+    let cached = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/aot/kernels/add_reduce.cc:CustomKernel");
+    harness.case("aot.first_from_cache", CALL, || {
+        let op = declaration(cached).attribute("axis", 1).declare()?;
+        let result = op.call(&[&x, &x]);
+        op.unload();
+        result
+    });
+    let process = std::process::id();
+    let mut number = 0;
+    harness.timed("aot.first_from_source_beyond_compiler", CALL, |count| {
+        let mut total = Duration::ZERO;
+        for _ in 0..count {
+            // Another flag, so that it is not in the cache.
+            number += 1;
+            let start = Instant::now();
+            let new = declaration(cached).attribute("axis", 1).flag(format!("-DNUMBER={process}{number:04}"));
+            let Ok(op) = new.declare() else { return Duration::MAX };
+            let result = op.call(&[&x, &x]);
+            total += start.elapsed();
+            let compiling = op.compile_time().ok().flatten().filter(|_| result.is_ok());
+            total -= compiling.unwrap_or_default();
+            op.unload();
+        }
+        total
+    });
     Ok(())
 }
 

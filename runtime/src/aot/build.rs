@@ -7,7 +7,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ pub(super) struct Recipe<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Built {
     pub library: PathBuf,
-    /// Whether the compiler ran.
-    pub compiled: bool,
+    /// How long the compiler ran, if it did.
+    pub compiled: Option<Duration>,
     /// The source and what it includes, save what belongs to the system.
     pub files: Vec<PathBuf>,
 }
@@ -73,12 +73,14 @@ pub(super) fn build(recipe: &Recipe<'_>) -> Result<Built> {
         if fs::metadata(&library).is_ok_and(|facts| facts.len() > 0) {
             cache.touch(&library);
             cache.touch(&manifest);
-            return Ok(Built { library, compiled: false, files: entry.own_files() });
+            return Ok(Built { library, compiled: None, files: entry.own_files() });
         }
     }
     let temporary = Temporary(cache.temporary(".so"));
     let dependencies = Temporary(cache.temporary(".d"));
+    let before_compiling = Instant::now();
     compiler.compile(&source, &flags, &before, &temporary.0, &dependencies.0)?;
+    let compiled = before_compiling.elapsed();
     let read = fs::read_to_string(&dependencies.0).map_err(|error| unreadable(&dependencies.0, &error))?;
     let mut entry = Entry { object: String::new(), files: Vec::new() };
     let mut object = Key::new("object 1");
@@ -104,7 +106,7 @@ pub(super) fn build(recipe: &Recipe<'_>) -> Result<Built> {
         let text = serde_json::to_string(&known).map_err(|error| Error::io(error.to_string()))?;
         cache.insert_text(&text, &format!("{key}.json"))?;
     }
-    Ok(Built { library, compiled: true, files })
+    Ok(Built { library, compiled: Some(compiled), files })
 }
 
 /// A place in the cache for a library that is not made here, by its content, so that the file it was

@@ -89,8 +89,8 @@ pub(super) struct State {
     library: Option<Arc<Library>>,
     /// The files it was made from, with when they were changed last, if that matters.
     watched: Vec<(PathBuf, Option<SystemTime>)>,
-    /// Whether the compiler ran for it; otherwise it was in the cache, or given.
-    pub compiled: bool,
+    /// How long the compiler ran for it; otherwise it was in the cache, or given.
+    pub compiled: Option<Duration>,
     #[allow(
         clippy::vec_box,
         reason = "each is taken out and put back by every call, which would move it twice"

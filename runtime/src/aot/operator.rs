@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use opsmith_core::DType;
 
@@ -144,11 +145,11 @@ impl Operator {
             .map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 
-    /// Whether the compiler ran for this operator; otherwise its library was in the cache, or given.
+    /// How long the compiler ran for this operator; `None` if its library was in the cache, or given.
     ///
     /// # Errors
     /// If the operator was unloaded.
-    pub fn was_compiled(self) -> Result<bool> {
+    pub fn compile_time(self) -> Result<Option<Duration>> {
         Ok(self.active()?.kernel.state().compiled)
     }
 
