@@ -233,6 +233,26 @@ pub mod kernel {
         nothing()
     }
 
+    /// The tensor again, where it is positive, and the other tensor.
+    pub fn masked<T: Element>(
+        tensor: View<'_, T>,
+        extra: Option<View<'_, T>>,
+        keep: bool,
+        mut out: ViewMut<'_, T>,
+        mask: Option<ViewMut<'_, bool>>,
+        more: Option<ViewMut<'_, T>>,
+    ) -> Result<()> {
+        assert_eq!((mask.is_some(), more.is_some()), (keep, extra.is_some()), "as the conditions say");
+        out.write(tensor.iter());
+        if let Some(mut mask) = mask {
+            mask.write(tensor.iter().map(|value| value.to_scalar().to_f64() > 0.0));
+        }
+        if let (Some(mut more), Some(extra)) = (more, extra) {
+            more.write(extra.iter());
+        }
+        Ok(())
+    }
+
     /// Picks by a mask.
     pub fn picked<T: Element>(_a: View<'_, T>, _mask: View<'_, bool>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()

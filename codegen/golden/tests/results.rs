@@ -144,3 +144,31 @@ fn results_follow_different_inputs_and_each_other() -> Result<()> {
     assert_eq!(outs, [(vec![], DType::F64), (vec![2], DType::F64), (vec![2], DType::Bool)]);
     Ok(())
 }
+
+#[test]
+fn results_are_there_if_their_conditions_hold() -> Result<()> {
+    let (x, extra) = (Tensor::of(&[1.0f32, -3.0]), Tensor::of(&[7.0f32]));
+    let (out, mask, more): (Tensor, Option<Tensor>, Option<Tensor>) = golden::masked(&x, None, true)?;
+    assert_eq!(numbers(&out), [1.0, -3.0]);
+    assert_eq!(mask.unwrap().to_vec::<bool>()?, [true, false]);
+    assert!(more.is_none());
+    let (_, mask, more) = golden::masked(&x, Some(&extra), false)?;
+    assert!(mask.is_none());
+    assert_eq!(numbers(&more.unwrap()), [7.0]);
+    let named = golden::call("masked", &[(&x).into(), Value::None, false.into()], &[])?;
+    assert!(matches!(&named[..], [Value::Tensor(_), Value::None, Value::None]));
+    // Gradients flow through those that are.
+    let x = x.requires_grad_(true)?;
+    let (out, ..) = golden::masked(&x, None, false)?;
+    out.backward_with(Some(&Tensor::of(&[2.0f32, 3.0])), autograd::Options::default())?;
+    assert_eq!(numbers(&x.grad().unwrap()), [2.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn a_composition_may_leave_a_result_out() -> Result<()> {
+    let x = Tensor::of(&[1.0f32]);
+    assert!(golden::maybe_twice(&x, false)?.1.is_none());
+    assert_eq!(numbers(&golden::maybe_twice(&x, true)?.1.unwrap()), [2.0]);
+    Ok(())
+}

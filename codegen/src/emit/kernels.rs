@@ -190,6 +190,9 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
         if output.ty.kind == Kind::Tensors {
             types.push(quote!(#name: &mut [rt::ViewMut<'_, #element>]));
             values.push(quote!(&mut call.views_mut()));
+        } else if output.ty.optional {
+            types.push(quote!(#name: Option<rt::ViewMut<'_, #element>>));
+            values.push(quote!(call.optional_view_mut(#index)?));
         } else {
             types.push(quote!(#name: rt::ViewMut<'_, #element>));
             values.push(quote!(call.view_mut(#index)));

@@ -6,8 +6,8 @@ use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
 use super::{Context, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance};
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::ExprKind;
 use crate::expr::check::{Mode, OpTable};
+use crate::expr::{Expr, ExprKind};
 use crate::model::{Body, Check, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance};
 use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
@@ -16,6 +16,7 @@ use crate::spec::schema::Schema;
 #[derive(Default)]
 pub(super) struct Lowered {
     checks: Vec<Check>,
+    present: Vec<Option<Expr>>,
     infer: Option<Infer>,
     body: Body,
     derivatives: Derivatives,
@@ -30,6 +31,9 @@ impl Lowered {
             for (output, dtype) in op.outputs.iter_mut().zip(&infer.dtypes) {
                 output.element = infer::output_element(dtype, &infer.compute).unwrap_or(Element::Any);
             }
+        }
+        for (output, present) in op.outputs.iter_mut().zip(self.present) {
+            output.present = present;
         }
         op.checks = self.checks;
         op.infer = self.infer;
@@ -81,7 +85,9 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let forward = forward::lower(context, &expressions, raw, &derivatives);
     let samples = samples::lower(context, op, raw);
     let tolerances = tolerance::lower(context, raw);
-    Lowered { checks, infer, body, derivatives, forward, samples, tolerances }
+    results::refuse_absent(context, op, raw, &derivatives.formulas);
+    let present = results::present(context, &expressions, raw);
+    Lowered { checks, infer, body, derivatives, forward, samples, tolerances, present }
 }
 
 /// A view has its flag, its layout function, a base and one result.
@@ -112,10 +118,12 @@ fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
 
 /// What computes an operator can give its results.
 fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
-    let single_tensors = op.outputs.iter().all(|output| output.ty.is_tensor());
+    let single_tensors = op.returns_single_tensors();
     let is_sized = raw.get("length").is_some();
-    let fits =
-        |kernel: &Kernel| single_tensors || is_sized && matches!(kernel.source, KernelSource::Rust { .. });
+    let in_rust = is_sized || op.may_lack_results();
+    let fits = |kernel: &Kernel| {
+        (single_tensors || is_sized) && (!in_rust || matches!(kernel.source, KernelSource::Rust { .. }))
+    };
     if let Some(kernel) = body.kernels.iter().find(|kernel| !fits(kernel)) {
         let place = returns_place(context, raw).unwrap_or(op.span);
         context.push(catalogue::kernel_results(kernel.span, place, &op.name));
@@ -172,7 +180,7 @@ fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: 
     {
         context.push(catalogue::no_body(op.span, &op.name));
     }
-    let sized = raw.get("length").is_some() || op.outputs.iter().all(|output| output.ty.is_tensor());
+    let sized = raw.get("length").is_some() || op.returns_single_tensors();
     if body.kernels.is_empty() || !sized {
         return;
     }

@@ -95,7 +95,7 @@ fn refuse_without_tensors(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Op
     let why = match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors && raw.get("length").is_some() => return Some(()),
         [only] if only.ty.kind == Kind::Tensors => "the result is a list of tensors, each with its own",
-        outputs if outputs.iter().any(|output| !output.ty.is_tensor()) => "the result is not a tensor",
+        _ if !op.returns_single_tensors() => "the result is not a tensor",
         _ => return Some(()),
     };
     for key in ["shape", "dtype", "compute"] {

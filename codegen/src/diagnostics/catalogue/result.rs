@@ -90,3 +90,26 @@ pub fn follow_source_missing(span: Span, name: &str, known: &[&str]) -> Diagnost
     )
     .with_help(near_or_all(name, known, "tensor arguments and results"))
 }
+
+/// A condition of a result that is always there.
+pub fn present_always(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0528", format!("`{name}` is always there"), span, "its type is not `Tensor?`")
+        .with_help("write its type as `Tensor?` in the signature, or remove the condition")
+}
+
+/// A result that may be absent, without a condition.
+pub fn present_missing(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0528",
+        format!("`present` does not say when `{name}` is there"),
+        span,
+        "says it of others",
+    )
+    .with_help("name the result in the signature and add its condition: `present: {mask: train}`")
+}
+
+/// A formula that reads what may not be there.
+pub fn present_read(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0529", format!("the result `{name}` may be absent"), span, "read by a gradient")
+        .with_help("read a result that is always there; `intermediate` hides one that only gradients need")
+}

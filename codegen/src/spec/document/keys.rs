@@ -82,6 +82,7 @@ pub const OP_KEYS: &[KeySpec] = &[
         "tensors whose elements decide a result's shape or dtype: required or optional",
     ),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
+    key("present", ValueKind::TextMap, "when a result of type `Tensor?` is there, a condition each"),
     key("length", ValueKind::Text, "how many tensors a list of results has, an expression"),
     key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
     key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
