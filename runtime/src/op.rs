@@ -55,6 +55,8 @@ pub struct OpDef {
     pub host: Option<HostFn>,
     /// How gradients flow; `None` if they do not, or flow through the composition.
     pub grad: Option<&'static GradDef>,
+    /// The dtypes of arguments and results that go together; empty if any do that inference allows.
+    pub combinations: &'static [Combination],
     /// Which results are there, a bit each; `None` if all always are. Absent ones are empty inside.
     pub present: Option<PresentFn>,
     /// How many results, the last ones, only gradient formulas get.
@@ -96,6 +98,7 @@ impl OpDef {
             composite: None,
             host: None,
             grad: None,
+            combinations: &[],
             present: None,
             hidden: 0,
             inplace_pairs: &[],
@@ -105,6 +108,15 @@ impl OpDef {
             library,
         }
     }
+}
+
+/// Dtypes that go together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Combination {
+    /// The tensor arguments, by position.
+    pub inputs: &'static [(u8, DType)],
+    /// The results in order.
+    pub outputs: &'static [DType],
 }
 
 /// The forms of an operator besides the functional one.

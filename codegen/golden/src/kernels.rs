@@ -253,6 +253,27 @@ pub mod kernel {
         Ok(())
     }
 
+    /// Each element times the first weight and a number, and their sum.
+    pub fn mixed<A: Element, B: Element, Out: Element, Total: Element>(
+        tensor: View<'_, A>,
+        weight: View<'_, B>,
+        x: f64,
+        mut out: ViewMut<'_, Out>,
+        mut total: ViewMut<'_, Total>,
+    ) -> Result<()> {
+        let weight = weight.iter().next().map_or(0.0, |weight| weight.to_scalar().to_f64());
+        let values: Vec<f64> = tensor.iter().map(|value| value.to_scalar().to_f64() * weight * x).collect();
+        out.write(values.iter().map(|value| Out::from_scalar(Scalar::Float(*value))));
+        total.write([Total::from_scalar(Scalar::Float(values.iter().sum()))]);
+        Ok(())
+    }
+
+    /// The same numbers in a smaller type.
+    pub fn narrowed<A: Element, Out: Element>(tensor: View<'_, A>, mut out: ViewMut<'_, Out>) -> Result<()> {
+        out.write(tensor.iter().map(|value| Out::from_scalar(value.to_scalar())));
+        Ok(())
+    }
+
     /// Picks by a mask.
     pub fn picked<T: Element>(_a: View<'_, T>, _mask: View<'_, bool>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()

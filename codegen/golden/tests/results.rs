@@ -2,7 +2,7 @@
 
 use opsmith_golden as golden;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd};
+use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd, f16};
 
 fn op(name: &str) -> &'static OpDef {
     golden::LIBRARY.find(name).unwrap_or_else(|| panic!("{name}")).0
@@ -170,5 +170,27 @@ fn a_composition_may_leave_a_result_out() -> Result<()> {
     let x = Tensor::of(&[1.0f32]);
     assert!(golden::maybe_twice(&x, false)?.1.is_none());
     assert_eq!(numbers(&golden::maybe_twice(&x, true)?.1.unwrap()), [2.0]);
+    Ok(())
+}
+
+#[test]
+fn dtypes_go_together_in_rows() -> Result<()> {
+    let (half, single, double) =
+        (Tensor::of(&[f16::ONE, f16::ONE]), Tensor::of(&[2.0f32, 3.0]), Tensor::of(&[0.5f64]));
+    let (out, total) = golden::mixed(&half, &single, 1.5)?;
+    assert_eq!((out.dtype(), total.dtype()), (DType::F32, DType::F64));
+    assert_eq!((numbers(&out), total.item()?), (vec![3.0, 3.0], Scalar::Float(6.0)));
+    let (out, total) = golden::mixed(&single, &double, 2.0)?;
+    assert_eq!((out.to_vec::<f64>()?, total.item()?), (vec![2.0, 3.0], Scalar::Float(5.0)));
+    assert_eq!(golden::narrowed(&double)?.dtype(), DType::F32);
+    assert_eq!(golden::narrowed(&single)?.dtype(), DType::F16);
+    let error = golden::mixed(&double, &single, 1.0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "mixed: the dtypes of the arguments do not go together\n  self: float64 (1)\n  weight: float32 (2)\n  \
+         help: convert them to one of: self float16, weight float32; self float32, weight float32; \
+         self float32, weight float64"
+    );
+    assert_eq!(op("mixed").combinations.len(), 3);
     Ok(())
 }

@@ -33,7 +33,9 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 /// Whether a call looks at what its arguments are before it infers anything.
 pub(super) fn checks_arguments(op: &Op) -> bool {
-    !op.checks.is_empty() || op.args.iter().any(|arg| !arg.constraints.is_empty())
+    !op.checks.is_empty()
+        || !op.combinations.is_empty()
+        || op.args.iter().any(|arg| !arg.constraints.is_empty())
 }
 
 /// Emits expressions whose variables are the operator's arguments.
@@ -159,6 +161,10 @@ fn checks(emit: &Emit<'_>, op: &Op, args: &Ident) -> TokenStream {
     if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
         let def = def_name(op);
         tokens.extend(quote!(rt::constraint::check(&super::defs::#def, #args)?;));
+    }
+    if !op.combinations.is_empty() {
+        let def = def_name(op);
+        tokens.extend(quote!(rt::infer::check_combination(&super::defs::#def, #args)?;));
     }
     tokens.extend(op.checks.iter().map(|check| {
         let condition = emit.borrowed(&check.condition);

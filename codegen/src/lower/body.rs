@@ -1,14 +1,18 @@
 //! What computes an operator: expression, kernels, view, composition.
 
-use opsmith_core::DTypeSet;
+use opsmith_core::{Backend, DTypeSet};
 
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
-use super::{Context, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance};
+use super::{
+    Context, combinations, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance,
+};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{Mode, OpTable};
 use crate::expr::{Expr, ExprKind};
-use crate::model::{Body, Check, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance};
+use crate::model::{
+    Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance,
+};
 use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
 
@@ -17,6 +21,7 @@ use crate::spec::schema::Schema;
 pub(super) struct Lowered {
     checks: Vec<Check>,
     present: Vec<Option<Expr>>,
+    combinations: Vec<Combination>,
     infer: Option<Infer>,
     body: Body,
     derivatives: Derivatives,
@@ -35,6 +40,7 @@ impl Lowered {
         for (output, present) in op.outputs.iter_mut().zip(self.present) {
             output.present = present;
         }
+        op.combinations = self.combinations;
         op.checks = self.checks;
         op.infer = self.infer;
         op.body = self.body;
@@ -54,9 +60,13 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let expressions = Expressions { op, table };
     let pointwise_text = raw.text("pointwise");
     let checks = infer::checks(context, &expressions, raw);
-    let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some());
+    let combinations = combinations::lower(context, op, raw);
+    let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some(), &combinations);
     let mut body = Body { dtypes: dtypes::of_backends(context, raw), ..Body::default() };
     kernel::lower(context, op, raw, &mut body);
+    if !combinations.is_empty() {
+        body.dtypes = [combinations::chosen_by(&combinations); Backend::COUNT];
+    }
     if infer.as_ref().is_some_and(|infer| matches!(infer.compute.kind, ExprKind::Rule("promote_float", _))) {
         // Integers never reach these kernels: inference has made them floats.
         let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
@@ -87,7 +97,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let tolerances = tolerance::lower(context, raw);
     results::refuse_absent(context, op, raw, &derivatives.formulas);
     let present = results::present(context, &expressions, raw);
-    Lowered { checks, infer, body, derivatives, forward, samples, tolerances, present }
+    Lowered { checks, infer, body, derivatives, forward, samples, tolerances, present, combinations }
 }
 
 /// A view has its flag, its layout function, a base and one result.
@@ -191,7 +201,8 @@ fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: 
         return;
     };
     for (index, dtype) in infer.dtypes.iter().enumerate() {
-        if infer::output_element(dtype, &infer.compute).is_none() {
+        let known = raw.get("combinations").is_some();
+        if !known && infer::output_element(dtype, &infer.compute).is_none() {
             let place = raw.get("dtype").map_or(op.span, |node| node.span);
             context.push(catalogue::output_element_unknown(place, &op.name, index));
         }

@@ -52,6 +52,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         forms,
         checks: Vec::new(),
         infer: None,
+        combinations: Vec::new(),
         body: Body::default(),
         derivatives: Vec::new(),
         non_differentiable: Vec::new(),

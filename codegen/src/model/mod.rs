@@ -75,6 +75,8 @@ pub struct Op {
     pub checks: Vec<Check>,
     /// Shape and dtype inference; `None` for views, compositions without rules and host operators.
     pub infer: Option<Infer>,
+    /// The dtypes that go together; empty if any do that the rules allow.
+    pub combinations: Vec<Combination>,
     /// What computes the result.
     pub body: Body,
     /// Backward formulas.
@@ -162,6 +164,15 @@ pub enum Element {
     Fixed(DType, DTypeSet),
     /// As given.
     Any,
+}
+
+/// Dtypes that go together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Combination {
+    /// The tensor arguments, by position.
+    pub inputs: Vec<(usize, DType)>,
+    /// The results in order.
+    pub outputs: Vec<DType>,
 }
 
 /// One result.

@@ -88,6 +88,7 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
     key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
     key("dtypes", ValueKind::Any, "dtypes the kernels support, for all backends or each"),
+    key("combinations", ValueKind::Any, "dtypes of arguments and results that go together, a row each"),
     key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
     key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
     key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
