@@ -4,6 +4,7 @@
 //! is well, 1 if a spec has mistakes, 2 if the command could not do what it was asked. The work is the
 //! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
 
+mod aot;
 mod check;
 mod evaluate;
 mod expand;
@@ -40,6 +41,7 @@ enum Command {
     Generate(generate::Arguments),
     ImportTorch(import_torch::Arguments),
     Fmt(fmt::Arguments),
+    Aot(aot::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::ImportTorch(arguments) => import_torch::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
+        Command::Aot(arguments) => aot::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
