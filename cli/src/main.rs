@@ -8,7 +8,10 @@ mod check;
 mod evaluate;
 mod expand;
 mod explain;
+mod files;
 mod fmt;
+mod init;
+mod new;
 mod operator;
 mod project;
 mod report;
@@ -32,6 +35,8 @@ enum Command {
     Explain(explain::Arguments),
     Expand(expand::Arguments),
     Fmt(fmt::Arguments),
+    New(new::Arguments),
+    Init(init::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +45,8 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
+        Command::Init(arguments) => init::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

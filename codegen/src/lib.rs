@@ -16,6 +16,7 @@ mod lower;
 pub mod model;
 pub mod output;
 pub mod pipeline;
+pub mod scaffold;
 pub mod spec;
 
 pub use build::{build, build_with};

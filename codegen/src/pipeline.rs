@@ -50,10 +50,20 @@ impl std::error::Error for Failure {}
 /// If a file cannot be read. Mistakes in what it says are in the result's diagnostics.
 pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
-    for parent in &config.parents {
-        reader.read(&parent.spec, &parent.spec.display().to_string(), true)?;
-    }
+    reader.read_parents(config)?;
     reader.read(&config.spec, &config.spec_name, false)?;
+    Ok(reader.lower())
+}
+
+/// Checks a configuration as [`check`] does, as if its spec had this text.
+///
+/// # Errors
+/// If another file cannot be read.
+pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
+    let mut reader = Reader::default();
+    reader.read_parents(config)?;
+    reader.files.push(config.spec.clone());
+    reader.follow(&config.spec, &config.spec_name, text, false)?;
     Ok(reader.lower())
 }
 
@@ -97,7 +107,19 @@ impl Reader {
         }
         let text = std::fs::read_to_string(path).map_err(|error| Failure::Io(path.to_owned(), error))?;
         self.files.push(path.to_owned());
-        let Some(document) = self.add(name, &text, external) else { return Ok(()) };
+        self.follow(path, name, &text, external)
+    }
+
+    fn read_parents(&mut self, config: &Config) -> Result<(), Failure> {
+        for parent in &config.parents {
+            self.read(&parent.spec, &parent.spec.display().to_string(), true)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a file's text, and reads the files that it includes.
+    fn follow(&mut self, path: &Path, name: &str, text: &str, external: bool) -> Result<(), Failure> {
+        let Some(document) = self.add(name, text, external) else { return Ok(()) };
         let includes: Vec<String> = document.include.iter().map(|text| text.as_str().to_owned()).collect();
         for include in includes {
             let folder = path.parent().unwrap_or(Path::new(""));
