@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Specs to check
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Exit with 1 also if there are warnings
+    #[arg(long)]
+    deny_warnings: bool,
     /// How mistakes are printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -50,7 +53,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         if matches!(arguments.format, Format::Text | Format::Short) {
             writeln!(out, "{}: {}", config.spec_name, verdict(&checked))?;
         }
-        if checked.diagnostics.has_errors() {
+        let denied = arguments.deny_warnings && checked.diagnostics.warning_count() > 0;
+        if checked.diagnostics.has_errors() || denied {
             outcome = Outcome::Mistakes;
         }
     }

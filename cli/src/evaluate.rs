@@ -126,7 +126,9 @@ impl Evaluation<'_> {
             ExprKind::Index(base, position) => self.index(base, position)?,
             ExprKind::Convert(inner) => convert(self.value(inner)?, &expr.ty.kind),
             ExprKind::Op(..) | ExprKind::Function(..) => return Err(compiled("an operator")),
-            ExprKind::Tuple(_) | ExprKind::NotImplemented(_) => return Err(compiled("several values")),
+            ExprKind::Tuple(_) | ExprKind::NotImplemented(_) | ExprKind::Opaque(_) => {
+                return Err(compiled("several values"));
+            }
         })
     }
 

@@ -10,6 +10,8 @@ mod expand;
 mod explain;
 mod files;
 mod fmt;
+mod generate;
+mod import_torch;
 mod init;
 mod new;
 mod operator;
@@ -34,6 +36,8 @@ enum Command {
     Check(check::Arguments),
     Explain(explain::Arguments),
     Expand(expand::Arguments),
+    Generate(generate::Arguments),
+    ImportTorch(import_torch::Arguments),
     Fmt(fmt::Arguments),
     New(new::Arguments),
     Init(init::Arguments),
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Expand(arguments) => expand::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::ImportTorch(arguments) => import_torch::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Init(arguments) => init::run(&arguments),

@@ -122,3 +122,20 @@ fn help_has_examples() {
     ]);
     assert_eq!(run.status, Some(0));
 }
+
+#[test]
+fn warnings_are_mistakes_if_asked_for() {
+    let warned = "cli/tests/data/warned.yaml";
+    let line = "cli/tests/data/warned.yaml:3:31: warning[W0501]: nothing uses the argument `n`\n\
+                cli/tests/data/warned.yaml: 1 warning\n";
+    opsmith(&["check", "--format", "short", "--stand-alone", warned]).assert(0, line, "");
+    opsmith(&["check", "--deny-warnings", "--format", "short", "--stand-alone", warned]).assert(1, line, "");
+}
+
+/// The stock spec, and those that teach, are what users copy from.
+#[test]
+fn our_own_specs_have_no_warnings() {
+    let own = ["ops.yaml", "examples/custom_op/ops.yaml", "codegen/golden/spec.yaml"];
+    let run = opsmith(&[&["check", "--deny-warnings"], &own[..]].concat());
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{}", run.stdout);
+}

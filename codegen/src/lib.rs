@@ -12,6 +12,7 @@ pub mod diagnostics;
 pub mod emit;
 pub mod expr;
 pub mod fmt;
+pub mod import;
 mod lower;
 pub mod model;
 pub mod output;

@@ -1,5 +1,7 @@
 //! Generated files to the disk: all of them or none, and only those that changed.
 
+pub mod stamp;
+
 use std::io;
 use std::path::Path;
 

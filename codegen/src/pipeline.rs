@@ -2,10 +2,11 @@
 //!
 //! In: a [`Config`]. Out: the files of a library, or every mistake of its spec.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::diagnostics::{Diagnostics, SourceMap};
+use crate::diagnostics::{Diagnostics, SourceMap, catalogue};
 use crate::emit::{self, File, Generation, Part};
 use crate::lower::{self, Loaded};
 use crate::model::Model;
@@ -62,14 +63,33 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
 pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
-    reader.files.push(config.spec.clone());
-    reader.follow(&config.spec, &config.spec_name, text, false)?;
+    if reader.is_new(&config.spec) {
+        reader.add_with_includes(&config.spec, &config.spec_name, text, false);
+    }
     Ok(reader.lower())
 }
 
 /// Checks one text, as [`check`] does a file; `include`s are not followed.
 pub fn check_text(name: &str, text: &str) -> Checked {
     let mut reader = Reader::default();
+    reader.add(name, text, false);
+    reader.lower()
+}
+
+/// Whether formulas may call functions that nothing declares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Undeclared {
+    /// Such a call is a mistake.
+    #[default]
+    Refused,
+    /// Such a call has whatever type its place wants: for a draft, whose model says what is to be
+    /// declared, and from which nothing can be generated.
+    Allowed,
+}
+
+/// Checks one text as [`check_text`] does; a draft may call functions that nothing declares.
+pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
+    let mut reader = Reader { undeclared, ..Reader::default() };
     reader.add(name, text, false);
     reader.lower()
 }
@@ -97,17 +117,19 @@ struct Reader {
     diagnostics: Diagnostics,
     documents: Vec<Loaded>,
     files: Vec<PathBuf>,
+    undeclared: Undeclared,
+    /// The same files, by paths that are one for each.
+    known: HashSet<PathBuf>,
 }
 
 impl Reader {
     /// Reads a file and those it includes; a file is read once however often it is included.
     fn read(&mut self, path: &Path, name: &str, external: bool) -> Result<(), Failure> {
-        if self.files.iter().any(|known| known == path) {
-            return Ok(());
-        }
         let text = std::fs::read_to_string(path).map_err(|error| Failure::Io(path.to_owned(), error))?;
-        self.files.push(path.to_owned());
-        self.follow(path, name, &text, external)
+        if self.is_new(path) {
+            self.add_with_includes(path, name, &text, external);
+        }
+        Ok(())
     }
 
     fn read_parents(&mut self, config: &Config) -> Result<(), Failure> {
@@ -117,15 +139,42 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds a file's text, and reads the files that it includes.
-    fn follow(&mut self, path: &Path, name: &str, text: &str, external: bool) -> Result<(), Failure> {
-        let Some(document) = self.add(name, text, external) else { return Ok(()) };
-        let includes: Vec<String> = document.include.iter().map(|text| text.as_str().to_owned()).collect();
-        for include in includes {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            self.read(&folder.join(&include), &include, external)?;
+    /// Notes a file; whether it was not known before, under whatever path.
+    fn is_new(&mut self, path: &Path) -> bool {
+        let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let new = self.known.insert(whole);
+        if new {
+            self.files.push(path.to_owned());
         }
-        Ok(())
+        new
+    }
+
+    fn add_with_includes(&mut self, path: &Path, name: &str, text: &str, external: bool) {
+        let Some(document) = self.add(name, text, external) else { return };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for include in document.include.clone() {
+            let path = folder.join(include.as_str());
+            match std::fs::read_to_string(&path) {
+                Ok(text) if self.is_new(&path) => {
+                    let name = Path::new(name).with_file_name(include.as_str());
+                    self.add_with_includes(&path, &name.display().to_string(), &text, external);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let why = match error.kind() {
+                        std::io::ErrorKind::NotFound => "there is no such file",
+                        std::io::ErrorKind::InvalidData => "it is not text in UTF-8",
+                        std::io::ErrorKind::PermissionDenied => "it may not be read",
+                        _ => "it cannot be read",
+                    };
+                    self.diagnostics.push(catalogue::include_unreadable(
+                        include.span(),
+                        include.as_str(),
+                        why,
+                    ));
+                }
+            }
+        }
     }
 
     fn add(&mut self, name: &str, text: &str, external: bool) -> Option<&Document> {
@@ -142,7 +191,7 @@ impl Reader {
     }
 
     fn lower(mut self) -> Checked {
-        let model = lower::lower(&self.documents, &self.sources, &mut self.diagnostics);
+        let model = lower::lower(&self.documents, &self.sources, self.undeclared, &mut self.diagnostics);
         Checked { sources: self.sources, diagnostics: self.diagnostics, model, files: self.files }
     }
 }

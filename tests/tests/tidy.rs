@@ -129,7 +129,7 @@ impl Names {
         vocabulary.extend(Role::ALL.iter().map(|(_, name)| *name));
         vocabulary.extend(expr::QUERIES.iter().map(|query| query.name));
         vocabulary.extend(schema::BEGIN_WITH_I);
-        let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::FUNCTION_KEYS];
+        let tables = [keys::FILE_KEYS, keys::OP_KEYS, keys::DECLARATION_KEYS, keys::FUNCTION_KEYS];
         vocabulary.extend(tables.into_iter().flatten().map(|key| key.name));
         Names { operators, raw, vocabulary }
     }

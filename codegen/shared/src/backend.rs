@@ -44,6 +44,11 @@ impl Backend {
         Self::ALL.into_iter().find(|backend| backend.name() == name)
     }
 
+    /// Whether kernels for it are compiled into a library; those of others wait for what compiles them.
+    pub const fn is_built(self) -> bool {
+        matches!(self, Backend::Cpu)
+    }
+
     /// Position in dispatch tables.
     pub const fn index(self) -> usize {
         self as usize

@@ -77,6 +77,11 @@ pub const DTYPE_RULES: &[Rule] = &[
     },
     Rule { name: "real", params: &[RuleParam::Tensor], doc: "the dtype of the input's real part" },
     Rule {
+        name: "complex",
+        params: &[RuleParam::Tensor],
+        doc: "the complex dtype whose parts hold the input",
+    },
+    Rule {
         name: "accumulate",
         params: &[RuleParam::Tensor, RuleParam::OptionalDType],
         doc: "the given dtype, else int64 for integers and bool, else the input's",

@@ -43,6 +43,9 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
 /// The call of the functional form, with its result as Rust values.
 fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> TokenStream {
     let def = generation.definition(op);
+    if op.is_supplied() {
+        return quote!(rt::dispatch::supplied(&#def, #args));
+    }
     if !op.returns_tensors() {
         return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&#def, #args)?));
     }
@@ -181,6 +184,9 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let def = generation.definition(op);
     let call = match function.form {
         Form::Functional => functional_call(generation, op, args),
+        Form::Inplace | Form::Out if op.is_supplied() => {
+            quote!(rt::dispatch::supplied(&#def, #args))
+        }
         Form::Inplace => quote!(rt::dispatch::invoke_inplace(&#def, #args)),
         Form::Out => {
             let outs = out_names(op);

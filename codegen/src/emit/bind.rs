@@ -26,7 +26,7 @@ pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
         Kind::MemoryFormat => quote!(memory_format),
         Kind::MemoryLayout => quote!(memory_layout),
         Kind::Generator => quote!(generator),
-        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
             unreachable!("not the type of an argument")
         }
     };
@@ -66,7 +66,7 @@ pub(super) fn borrowed_type(ty: &Ty) -> TokenStream {
         Kind::MemoryFormat => quote!(rt::MemoryFormat),
         Kind::MemoryLayout => quote!(rt::MemoryLayout),
         Kind::Generator => quote!(&rt::Generator),
-        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
             unreachable!("not the type of an argument")
         }
     };

@@ -272,7 +272,7 @@ fn arg_type(ty: &Ty) -> TokenStream {
         Kind::MemoryFormat => quote!(MemoryFormat),
         Kind::MemoryLayout => quote!(MemoryLayout),
         Kind::Generator => quote!(Generator),
-        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
             unreachable!("not the type of an argument")
         }
     };

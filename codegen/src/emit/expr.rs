@@ -14,7 +14,7 @@ use quote::quote;
 use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Kind, Model, Symbol, Ty};
+use crate::model::{Kind, Model, OpId, Symbol, Ty};
 pub(super) use literal::{float, int, punctuation};
 
 /// Emits expressions of one place.
@@ -91,19 +91,7 @@ impl Emit<'_> {
             return self.plain(expr);
         }
         match &expr.kind {
-            ExprKind::Op(id, args) => {
-                let op = &self.model.ops[id.0];
-                let function = raw_name(op);
-                let path = match (op.external, self.config.parents.first()) {
-                    (true, Some(parent)) => {
-                        let path = &parent.path;
-                        quote!(#path::raw::#function)
-                    }
-                    _ => quote!(super::raw::#function),
-                };
-                let args = args.iter().map(|arg| self.borrowed(arg));
-                quote!(#path(#(#args),*)?)
-            }
+            ExprKind::Op(id, args) => self.op_call(*id, args),
             ExprKind::List(items) => {
                 let is_sizes = matches!(expr.ty.kind, Kind::Ints(_));
                 let items = self.list_items(items);
@@ -161,6 +149,9 @@ impl Emit<'_> {
                 quote!(#variable.clone())
             }
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
+            ExprKind::Opaque(text) => {
+                refusal(&format!("its formula is in another language: {text}"), &expr.ty)
+            }
             _ => {
                 let borrowed = self.borrowed(expr);
                 match (&expr.ty.kind, expr.ty.optional) {
@@ -174,6 +165,20 @@ impl Emit<'_> {
                 }
             }
         }
+    }
+
+    fn op_call(&self, id: OpId, args: &[Expr]) -> TokenStream {
+        let op = &self.model.ops[id.0];
+        let function = raw_name(op);
+        let path = match (op.external, self.config.parents.first()) {
+            (true, Some(parent)) => {
+                let path = &parent.path;
+                quote!(#path::raw::#function)
+            }
+            _ => quote!(super::raw::#function),
+        };
+        let args = args.iter().map(|arg| self.borrowed(arg));
+        quote!(#path(#(#args),*)?)
     }
 
     fn list_items(&self, items: &[Expr]) -> Vec<TokenStream> {
@@ -249,7 +254,11 @@ impl Emit<'_> {
             }
             ExprKind::Rule(..) | ExprKind::Native(..) => self.inference_call(expr),
             ExprKind::Query(query, base, args) => self.query(*query, base, args),
+            ExprKind::Op(id, args) => self.op_call(*id, args),
             ExprKind::NotImplemented(reason) => refusal(reason, &expr.ty),
+            ExprKind::Opaque(text) => {
+                refusal(&format!("its formula is in another language: {text}"), &expr.ty)
+            }
             other => unreachable!("the checker gives no plain value to {other:?}"),
         }
     }

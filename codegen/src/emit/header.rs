@@ -128,8 +128,11 @@ fn c_type(ty: &Ty) -> &'static str {
         (Kind::Device, false) => "OpsmithDevice",
         (Kind::Device, true) => "const OpsmithDevice*",
         (Kind::Generator, _) => "const OpsmithGenerator*",
-        (Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement, _) => {
-            unreachable!("not the type of an argument")
+        (
+            Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement,
+            _,
+        ) => {
+            unreachable!("not the type of a kernel's argument")
         }
     }
 }
@@ -201,8 +204,8 @@ fn rust_abi_type(ty: &Ty) -> TokenStream {
         Kind::Scalars => quote!(rt::foreign::List<'_, rt::foreign::ForeignScalar>),
         Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout => quote!(i32),
         Kind::Device => quote!(rt::foreign::ForeignDevice),
-        Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
-            unreachable!("not the type of an argument")
+        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
+            unreachable!("not the type of a kernel's argument")
         }
     };
     if ty.optional { quote!(*const #plain) } else { plain }

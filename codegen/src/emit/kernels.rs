@@ -36,7 +36,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
         };
     let rows = Backend::ALL.map(|backend| {
         let supported = match (backend, row_source(op, backend)) {
-            (Backend::Cpu, Some(_)) => op.body.dtypes[backend.index()],
+            (built, Some(_)) if built.is_built() => op.body.dtypes[backend.index()],
             _ => DTypeSet::EMPTY,
         };
         if supported == DTypeSet::EMPTY {

@@ -134,10 +134,12 @@ pub struct Generation<'a> {
 }
 
 impl<'a> Generation<'a> {
-    /// The operators this run generates; those of parent libraries exist already.
+    /// The operators this run generates; those of parent libraries exist already, and those with types of
+    /// another project exist only there.
     pub fn own_ops(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
         let only = self.only;
-        self.model.ops.iter().filter(move |op| !op.external && only.is_none_or(|name| op.name == name))
+        let own = move |op: &&crate::model::Op| !op.external && only.is_none_or(|name| op.name == name);
+        self.model.ops.iter().filter(own).filter(|op| op.is_callable())
     }
 
     /// Those of them that have a definition: all that are not another name of an operator.

@@ -63,6 +63,10 @@ pub fn has_options(op: &Op) -> bool {
 
 /// Every public function of an operator: its form, and whether it takes options.
 pub fn forms(op: &Op) -> Vec<(Form, bool)> {
+    // Only formulas call what is declared.
+    if op.supplied.as_ref().is_some_and(|supplied| supplied.declared) {
+        return Vec::new();
+    }
     let there = [
         (Form::Functional, true),
         (Form::Inplace, op.forms.inplace.is_some()),
@@ -80,8 +84,13 @@ pub fn forms(op: &Op) -> Vec<(Form, bool)> {
 
 /// `add`, `add_with`, `add_`, `add_with_`, `add_out`, `add_with_out`.
 pub fn function(op: &Op, form: Form, with_options: bool) -> String {
+    function_of(&op.rust_name, form, with_options)
+}
+
+/// The same for a Rust name alone.
+pub fn function_of(rust_name: &str, form: Form, with_options: bool) -> String {
     // A keyword's underscore makes way for a suffix: `where_`, but `where_out`.
-    let base = op.rust_name.trim_end_matches('_');
+    let base = rust_name.trim_end_matches('_');
     let with = if with_options { "_with" } else { "" };
     let form = match form {
         Form::Functional => "",
@@ -108,7 +117,12 @@ pub fn out_parameters(op: &Op) -> Vec<String> {
 
 /// The struct of an operator's options: `SumDimOptions` for `sum_dim`.
 pub fn options(op: &Op) -> String {
-    format!("{}Options", camel(&op.rust_name))
+    options_of(&op.rust_name)
+}
+
+/// The same for a Rust name alone.
+pub fn options_of(rust_name: &str) -> String {
+    format!("{}Options", camel(rust_name))
 }
 
 /// A name in camel case, as types and variants want it: `SumDim` for `sum_dim`.

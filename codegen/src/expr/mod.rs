@@ -70,6 +70,8 @@ pub enum ExprKind {
     Index(Box<Expr>, Box<Expr>),
     /// A derivative that says why it cannot be computed.
     NotImplemented(String),
+    /// A formula in another language, which nothing here can compute.
+    Opaque(String),
     /// The operand, converted to this expression's type.
     Convert(Box<Expr>),
 }
@@ -104,6 +106,7 @@ pub enum Query {
     IsContiguous,
     DType,
     Device,
+    Layout,
     IsComplex,
     IsFloat,
     IsInt,
@@ -152,6 +155,7 @@ pub const QUERIES: &[QuerySpec] = &[
     },
     QuerySpec { name: "dtype", query: Query::DType, doc: "a tensor's element type" },
     QuerySpec { name: "device", query: Query::Device, doc: "a tensor's device" },
+    QuerySpec { name: "layout", query: Query::Layout, doc: "how a tensor is stored" },
     QuerySpec { name: "is_complex", query: Query::IsComplex, doc: "whether a tensor or dtype is complex" },
     QuerySpec {
         name: "is_float",
@@ -188,7 +192,8 @@ macro_rules! children {
                 | ExprKind::Str(_)
                 | ExprKind::DType(_)
                 | ExprKind::None
-                | ExprKind::NotImplemented(_) => Vec::new(),
+                | ExprKind::NotImplemented(_)
+                | ExprKind::Opaque(_) => Vec::new(),
                 ExprKind::List(items)
                 | ExprKind::Tuple(items)
                 | ExprKind::Op(_, items)
@@ -250,7 +255,8 @@ impl Expr {
             (ExprKind::Binary(a, ..), ExprKind::Binary(b, ..)) => a == b,
             (ExprKind::Logical(a, ..), ExprKind::Logical(b, ..)) => a == b,
             (ExprKind::Unary(a, _), ExprKind::Unary(b, _)) => a == b,
-            (ExprKind::NotImplemented(a), ExprKind::NotImplemented(b)) => a == b,
+            (ExprKind::NotImplemented(a), ExprKind::NotImplemented(b))
+            | (ExprKind::Opaque(a), ExprKind::Opaque(b)) => a == b,
             (ExprKind::Block(a, _), ExprKind::Block(b, _)) => {
                 a.iter().map(|(name, _)| name).eq(b.iter().map(|(name, _)| name))
             }

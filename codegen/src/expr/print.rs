@@ -64,6 +64,7 @@ impl Printer<'_> {
             }
             ExprKind::Index(base, position) => format!("{}[{}]", self.operand(base), self.text(position)),
             ExprKind::NotImplemented(why) => format!("not_implemented({why:?})"),
+            ExprKind::Opaque(text) => format!("opaque({text:?})"),
             ExprKind::Convert(inner) => self.text(inner),
         }
     }

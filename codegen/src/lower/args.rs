@@ -2,7 +2,7 @@
 
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, attributes, dtypes, facts};
+use super::{Context, attributes, dtypes, facts, supplied};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
 use crate::spec::document::{RawOp, Text, keys};
@@ -69,7 +69,7 @@ pub(super) fn lower(
 fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Option<Ty> {
     // A list of tensors may be empty or have holes, but is always there.
     let supported = |ty: &Ty| !ty.optional || !matches!(ty.kind, Kind::Tensors | Kind::OptionalTensors);
-    let ty = Ty::from_schema(&arg.ty).filter(supported);
+    let ty = Ty::from_schema(&arg.ty).filter(supported).or_else(|| supplied::foreign(raw, &arg.ty));
     if ty.is_none() {
         let place = raw.func.span_within(arg.type_range.clone(), context.sources);
         context.push(catalogue::type_unsupported(place, &arg.ty.to_string()));

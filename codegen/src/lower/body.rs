@@ -4,7 +4,7 @@ use opsmith_core::DTypeSet;
 
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
-use super::{Context, derived, dtypes, kernel, pointwise};
+use super::{Context, derived, dtypes, kernel, pointwise, supplied};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::ExprKind;
 use crate::expr::check::{Mode, OpTable};
@@ -149,7 +149,13 @@ pub(super) fn key_in(raw: &RawOp, key: &str, inner: &str) -> Option<Span> {
 fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {
     let has = |key: &str| raw.get(key).is_some();
     // What was left out for a mistake may be what is missing.
-    if !has("pointwise") && !has("decompose") && !has("dispatch") && !has("view") && raw.complete {
+    if !supplied::is_supplied(raw)
+        && !has("pointwise")
+        && !has("decompose")
+        && !has("dispatch")
+        && !has("view")
+        && raw.complete
+    {
         context.push(catalogue::no_body(op.span, &op.name));
     }
     if body.kernels.is_empty() || !op.outputs.iter().all(|output| output.ty.is_tensor()) {

@@ -124,7 +124,7 @@ fn formula(
             }
         }
         ExprKind::Variable(Variable::Grads) => uses_grad = true,
-        ExprKind::NotImplemented(_) | ExprKind::None => refuses = true,
+        ExprKind::NotImplemented(_) | ExprKind::Opaque(_) | ExprKind::None => refuses = true,
         _ => {}
     });
     if let Some((output, range)) = flat {

@@ -5,7 +5,7 @@ use crate::diagnostics::{Span, catalogue};
 use crate::expr::path;
 use crate::model::{Arg, Forms, Output};
 use crate::spec::document::{RawOp, Text};
-use crate::spec::schema::Schema;
+use crate::spec::schema::{Schema, SchemaKind};
 
 const FORMS: [&str; 3] = ["functional", "inplace", "out"];
 
@@ -18,10 +18,14 @@ pub(super) fn lower(
 ) -> Forms {
     let name = schema.name.to_string();
     let mut forms = Forms::default();
+    let writes = schema.kind() != SchemaKind::Functional;
     for text in raw.texts("variants") {
         for (word, place) in words(context, &text) {
             match word {
                 "functional" => {}
+                "inplace" | "out" if writes => {
+                    context.push(catalogue::not_functional(place, &name));
+                }
                 "inplace" => {
                     if let Some(reason) = inplace_impossible(raw, args, outputs) {
                         context.push(catalogue::inplace_impossible(place, &name, reason));
@@ -135,7 +139,7 @@ fn is_full_name(text: &str) -> bool {
 
 /// The Rust function of an operator without `rust_name`: the base name, with the overload added
 /// unless it is the plain one for tensors.
-pub(super) fn rust_name(schema: &Schema) -> String {
+pub(crate) fn rust_name(schema: &Schema) -> String {
     let base = schema.name.spelling().to_lowercase();
     let overload = schema.name.overload.to_lowercase();
     match overload.as_str() {

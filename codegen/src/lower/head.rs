@@ -1,6 +1,6 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
-use super::{Context, args, facts, forms, roles};
+use super::{Context, args, facts, forms, roles, supplied};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::lower::Loaded;
@@ -14,7 +14,8 @@ const MAX_ARGUMENTS: usize = 64;
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> Option<Op> {
     let schema = raw.parse_schema(context.sources, context.diagnostics)?;
     let name_place = raw.func.span_within(schema.name_range.clone(), context.sources);
-    if schema.kind() != SchemaKind::Functional {
+    let supplied = supplied::head(raw, &schema);
+    if schema.kind() != SchemaKind::Functional && supplied.is_none() {
         context.push(catalogue::not_functional(name_place, &schema.name.to_string()));
         return None;
     }
@@ -29,9 +30,11 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
     let rust_name = rust_name(context, raw, &schema);
     let (args, outputs) = (args?, outputs?);
     let forms = forms::lower(context, raw, &schema, &args, &outputs);
+    let form_names = [Some(schema.name.to_string()), forms.inplace.clone(), forms.out.clone()];
     let operators = roles::operators(context, raw, &schema, &args, &outputs);
     let role = roles::role(context, raw, &schema, &args, &outputs);
     let location = context.sources.location(raw.func.span());
+    let origin = supplied::origin(raw);
     let location = location.rsplit_once(':').map_or(location.as_str(), |(line, _)| line).to_owned();
     Some(Op {
         name: schema.name.to_string(),
@@ -54,6 +57,8 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         non_differentiable: Vec::new(),
         operators,
         role,
+        supplied: supplied.map(|head| supplied::lower(context, raw, &schema, head, &form_names)),
+        origin,
         alias_of: None,
         facts: facts::lower(raw),
     })
@@ -77,7 +82,9 @@ fn rust_name(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> String 
 fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Vec<Output>> {
     let lowered: Vec<Option<Output>> = schema.returns.iter().map(|ret| output(context, raw, ret)).collect();
     let mut lowered = lowered.into_iter().collect::<Option<Vec<_>>>()?;
-    refuse_results(context, raw, schema, &lowered)?;
+    if !supplied::is_supplied(raw) {
+        refuse_results(context, raw, schema, &lowered)?;
+    }
     let flags = raw.texts("output_differentiability");
     if let Some(first) = flags.first()
         && flags.len() != lowered.len()
@@ -92,7 +99,7 @@ fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Ve
 }
 
 fn output(context: &mut Context<'_>, raw: &RawOp, ret: &Return) -> Option<Output> {
-    let Some(ty) = Ty::from_schema(&ret.ty) else {
+    let Some(ty) = Ty::from_schema(&ret.ty).or_else(|| supplied::foreign(raw, &ret.ty)) else {
         let place = raw.func.span_within(ret.range.clone(), context.sources);
         context.push(catalogue::type_unsupported(place, &ret.ty.to_string()));
         return None;

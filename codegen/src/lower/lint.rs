@@ -5,29 +5,39 @@ use opsmith_core::{Backend, DTypeSet};
 use super::{Context, body, names, roles};
 use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Kind, Op};
+use crate::model::{Arg, Element, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
 
 pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
-    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| !op.external && op.alias_of.is_none()) {
+    let own = |op: &Op| !op.external && !op.is_supplied() && op.alias_of.is_none();
+    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| own(op)) {
         if op.doc.is_empty() {
             context.push(catalogue::doc_missing(op.span, &op.name));
         }
         unused_arguments(context, op, raw);
         keys_without_effect(context, op, raw);
+        missing_derivatives(context, op);
     }
     if let Some((place, missing)) = roles::missing(ops, raws) {
         context.push(catalogue::roles_incomplete(place, &missing));
     }
 }
 
-/// Arguments that no expression looks at. Hand-written code gets all of them.
+/// Arguments that no expression looks at and no hand-written function takes.
 fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
-    let by_hand = op.body.view.is_some() || op.body.host.is_some() || !op.body.kernels.is_empty();
-    if by_hand {
+    let whole = |kernel: &Kernel| match &kernel.source {
+        KernelSource::Rust { arguments, .. } => arguments.len() == op.args.len(),
+        KernelSource::Foreign { .. } => true,
+    };
+    if op.body.view.is_some() || op.body.host.is_some() || op.body.kernels.iter().any(whole) {
         return;
     }
     let mut used = vec![false; op.args.len()];
+    for kernel in &op.body.kernels {
+        if let KernelSource::Rust { arguments, .. } = &kernel.source {
+            arguments.iter().for_each(|&index| used[index] = true);
+        }
+    }
     let mut look = |expr: &Expr| {
         expr.walk(&mut |part| {
             if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
@@ -60,6 +70,40 @@ fn expressions(op: &Op) -> impl Iterator<Item = &Expr> {
     checks.chain(rules).chain(&op.body.pointwise).chain(&op.body.composite)
 }
 
+/// Tensors of floating point that lead to results of floating point, without a formula between them. Views
+/// and compositions need none.
+fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
+    let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+    let computes = op.body.dtypes.iter().any(|set| set.intersection(inexact) != DTypeSet::EMPTY);
+    let can_be_inexact = |element: Element| match element {
+        Element::NotTensor => false,
+        Element::Fixed(_, accepted) => accepted.intersection(inexact) != DTypeSet::EMPTY,
+        Element::Any => true,
+        Element::Dispatch | Element::Real => computes,
+    };
+    let differentiable = op
+        .outputs
+        .iter()
+        .any(|output| output.differentiable && output.ty.holds_tensors() && can_be_inexact(output.element));
+    if op.body.kernels.is_empty() || op.body.composite.is_some() || !differentiable {
+        return;
+    }
+    let has_formula = |index: usize| {
+        op.non_differentiable.contains(&index)
+            || op.derivatives.iter().any(|derivative| derivative.arguments.contains(&index))
+    };
+    let missing: Vec<&str> = op
+        .args
+        .iter()
+        .enumerate()
+        .filter(|(index, arg)| arg.ty.holds_tensors() && can_be_inexact(arg.element) && !has_formula(*index))
+        .map(|(_, arg)| arg.name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        context.push(catalogue::derivative_missing(op.span, &op.name, &missing));
+    }
+}
+
 /// Keys that something else in the entry makes meaningless.
 fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let body = &op.body;
@@ -81,7 +125,11 @@ fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
         }
     }
     for kernel in &body.kernels {
-        if body.dtypes[kernel.backend.index()] == DTypeSet::EMPTY
+        if let Some(place) = body::key_in(raw, "dispatch", kernel.backend.key())
+            && !kernel.backend.is_built()
+        {
+            context.push(catalogue::backend_not_built(place, kernel.backend.key()));
+        } else if body.dtypes[kernel.backend.index()] == DTypeSet::EMPTY
             && let Some(place) = body::key_in(raw, "dispatch", kernel.backend.key())
         {
             context.push(catalogue::key_unused(

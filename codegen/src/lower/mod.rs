@@ -22,6 +22,7 @@ mod lint;
 mod names;
 mod pointwise;
 mod roles;
+mod supplied;
 mod symbolic;
 
 pub(crate) use attributes::is_list;
@@ -29,7 +30,10 @@ pub(crate) use attributes::is_list;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;
 use crate::model::{Deprecated, Model, Op};
+use crate::pipeline::Undeclared;
 use crate::spec::document::{Document, RawOp};
+
+pub(crate) use forms::rust_name;
 
 /// A document and whether another crate generated its operators.
 pub struct Loaded {
@@ -75,7 +79,12 @@ fn deprecations(context: &mut Context<'_>, heads: &mut [Head<'_>]) {
 
 /// Lowers documents, parents first. Entries with mistakes are left out; the mistakes go to
 /// `diagnostics`.
-pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagnostics) -> Model {
+pub fn lower(
+    documents: &[Loaded],
+    sources: &SourceMap,
+    undeclared: Undeclared,
+    diagnostics: &mut Diagnostics,
+) -> Model {
     let mut context = Context { sources, diagnostics };
     let mut functions = function::Functions::default();
     let mut heads: Vec<Head<'_>> = Vec::new();
@@ -103,6 +112,7 @@ pub fn lower(documents: &[Loaded], sources: &SourceMap, diagnostics: &mut Diagno
 
     let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().map(|head| (head.op, head.raw)).unzip();
     let mut table = OpTable::new(&ops, functions.all());
+    table.undeclared = undeclared;
     broken.into_iter().chain(functions.broken()).for_each(|name| table.add_broken(name));
     functions.check_derivatives(&mut context, &table);
     let mut bodies = Vec::with_capacity(ops.len());

@@ -4,6 +4,7 @@
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
 mod facts;
+mod supplied;
 mod ty;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
+pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
 
 /// Everything one run of the generator knows.
@@ -77,6 +79,10 @@ pub struct Op {
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
     pub role: Option<Role>,
+    /// What another project supplies of it.
+    pub supplied: Option<Supplied>,
+    /// What an importer found about it.
+    pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
     /// What is known of it besides what it computes.

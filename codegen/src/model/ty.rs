@@ -50,6 +50,8 @@ pub enum Kind {
     MemoryLayout,
     /// A random generator.
     Generator,
+    /// A type of another project, by its name there; only signatures of what it supplies have it.
+    Foreign(String),
     /// The literal `None` (expressions only).
     None,
     /// No value (expressions only).
@@ -151,6 +153,7 @@ impl fmt::Display for Ty {
             Kind::MemoryFormat => f.write_str("MemoryFormat")?,
             Kind::MemoryLayout => f.write_str("Layout")?,
             Kind::Generator => f.write_str("Generator")?,
+            Kind::Foreign(name) => f.write_str(name)?,
             Kind::None => f.write_str("None")?,
             Kind::Unit => f.write_str("()")?,
             Kind::Tuple(items) => {

@@ -21,7 +21,7 @@ pub struct Document {
     pub include: Vec<Text>,
     /// Other names for arguments, for every operator that has such an argument.
     pub argument_aliases: Vec<(Key, Vec<Text>)>,
-    /// The operators.
+    /// The operators, and the declarations of functions that are called like operators.
     pub ops: Vec<RawOp>,
     /// The scalar functions that pointwise expressions may call.
     pub functions: Vec<RawFunction>,
@@ -45,7 +45,7 @@ pub struct Entry {
     pub value: Node,
 }
 
-/// An entry of `ops:`.
+/// An entry of `ops:` or `declarations:`.
 #[derive(Clone, Debug)]
 pub struct RawOp {
     /// The whole entry.
@@ -56,6 +56,8 @@ pub struct RawOp {
     pub entries: Vec<Entry>,
     /// Whether no key was left out for a mistake; if one was, it may be the one that is missing.
     pub complete: bool,
+    /// Whether it stands under `declarations:`, where an entry is a signature and no more.
+    pub declared: bool,
 }
 
 /// An entry of `functions:`.

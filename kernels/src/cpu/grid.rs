@@ -7,8 +7,8 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Element, Error, Result, View, ViewMut};
 
 use super::float::Float;
+use super::rounded::Rounded;
 use super::strides::expect_sizes;
-use crate::math::{abs, floor, floor_div, fmod, is_finite, maximum, minimum, round};
 
 /// Elements of images `(samples, channels, height, width)` at the places of a grid
 /// `(samples, rows, columns, 2)`, between elements by interpolation: bilinear (0), the nearest (1) or
@@ -28,11 +28,11 @@ pub fn grid_sampler_2d<T: Element<Compute: Float>>(
     expect_sizes(out.sizes(), &sampler.out_sizes())?;
     let (images, places) = (elements(&input), elements(&grid));
     let mut result = vec![T::default(); out.numel()];
-    sampler.for_each_place(&places, |sample, number, taps: &Taps<T::Compute>| {
+    sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
         for channel in 0..sampler.channels {
             let image = sampler.image(sample, channel);
-            let sum = taps.iter().map(|tap| images[image + tap.at] * tap.weight).sum();
-            result[sampler.plane(sample, channel) + number] = T::from_compute(sum);
+            let sum: Rounded<T> = taps.iter().map(|tap| images[image + tap.at] * tap.weight).sum();
+            result[sampler.plane(sample, channel) + number] = Rounded::to_element(sum);
         }
     });
     out.write(result);
@@ -59,10 +59,10 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
     let sampler = Sampler::new(input.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
     expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
     let (images, places, grads) = (elements(&input), elements(&grid), elements(&grad_output));
-    let zero = T::Compute::of(0.0);
+    let zero = Rounded::<T>::of(0.0);
     let mut of_images = vec![zero; images.len()];
     let mut of_places = vec![zero; places.len()];
-    sampler.for_each_place(&places, |sample, number, taps: &Taps<T::Compute>| {
+    sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
         let (mut across, mut down) = (zero, zero);
         for channel in 0..sampler.channels {
             let grad = grads[sampler.plane(sample, channel) + number];
@@ -77,25 +77,25 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
         let place = 2 * (sample * sampler.places() + number);
         (of_places[place], of_places[place + 1]) = (across, down);
     });
-    grad_input.write(of_images.into_iter().map(T::from_compute));
-    grad_grid.write(of_places.into_iter().map(T::from_compute));
+    grad_input.write(of_images.into_iter().map(Rounded::to_element));
+    grad_grid.write(of_places.into_iter().map(Rounded::to_element));
     Ok(())
 }
 
-fn elements<T: Element>(view: &View<'_, T>) -> Vec<T::Compute> {
-    view.to_contiguous().iter().map(|element| element.to_compute()).collect()
+fn elements<T: Element<Compute: Float>>(view: &View<'_, T>) -> Vec<Rounded<T>> {
+    view.to_contiguous().iter().map(|element| Rounded::from_element(*element)).collect()
 }
 
 /// An element that a place reads: where in its image, how much of it, and how that changes with the
 /// grid's two numbers.
-struct Tap<C> {
+struct Tap<T: Element> {
     at: usize,
-    weight: C,
-    across: C,
-    down: C,
+    weight: Rounded<T>,
+    across: Rounded<T>,
+    down: Rounded<T>,
 }
 
-type Taps<C> = Vec<Tap<C>>;
+type Taps<T> = Vec<Tap<T>>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Interpolation {
@@ -187,7 +187,11 @@ impl Sampler {
     }
 
     /// Calls `body` with the sample and number of each place, and the elements it reads.
-    fn for_each_place<C: Float>(&self, places: &[C], mut body: impl FnMut(usize, usize, &Taps<C>)) {
+    fn for_each_place<T: Element<Compute: Float>>(
+        &self,
+        places: &[Rounded<T>],
+        mut body: impl FnMut(usize, usize, &Taps<T>),
+    ) {
         let mut taps = Vec::with_capacity(16);
         for (place, pair) in places.chunks_exact(2).enumerate() {
             taps.clear();
@@ -196,7 +200,7 @@ impl Sampler {
         }
     }
 
-    fn taps<C: Float>(&self, down: C, across: C, taps: &mut Taps<C>) {
+    fn taps<T: Element<Compute: Float>>(&self, down: Rounded<T>, across: Rounded<T>, taps: &mut Taps<T>) {
         let y = self.weights(down, 0);
         let x = self.weights(across, 1);
         for &(row, weight_y, slope_y) in &y {
@@ -216,32 +220,37 @@ impl Sampler {
 
     /// The elements that one number of the grid reads along a dimension, the weight of each, and how it
     /// changes with the number. Elements outside have no element to read.
-    fn weights<C: Float>(&self, number: C, dim: usize) -> Vec<(i64, C, C)> {
+    fn weights<T: Element<Compute: Float>>(
+        &self,
+        number: Rounded<T>,
+        dim: usize,
+    ) -> Vec<(i64, Rounded<T>, Rounded<T>)> {
         let (position, slope) = self.position(number, dim);
-        let (zero, one) = (C::of(0.0), C::of(1.0));
+        let (zero, one) = (Rounded::of(0.0), Rounded::of(1.0));
         match self.interpolation {
             Interpolation::Bilinear => {
                 let (position, slope) = self.folded(position, slope, dim);
-                let first = floor(position);
+                let first = position.floor();
                 let part = position - first;
                 let at = index(first);
-                vec![(at, one - part, -slope), (at + 1, part, slope)]
+                vec![(at, first + one - position, -slope), (at + 1, part, slope)]
             }
             Interpolation::Nearest => {
                 let (position, _) = self.folded(position, slope, dim);
-                vec![(index(round(position)), one, zero)]
+                vec![(index(position.round()), one, zero)]
             }
             Interpolation::Bicubic => {
-                let first = floor(position);
+                let first = position.floor();
                 let part = position - first;
                 // Each of the four elements is looked up outside on its own.
                 let element = |offset: f64| {
-                    let (at, _) = self.folded(first + C::of(offset), one, dim);
+                    let (at, _) = self.folded(first + Rounded::of(offset), one, dim);
                     index(at)
                 };
-                let far = |x: C| cubic_far(x);
-                let near = |x: C| cubic_near(x);
-                let [a, b, c, d] = [far(part + one), near(part), near(one - part), far(C::of(2.0) - part)];
+                let far = |x: Rounded<T>| cubic_far(x);
+                let near = |x: Rounded<T>| cubic_near(x);
+                let [a, b, c, d] =
+                    [far(part + one), near(part), near(one - part), far(Rounded::of(2.0) - part)];
                 vec![
                     (element(-1.0), a.0, a.1 * slope),
                     (element(0.0), b.0, b.1 * slope),
@@ -253,9 +262,13 @@ impl Sampler {
     }
 
     /// A number of the grid as a position between elements, and how that changes with it.
-    fn position<C: Float>(&self, number: C, dim: usize) -> (C, C) {
-        let size = C::of(self.size[dim] as f64);
-        let (one, two) = (C::of(1.0), C::of(2.0));
+    fn position<T: Element<Compute: Float>>(
+        &self,
+        number: Rounded<T>,
+        dim: usize,
+    ) -> (Rounded<T>, Rounded<T>) {
+        let size = Rounded::of(self.size[dim] as f64);
+        let (one, two) = (Rounded::of(1.0), Rounded::of(2.0));
         if self.align_corners {
             ((number + one) / two * (size - one), (size - one) / two)
         } else {
@@ -264,7 +277,12 @@ impl Sampler {
     }
 
     /// A position brought inside as the padding says, and how it changes with the grid's number.
-    fn folded<C: Float>(&self, position: C, slope: C, dim: usize) -> (C, C) {
+    fn folded<T: Element<Compute: Float>>(
+        &self,
+        position: Rounded<T>,
+        slope: Rounded<T>,
+        dim: usize,
+    ) -> (Rounded<T>, Rounded<T>) {
         let size = self.size[dim] as f64;
         let (position, slope) = match self.outside {
             Outside::Zeros => return (position, slope),
@@ -272,47 +290,59 @@ impl Sampler {
             Outside::Mirror if self.align_corners => mirror(position, slope, 0.0, 2.0 * (size - 1.0)),
             Outside::Mirror => mirror(position, slope, -1.0, 2.0 * size - 1.0),
         };
-        let last = C::of(size - 1.0);
-        let inside = position > C::of(0.0) && position < last;
-        let clipped = minimum(last, maximum(position, C::of(0.0)));
+        let last = Rounded::of(size - 1.0);
+        let inside = position > Rounded::of(0.0) && position < last;
+        let clipped = position.max(Rounded::of(0.0)).min(last);
         // Where the position is clipped, the grid's number changes nothing.
-        (if is_finite(position) { clipped } else { C::of(0.0) }, if inside { slope } else { C::of(0.0) })
+        (
+            if position.is_finite() { clipped } else { Rounded::of(0.0) },
+            if inside { slope } else { Rounded::of(0.0) },
+        )
     }
 }
 
 /// A position mirrored at two edges, given in halves, until it lies between them.
-fn mirror<C: Float>(position: C, slope: C, low: f64, high: f64) -> (C, C) {
+fn mirror<T: Element<Compute: Float>>(
+    position: Rounded<T>,
+    slope: Rounded<T>,
+    low: f64,
+    high: f64,
+) -> (Rounded<T>, Rounded<T>) {
     if low == high {
-        return (C::of(0.0), C::of(0.0));
+        return (Rounded::of(0.0), Rounded::of(0.0));
     }
-    let (low, span) = (C::of(low / 2.0), C::of((high - low) / 2.0));
+    let (low, span) = (Rounded::of(low / 2.0), Rounded::of((high - low) / 2.0));
     let distance = position - low;
-    let slope = if distance < C::of(0.0) { -slope } else { slope };
-    let distance = abs(distance);
-    let rest = fmod(distance, span);
-    let flips = floor_div(distance, span);
-    if fmod(flips, C::of(2.0)) == C::of(0.0) { (rest + low, slope) } else { (span - rest + low, -slope) }
+    let slope = if distance < Rounded::of(0.0) { -slope } else { slope };
+    let distance = distance.abs();
+    let rest = distance.fmod(span);
+    let flips = distance.floor_div(span);
+    if flips.fmod(Rounded::of(2.0)) == Rounded::of(0.0) {
+        (rest + low, slope)
+    } else {
+        (span - rest + low, -slope)
+    }
 }
 
 /// The nearest integer of a whole number; far outside any image if it is not one of moderate size.
-fn index<C: Float>(position: C) -> i64 {
+fn index<T: Element<Compute: Float>>(position: Rounded<T>) -> i64 {
     let position = position.double();
     if position.abs() < 1e9 { position as i64 } else { -1_000_000_000 }
 }
 
 /// Keys' cubic with a = -0.75, at distances up to 1, and its derivative.
-fn cubic_near<C: Float>(x: C) -> (C, C) {
-    let a = C::of(-0.75);
-    let (two, three) = (C::of(2.0), C::of(3.0));
-    let value = ((a + two) * x - (a + three)) * x * x + C::of(1.0);
+fn cubic_near<T: Element<Compute: Float>>(x: Rounded<T>) -> (Rounded<T>, Rounded<T>) {
+    let a = Rounded::of(-0.75);
+    let (two, three) = (Rounded::of(2.0), Rounded::of(3.0));
+    let value = ((a + two) * x - (a + three)) * x * x + Rounded::of(1.0);
     (value, (three * (a + two) * x - two * (a + three)) * x)
 }
 
 /// Keys' cubic with a = -0.75, at distances from 1 to 2, and its derivative.
-fn cubic_far<C: Float>(x: C) -> (C, C) {
-    let a = C::of(-0.75);
-    let value = ((a * x - C::of(5.0) * a) * x + C::of(8.0) * a) * x - C::of(4.0) * a;
-    (value, (C::of(3.0) * a * x - C::of(10.0) * a) * x + C::of(8.0) * a)
+fn cubic_far<T: Element<Compute: Float>>(x: Rounded<T>) -> (Rounded<T>, Rounded<T>) {
+    let a = Rounded::of(-0.75);
+    let value = ((a * x - Rounded::of(5.0) * a) * x + Rounded::of(8.0) * a) * x - Rounded::of(4.0) * a;
+    (value, (Rounded::of(3.0) * a * x - Rounded::of(10.0) * a) * x + Rounded::of(8.0) * a)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod pick;
 pub mod pooling;
 pub mod random;
 pub mod reduce;
+mod rounded;
 pub mod simd;
 pub mod softmax;
 pub mod sort;

@@ -2,6 +2,7 @@
 //!
 //! Dimensions may be given as a number, a list, or either of them perhaps absent; none means all.
 
+use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Error, Result};
@@ -84,6 +85,42 @@ pub fn along(sizes: &[i64], dim: i64) -> Result<Dims> {
     Ok(along)
 }
 
+/// The last `count` dimensions joined, and those before them: `[2, 3, 4, 5]` and 2 give `[6, 20]`.
+///
+/// # Errors
+/// If there are not as many dimensions.
+pub fn rows_of(sizes: &[i64], count: i64) -> Result<Dims> {
+    let inner = usize::try_from(count).ok().filter(|inner| *inner <= sizes.len());
+    let Some(inner) = inner else {
+        return Err(Error::shape(format!("{} has no {count} last dimensions", ShapeText(sizes))));
+    };
+    let (outer, inner) = sizes.split_at(sizes.len() - inner);
+    Ok(Dims::from_slice(&[outer.iter().product(), inner.iter().product()]))
+}
+
+/// All dimensions but one: of three without 1, `[0, 2]`.
+///
+/// # Errors
+/// If there is no such dimension.
+pub fn other_dims(rank: i64, dim: i64) -> Result<Dims> {
+    let dim = wrap_dim(dim, usize::try_from(rank).unwrap_or(0))? as i64;
+    Ok((0..rank).filter(|other| *other != dim).collect())
+}
+
+/// The sizes with another one in the place of a dimension's: of `[2, 3]`, along 1 and with 5, `[2, 5]`.
+///
+/// # Errors
+/// If there is no such dimension.
+pub fn with_size(sizes: &[i64], dim: i64, size: i64) -> Result<Dims> {
+    let mut sizes = Dims::from_slice(sizes);
+    let dim = wrap_dim(dim, sizes.len())?;
+    match sizes.get_mut(dim) {
+        Some(place) => *place = size,
+        None => return Err(Error::index("a tensor without dimensions has no sizes")),
+    }
+    Ok(sizes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +134,11 @@ mod tests {
         assert_eq!(reduced_count(&[], None::<&[i64]>).unwrap(), 1);
         assert_eq!(along(&[2, 3, 4], -2).unwrap()[..], [1, 3, 1]);
         assert!(keep_reduced(&[2], 1).is_err());
+        assert_eq!(rows_of(&[2, 3, 4, 5], 2).unwrap()[..], [6, 20]);
+        assert_eq!(rows_of(&[2, 3], 0).unwrap()[..], [6, 1]);
+        assert!(rows_of(&[2], 2).is_err());
+        assert_eq!(other_dims(3, -2).unwrap()[..], [0, 2]);
+        assert_eq!(with_size(&[2, 3], -1, 5).unwrap()[..], [2, 5]);
+        assert!(with_size(&[], 0, 5).is_err());
     }
 }

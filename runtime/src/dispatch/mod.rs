@@ -92,6 +92,16 @@ pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     host(args).map_err(|error| in_op(error, op.name, op, args))
 }
 
+/// Refuses a call of an operator that another project computes and that has no kernel here.
+///
+/// # Errors
+/// Always, with the operator and operands.
+#[cold]
+pub fn supplied<T>(op: &'static OpDef, args: &[Arg<'_>]) -> Result<T> {
+    let error = Error::not_implemented("its kernels are supplied by another project, and none is here");
+    Err(in_op(error, op.name, op, args))
+}
+
 #[cold]
 fn in_op(error: Error, name: &'static str, op: &'static OpDef, args: &[Arg<'_>]) -> Error {
     if error.op().is_some() {

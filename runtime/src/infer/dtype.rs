@@ -120,6 +120,11 @@ pub fn real(tensor: &Tensor) -> Result<DType> {
     Ok(tensor.dtype().to_real())
 }
 
+/// The complex dtype whose parts hold the input's elements.
+pub fn complex(tensor: &Tensor) -> Result<DType> {
+    Ok(tensor.dtype().to_complex())
+}
+
 /// The given dtype, else `int64` for integers and bool, else the input's.
 pub fn accumulate(tensor: &Tensor, dtype: Option<DType>) -> Result<DType> {
     Ok(dtype.unwrap_or(if tensor.dtype().category() < DTypeCategory::Float {

@@ -156,6 +156,12 @@ pub fn item_not_text(span: Span, spec: &KeySpec, found: &str) -> Diagnostic {
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
+/// A file to include that cannot be read.
+pub fn include_unreadable(span: Span, path: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("E0213", format!("`{path}` cannot be included"), span, why)
+        .with_help("name a spec by its path from the folder of this one")
+}
+
 /// A comma inside parentheses that ended an item.
 pub fn item_split(span: Span, written: &str) -> Diagnostic {
     let help = match written.contains('"') || written.contains('\n') {

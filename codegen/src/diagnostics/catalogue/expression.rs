@@ -267,9 +267,12 @@ pub fn positional_after_named(span: Span) -> Diagnostic {
 }
 
 /// `not_implemented()`
-pub fn not_implemented_without_reason(span: Span) -> Diagnostic {
-    Diagnostic::error("E0322", "`not_implemented` needs a reason", span, "no text")
-        .with_help("write `not_implemented(\"why\")`; users see the text")
+pub fn not_implemented_without_reason(span: Span, name: &str) -> Diagnostic {
+    let (what, help) = match name {
+        "opaque" => ("a formula", "write `opaque(\"the formula\")`; it is kept as it is"),
+        _ => ("a reason", "write `not_implemented(\"why\")`; users see the text"),
+    };
+    Diagnostic::error("E0322", format!("`{name}` needs {what}"), span, "no text").with_help(help)
 }
 
 /// A rule of inference that does not exist.

@@ -27,6 +27,23 @@ pub fn key_unused(span: Span, key: &str, why: &str) -> Diagnostic {
         .with_help(format!("remove `{key}`"))
 }
 
+/// Tensors through which gradients would flow, and do not.
+pub fn derivative_missing(span: Span, name: &str, arguments: &[&str]) -> Diagnostic {
+    let of = ticked(arguments.iter().copied());
+    let message = format!("`{name}` has no gradient of {of}");
+    Diagnostic::warning("W0508", message, span, "gradients end here without a word").with_help(format!(
+        "add a formula: `derivatives: {{{}: …}}`, or say that there is none with `non_differentiable`",
+        arguments[0]
+    ))
+}
+
+/// A kernel that no table will hold.
+pub fn backend_not_built(span: Span, key: &str) -> Diagnostic {
+    let message = format!("`{key}` is never chosen");
+    Diagnostic::warning("W0509", message, span, "nothing compiles kernels for this backend")
+        .with_help(format!("remove `{key}` until this library is built for it"))
+}
+
 /// An operator without documentation.
 pub fn doc_missing(span: Span, name: &str) -> Diagnostic {
     Diagnostic::warning("W0503", format!("`{name}` has no documentation"), span, "no `doc`")

@@ -40,6 +40,8 @@ impl Emit<'_> {
             Query::IsContiguous => self.tensor_query(query, base, quote!(is_contiguous())),
             Query::DType => self.tensor_query(query, base, quote!(dtype())),
             Query::Device => self.tensor_query(query, base, quote!(device())),
+            // Only one layout exists.
+            Query::Layout => quote!(rt::MemoryLayout::Strided),
             Query::IsComplex | Query::IsFloat | Query::IsInt => {
                 let dtype = if tensor {
                     self.tensor_query(Query::DType, base, quote!(dtype()))

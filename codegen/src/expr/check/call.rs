@@ -30,8 +30,14 @@ impl Checker<'_> {
         let syn::Expr::Path(path) = &*call.func else {
             return self.refuse(catalogue::call_of_no_name(self.at(&place)));
         };
-        if path.path.is_ident("not_implemented") && self.scope.mode == Mode::Derivative {
-            return self.not_implemented(call, range);
+        let refusal: Option<fn(String) -> ExprKind> = match () {
+            () if self.scope.mode != Mode::Derivative => None,
+            () if path.path.is_ident("not_implemented") => Some(ExprKind::NotImplemented),
+            () if path.path.is_ident("opaque") => Some(ExprKind::Opaque),
+            () => None,
+        };
+        if let Some(kind) = refusal {
+            return self.refusal(kind, call, range);
         }
         let given = self.arguments(call.args.iter());
         let Some(name) = path.path.get_ident().map(ToString::to_string) else {
@@ -88,13 +94,21 @@ impl Checker<'_> {
         }
     }
 
-    fn not_implemented(&mut self, call: &syn::ExprCall, range: Range<usize>) -> Option<Expr> {
+    /// `not_implemented("why")` and `opaque("a formula in another language")`.
+    fn refusal(
+        &mut self,
+        kind: fn(String) -> ExprKind,
+        call: &syn::ExprCall,
+        range: Range<usize>,
+    ) -> Option<Expr> {
+        let callee = &call.func;
+        let name = quote::quote!(#callee).to_string();
         let mut args = call.args.iter();
         let reason = match (args.next(), args.next()) {
             (Some(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })), None) => text.value(),
-            _ => return self.refuse(catalogue::not_implemented_without_reason(self.at(&range))),
+            _ => return self.refuse(catalogue::not_implemented_without_reason(self.at(&range), &name)),
         };
-        Some(Expr { kind: ExprKind::NotImplemented(reason), ty: Ty::new(Kind::Tensor), range })
+        Some(Expr { kind: kind(reason), ty: Ty::new(Kind::Tensor), range })
     }
 
     fn native(

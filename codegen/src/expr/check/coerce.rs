@@ -1,6 +1,6 @@
 //! Which types go where others are wanted.
 
-use super::{Checker, Mode};
+use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind};
 use crate::model::{Kind, Ty};
@@ -61,10 +61,18 @@ fn is_empty_list(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::List(items) if items.is_empty())
 }
 
+/// What stands for any value, since it never gives one.
+fn is_refusal(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::NotImplemented(_) | ExprKind::Opaque(_))
+}
+
 impl Checker<'_> {
     /// How well an expression fits a type.
     pub(super) fn fit(&self, expr: &Expr, want: &Ty) -> Fit {
-        if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(expr, want) {
+        if draft::is_open(expr) {
+            return draft::fit(want);
+        }
+        if is_refusal(expr) || self.is_native_value(expr, want) {
             return Fit::Exact;
         }
         let int = Ty::new(Kind::Int);
@@ -93,7 +101,10 @@ impl Checker<'_> {
 
     /// The expression as the wanted type.
     pub(super) fn coerce(&self, expr: Expr, want: &Ty) -> Option<Expr> {
-        if matches!(expr.kind, ExprKind::NotImplemented(_)) || self.is_native_value(&expr, want) {
+        if draft::is_open(&expr) {
+            return Some(draft::decide(expr, want));
+        }
+        if is_refusal(&expr) || self.is_native_value(&expr, want) {
             return Some(Expr { ty: want.clone(), ..expr });
         }
         let expr = match self.is_native_number(&expr, want) {
@@ -169,6 +180,13 @@ impl Checker<'_> {
 
     /// Both expressions as one type.
     pub(super) fn unify(&mut self, a: Expr, b: Expr) -> Option<(Expr, Expr)> {
+        if draft::is_open(&a) && draft::is_open(&b) {
+            return Some((draft::settled(a), draft::settled(b)));
+        }
+        let (a, b) = match draft::is_open(&a) {
+            true => (draft::decide(a, &b.ty), b),
+            false => (a, b),
+        };
         if self.fit(&b, &a.ty) != Fit::Never {
             let ty = a.ty.clone();
             return Some((a, self.coerce(b, &ty)?));

@@ -6,6 +6,7 @@
 
 mod call;
 mod coerce;
+mod draft;
 mod flow;
 mod name;
 mod operators;
@@ -161,7 +162,8 @@ impl Checker<'_> {
     fn list<'t>(&mut self, items: impl Iterator<Item = &'t syn::Expr>, range: Range<usize>) -> Option<Expr> {
         // Check every item before giving up, so that all their mistakes are reported.
         let items: Vec<Option<Expr>> = items.map(|item| self.expr(item)).collect();
-        let items: Vec<Expr> = items.into_iter().collect::<Option<_>>()?;
+        let items: Vec<Expr> =
+            items.into_iter().map(|item| item.map(draft::settled)).collect::<Option<_>>()?;
         let has = |kind: Kind| items.iter().any(|item| item.ty.kind == kind);
         let optional = items.iter().any(|item| item.ty.kind == Kind::Tensor && item.ty.optional);
         let list = match () {

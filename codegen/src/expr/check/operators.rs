@@ -7,7 +7,7 @@ use syn::{BinOp, UnOp};
 
 use super::call::Given;
 use super::overload::cost;
-use super::{Checker, Mode};
+use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind};
 use crate::model::{Kind, OpId, Operator, Symbol, Ty};
@@ -45,7 +45,7 @@ impl Checker<'_> {
         }
         let left = self.expr(&binary.left);
         let right = self.expr(&binary.right);
-        let (left, right) = (left?, right?);
+        let (left, right) = (draft::settled(left?), draft::settled(right?));
         let Some(symbol) = symbol_of(&binary.op) else {
             return self.refuse(catalogue::operator_without_meaning(self.at(&place)));
         };
@@ -114,7 +114,7 @@ impl Checker<'_> {
             UnOp::Not(_) => Symbol::Not,
             _ => return self.refuse(catalogue::operator_without_meaning(self.at(&place))),
         };
-        let operand = self.expr(&unary.expr)?;
+        let operand = draft::settled(self.expr(&unary.expr)?);
         if operand.ty.is_tensor() {
             return self.tensor_operator(symbol, vec![operand], place, range);
         }

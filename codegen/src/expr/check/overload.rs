@@ -23,6 +23,11 @@ impl Checker<'_> {
         if overloads.is_empty() && ops.is_broken(name) {
             return None;
         }
+        if overloads.is_empty()
+            && let Some(call) = self.undeclared(name, &given, &range)
+        {
+            return Some(call);
+        }
         if overloads.is_empty() {
             let near = nearest(name, ops.bases());
             return self.refuse(catalogue::operator_unknown(self.at(&place), name, near));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Checker, Mode};
+use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind, QUERIES, Query};
 use crate::model::{Kind, Ty};
@@ -17,7 +17,7 @@ impl Checker<'_> {
         }
         let receiver = self.expr(&call.receiver);
         let given = self.arguments(call.args.iter());
-        let (receiver, mut given) = (receiver?, given?);
+        let (receiver, mut given) = (draft::settled(receiver?), given?);
         if let Some(row) = QUERIES.iter().find(|row| row.name == name)
             && let Some(ty) = query_type(row.query, &receiver.ty)
         {
@@ -88,6 +88,7 @@ fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
         Query::IsContiguous if tensor => Kind::Bool,
         Query::DType if tensor => Kind::DType,
         Query::Device if tensor => Kind::Device,
+        Query::Layout if tensor => Kind::MemoryLayout,
         Query::IsComplex | Query::IsFloat | Query::IsInt if tensor || dtype => Kind::Bool,
         Query::Len if list => Kind::Int,
         Query::SizesAlong if *receiver == Ty::new(Kind::Tensors) => Kind::Ints(None),

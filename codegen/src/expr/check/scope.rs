@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::expr::path;
 use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output};
+use crate::pipeline::Undeclared;
 
 /// The kinds of places an expression can stand in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +52,8 @@ pub struct OpTable<'a> {
     by_symbol: HashMap<Operator, Vec<OpId>>,
     function_by_name: HashMap<&'a str, FunctionId>,
     broken: HashSet<String>,
+    /// Whether formulas may call what is not here.
+    pub undeclared: Undeclared,
 }
 
 impl<'a> OpTable<'a> {
@@ -68,7 +71,15 @@ impl<'a> OpTable<'a> {
         for (index, function) in functions.iter().enumerate() {
             function_by_name.entry(function.name.as_str()).or_insert(FunctionId(index));
         }
-        OpTable { ops, functions, by_base, by_symbol, function_by_name, broken: HashSet::new() }
+        OpTable {
+            ops,
+            functions,
+            by_base,
+            by_symbol,
+            function_by_name,
+            broken: HashSet::new(),
+            undeclared: Undeclared::Refused,
+        }
     }
 
     /// An operator.

@@ -46,6 +46,7 @@ pub const FILE_KEYS: &[KeySpec] = &[
     ),
     key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
     key("ops", ValueKind::Entries, "the operators"),
+    key("declarations", ValueKind::Entries, "functions that formulas call and that another project supplies"),
 ];
 
 /// The keys of an entry of `ops:`, in the order that `opsmith fmt` puts them.
@@ -88,6 +89,11 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
     key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
     key(
+        "supplied",
+        ValueKind::Any,
+        "kernels that another project supplies, by form and its name of the backend",
+    ),
+    key(
         "operator",
         ValueKind::TextList,
         "Rust operators that call it, such as `+`; `reversed -` swaps the operands",
@@ -98,6 +104,18 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("deterministic", ValueKind::Flag, "whether equal inputs always give equal bits"),
     key("tolerance", ValueKind::Any, "error allowed in tests, for all dtypes or each"),
     key("samples", ValueKind::Any, "argument values for tests and docs"),
+    key("origin", ValueKind::Any, "what an importer found and nothing here acts on, kept for tools"),
+];
+
+/// The keys of an entry of `declarations:`.
+pub const DECLARATION_KEYS: &[KeySpec] = &[
+    key("func", ValueKind::Text, "signature in PyTorch's schema language"),
+    key("doc", ValueKind::Text, "what the function computes"),
+    key(
+        "operator",
+        ValueKind::TextList,
+        "Rust operators that call it, such as `+`; `reversed -` swaps the operands",
+    ),
 ];
 
 /// The keys of an entry of `functions:`, in the order that `opsmith fmt` puts them.
@@ -181,7 +199,7 @@ mod tests {
 
     #[test]
     fn rows_are_distinct_and_documented() {
-        for table in [FILE_KEYS, OP_KEYS, FUNCTION_KEYS] {
+        for table in [FILE_KEYS, OP_KEYS, DECLARATION_KEYS, FUNCTION_KEYS] {
             for (index, row) in table.iter().enumerate() {
                 assert!(table[..index].iter().all(|other| other.name != row.name), "`{}` twice", row.name);
                 assert!(!row.doc.is_empty() && !row.doc.ends_with('.'), "doc of `{}`", row.name);

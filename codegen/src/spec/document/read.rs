@@ -1,6 +1,6 @@
 //! Walks a file's tree and checks keys and kinds of values against the key tables.
 
-use super::keys::{self, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind};
+use super::keys::{self, DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind};
 use super::{Document, Entry, RawFunction, RawOp, Text};
 use crate::diagnostics::{Diagnostics, SourceMap, Span, catalogue, nearest};
 use crate::spec::yaml::{Key, Node, NodeKind, ScalarStyle};
@@ -40,7 +40,13 @@ impl Reader<'_> {
                 "argument_aliases" => document.argument_aliases = text_lists(&entry.value),
                 "ops" => {
                     for (span, func, entries, complete) in self.list(OP_KEYS, "operator", &entry) {
-                        document.ops.push(RawOp { span, func, entries, complete });
+                        document.ops.push(RawOp { span, func, entries, complete, declared: false });
+                    }
+                }
+                "declarations" => {
+                    for (span, func, entries, complete) in self.list(DECLARATION_KEYS, "declaration", &entry)
+                    {
+                        document.ops.push(RawOp { span, func, entries, complete, declared: true });
                     }
                 }
                 "functions" => {

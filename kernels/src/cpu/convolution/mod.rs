@@ -45,7 +45,13 @@ pub fn convolution<T: Element<Compute: Convolve>>(
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
     let (x, w) = (widen(&input), widen(&weight));
-    let y = if transposed { plan.to_large(&x, &w) } else { plan.to_small(&x, &w) };
+    let y = if transposed {
+        // As in PyTorch, what windows overlap with is held as elements before it is added up.
+        let held = |sum: T::Compute| T::from_compute(sum).to_compute();
+        plan.to_large(&x, &w, held).into_iter().map(held).collect()
+    } else {
+        plan.to_small(&x, &w)
+    };
     let channels = out.sizes()[1] as usize;
     let plane = y.len() / (plan.samples * channels).max(1);
     let bias = match bias {
@@ -98,7 +104,7 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     };
     let of_input = asked(0).then(|| {
         let w = widen(&weight);
-        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w) }
+        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w, |sum| sum) }
     });
     let of_weight = asked(1).then(|| {
         let x = widen(&input);
@@ -233,8 +239,8 @@ impl Plan {
         small
     }
 
-    /// The transpose of [`Plan::to_small`].
-    fn to_large<C: Convolve>(&self, small: &[C], weight: &[C]) -> Vec<C> {
+    /// The transpose of [`Plan::to_small`]; `held` rounds a column's elements before they are added up.
+    fn to_large<C: Convolve>(&self, small: &[C], weight: &[C], held: impl Fn(C) -> C) -> Vec<C> {
         let mut large = vec![C::ZERO; self.samples * self.groups * self.large_group()];
         let mut columns = Vec::new();
         for number in 0..self.samples * self.groups {
@@ -250,6 +256,7 @@ impl Plan {
                     MatrixMut { data: columns.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
                 // SAFETY: the columns have a row for each column of the weight.
                 unsafe { C::multiply(weight, right, None, C::ONE, out) };
+                columns.iter_mut().for_each(|sum| *sum = held(*sum));
                 self.sliding.scatter(&columns, rows, planes);
             });
         }

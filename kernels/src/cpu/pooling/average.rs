@@ -4,6 +4,8 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
 
 use super::{Planes, Range, Ranges};
+use crate::cpu::float::Float;
+use crate::cpu::rounded::Rounded;
 use crate::cpu::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
 
@@ -103,6 +105,27 @@ pub fn adaptive_avg_pool<T: Element<Compute: Arithmetic>>(
     let output = spatial_sizes(out.sizes(), spatial)?;
     let ranges = Ranges::adaptive(spatial_sizes(self_.sizes(), spatial)?, output);
     avg_pool(&self_, spatial, ranges, None, out)
+}
+
+/// As [`adaptive_avg_pool`], over the last three dimensions; sums are rounded at each step, as PyTorch's are.
+///
+/// # Errors
+/// If the shapes do not fit.
+pub fn adaptive_avg_pool3d<T: Element<Compute: Float>>(
+    self_: View<'_, T>,
+    _output_size: &[i64],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let ranges = Ranges::adaptive(spatial_sizes(self_.sizes(), 3)?, spatial_sizes(out.sizes(), 3)?);
+    let planes = Planes::new(self_.sizes(), 3, ranges, out.sizes())?;
+    let means = planes.gather(&self_, |plane, ranges| {
+        let mut sum = Rounded::of(0.0);
+        planes.ranges.for_each_element(ranges, |at| sum = sum + Rounded::from_element(plane[at]));
+        let count: i64 = ranges.iter().map(|range| range.counted).product();
+        (sum / Rounded::of(count as f64)).to_element()
+    });
+    out.write(means);
+    Ok(())
 }
 
 /// The gradient of [`adaptive_avg_pool`] over the last two dimensions.

@@ -12,8 +12,8 @@ use super::strides::expect_sizes;
 use crate::window::{MOST, Window, with_spatial};
 
 pub use average::{
-    adaptive_avg_pool, adaptive_avg_pool2d_backward, adaptive_avg_pool3d_backward, avg_pool2d,
-    avg_pool2d_backward, avg_pool3d, avg_pool3d_backward,
+    adaptive_avg_pool, adaptive_avg_pool2d_backward, adaptive_avg_pool3d, adaptive_avg_pool3d_backward,
+    avg_pool2d, avg_pool2d_backward, avg_pool3d, avg_pool3d_backward,
 };
 pub use largest::{
     max_pool2d_with_indices, max_pool2d_with_indices_backward, max_pool3d_with_indices,

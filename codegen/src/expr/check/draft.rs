@@ -1,0 +1,56 @@
+//! Calls of functions that nothing declares, in a draft: what they return is what their places want.
+//!
+//! Such a call is an [`ExprKind::Native`] whose name is no path. Its type is [`Kind::Unit`] until a
+//! place decides it. No such expression gets into a model from which code is generated.
+
+use std::ops::Range;
+
+use super::Checker;
+use super::call::Given;
+use super::coerce::Fit;
+use crate::expr::{Expr, ExprKind};
+use crate::model::{Kind, Ty};
+use crate::pipeline::Undeclared;
+
+impl Checker<'_> {
+    /// The call of a function that nothing declares, if this is a draft.
+    pub(super) fn undeclared(&self, name: &str, given: &Given, range: &Range<usize>) -> Option<Expr> {
+        if self.scope.ops.undeclared == Undeclared::Refused {
+            return None;
+        }
+        let named = given.named.iter().map(|named| &named.value);
+        let arguments = given.positional.iter().chain(named).cloned().collect();
+        let kind = ExprKind::Native(name.to_owned(), arguments);
+        Some(Expr { kind, ty: Ty::new(Kind::Unit), range: range.clone() })
+    }
+}
+
+/// Whether an expression has whatever type its place wants.
+pub(super) fn is_open(expr: &Expr) -> bool {
+    expr.ty.kind == Kind::Unit && matches!(&expr.kind, ExprKind::Native(name, _) if !name.contains("::"))
+}
+
+/// How well an open call fits; a tensor is what such functions mostly return.
+pub(super) fn fit(want: &Ty) -> Fit {
+    if want.kind == Kind::Tensor { Fit::Exact } else { Fit::Converted }
+}
+
+/// An open call as the wanted type.
+pub(super) fn decide(expr: Expr, want: &Ty) -> Expr {
+    let own = Ty::new(match &want.kind {
+        Kind::OptionalTensors => Kind::Tensors,
+        Kind::Tuple(items) => Kind::Tuple(items.iter().map(Ty::required).collect()),
+        other => other.clone(),
+    });
+    let decided = Expr { ty: own, ..expr };
+    if decided.ty == *want {
+        return decided;
+    }
+    let range = decided.range.clone();
+    Expr { kind: ExprKind::Convert(Box::new(decided)), ty: want.clone(), range }
+}
+
+/// An open call as a tensor, where only a tensor makes sense.
+pub(super) fn settled(expr: Expr) -> Expr {
+    if is_open(&expr) { decide(expr, &Ty::new(Kind::Tensor)) } else { expr }
+}
