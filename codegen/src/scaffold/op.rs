@@ -181,9 +181,17 @@ fn entry(
             format!("{{CPU: \"{stem}::{stem}\", CUDA: \"{}\"}}", file(&place.cuda, "cu"))
         }
     };
+    // The build says nothing of a gradient that is refused in words, and warns of one that is missing.
+    let gradients = schema
+        .args
+        .iter()
+        .filter(|arg| arg.ty.is_tensor_like())
+        .map(|arg| format!("    {}: not_implemented(\"the gradient is not written yet\")\n", arg.name));
+    let gradients: String = gradients.collect();
+    let derivatives = if gradients.is_empty() { gradients } else { format!("  derivatives:\n{gradients}") };
     let signature = signature.trim().replace('\\', "\\\\").replace('"', "\\\"");
     let text = format!(
-        "edition: 1\nops:\n- func: \"{signature}\"\n  doc: Not described yet.\n  shape: {}\n  dtype: {}\n  dispatch: {dispatch}\n",
+        "edition: 1\nops:\n- func: \"{signature}\"\n  doc: Not described yet.\n  shape: {}\n  dtype: {}\n  dispatch: {dispatch}\n{derivatives}",
         each(&shape),
         each(&dtype),
     );
