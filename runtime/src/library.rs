@@ -87,6 +87,9 @@ pub struct Roles {
     pub sum_to: fn(&Tensor, &[i64]) -> Result<Tensor>,
     /// `role: cast`: the tensor converted to another dtype.
     pub cast: fn(&Tensor, crate::DType) -> Result<Tensor>,
+    /// `role: conjugate`: the complex conjugate; tangents of element-wise operators of complex numbers
+    /// need it.
+    pub conjugate: Option<fn(&Tensor) -> Result<Tensor>>,
 }
 
 /// Which form of an operator a name stands for.

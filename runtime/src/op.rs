@@ -8,19 +8,21 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, Value};
-use crate::autograd::{GradContext, Gradient};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
+pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
 use crate::layout::{Dims, Layout};
 use crate::library::Library;
+use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
+#[derive(Clone, Copy)]
 pub struct OpDef {
     /// Full name with overload, e.g. `add.Tensor`.
     pub name: &'static str,
@@ -51,6 +53,10 @@ pub struct OpDef {
     pub host: Option<HostFn>,
     /// How gradients flow; `None` if they do not, or flow through the composition.
     pub grad: Option<&'static GradDef>,
+    /// Argument values for tests and documents.
+    pub samples: &'static [Sample],
+    /// Errors that tests allow, and checks that they skip.
+    pub tolerances: &'static [Tolerance],
     /// What is known of it besides what it computes.
     pub facts: Facts,
     /// The library the operator belongs to.
@@ -266,32 +272,6 @@ impl KernelTable {
             .fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)))
     }
 }
-
-/// How gradients flow through an operator.
-pub struct GradDef {
-    /// The backward formulas.
-    pub formulas: &'static [Formula],
-    /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit stands
-    /// for all tensors of a list.
-    pub differentiable_outputs: u64,
-}
-
-/// A backward formula: the gradients of some inputs, from those of the outputs.
-pub struct Formula {
-    /// The arguments whose gradients it computes, in the order it returns them.
-    pub arguments: &'static [u8],
-    /// Tensor arguments whose elements it reads, a bit each.
-    pub reads_arguments: u64,
-    /// Results whose elements it reads, a bit each; one bit stands for all tensors of a list.
-    pub reads_outputs: u64,
-    /// Arguments that are not tensors and that it reads, a bit each.
-    pub reads_attributes: u64,
-    /// Computes the gradients.
-    pub backward: fn(&GradContext<'_>) -> Result<Gradients>,
-}
-
-/// The gradients a formula computes, in the order of its arguments.
-pub type Gradients = SmallVec<[Gradient; 2]>;
 
 impl OpDef {
     /// The position of an argument, by its name or another that stands for it.

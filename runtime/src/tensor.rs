@@ -49,6 +49,8 @@ const TRACKED: u8 = 1;
 const CHANGED: u8 = 2;
 /// The tensor is a view that was made without recording, so that its base does not know of it.
 const UNRECORDED_VIEW: u8 = 4;
+/// The tensor has had a tangent.
+const DUAL: u8 = 8;
 
 impl Tensor {
     /// A tensor over part of a storage.
@@ -259,11 +261,10 @@ impl Tensor {
 
     /// A view with a layout that lies inside the storage.
     fn view_inside(&self, layout: Layout) -> Tensor {
-        let (flags, base) = if autograd::recording() && !self.has(UNRECORDED_VIEW) {
-            (0, Some(self.0.base.as_ref().unwrap_or(self).clone()))
-        } else {
-            (UNRECORDED_VIEW, None)
-        };
+        let recorded = autograd::recording() && !self.has(UNRECORDED_VIEW);
+        let base =
+            (recorded || autograd::forward_is_active()).then(|| self.0.base.as_ref().unwrap_or(self).clone());
+        let flags = if recorded { 0 } else { UNRECORDED_VIEW };
         Self::from_inner(self.0.storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
     }
 
@@ -342,7 +343,7 @@ impl Tensor {
     /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
     #[inline]
     pub fn requires_grad(&self) -> bool {
-        match &self.0.base {
+        match self.base() {
             Some(base) if base.has(CHANGED) => autograd::view_requires_grad(self, base),
             _ => self.has(TRACKED),
         }
@@ -371,6 +372,15 @@ impl Tensor {
         self.0.flags.fetch_or(CHANGED, Ordering::Relaxed);
     }
 
+    /// Whether the tensor has ever had a tangent of its own.
+    pub(crate) fn may_have_tangents(&self) -> bool {
+        self.has(DUAL)
+    }
+
+    pub(crate) fn set_may_have_tangents(&self) {
+        self.0.flags.fetch_or(DUAL, Ordering::Relaxed);
+    }
+
     /// Whether the elements were ever changed while they or the change were tracked.
     pub(crate) fn is_changed(&self) -> bool {
         self.has(CHANGED)
@@ -383,7 +393,14 @@ impl Tensor {
 
     /// The tensor that this one is a view of; `None` if it is no view, or was made as one while
     /// nothing was recorded.
+    #[inline]
     pub(crate) fn base(&self) -> Option<&Tensor> {
+        self.0.base.as_ref().filter(|_| !self.has(UNRECORDED_VIEW))
+    }
+
+    /// As [`Tensor::base`], of a view that forward mode knows of too: one made while nothing was
+    /// recorded, but a derivative was being computed.
+    pub(crate) fn forward_base(&self) -> Option<&Tensor> {
         self.0.base.as_ref()
     }
 

@@ -179,6 +179,21 @@ pub mod kernel {
         nothing()
     }
 
+    /// Takes every kind of attribute that inference looked at.
+    pub fn unusual<T: Element>(
+        _tensor: View<'_, T>,
+        _other: View<'_, T>,
+        _bias: Option<View<'_, T>>,
+        _n: i64,
+        _x: f64,
+        _dims: &[i64],
+        _first: ViewMut<'_, f32>,
+        _second: ViewMut<'_, f32>,
+        _third: ViewMut<'_, f32>,
+    ) -> Result<()> {
+        nothing()
+    }
+
     /// Picks by a mask.
     pub fn picked<T: Element>(_a: View<'_, T>, _mask: View<'_, bool>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()

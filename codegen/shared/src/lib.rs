@@ -5,11 +5,13 @@
 //! nor tensors.
 
 mod backend;
+mod checks;
 pub mod constraint;
 mod dtype;
 mod promotion;
 pub mod rules;
 
 pub use backend::Backend;
+pub use checks::Check;
 pub use dtype::{DType, DTypeCategory, DTypeSet};
 pub use promotion::{can_cast, promote};

@@ -1,8 +1,9 @@
 //! Every message of the front end with its hint, one function a mistake.
 //!
 //! `E00xx` YAML, `E01xx` signatures, `E02xx` entries and keys, `E03xx` expressions, `E04xx` what an
-//! entry declares, `W05xx` what is probably not meant. Wording: the headline says what is wrong, the
-//! label says what is there or what was expected, the help says what to write.
+//! entry declares, `W05xx` what is probably not meant, `E06xx` tangents, samples and tolerances.
+//! Wording: the headline says what is wrong, the label says what is there or what was expected, the
+//! help says what to write.
 
 mod alias;
 mod attribute;
@@ -15,6 +16,7 @@ mod inference;
 mod lint;
 mod naming;
 mod operator;
+mod sample;
 mod signature;
 mod yaml;
 
@@ -29,6 +31,7 @@ pub use inference::*;
 pub use lint::*;
 pub use naming::*;
 pub use operator::*;
+pub use sample::*;
 pub use signature::*;
 pub use yaml::*;
 

@@ -47,7 +47,12 @@ fn definition(op: &Op) -> TokenStream {
     let host = function("host", op.body.host.is_some());
     let kernels =
         if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
-    let grad = if op.derivatives.is_empty() { quote!(None) } else { quote!(Some(&super::gradients::#name)) };
+    let grad = if super::gradients::has_definition(op) {
+        quote!(Some(&super::gradients::#name))
+    } else {
+        quote!(None)
+    };
+    let (samples, tolerances) = (super::samples::samples(op), super::samples::tolerances(op));
     let facts = facts(&op.facts);
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
@@ -67,6 +72,8 @@ fn definition(op: &Op) -> TokenStream {
             composite: #composite,
             host: #host,
             grad: #grad,
+            samples: #samples,
+            tolerances: #tolerances,
             facts: #facts,
             library: &super::library::LIBRARY,
         };

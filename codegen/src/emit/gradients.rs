@@ -73,13 +73,19 @@ fn collect(expr: &Expr, reads: &mut Reads) {
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
-    for op in generation.own_definitions().filter(|op| !op.derivatives.is_empty()) {
+    for op in generation.own_definitions().filter(|op| has_definition(op)) {
         for (index, derivative) in op.derivatives.iter().enumerate() {
             tokens.extend(formula(generation, op, index, derivative));
         }
+        tokens.extend(super::forward::function(generation, op));
         tokens.extend(definition(op));
     }
     tokens
+}
+
+/// Whether gradients are defined; also where the definition says that nothing flows.
+pub(super) fn has_definition(op: &Op) -> bool {
+    !op.derivatives.is_empty() || op.refuses_gradients()
 }
 
 fn definition(op: &Op) -> TokenStream {
@@ -96,12 +102,14 @@ fn definition(op: &Op) -> TokenStream {
             }
         }
         let function = part_name(op, &index.to_string());
+        let backends = derivative.backends.0;
         quote! {
             rt::op::Formula {
                 arguments: &[#(#arguments),*],
                 reads_arguments: #tensors,
                 reads_outputs: #outputs,
                 reads_attributes: #attributes,
+                backends: #backends,
                 backward: #function,
             }
         }
@@ -112,30 +120,33 @@ fn definition(op: &Op) -> TokenStream {
         .enumerate()
         .filter(|(_, output)| output.ty.holds_tensors() && output.differentiable)
         .fold(0u64, |bits, (index, _)| bits | 1 << index);
+    let forward = super::forward::rule(op);
     quote! {
         pub static #name: rt::op::GradDef = rt::op::GradDef {
             formulas: &[#(#formulas),*],
             differentiable_outputs: #outputs,
+            forward: #forward,
         };
     }
 }
 
 /// What a formula's code calls things.
-struct Names<'a> {
-    op: &'a Op,
-    taken: Taken,
+pub(super) struct Names<'a> {
+    pub op: &'a Op,
+    pub taken: Taken,
     /// The context it gets them from.
-    cx: Ident,
+    pub cx: Ident,
 }
 
 impl Names<'_> {
-    fn of(&self, variable: &Variable) -> Ident {
+    pub fn of(&self, variable: &Variable) -> Ident {
         match variable {
             Variable::Arg(index) => parameter(&self.op.args[*index]),
             Variable::Result(index) => self.taken.free(&format!("result{index}")),
             Variable::Grad(index) => self.taken.free(&format!("grad{index}")),
             Variable::Grads => self.taken.free("grads"),
             Variable::GradInputMask => self.taken.free("grad_input_mask"),
+            Variable::Tangent(index) => self.taken.free(&format!("tangent{index}")),
             Variable::Local(name) => ident(name),
         }
     }

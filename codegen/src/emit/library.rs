@@ -77,11 +77,19 @@ fn roles(generation: &Generation<'_>) -> TokenStream {
     let accumulate = role_call(accumulate, &["a", "b"]);
     let sum_to = role_call(sum_to, &["tensor", "sizes"]);
     let cast = role_call(cast, &["tensor", "dtype"]);
+    let conjugate = match find(Role::Conjugate) {
+        Some(conjugate) => {
+            let call = role_call(conjugate, &["tensor"]);
+            quote!(Some(|tensor| #call))
+        }
+        None => quote!(None),
+    };
     quote! {
         Some(rt::library::Roles {
             accumulate: |a, b| #accumulate,
             sum_to: |tensor, sizes| #sum_to,
             cast: |tensor, dtype| #cast,
+            conjugate: #conjugate,
         })
     }
 }

@@ -9,6 +9,7 @@ mod document;
 mod enums;
 mod expr;
 mod format;
+mod forward;
 pub mod gradients;
 mod header;
 mod infer;
@@ -19,6 +20,7 @@ mod names;
 pub mod naming;
 mod options;
 mod pointwise;
+mod samples;
 mod signature;
 
 use proc_macro2::TokenStream;
@@ -110,7 +112,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/gradients.rs",
         public: false,
         by_operator: true,
-        doc: "Backward formulas.",
+        doc: "Backward formulas, and forward ones that the spec writes.",
         emit: gradients::emit,
     },
     Emitter {

@@ -85,6 +85,8 @@ pub enum Variable {
     Grad(usize),
     /// The gradients of the tensors of an output that is a list.
     Grads,
+    /// The tangent of an argument.
+    Tangent(usize),
     /// An output.
     Result(usize),
     /// Whether the gradient of an argument is wanted, by position in the formula's own list.

@@ -99,6 +99,7 @@ impl Printer<'_> {
                 None => format!("result{index}"),
             },
             Variable::GradInputMask => "grad_input_mask".to_owned(),
+            Variable::Tangent(index) => format!("{}_t", name(*index)),
             Variable::Local(name) => name.clone(),
         }
     }

@@ -4,11 +4,11 @@ use opsmith_core::DTypeSet;
 
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
-use super::{Context, derived, dtypes, kernel, pointwise, supplied};
+use super::{Context, derived, dtypes, forward, kernel, pointwise, samples, supplied, tolerance};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::ExprKind;
 use crate::expr::check::{Mode, OpTable};
-use crate::model::{Body, Check, Element, Infer, Op};
+use crate::model::{Body, Check, Element, Forward, Infer, Op, Sample, Tolerance};
 use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
 
@@ -19,6 +19,9 @@ pub(super) struct Lowered {
     infer: Option<Infer>,
     body: Body,
     derivatives: Derivatives,
+    forward: Forward,
+    samples: Vec<Sample>,
+    tolerances: Vec<Tolerance>,
 }
 
 impl Lowered {
@@ -33,6 +36,9 @@ impl Lowered {
         op.body = self.body;
         op.derivatives = self.derivatives.formulas;
         op.non_differentiable = self.derivatives.non_differentiable;
+        op.forward = self.forward;
+        op.samples = self.samples;
+        op.tolerances = self.tolerances;
     }
 }
 
@@ -70,7 +76,10 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
         }
         _ => derivatives::lower(context, &expressions, raw),
     };
-    Lowered { checks, infer, body, derivatives }
+    let forward = forward::lower(context, &expressions, raw, &derivatives);
+    let samples = samples::lower(context, op, raw);
+    let tolerances = tolerance::lower(context, raw);
+    Lowered { checks, infer, body, derivatives, forward, samples, tolerances }
 }
 
 /// A view has its flag, its layout function, a base and one result.

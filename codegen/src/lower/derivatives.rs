@@ -1,13 +1,15 @@
 //! `derivatives`: which formula gives the gradients of which arguments.
 
+use opsmith_core::Backend;
+
 use super::infer::Expressions;
 use super::{Context, names};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::Mode;
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Derivative, Kind, Op, Ty};
+use crate::model::{Backends, Derivative, Kind, Op, Ty};
 use crate::spec::document::{RawOp, Text};
-use crate::spec::yaml::Key;
+use crate::spec::yaml::{Key, Node};
 
 #[derive(Default)]
 pub(super) struct Derivatives {
@@ -43,20 +45,73 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
     let mut seen: Vec<(usize, Span)> = Vec::new();
     for (key, value) in entries {
         let Some(arguments) = arguments(context, op, key, &mut seen) else { continue };
-        let text = Text { node: value.clone() };
+        if let Some(variants) = value.as_map() {
+            for (text, backends) in by_backend(context, key, variants) {
+                found.add(context, expressions, &text, arguments.clone(), backends);
+            }
+            continue;
+        }
         if value.as_text().is_none() {
             let place = if value.is_null() { key.span } else { value.span };
             context.push(catalogue::formula_not_text(place));
             continue;
         }
+        let text = Text { node: value.clone() };
         if text.as_str().trim() == "non_differentiable" {
             found.non_differentiable.extend(arguments);
             continue;
         }
-        if let Some(formula) = formula(context, expressions, &text, &arguments) {
-            found.formulas.push(Derivative { arguments, formula, text: text.as_str().to_owned() });
+        found.add(context, expressions, &text, arguments, Backends::ALL);
+    }
+    found
+}
+
+impl Derivatives {
+    fn add(
+        &mut self,
+        context: &mut Context<'_>,
+        expressions: &Expressions<'_>,
+        text: &Text,
+        arguments: Vec<usize>,
+        backends: Backends,
+    ) {
+        if let Some(formula) = formula(context, expressions, text, &arguments) {
+            let text = text.as_str().to_owned();
+            self.formulas.push(Derivative { arguments, formula, text, backends, derived: false });
         }
     }
+}
+
+/// `self: {default: …, CUDA: …}`: a formula for some backends, and one for the others.
+fn by_backend(context: &mut Context<'_>, argument: &Key, variants: &[(Key, Node)]) -> Vec<(Text, Backends)> {
+    const DEFAULT: &str = "default";
+    let known: Vec<&str> =
+        Backend::ALL.iter().map(|backend| backend.key()).chain(std::iter::once(DEFAULT)).collect();
+    let mut rest = Backends::ALL;
+    let mut found = Vec::new();
+    let mut default = None;
+    for (key, value) in variants {
+        let text = Text { node: value.clone() };
+        if value.as_text().is_none() || text.as_str().trim() == "non_differentiable" {
+            context.push(catalogue::formula_of_backend(if value.is_null() { key.span } else { value.span }));
+            continue;
+        }
+        match Backend::from_key(&key.text) {
+            Some(backend) => {
+                rest = rest.without(Backends::only(backend));
+                found.push((text, Backends::only(backend)));
+            }
+            None if key.text == DEFAULT => default = Some(text),
+            None => context.push(catalogue::backend_unknown(key.span, &key.text, &known)),
+        }
+    }
+    let named = variants.iter().any(|(key, _)| key.text == DEFAULT);
+    match default {
+        Some(text) => found.push((text, rest)),
+        None if named => {}
+        None => context.push(catalogue::formula_without_default(argument.span, &argument.text)),
+    }
+    found.retain(|(_, backends)| backends.0 != 0);
     found
 }
 
@@ -136,9 +191,36 @@ fn formula(
         context.push(catalogue::gradient_of_flat_output(place, &output));
         return None;
     }
+    if let Some(range) = item_without_grad(&formula) {
+        context.push(catalogue::formula_without_grad(text.span_within(range, context.sources)));
+        return None;
+    }
     if !uses_grad && !refuses {
         context.push(catalogue::formula_without_grad(text.span()));
         return None;
     }
     Some(formula)
+}
+
+/// The place of one of several gradients that no gradient of an output goes into.
+fn item_without_grad(formula: &Expr) -> Option<std::ops::Range<usize>> {
+    let items = match &formula.kind {
+        ExprKind::Tuple(items) => items,
+        ExprKind::If(_, yes, no) => return item_without_grad(yes).or_else(|| item_without_grad(no)),
+        ExprKind::Block(_, tail) => return item_without_grad(tail),
+        _ => return None,
+    };
+    let is_flat = |item: &&Expr| {
+        let mut uses = false;
+        item.walk(&mut |part| {
+            uses |= matches!(
+                part.kind,
+                ExprKind::Variable(Variable::Grad(_) | Variable::Grads | Variable::Local(_))
+                    | ExprKind::NotImplemented(_)
+                    | ExprKind::None
+            );
+        });
+        !uses
+    };
+    items.iter().find(is_flat).map(|item| item.range.clone())
 }

@@ -10,7 +10,7 @@ use super::symbolic::{Known, Missing, Sym, Writer};
 use crate::diagnostics::{Diagnostics, catalogue};
 use crate::expr::check::{Mode, Scope, check};
 use crate::expr::{Expr, ExprKind, path};
-use crate::model::{Body, Derivative, Element, Function, Infer, Kind, Op, Role, Ty};
+use crate::model::{Backends, Body, Derivative, Element, Function, Infer, Kind, Op, Role, Ty};
 use crate::spec::document::Text;
 
 pub(super) fn lower(
@@ -41,7 +41,13 @@ pub(super) fn lower(
             Err(reason) => Some((refusal(&reason), format!("not_implemented({reason:?})"))),
         };
         if let Some((formula, text)) = formula {
-            found.formulas.push(Derivative { arguments: vec![index], formula, text });
+            found.formulas.push(Derivative {
+                arguments: vec![index],
+                formula,
+                text,
+                backends: Backends::ALL,
+                derived: true,
+            });
         }
     }
     found

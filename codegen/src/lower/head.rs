@@ -4,7 +4,7 @@ use super::{Context, args, facts, forms, roles, supplied};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::lower::Loaded;
-use crate::model::{Body, Kind, Op, Output, Ty};
+use crate::model::{Body, Forward, Kind, Op, Output, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
 
@@ -55,6 +55,9 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         body: Body::default(),
         derivatives: Vec::new(),
         non_differentiable: Vec::new(),
+        forward: Forward::None,
+        samples: Vec::new(),
+        tolerances: Vec::new(),
         operators,
         role,
         supplied: supplied.map(|head| supplied::lower(context, raw, &schema, head, &form_names)),

@@ -14,6 +14,7 @@ mod derived;
 mod dtypes;
 mod facts;
 mod forms;
+mod forward;
 mod function;
 mod head;
 mod infer;
@@ -22,8 +23,10 @@ mod lint;
 mod names;
 mod pointwise;
 mod roles;
+mod samples;
 mod supplied;
 mod symbolic;
+mod tolerance;
 
 pub(crate) use attributes::is_list;
 
@@ -126,6 +129,7 @@ pub fn lower(
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
     }
+    forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);
     kernel::refuse_shared_symbols(&mut context, &ops);
     if !context.diagnostics.has_errors() {

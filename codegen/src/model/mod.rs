@@ -4,6 +4,8 @@
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
 mod facts;
+mod gradients;
+mod samples;
 mod supplied;
 mod ty;
 
@@ -16,6 +18,8 @@ use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
+pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
+pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
 
@@ -75,6 +79,12 @@ pub struct Op {
     pub derivatives: Vec<Derivative>,
     /// Arguments without gradient by declaration.
     pub non_differentiable: Vec<usize>,
+    /// How tangents flow.
+    pub forward: Forward,
+    /// Argument values for tests and documents.
+    pub samples: Vec<Sample>,
+    /// Errors that tests allow, and checks that they skip.
+    pub tolerances: Vec<Tolerance>,
     /// Rust operators that call this operator.
     pub operators: Vec<Operator>,
     /// What the runtime uses this operator for.
@@ -242,17 +252,6 @@ pub enum KernelSource {
         /// The function.
         symbol: String,
     },
-}
-
-/// A backward formula.
-#[derive(Clone, Debug)]
-pub struct Derivative {
-    /// The arguments it gives gradients of.
-    pub arguments: Vec<usize>,
-    /// The formula.
-    pub formula: Expr,
-    /// As written.
-    pub text: String,
 }
 
 /// A Rust operator that stands for a call.

@@ -8,7 +8,8 @@ use super::engine::Passed;
 use super::mode::no_grad;
 use super::node::{Edge, Edges, Kind, Node, OutputMetas};
 use super::saved::{SavedName, SavedTensor, SavedTensors, Slot, tracked_at};
-use super::{attach, edge_of, recording};
+use super::{attach, edge_of, forward, recording};
+use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -119,6 +120,12 @@ pub fn custom(
     backward: impl Fn(&CustomContext<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
 ) -> Result<Vec<Tensor>> {
     let name = name.into();
+    let args: Vec<Arg<'_>> = inputs.iter().map(|input| Arg::Tensor(input)).collect();
+    if forward::is_active()
+        && let Some(level) = forward::top_level(&args)
+    {
+        return forward::custom(inputs, level, |inputs| custom(name, inputs, forward, backward));
+    }
     let tracked = recording() && inputs.iter().any(|input| input.requires_grad());
     let edges = if tracked {
         inputs.iter().map(|input| edge_of(input)).collect::<Result<Edges>>()?

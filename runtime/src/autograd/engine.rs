@@ -122,7 +122,8 @@ impl<'a> Pass<'a> {
         self.roles = self.roles.or_else(|| call.op.library.roles());
         let mut passed = Passed::new();
         let definition = call.op.grad.expect("only calls with formulas are recorded");
-        for formula in definition.formulas {
+        let device = node.outputs[0].device;
+        for formula in definition.formulas.iter().filter(|formula| formula.is_for(device)) {
             let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
             let context = GradContext { node, call, grads: gradients, wanted };
             if !formula.arguments.iter().any(|&argument| context.needs(argument as usize)) {

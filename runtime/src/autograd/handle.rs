@@ -173,7 +173,11 @@ fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -
             let gradient = match gradient {
                 Some(gradient) => {
                     check_like("the gradient", gradient, "the output", &TensorMeta::of(output))?;
-                    if options.create_graph { (*gradient).clone() } else { gradient.detach() }
+                    if options.create_graph {
+                        (*gradient).clone()
+                    } else {
+                        super::forward::untracked(gradient)?
+                    }
                 }
                 None => one_like(output)?,
             };

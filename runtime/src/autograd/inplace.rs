@@ -188,6 +188,7 @@ fn refuse_leaf(target: &Tensor) -> Result<()> {
 
 /// Refuses an out form whose tensors are tracked.
 pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> Result<()> {
+    super::forward::check_out(op, args, outs)?;
     if !recording() {
         return Ok(());
     }

@@ -12,6 +12,7 @@ mod checkpoint;
 mod context;
 mod custom;
 mod engine;
+mod forward;
 mod graph;
 mod handle;
 mod hooks;
@@ -30,18 +31,22 @@ pub use anomaly::detect_anomaly;
 pub use checkpoint::checkpoint;
 pub use context::{GradContext, Gradient, TensorMeta, not_implemented};
 pub use custom::{CustomContext, Saver, custom};
+pub use forward::{ForwardContext, hessian, hvp, jacobian, jvp, vjp};
 pub use graph::GraphNode;
 pub use handle::{Options, backward, grad};
 pub use hooks::HookHandle;
 pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 
-pub(crate) use inplace::{check_out, invoke_inplace_recorded, view_requires_grad};
-pub(crate) use record::invoke_recorded;
+pub(crate) use forward::is_active as forward_is_active;
+use inplace::invoke_inplace_recorded;
+pub(crate) use inplace::{check_out, view_requires_grad};
 
 use std::sync::Arc;
 
 use crate::arg::Arg;
+use crate::dispatch;
 use crate::error::Result;
+use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
@@ -58,6 +63,8 @@ pub struct AutogradMeta {
     generation: u64,
     /// Whether the tensor, no leaf, keeps its gradient all the same.
     retains: bool,
+    /// The tensor's tangents, if it has been part of a derivative in forward mode.
+    tangents: Option<Arc<forward::TangentList>>,
 }
 
 impl AutogradMeta {
@@ -69,6 +76,26 @@ impl AutogradMeta {
     fn is_at(&self, node: &Arc<Node>, output: u32) -> bool {
         self.edge.as_ref().is_some_and(|edge| Arc::ptr_eq(&edge.node, node) && edge.output == output)
     }
+}
+
+/// The functional form where an argument may be part of a graph or have a tangent.
+pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    if forward::is_active()
+        && let Some(level) = forward::top_level(args)
+    {
+        return forward::invoke(op, args, level);
+    }
+    if must_record(args) { record::invoke_recorded(op, args) } else { dispatch::forward(op, args) }
+}
+
+/// The in-place form where an argument may be part of a graph or have a tangent.
+pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    if forward::is_active()
+        && let Some(level) = forward::top_level(args)
+    {
+        return forward::invoke_inplace(op, args, level);
+    }
+    if recording() { invoke_inplace_recorded(op, args) } else { dispatch::forward_inplace(op, args) }
 }
 
 /// Whether operators record themselves in this thread now.

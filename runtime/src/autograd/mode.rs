@@ -58,6 +58,11 @@ impl Scope {
     pub fn enter(enabled: bool) -> Scope {
         Scope(switch(enabled))
     }
+
+    /// Recording even inside [`inference`]: for a graph that its maker alone sees.
+    pub fn force() -> Scope {
+        Scope(MODE.replace(Mode::Recording))
+    }
 }
 
 impl Drop for Scope {

@@ -11,6 +11,7 @@ use super::saved::{SavedTensor, Slot};
 use super::strided::{Step, Strided};
 use super::{anomaly, attach, edge_of};
 use crate::arg::Arg;
+use crate::device::Device;
 use crate::dispatch;
 use crate::error::Result;
 use crate::op::{Formula, GradDef, OpDef, Outputs};
@@ -71,8 +72,21 @@ impl Recording {
         args: &[Arg<'_>],
         target: Option<&Tensor>,
     ) -> Result<Option<Recording>> {
-        let tracked = tracked_arguments(args);
-        let needed = |formula: &&Formula| formula.arguments.iter().any(|index| tracked & (1 << index) != 0);
+        Recording::of_arguments(op, grad, args, target, tracked_arguments(args))
+    }
+
+    /// As [`Recording::start`], for the formulas of some arguments, a bit each.
+    pub fn of_arguments(
+        op: &'static OpDef,
+        grad: &GradDef,
+        args: &[Arg<'_>],
+        target: Option<&Tensor>,
+        wanted: u64,
+    ) -> Result<Option<Recording>> {
+        let device = device_of(args);
+        let needed = |formula: &&Formula| {
+            formula.is_for(device) && formula.arguments.iter().any(|index| wanted & (1 << index) != 0)
+        };
         let (mut reads_arguments, mut reads_outputs, mut reads_attributes) = (0, 0, 0);
         let mut any = false;
         for formula in grad.formulas.iter().filter(needed) {
@@ -160,6 +174,19 @@ impl Recording {
         }
         node
     }
+}
+
+/// The device of the first tensor, which is that of the call.
+#[inline]
+fn device_of(args: &[Arg<'_>]) -> Device {
+    let mut device = None;
+    for arg in args {
+        arg.for_each_tensor(|tensor| device = device.or(Some(tensor.device())));
+        if device.is_some() {
+            break;
+        }
+    }
+    device.unwrap_or(Device::CPU)
 }
 
 /// The arguments with a tracked tensor, a bit each.

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::checkpoint::{self, Place};
 use super::context::{TensorMeta, copy_dims};
+use super::forward::{self, TangentList};
 use super::node::Edge;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
@@ -31,6 +32,8 @@ pub(crate) enum Slot {
 pub(crate) struct SavedTensor {
     slot: Slot,
     memory: Memory,
+    /// Its tangents, if the call was part of a derivative in forward mode.
+    tangents: Option<Arc<TangentList>>,
 }
 
 #[derive(Clone)]
@@ -53,7 +56,7 @@ impl SavedTensor {
         if checkpoint::is_collecting()
             && let Some(place) = checkpoint::place_for(slot, tensor)
         {
-            return SavedTensor { slot, memory: Memory::Place(Arc::new(place)) };
+            return SavedTensor { slot, memory: Memory::Place(Arc::new(place)), tangents: None };
         }
         SavedTensor::kept(slot, tensor)
     }
@@ -67,7 +70,7 @@ impl SavedTensor {
             offset: tensor.layout().offset,
             version: tensor.version(),
         };
-        SavedTensor { slot, memory }
+        SavedTensor { slot, memory, tangents: None }
     }
 
     /// Saves a copy of a tensor whose memory is about to change.
@@ -85,6 +88,15 @@ impl SavedTensor {
     /// If it was changed since, or could not be computed again; `name` says what the tensor is.
     #[inline]
     pub fn restore(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
+        let tensor = self.restore_elements(meta, name)?;
+        if let Some(tangents) = &self.tangents {
+            forward::adopt(&tensor, tangents);
+        }
+        Ok(tensor)
+    }
+
+    #[inline]
+    fn restore_elements(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
         match &self.memory {
             Memory::Place(place) => place.replay(meta, name),
             Memory::Kept { storage, version, .. } if storage.version() != *version => {
@@ -141,6 +153,13 @@ impl SavedTensors {
         }
     }
 
+    /// Lets `visit` add to the tangents of each saved tensor.
+    pub fn add_tangents(&self, mut visit: impl FnMut(Slot, &mut Option<Arc<TangentList>>)) {
+        for saved in &mut self.lock().tensors {
+            visit(saved.slot, &mut saved.tangents);
+        }
+    }
+
     /// Calls `visit` with the address and size in bytes of each memory that is kept.
     pub fn for_each_memory(&self, mut visit: impl FnMut(usize, usize)) {
         for saved in &self.lock().tensors {
@@ -180,7 +199,7 @@ impl SavedTensors {
 
 impl List {
     fn has_places(&self) -> bool {
-        self.tensors.iter().any(SavedTensor::is_place)
+        self.tensors.iter().any(|saved| saved.is_place() || saved.tangents.is_some())
     }
 }
 

@@ -12,6 +12,7 @@ use smallvec::smallvec;
 
 use super::context::TensorMeta;
 use super::engine::Passed;
+use super::forward::with_tangents;
 use super::node::{Edge, Edges, Kind, Node};
 use super::{attach, edge_of, recording};
 use crate::arg::Arg;
@@ -75,7 +76,30 @@ impl Strided {
     }
 
     /// The view's elements out of a tensor with the base's shape.
-    fn take(&self, base: &Tensor) -> Result<Tensor> {
+    ///
+    /// # Errors
+    /// As [`Strided::backward`].
+    pub fn take(&self, base: &Tensor) -> Result<Tensor> {
+        with_tangents(base, &|base| self.take_elements(base))
+    }
+
+    /// A tensor with the base's shape that holds the view's elements in their place, zero elsewhere.
+    ///
+    /// # Errors
+    /// As [`Strided::backward`].
+    pub fn put(&self, view: &Tensor) -> Result<Tensor> {
+        with_tangents(view, &|view| self.put_elements(view))
+    }
+
+    /// A tensor with the base's shape and zeros where the view is.
+    ///
+    /// # Errors
+    /// As [`Strided::backward`].
+    pub fn clear(&self, base: &Tensor) -> Result<Tensor> {
+        with_tangents(base, &|base| self.clear_elements(base))
+    }
+
+    fn take_elements(&self, base: &Tensor) -> Result<Tensor> {
         // Row-major on both sides leaves no gaps that the view could show instead of elements.
         let direct = self.base.is_contiguous() && base.is_contiguous() && self.view_is_inside();
         let taken = if direct {
@@ -88,8 +112,7 @@ impl Strided {
         self.record(taken, Step::Take, base)
     }
 
-    /// A tensor with the base's shape that holds the view's elements in their place, zero elsewhere.
-    fn put(&self, view: &Tensor) -> Result<Tensor> {
+    fn put_elements(&self, view: &Tensor) -> Result<Tensor> {
         let buffer = self.buffer(view.dtype(), view.device())?;
         if self.view.has_internal_overlap() {
             add(&buffer.view, view)?;
@@ -99,8 +122,7 @@ impl Strided {
         self.record(buffer.base, Step::Put, view)
     }
 
-    /// A tensor with the base's shape and zeros where the view is.
-    fn clear(&self, base: &Tensor) -> Result<Tensor> {
+    fn clear_elements(&self, base: &Tensor) -> Result<Tensor> {
         let buffer = self.buffer(base.dtype(), base.device())?;
         copy::copy(&buffer.base, base)?;
         copy::copy(&buffer.view, &Tensor::scalar(0.0, base.dtype()))?;

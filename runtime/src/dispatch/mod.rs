@@ -27,8 +27,8 @@ use crate::tensor::Tensor;
 /// Whatever inference, conversion or the kernel report, with the operator and operands added.
 #[inline]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let result =
-        if autograd::must_record(args) { autograd::invoke_recorded(op, args) } else { forward(op, args) };
+    let special = autograd::must_record(args) || autograd::forward_is_active();
+    let result = if special { autograd::invoke(op, args) } else { forward(op, args) };
     result.map_err(|error| in_op(error, op.name, op, args))
 }
 
@@ -48,8 +48,8 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
 /// # Errors
 /// As [`invoke`], and if the result does not fit into the tensor.
 pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    let result = if autograd::recording() {
-        autograd::invoke_inplace_recorded(op, args)
+    let result = if autograd::recording() || autograd::forward_is_active() {
+        autograd::invoke_inplace(op, args)
     } else {
         forward_inplace(op, args)
     };

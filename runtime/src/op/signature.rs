@@ -7,6 +7,7 @@ use crate::constraint::Constraint;
 use crate::facts::ValueUse;
 
 /// A signature.
+#[derive(Clone, Copy)]
 pub struct Schema {
     /// The signature as declared.
     pub text: &'static str,

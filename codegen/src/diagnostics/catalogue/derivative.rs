@@ -71,3 +71,64 @@ pub fn derived_unusable(span: Span, name: &str, formula: &str, problem: &Diagnos
     diagnostic.notes.extend(problem.help.clone());
     diagnostic
 }
+
+/// `self: {CPU: grad}`
+pub fn formula_without_default(span: Span, name: &str) -> Diagnostic {
+    let message = format!("there is no formula of `{name}` for the other backends");
+    Diagnostic::error("E0603", message, span, "no `default`")
+        .with_help("add `default: …`, the formula of every backend that has none of its own")
+}
+
+/// A formula of one backend that is no expression.
+pub fn formula_of_backend(span: Span) -> Diagnostic {
+    Diagnostic::error("E0603", "the formula of a backend is one expression", span, "not an expression")
+        .with_help("write a formula, or `non_differentiable` for the argument instead of the mapping")
+}
+
+/// `forward: linear`
+pub fn forward_malformed(span: Span) -> Diagnostic {
+    Diagnostic::error("E0600", "`forward` says how tangents flow", span, "neither a rule nor formulas")
+        .with_help(
+            "write `auto_linear`, `auto_element_wise`, or a formula of each output: `{result: self_t * 2}`",
+        )
+}
+
+/// `forward` of an operator through which no gradient flows.
+pub fn forward_without_derivatives(span: Span, name: &str) -> Diagnostic {
+    let message = format!("`{name}` has tangents but no gradients");
+    Diagnostic::error("E0600", message, span, "there is no `derivatives`")
+        .with_help("add `derivatives`; a composition needs neither, its operators have both")
+}
+
+/// `auto_element_wise` where elements do not correspond.
+pub fn element_wise_impossible(span: Span, name: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("E0600", format!("`{name}` is not element-wise"), span, why)
+        .with_help("write a formula of each output, or nothing: then the backward formulas are transposed")
+}
+
+/// A tangent of an output that is not there.
+pub fn tangent_unknown(span: Span, op: &str, name: &str, outputs: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0601", format!("`{op}` has no output `{name}`"), span, "no such output")
+        .with_help(near_or_all(name, outputs, "outputs"))
+}
+
+/// A tangent of an output that can have none.
+pub fn tangent_impossible(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0601", format!("`{name}` has no tangent"), span, "not one differentiable tensor")
+        .with_help("remove this line; the tangents of a list of tensors are found without it")
+}
+
+/// No tangent of an output that has one.
+pub fn tangent_missing(span: Span, op: &str, name: &str) -> Diagnostic {
+    Diagnostic::error("E0601", format!("the tangent of `{name}` of `{op}` is missing"), span, "only these")
+        .with_help(format!(
+            "add `{name}: …`, or say in `output_differentiability` that nothing flows through it"
+        ))
+}
+
+/// A term of a forward formula that is not linear in tangents.
+pub fn term_without_tangent(span: Span) -> Diagnostic {
+    let message = "this part of the formula uses no tangent";
+    Diagnostic::error("E0602", message, span, "a tangent is linear in tangents")
+        .with_help("the tangent of the argument `self` is `self_t`, the argument is `self` or `self_p`")
+}

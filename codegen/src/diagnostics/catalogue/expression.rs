@@ -368,9 +368,21 @@ pub fn no_overload(span: Span, name: &str, given: &str, signatures: &[&str]) -> 
 }
 
 /// A required argument that is not given.
-pub fn argument_missing(span: Span, name: &str, signature: &str) -> Diagnostic {
-    Diagnostic::error("E0325", format!("the argument `{name}` is missing"), span, format!("no `{name}`"))
-        .with_help(format!("the signature is `{signature}`"))
+pub fn arguments_missing(span: Span, names: &[&str], signature: &str) -> Diagnostic {
+    let listed = ticked(names.iter().copied());
+    let (message, label) = match names {
+        [name] => (format!("the argument {listed} is missing"), format!("no `{name}`")),
+        several => {
+            (format!("the arguments {listed} are missing"), format!("{} are not given", several.len()))
+        }
+    };
+    Diagnostic::error("E0325", message, span, label).with_help(format!("the signature is `{signature}`"))
+}
+
+/// `n / 0`
+pub fn division_by_zero(span: Span) -> Diagnostic {
+    Diagnostic::error("E0333", "an integer cannot be divided by zero", span, "always zero")
+        .with_help("divide by something else, or by a float")
 }
 
 /// `f(x, wat = 1)`

@@ -31,7 +31,7 @@ impl Checker<'_> {
             return self.refuse(catalogue::call_of_no_name(self.at(&place)));
         };
         let refusal: Option<fn(String) -> ExprKind> = match () {
-            () if self.scope.mode != Mode::Derivative => None,
+            () if !matches!(self.scope.mode, Mode::Derivative | Mode::Forward) => None,
             () if path.path.is_ident("not_implemented") => Some(ExprKind::NotImplemented),
             () if path.path.is_ident("opaque") => Some(ExprKind::Opaque),
             () => None,
@@ -48,7 +48,9 @@ impl Checker<'_> {
             Mode::DType => self.rule(&name, rules::DTYPE_RULES, Kind::DType, given?, place, range),
             Mode::Pointwise | Mode::FunctionDerivative => self.function(&name, given?, place, range),
             Mode::Check => self.refuse(catalogue::call_in_condition(self.at(&place), &name)),
-            Mode::Derivative | Mode::Decompose => self.overloaded(&name, given?, place, range),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => {
+                self.overloaded(&name, given?, place, range)
+            }
         }
     }
 
@@ -124,7 +126,7 @@ impl Checker<'_> {
             Mode::Check => Kind::Bool,
             // What sizes, dimensions and the like are made into; `coerce` gives it another plain type
             // where one is wanted.
-            Mode::Derivative | Mode::Decompose => Kind::Ints(None),
+            Mode::Derivative | Mode::Forward | Mode::Decompose => Kind::Ints(None),
             Mode::Pointwise | Mode::FunctionDerivative => {
                 return self.refuse(catalogue::native_not_here(self.at(&place)));
             }

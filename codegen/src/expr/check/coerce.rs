@@ -93,7 +93,7 @@ impl Checker<'_> {
     /// Whether a Rust function gives the plain value wanted. Its type is the compiler's to check.
     fn is_native_value(&self, expr: &Expr, want: &Ty) -> bool {
         matches!(expr.kind, ExprKind::Native(..))
-            && matches!(self.scope.mode, Mode::Derivative | Mode::Decompose)
+            && matches!(self.scope.mode, Mode::Derivative | Mode::Forward | Mode::Decompose)
             && !want.optional
             && matches!(want.kind, Kind::Bool | Kind::Int | Kind::DType | Kind::Ints(_))
             && matches!(expr.ty.kind, Kind::Ints(_))

@@ -47,6 +47,11 @@ impl Checker<'_> {
                     return Some((ExprKind::Variable(variable), ty));
                 }
             }
+            Mode::Forward => {
+                if let Some((variable, ty)) = self.tangent_name(name) {
+                    return Some((ExprKind::Variable(variable), ty));
+                }
+            }
             Mode::FunctionDerivative if name == "result" => {
                 return Some((ExprKind::Variable(Variable::Result(0)), Ty::new(Kind::Element)));
             }
@@ -98,6 +103,27 @@ impl Checker<'_> {
         Some((Variable::Result(index), tensor_at(index)?))
     }
 
+    /// `self_t`, the tangent of an argument; `self_p`, the argument itself; `result`, an output.
+    fn tangent_name(&self, name: &str) -> Option<(Variable, Ty)> {
+        let argument = |name: &str| {
+            let index = self.scope.args.iter().position(|arg| arg.name == name)?;
+            let arg = &self.scope.args[index];
+            arg.ty.holds_tensors().then_some((index, arg))
+        };
+        if let Some((index, arg)) = name.strip_suffix("_t").and_then(argument) {
+            // One that is not there counts as zeros, beside others that are.
+            let kind = if arg.ty.kind == Kind::Tensor { Kind::Tensor } else { Kind::Tensors };
+            return Some((Variable::Tangent(index), Ty::new(kind)));
+        }
+        if let Some((index, arg)) = name.strip_suffix("_p").and_then(argument) {
+            return Some((Variable::Arg(index), arg.ty.clone()));
+        }
+        match self.gradient_name(name) {
+            Some((variable @ Variable::Result(_), ty)) => Some((variable, ty)),
+            _ => None,
+        }
+    }
+
     /// `grads[i]`: the gradient of output `i`, which may be absent.
     pub(super) fn grads_index(&mut self, index: &syn::ExprIndex, range: Range<usize>) -> Option<Expr> {
         let position = self.expr(&index.index)?;
@@ -117,6 +143,11 @@ impl Checker<'_> {
         match self.scope.mode {
             Mode::Derivative => {
                 names.push("grad".into());
+                names.extend(self.result_names());
+            }
+            Mode::Forward => {
+                let tensors = self.scope.args.iter().filter(|arg| arg.ty.holds_tensors());
+                names.extend(tensors.map(|arg| format!("{}_t", arg.name)));
                 names.extend(self.result_names());
             }
             Mode::FunctionDerivative => names.push("result".into()),

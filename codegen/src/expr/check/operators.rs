@@ -58,6 +58,10 @@ impl Checker<'_> {
         let left = if right.ty.is_number() { self.native_as(left, &int) } else { left };
         let right = if left.ty.is_number() { self.native_as(right, &int) } else { right };
         let (left, right) = self.common_operands(symbol, left, right, place)?;
+        let whole = left.ty.kind == Kind::Int && matches!(symbol, Symbol::Div | Symbol::Rem);
+        if whole && matches!(right.kind, ExprKind::Int(0)) {
+            return self.refuse(catalogue::division_by_zero(self.at(&right.range)));
+        }
         let ty = if symbol.is_comparison() { Ty::new(Kind::Bool) } else { left.ty.clone() };
         // Dividing two integers exactly is only meant for sizes, where it is integer division.
         Some(Expr { kind: ExprKind::Binary(symbol, Box::new(left), Box::new(right)), ty, range })
@@ -75,7 +79,11 @@ impl Checker<'_> {
         if equality && is_comparable(&left.ty) && same_kind(&left.ty, &right.ty) {
             return Some((left, right));
         }
-        if let (Some(a), Some(b)) = (rank(&left.ty), rank(&right.ty)) {
+        let is_count = |ty: &Ty| matches!(ty.kind, Kind::Int | Kind::Float);
+        let mixed = symbol.is_comparison()
+            && (left.ty.kind == Kind::Bool && is_count(&right.ty)
+                || right.ty.kind == Kind::Bool && is_count(&left.ty));
+        if let (Some(a), Some(b), false) = (rank(&left.ty), rank(&right.ty), mixed) {
             let ty = if a >= b { left.ty.clone() } else { right.ty.clone() };
             if has_symbol(&ty.kind, symbol) {
                 return Some((self.as_operand(left, &ty)?, self.as_operand(right, &ty)?));
@@ -87,6 +95,9 @@ impl Checker<'_> {
             }
             (a, b) if a.optional || b.optional => {
                 Some("a value that may be absent is tested with `is_some()` and taken with `unwrap()`")
+            }
+            _ if mixed => {
+                Some("a truth value is compared with a truth value, or taken as it is: `flag`, `!flag`")
             }
             (a, b) if a.kind == Kind::Bool && b.kind == Kind::Bool => {
                 Some("truth values are combined with `&&`, `||`, `&`, `|`, `^`, `==` and `!=`")

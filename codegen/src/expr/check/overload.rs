@@ -105,6 +105,7 @@ impl Checker<'_> {
             }
         }
         let mut positional = positional.into_iter();
+        let mut missing = Vec::new();
         for param in &op.args {
             let value = positional.next().or_else(|| {
                 named.iter().find(|named| named.name == param.name).map(|named| named.value.clone())
@@ -112,11 +113,12 @@ impl Checker<'_> {
             match value {
                 Some(value) => _ = self.coerce_or_report(value, &param.ty),
                 None if param.default.is_some() => {}
-                None => {
-                    let span = self.at(&place);
-                    _ = self.refuse::<()>(catalogue::argument_missing(span, &param.name, &op.signature));
-                }
+                None => missing.push(param.name.as_str()),
             }
+        }
+        if !missing.is_empty() {
+            let span = self.at(&place);
+            _ = self.refuse::<()>(catalogue::arguments_missing(span, &missing, &op.signature));
         }
         None
     }

@@ -24,7 +24,7 @@ impl Checker<'_> {
             let args = self.unnamed(given)?;
             return self.query(row.query, ty, receiver, args, (&name, range));
         }
-        let calls_operators = matches!(self.scope.mode, Mode::Derivative | Mode::Decompose);
+        let calls_operators = matches!(self.scope.mode, Mode::Derivative | Mode::Forward | Mode::Decompose);
         if receiver.ty.kind == Kind::Tensor && calls_operators {
             given.positional.insert(0, receiver);
             return self.overloaded(&name, given, place, range);

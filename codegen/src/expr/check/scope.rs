@@ -21,6 +21,8 @@ pub enum Mode {
     FunctionDerivative,
     /// `derivatives:`: gives gradients.
     Derivative,
+    /// `forward:`: gives the tangent of an output.
+    Forward,
     /// `decompose:`: gives the operator's results.
     Decompose,
 }

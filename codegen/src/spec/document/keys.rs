@@ -100,6 +100,11 @@ pub const OP_KEYS: &[KeySpec] = &[
     ),
     key("role", ValueKind::Text, "part the operator plays for the runtime"),
     key("derivatives", ValueKind::Any, "gradient formula of each input"),
+    key(
+        "forward",
+        ValueKind::Any,
+        "how tangents flow: auto_linear, auto_element_wise, or a formula of each output",
+    ),
     key("output_differentiability", ValueKind::TextList, "whether each output has a gradient: true or false"),
     key("deterministic", ValueKind::Flag, "whether equal inputs always give equal bits"),
     key("tolerance", ValueKind::Any, "error allowed in tests, for all dtypes or each"),

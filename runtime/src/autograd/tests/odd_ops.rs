@@ -48,7 +48,11 @@ fn both_self(context: &GradContext<'_>) -> Formulas {
 pub static BOTH: OpDef = OpDef {
     infer: Some(both_infer),
     kernels: table!(F64 => both_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, both_self)], differentiable_outputs: 0b011 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, both_self)],
+        differentiable_outputs: 0b011,
+        forward: Forward::Transposed,
+    }),
     ..blank("both", UNARY, &[result(Some("twice")), result(Some("thrice")), result(Some("sign"))])
 };
 
@@ -96,7 +100,11 @@ pub static DOTS: OpDef = OpDef {
     infer: Some(dots_infer),
     contiguous: 0b11,
     kernels: table!(F64 => dots_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0, 1], 0b11, 0, 0, dots_lists)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0, 1], 0b11, 0, 0, dots_lists)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("dots", &[arg("tensors", ArgKind::Tensors), arg("weights", ArgKind::Tensors)], ONE)
 };
 
@@ -138,6 +146,7 @@ pub static ITSELF: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, |context| Ok(smallvec![context.grad(0).cloned().into()]))],
         differentiable_outputs: 1,
+        forward: Forward::Transposed,
     }),
     ..blank("itself", UNARY, ONE)
 };
@@ -179,6 +188,7 @@ pub static POSITION: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, |context| Ok(smallvec![context.grad(0).cloned().into()]))],
         differentiable_outputs: 1,
+        forward: Forward::Transposed,
     }),
     ..blank("position", UNARY, ONE)
 };
@@ -196,6 +206,7 @@ macro_rules! identity {
             grad: Some(&GradDef {
                 formulas: &[formula(&[0], 0, 0, 0, $backward)],
                 differentiable_outputs: 1,
+                forward: Forward::Transposed,
             }),
             library: $library,
             ..blank($text, UNARY, ONE)

@@ -22,7 +22,7 @@ pub static LIBRARY: Library = Library {
     ops: &[],
     names: &[],
     parents: &[],
-    roles: Some(Roles { accumulate: plus, sum_to, cast }),
+    roles: Some(Roles { accumulate: plus, sum_to, cast, conjugate: Some(conjugate) }),
     operators: &[],
 };
 
@@ -65,6 +65,8 @@ pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'stati
         composite: None,
         host: None,
         grad: None,
+        samples: &[],
+        tolerances: &[],
         facts: crate::facts::Facts::NONE,
         library: &LIBRARY,
     }
@@ -77,7 +79,7 @@ pub const fn formula(
     reads_attributes: u64,
     backward: fn(&GradContext<'_>) -> Formulas,
 ) -> Formula {
-    Formula { arguments, reads_arguments, reads_outputs, reads_attributes, backward }
+    Formula { arguments, reads_arguments, reads_outputs, reads_attributes, backends: u8::MAX, backward }
 }
 
 pub const fn cpu(kernels: &[(DType, KernelFn)]) -> KernelTable {
@@ -143,6 +145,7 @@ pub static PLUS: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient), formula(&[1], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        forward: Forward::Transposed,
     }),
     ..blank("plus", BINARY, ONE)
 };
@@ -179,6 +182,7 @@ pub static TIMES: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0b10, 0, 0, times_self), formula(&[1], 0b01, 0, 0, times_other)],
         differentiable_outputs: 1,
+        forward: Forward::Transposed,
     }),
     ..blank("times", BINARY, ONE)
 };
@@ -205,7 +209,11 @@ pub static CONJUGATE: OpDef = OpDef {
     infer: Some(infer_unary),
     uniform: Uniform::Same,
     kernels: table!(C128 => conjugate_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, conjugate_self)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, conjugate_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("conjugate", UNARY, ONE)
 };
 
@@ -229,7 +237,11 @@ pub static EXPONENTIAL: OpDef = OpDef {
     infer: Some(infer_unary),
     uniform: Uniform::Same,
     kernels: table!(F64 => exponential_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 1, 0, exponential_self)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 1, 0, exponential_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("exponential", UNARY, ONE)
 };
 
@@ -258,7 +270,11 @@ pub static SQUARED: OpDef = OpDef {
     infer: Some(infer_unary),
     uniform: Uniform::Same,
     kernels: table!(F64 => squared_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 1, 0, 0, squared_self)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 1, 0, 0, squared_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("squared", UNARY, ONE)
 };
 
@@ -287,7 +303,11 @@ pub static SCALED: OpDef = OpDef {
     uniform: Uniform::Same,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
     kernels: table!(F64 => scaled_kernel),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("scaled", &[arg("self", ArgKind::Tensor), arg("alpha", ArgKind::Float)], ONE)
 };
 
@@ -324,8 +344,11 @@ fn expanded_gradient(context: &GradContext<'_>) -> Formulas {
     Ok(smallvec![context.grad(0).map(|grad| widen(grad, sizes)).transpose()?.into()])
 }
 
-static EXPANDED: GradDef =
-    GradDef { formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)], differentiable_outputs: 1 };
+static EXPANDED: GradDef = GradDef {
+    formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)],
+    differentiable_outputs: 1,
+    forward: Forward::Transposed,
+};
 
 pub static TOTAL: OpDef = OpDef {
     infer: Some(infer_total),
@@ -368,7 +391,11 @@ pub static CAST: OpDef = OpDef {
     element_types: &[ElementType::Any, ElementType::NotTensor],
     kernels: table!(F32 => cast_kernel, F64 => cast_kernel, I64 => cast_kernel, C128 => cast_kernel),
     // The engine converts the gradient.
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, same_gradient)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("cast", &[arg("self", ArgKind::Tensor), arg("dtype", ArgKind::DType)], ONE)
 };
 

@@ -28,7 +28,11 @@ fn view_widen(args: &[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>> {
 pub static WIDEN: OpDef = OpDef {
     view: Some(view_widen),
     // The engine sums the gradient back.
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, same_gradient)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("widen", WITH_SIZES, ONE)
 };
 
@@ -55,7 +59,11 @@ fn swap_self(context: &GradContext<'_>) -> Formulas {
 
 pub static SWAP: OpDef = OpDef {
     view: Some(view_swap),
-    grad: Some(&GradDef { formulas: &[formula(&[0], 0, 0, 0, swap_self)], differentiable_outputs: 1 }),
+    grad: Some(&GradDef {
+        formulas: &[formula(&[0], 0, 0, 0, swap_self)],
+        differentiable_outputs: 1,
+        forward: Forward::Transposed,
+    }),
     ..blank("swap", UNARY, ONE)
 };
 

@@ -63,6 +63,8 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PLUS_TENSOR),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -117,6 +119,8 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::GROWN),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -168,6 +172,8 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::PRODUCT),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -229,6 +235,8 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::LARGEST),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -293,7 +301,9 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     view: None,
     composite: None,
     host: None,
-    grad: None,
+    grad: Some(&super::gradients::SPREAD),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -356,6 +366,8 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: None,
     grad: Some(&super::gradients::FLIPPED),
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -414,6 +426,8 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
     composite: Some(super::inference::sum_and_growth_composite),
     host: None,
     grad: None,
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };
@@ -458,6 +472,8 @@ pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     composite: None,
     host: Some(super::inference::item_host),
     grad: None,
+    samples: &[],
+    tolerances: &[],
     facts: rt::facts::Facts::NONE,
     library: &super::library::LIBRARY,
 };

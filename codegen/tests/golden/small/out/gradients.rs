@@ -30,6 +30,7 @@ pub static PLUS_TENSOR: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 0,
             reads_outputs: 0,
             reads_attributes: 0,
+            backends: 3,
             backward: plus_tensor_0,
         },
         rt::op::Formula {
@@ -37,10 +38,14 @@ pub static PLUS_TENSOR: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 0,
             reads_outputs: 0,
             reads_attributes: 0,
+            backends: 3,
             backward: plus_tensor_1,
         },
     ],
     differentiable_outputs: 1,
+    forward: rt::op::Forward::ElementWise {
+        complex: false,
+    },
 };
 
 /// `grown`, self: `not_implemented("of an example")` (spec.yaml:22).
@@ -60,10 +65,12 @@ pub static GROWN: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 0,
             reads_outputs: 0,
             reads_attributes: 0,
+            backends: 3,
             backward: grown_0,
         },
     ],
     differentiable_outputs: 1,
+    forward: rt::op::Forward::Transposed,
 };
 
 /// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:30).
@@ -101,6 +108,7 @@ pub static PRODUCT: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 2,
             reads_outputs: 0,
             reads_attributes: 0,
+            backends: 3,
             backward: product_0,
         },
         rt::op::Formula {
@@ -108,10 +116,12 @@ pub static PRODUCT: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 1,
             reads_outputs: 0,
             reads_attributes: 0,
+            backends: 3,
             backward: product_1,
         },
     ],
     differentiable_outputs: 1,
+    forward: rt::op::Forward::Transposed,
 };
 
 /// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:43).
@@ -135,10 +145,18 @@ pub static LARGEST: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 0,
             reads_outputs: 2,
             reads_attributes: 0,
+            backends: 3,
             backward: largest_0,
         },
     ],
     differentiable_outputs: 1,
+    forward: rt::op::Forward::Transposed,
+};
+
+pub static SPREAD: rt::op::GradDef = rt::op::GradDef {
+    formulas: &[],
+    differentiable_outputs: 1,
+    forward: rt::op::Forward::Transposed,
 };
 
 /// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:62).
@@ -159,8 +177,10 @@ pub static FLIPPED: rt::op::GradDef = rt::op::GradDef {
             reads_arguments: 0,
             reads_outputs: 0,
             reads_attributes: 6,
+            backends: 3,
             backward: flipped_0,
         },
     ],
     differentiable_outputs: 1,
+    forward: rt::op::Forward::Transposed,
 };

@@ -84,7 +84,7 @@ mod kernel_tables {
     include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
 }
 
-/// Backward formulas.
+/// Backward formulas, and forward ones that the spec writes.
 #[allow(unused_imports, reason = "every module has the same imports")]
 #[allow(
     unused_parens,

@@ -1,0 +1,59 @@
+//! The checks that every operator with a derivative goes through, by the names a spec calls them.
+
+/// A generated check of an operator's derivatives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Check {
+    /// Gradients against differences in `float64`.
+    Gradient,
+    /// Gradients against differences in `complex128`.
+    Complex,
+    /// Gradients of gradients against differences.
+    SecondOrder,
+    /// Tangents of forward mode against the gradients of reverse mode.
+    ForwardMode,
+    /// Inputs and cotangents that are not row-major, or show one element at several places.
+    Strided,
+    /// Inputs without elements.
+    Empty,
+    /// Outputs of which only one has a gradient.
+    Undefined,
+    /// The in-place form against the functional one.
+    Inplace,
+    /// Gradients in narrower dtypes against those in `float64`.
+    Precision,
+}
+
+impl Check {
+    /// Every check.
+    pub const ALL: [Check; 9] = [
+        Check::Gradient,
+        Check::Complex,
+        Check::SecondOrder,
+        Check::ForwardMode,
+        Check::Strided,
+        Check::Empty,
+        Check::Undefined,
+        Check::Inplace,
+        Check::Precision,
+    ];
+
+    /// The name in `tolerance:`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Check::Gradient => "gradient",
+            Check::Complex => "complex",
+            Check::SecondOrder => "second_order",
+            Check::ForwardMode => "forward_mode",
+            Check::Strided => "strided",
+            Check::Empty => "no_elements",
+            Check::Undefined => "undefined",
+            Check::Inplace => "inplace",
+            Check::Precision => "precision",
+        }
+    }
+
+    /// The check of that name.
+    pub fn from_name(name: &str) -> Option<Check> {
+        Self::ALL.into_iter().find(|check| check.name() == name)
+    }
+}

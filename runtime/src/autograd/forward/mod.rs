@@ -1,0 +1,117 @@
+//! Forward mode: tangents flow with the calls, through every operator.
+//!
+//! A call with tangents runs on the elements alone first. Then its tangent is computed by the rule of
+//! the operator's definition ([`Forward`]); where there is no simple one, by transposing the backward
+//! formulas (`transpose`). Whatever is computed on the way consists of ordinary calls, so it has
+//! tangents of outer levels and is recorded, and both modes go through each other.
+
+mod context;
+mod functions;
+mod level;
+mod rules;
+mod tangent;
+mod transpose;
+
+use smallvec::SmallVec;
+
+use super::node::{Edge, Kind};
+use super::saved::Slot;
+use crate::arg::Arg;
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::op::{OpDef, Outputs};
+use crate::tensor::Tensor;
+use level::{Hidden, LevelId};
+use rules::Inputs;
+
+pub use context::ForwardContext;
+pub use functions::{hessian, hvp, jacobian, jvp, vjp};
+pub(crate) use level::{TangentList, is_active};
+pub(crate) use tangent::{adopt, share_tangents, top_level, with_tangents};
+pub(super) use transpose::{custom, untracked};
+
+/// The functional form of an operator with tangents at a level, which is the innermost.
+pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Result<Outputs> {
+    let Some(grad) = op.grad else {
+        return match op.composite {
+            Some(composite) => composite(args),
+            None if op.view.is_some() => rules::view(op, args, level),
+            None => {
+                let _hidden = Hidden::new(level);
+                dispatch::invoke(op, args)
+            }
+        };
+    };
+    if op.view.is_some() {
+        if grad.formulas.is_empty() {
+            // As a view it would have the tangent of its base.
+            let _hidden = Hidden::new(level);
+            return Ok(dispatch::invoke(op, args)?.iter().map(Tensor::detach).collect());
+        }
+        return rules::view(op, args, level);
+    }
+    let inputs = Inputs::of(args, level)?;
+    let _hidden = Hidden::new(level);
+    let (outs, tangents) = rules::apply(op, grad, args, &inputs)?;
+    for (out, tangent) in outs.iter().zip(&tangents) {
+        tangent::own_tangent(out, level, tangent.clone());
+    }
+    keep(op, &outs, level, &inputs, &tangents);
+    Ok(outs)
+}
+
+/// The in-place form of an operator with tangents at a level, which is the innermost.
+pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Result<()> {
+    let target = args[0].tensor();
+    if target.is_unrecorded_view() && target.forward_base().is_none() {
+        return Err(Error::autograd(
+            "self is a view that was made before the derivative was asked for, without recording, so its base would not notice the tangent",
+        )
+        .with_help("take the view inside the function that is differentiated"));
+    }
+    let inputs = Inputs::of(args, level)?;
+    // The tangent is that of the functional form: what it reads must not be overwritten yet.
+    let result = invoke(op, args, level)?.swap_remove(0);
+    let tangent = if target.dtype().is_differentiable() { tangent::tangent(&result, level)? } else { None };
+    drop(result);
+    let hidden = Hidden::new(level);
+    dispatch::invoke_inplace(op, args)?;
+    let tangent = tangent.map(|tangent| rules::fit(op, tangent, target)).transpose()?;
+    keep(op, std::slice::from_ref(target), level, &inputs, std::slice::from_ref(&tangent));
+    drop(hidden);
+    let add = |a: &Tensor, b: &Tensor| (super::adjust::roles_of(op)?.accumulate)(a, b);
+    tangent::set_tangent(target, level, tangent, add)
+}
+
+/// Refuses an out form with tangents, which would be lost.
+pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> Result<()> {
+    if !is_active() {
+        return Ok(());
+    }
+    let outs: SmallVec<[Arg<'_>; 2]> = outs.iter().map(|out| Arg::Tensor(out)).collect();
+    if top_level(args).is_none() && top_level(&outs).is_none() {
+        return Ok(());
+    }
+    Err(Error::autograd("a tensor has a tangent, and the out form does not compute with tangents")
+        .with_help(format!("use the functional form `{}`", op.name)))
+}
+
+/// Keeps the tangents of what the call's node saved, so that backward has them too.
+fn keep(op: &OpDef, outs: &[Tensor], level: LevelId, inputs: &Inputs, tangents: &[Option<Tensor>]) {
+    let edge = |out: &Tensor| -> Option<Edge> { out.autograd().edge.clone() };
+    let Some(Edge { node, .. }) = outs.iter().find_map(edge) else { return };
+    let Kind::Call(call) = &node.kind else { return };
+    if !std::ptr::eq(call.op, op) {
+        return;
+    }
+    call.saved.add_tangents(|slot, list| {
+        let tangent = match slot {
+            Slot::Input(position) => inputs.tangents.get(position as usize).cloned().flatten(),
+            Slot::Output(position) => tangents.get(position as usize).cloned().flatten(),
+            Slot::Other(_) => None,
+        };
+        if let Some(tangent) = tangent {
+            level::put(list.get_or_insert_default(), level, Some(tangent));
+        }
+    });
+}

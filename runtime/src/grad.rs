@@ -1,0 +1,67 @@
+//! How gradients and tangents flow through an operator, as the generator writes it into static data.
+
+use smallvec::SmallVec;
+
+use crate::autograd::{ForwardContext, GradContext, Gradient};
+use crate::device::Device;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// How gradients flow through an operator.
+#[derive(Clone, Copy)]
+pub struct GradDef {
+    /// The backward formulas.
+    pub formulas: &'static [Formula],
+    /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit stands
+    /// for all tensors of a list.
+    pub differentiable_outputs: u64,
+    /// How tangents flow in forward mode.
+    pub forward: Forward,
+}
+
+/// A backward formula: the gradients of some inputs, from those of the outputs.
+#[derive(Clone, Copy)]
+pub struct Formula {
+    /// The arguments whose gradients it computes, in the order it returns them.
+    pub arguments: &'static [u8],
+    /// Tensor arguments whose elements it reads, a bit each.
+    pub reads_arguments: u64,
+    /// Results whose elements it reads, a bit each; one bit stands for all tensors of a list.
+    pub reads_outputs: u64,
+    /// Arguments that are not tensors and that it reads, a bit each.
+    pub reads_attributes: u64,
+    /// The backends it is for, a bit each.
+    pub backends: u8,
+    /// Computes the gradients.
+    pub backward: fn(&GradContext<'_>) -> Result<Gradients>,
+}
+
+/// How tangents flow through an operator.
+#[derive(Clone, Copy)]
+pub enum Forward {
+    /// As the backward formulas say, which are linear in the gradient: their transpose.
+    Transposed,
+    /// The operator is linear in its tensors together: its value for the tangents is the tangent.
+    Linear,
+    /// Each element depends on one element of each argument, so the backward formulas, given tangents
+    /// instead of gradients, compute tangents.
+    ElementWise {
+        /// Whether that is right for complex numbers too.
+        complex: bool,
+    },
+    /// By a formula.
+    Formula(fn(&ForwardContext<'_>) -> Result<Tangents>),
+}
+
+/// The gradients a formula computes, in the order of its arguments.
+pub type Gradients = SmallVec<[Gradient; 2]>;
+/// The tangents of outputs; `None` where none flows.
+pub type Tangents = SmallVec<[Option<Tensor>; 1]>;
+
+impl Formula {
+    /// Whether the formula is the one for a device.
+    #[inline]
+    pub(crate) fn is_for(&self, device: Device) -> bool {
+        self.backends & (1 << device.backend.index()) != 0
+    }
+}

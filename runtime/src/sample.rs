@@ -1,0 +1,208 @@
+//! Argument values that a spec declares for an operator, for tests and documents.
+//!
+//! In: static data that the generator writes. Out: arguments of a call. The numbers are fixed, so
+//! that a failure repeats; they are distinct and lie at no round place, where functions have kinks.
+
+pub use opsmith_core::Check;
+
+use crate::arg::Value;
+use crate::error::{Error, Result};
+use crate::op::{ArgKind, OpDef};
+use crate::tensor::Tensor;
+use crate::{Complex64, DType};
+
+/// One call: values of some arguments; the others have their defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Arguments by position, with their values.
+    pub args: &'static [(usize, SampleValue)],
+    /// As the spec says it.
+    pub text: &'static str,
+}
+
+/// The value of an argument.
+#[derive(Clone, Copy, Debug)]
+pub enum SampleValue {
+    /// Absent.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A text.
+    Str(&'static str),
+    /// An element type.
+    DType(DType),
+    /// Integers.
+    Ints(&'static [i64]),
+    /// Floating-point numbers.
+    Floats(&'static [f64]),
+    /// Truth values.
+    Bools(&'static [bool]),
+    /// A tensor.
+    Tensor(SampleTensor),
+    /// Tensors, of which some may be absent.
+    Tensors(&'static [Option<SampleTensor>]),
+}
+
+/// A tensor by how it is filled.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleTensor {
+    /// Its sizes.
+    pub shape: &'static [i64],
+    /// Its elements.
+    pub fill: Fill,
+}
+
+/// The elements of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub enum Fill {
+    /// Numbers between two, of the dtype that the caller wants.
+    Between(f64, f64),
+    /// Integers from the first to before the second, `int64`.
+    Integers(i64, i64),
+    /// Truth values.
+    Mask,
+    /// These numbers, of the dtype that the caller wants.
+    Numbers(&'static [f64]),
+    /// These integers, `int64`.
+    Places(&'static [i64]),
+}
+
+/// What tests allow an operator, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Where it is allowed.
+    pub of: ToleranceOf,
+    /// The relative error that is allowed; `None` if the check is skipped.
+    pub allow: Option<f64>,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// Where a tolerance holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ToleranceOf {
+    /// In checks of precision, for one dtype.
+    DType(DType),
+    /// In one check.
+    Check(Check),
+}
+
+impl Sample {
+    /// Every argument of the call, in order. Tensors of numbers get the given dtype.
+    ///
+    /// # Errors
+    /// If an argument has neither a value nor a default, or the dtype cannot hold such numbers.
+    pub fn values(&self, op: &OpDef, dtype: DType) -> Result<Vec<Value>> {
+        let argument = |(index, def): (usize, &crate::op::ArgDef)| match (
+            self.args.iter().find(|(given, _)| *given == index),
+            &def.default,
+        ) {
+            (Some((_, value)), _) => value.build(def.ty.kind, dtype, index),
+            (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
+            (None, None) if def.ty.optional => Ok(Value::None),
+            (None, None) => Err(Error::argument(format!("the sample has no value for `{}`", def.name))),
+        };
+        op.schema.args.iter().enumerate().map(argument).collect()
+    }
+}
+
+impl SampleValue {
+    fn build(&self, kind: ArgKind, dtype: DType, seed: usize) -> Result<Value> {
+        Ok(match *self {
+            SampleValue::None => Value::None,
+            SampleValue::Bool(value) => match kind {
+                ArgKind::Scalar => Value::Scalar(value.into()),
+                _ => Value::Bool(value),
+            },
+            SampleValue::Int(value) => match kind {
+                ArgKind::Scalar => Value::Scalar(value.into()),
+                ArgKind::Float => Value::Float(value as f64),
+                _ => Value::Int(value),
+            },
+            SampleValue::Float(value) => match kind {
+                ArgKind::Scalar => Value::Scalar(value.into()),
+                _ => Value::Float(value),
+            },
+            SampleValue::Str(value) => Value::Str(value.to_owned()),
+            SampleValue::DType(value) => Value::DType(value),
+            SampleValue::Ints(values) => Value::Ints(values.to_vec()),
+            SampleValue::Floats(values) => match kind {
+                ArgKind::Scalars => Value::Scalars(values.iter().map(|value| (*value).into()).collect()),
+                _ => Value::Floats(values.to_vec()),
+            },
+            SampleValue::Bools(values) => Value::Bools(values.to_vec()),
+            SampleValue::Tensor(tensor) => Value::Tensor(tensor.build(dtype, seed)?),
+            SampleValue::Tensors(items) => {
+                let tensors = items
+                    .iter()
+                    .enumerate()
+                    .map(|(item, tensor)| {
+                        tensor.map(|tensor| tensor.build(dtype, seed + 7 * (item + 1))).transpose()
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                match kind {
+                    ArgKind::Tensors => Value::Tensors(tensors.into_iter().flatten().collect()),
+                    _ => Value::OptionalTensors(tensors),
+                }
+            }
+        })
+    }
+}
+
+impl SampleTensor {
+    /// The tensor; other seeds give other numbers.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn build(&self, dtype: DType, seed: usize) -> Result<Tensor> {
+        let count = self.shape.iter().product::<i64>() as usize;
+        match self.fill {
+            Fill::Between(low, high) => {
+                numbers(&between(low, high, count, seed), low, high, self.shape, dtype)
+            }
+            Fill::Numbers(values) => Tensor::from_slice(values, self.shape)?.cast_untracked(dtype),
+            Fill::Places(values) => Tensor::from_slice(values, self.shape),
+            Fill::Integers(low, high) => {
+                let span = (high - low) as usize;
+                let place = |index: usize| low + ((index * 7 + seed * 3 + index / span) % span) as i64;
+                Tensor::from_slice(&(0..count).map(place).collect::<Vec<i64>>(), self.shape)
+            }
+            Fill::Mask => {
+                let value = |index: usize| !(index * 5 + seed).is_multiple_of(3);
+                Tensor::from_slice(&(0..count).map(value).collect::<Vec<bool>>(), self.shape)
+            }
+        }
+    }
+}
+
+/// Numbers in a dtype; complex ones get an imaginary part from the same range.
+fn numbers(real: &[f64], low: f64, high: f64, shape: &[i64], dtype: DType) -> Result<Tensor> {
+    if !dtype.is_complex() {
+        return Tensor::from_slice(real, shape)?.cast_untracked(dtype);
+    }
+    let imaginary = between(low.min(-high / 2.0), high, real.len(), real.len() + 17);
+    let values: Vec<Complex64> = real.iter().zip(imaginary).map(|(re, im)| Complex64::new(*re, im)).collect();
+    Tensor::from_slice(&values, shape)?.cast_untracked(dtype)
+}
+
+/// Evenly spread numbers in a shuffled order: no two are near each other, so that a small step changes
+/// neither which is larger nor on which side of a kink one lies.
+fn between(low: f64, high: f64, count: usize, seed: usize) -> Vec<f64> {
+    // A step without a common factor with the count visits every place once.
+    let mut step = (count as f64 * 0.618) as usize + 1;
+    while gcd(step, count.max(1)) != 1 {
+        step += 1;
+    }
+    // Tensors of one call must not meet each other's numbers, nor round ones.
+    let shift = 0.137 + 0.611 * ((seed as f64 * 0.754_877_666) % 1.0);
+    let place = |index: usize| ((index * step + seed * 5) % count.max(1)) as f64 + shift;
+    (0..count).map(|index| low + (high - low) * place(index) / count as f64).collect()
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
