@@ -5,9 +5,13 @@
 //! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
 
 mod check;
+mod completions;
+mod coverage;
+mod diff;
 mod evaluate;
 mod expand;
 mod explain;
+mod export;
 mod files;
 mod fmt;
 mod generate;
@@ -41,6 +45,11 @@ enum Command {
     Fmt(fmt::Arguments),
     New(new::Arguments),
     Init(init::Arguments),
+    Coverage(coverage::Arguments),
+    Diff(diff::Arguments),
+    Export(export::ExportArguments),
+    Schema(export::SchemaArguments),
+    Completions(completions::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +62,11 @@ fn main() -> ExitCode {
         Command::Fmt(arguments) => fmt::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Init(arguments) => init::run(&arguments),
+        Command::Coverage(arguments) => coverage::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Export(arguments) => export::run_export(&arguments),
+        Command::Schema(arguments) => export::run_schema(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
