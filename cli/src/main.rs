@@ -27,6 +27,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// The generator makes and drops millions of small things; this takes half the time of the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Checks operator specs and shows the code they generate.
 #[derive(Parser)]
 #[command(name = "opsmith", version, after_help = "`opsmith help COMMAND` shows a command with examples.")]

@@ -61,11 +61,10 @@ fn manifest_of(file: &Path) -> Result<Option<PathBuf>> {
 fn package_name(manifest: &Path) -> Option<String> {
     let text = std::fs::read_to_string(manifest).ok()?;
     let (_, package) = text.split_once("[package]")?;
-    let line = package.lines().map(str::trim).take_while(|line| !line.starts_with('[')).find_map(|line| {
+    package.lines().map(str::trim).take_while(|line| !line.starts_with('[')).find_map(|line| {
         let value = line.strip_prefix("name")?.trim_start().strip_prefix('=')?;
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
-    });
-    line
+    })
 }
 
 /// What cargo knows of a package and its dependencies.

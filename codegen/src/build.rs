@@ -85,12 +85,13 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     for op in model.ops.iter().filter(|op| !op.external) {
         // No backend but the host's has rows in the tables yet, so nothing refers to its files.
         for kernel in op.body.kernels.iter().filter(|kernel| kernel.backend == Backend::Cpu) {
-            if let KernelSource::Foreign { file, .. } = &kernel.source {
+            if let KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. } = &kernel.source {
                 let path = base.join(file);
                 if !path.is_file() {
                     fail(&format!("{}: the kernel file `{}` does not exist", op.location, path.display()));
                 }
-                if !files.contains(&path) {
+                let compiled_here = matches!(kernel.source, KernelSource::Foreign { .. });
+                if compiled_here && !files.contains(&path) {
                     files.push(path);
                 }
             }

@@ -9,6 +9,9 @@ pub struct Config {
     pub spec: PathBuf,
     /// The spec's name in generated files and in `location`s: relative, the same on every machine.
     pub spec_name: String,
+    /// The spec's folder, as seen from the folder of the crate's manifest. Custom kernels are found there
+    /// while the program runs.
+    pub folder: PathBuf,
     /// The specs of libraries whose operators formulas may call, with the crates' paths.
     pub parents: Vec<Parent>,
     /// The name of the library.
@@ -56,6 +59,7 @@ impl Config {
             spec_name: spec
                 .file_name()
                 .map_or_else(|| "ops.yaml".into(), |name| name.to_string_lossy().into_owned()),
+            folder: folder_of(spec),
             parents: Vec::new(),
             library: "user".to_owned(),
             runtime: path("::opsmith::runtime"),
@@ -73,10 +77,76 @@ impl Config {
         let path = |text: &str| syn::parse_str(text).expect("a literal path");
         Config {
             library: "opsmith".to_owned(),
+            folder: PathBuf::from(".."),
             runtime: path("::opsmith_runtime"),
             kernels: path("::opsmith_kernels"),
             cpu_kernels: path("::opsmith_kernels::cpu"),
             ..Config::new(spec)
+        }
+    }
+}
+
+/// The folder of a spec as seen from that of the manifest, where build scripts run. A spec elsewhere is
+/// taken to stand beside its manifest, so that what is generated does not say where that is.
+fn folder_of(spec: &Path) -> PathBuf {
+    let folder = spec.parent().unwrap_or(Path::new(""));
+    if folder.is_relative() {
+        return folder.to_owned();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(here).map(Path::to_owned).unwrap_or_default()
+}
+
+/// A configuration without syntax in it, which can go to another thread.
+pub(crate) struct Portable {
+    plain: PlainConfig,
+    parents: Vec<(PathBuf, String)>,
+    /// `runtime`, `kernels`, `cpu_kernels`.
+    paths: [String; 3],
+}
+
+/// What of a configuration is the same in every thread.
+struct PlainConfig {
+    spec: PathBuf,
+    spec_name: String,
+    folder: PathBuf,
+    library: String,
+    include: Vec<PathBuf>,
+}
+
+impl Portable {
+    pub(crate) fn of(config: &Config) -> Portable {
+        let Config { spec, spec_name, folder, parents, library, runtime, kernels, cpu_kernels, include } =
+            config;
+        let text = |path: &syn::Path| quote::quote!(#path).to_string();
+        Portable {
+            plain: PlainConfig {
+                spec: spec.clone(),
+                spec_name: spec_name.clone(),
+                folder: folder.clone(),
+                library: library.clone(),
+                include: include.clone(),
+            },
+            parents: parents.iter().map(|parent| (parent.spec.clone(), text(&parent.path))).collect(),
+            paths: [runtime, kernels, cpu_kernels].map(text),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        let path = |text: &String| syn::parse_str(text).expect("the text of a path");
+        let [runtime, kernels, cpu_kernels] = [0, 1, 2].map(|index| path(&self.paths[index]));
+        let parent = |(spec, text): &(PathBuf, String)| Parent { spec: spec.clone(), path: path(text) };
+        let PlainConfig { spec, spec_name, folder, library, include } = &self.plain;
+        Config {
+            spec: spec.clone(),
+            spec_name: spec_name.clone(),
+            folder: folder.clone(),
+            parents: self.parents.iter().map(parent).collect(),
+            library: library.clone(),
+            runtime,
+            kernels,
+            cpu_kernels,
+            include: include.clone(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceMap, catalogue};
-use crate::emit::{self, File, Generation, Part};
+use crate::emit::{self, File, Generation, Part, Selection};
 use crate::lower::{self, Loaded};
 use crate::model::Model;
 use crate::spec::document::Document;
@@ -99,7 +99,8 @@ pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
 /// # Errors
 /// If the generator wrote something that is not Rust.
 pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure> {
-    emit::emit(&Generation { model: &checked.model, config, only: None }).map_err(Failure::Defect)
+    emit::emit(&Generation { model: &checked.model, config, selection: Selection::All })
+        .map_err(Failure::Defect)
 }
 
 /// One operator's share of each generated module. The rest of the spec may have mistakes.
@@ -107,7 +108,7 @@ pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure
 /// # Errors
 /// As [`generate`].
 pub fn expand(checked: &Checked, config: &Config, name: &str) -> Result<Vec<Part>, Failure> {
-    emit::emit_operator(&Generation { model: &checked.model, config, only: Some(name) })
+    emit::emit_operator(&Generation { model: &checked.model, config, selection: Selection::Named(name) })
         .map_err(Failure::Defect)
 }
 

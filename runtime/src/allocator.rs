@@ -2,20 +2,26 @@
 //!
 //! A fresh page costs about 2 µs and `malloc` with alignment 50 ns, so freed blocks are kept: small
 //! ones in a cache of the thread, large ones in a cache of the process. Blocks of a class are
-//! interchangeable; a class is at most a quarter larger than what was asked for.
+//! interchangeable; a class is at most an eighth larger than what was asked for. Each block has room for
+//! a storage's header besides, so that sizes that are powers of two, which most are, waste nothing.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
-/// Four classes for each power of two from 64 B to 2^47 B.
-const CLASSES: usize = 4 * 42;
-const SMALL_CLASSES: usize = 4 * 14 + 1;
+/// What a block has room for besides the bytes that are asked for: a storage's header.
+pub(crate) const HEADROOM: usize = ALIGNMENT;
+/// Classes of up to 1 KiB, 64 B apart.
+const LINEAR_CLASSES: usize = 16;
+/// Eight classes for each power of two from 1 KiB to 2^47 B after those.
+const CLASSES: usize = LINEAR_CLASSES + 8 * 37;
+/// Classes of up to 1 MiB, whose blocks a thread keeps for itself.
+const SMALL_CLASSES: usize = LINEAR_CLASSES + 8 * 10;
 /// What a thread keeps, in bytes.
 const THREAD_CACHE_LIMIT: usize = 32 << 20;
 /// What the process keeps in large blocks, in bytes.
@@ -23,11 +29,12 @@ const PROCESS_CACHE_LIMIT: usize = 2 << 30;
 
 static SYSTEM_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// A block of memory and the class it belongs to.
+/// A block of memory, the class it belongs to, and how much of it was asked for besides the headroom.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub pointer: NonNull<u8>,
     pub class: u32,
+    pub bytes: usize,
 }
 
 struct Cache<const N: usize> {
@@ -82,28 +89,30 @@ thread_local! {
 }
 static PROCESS_CACHE: Mutex<Cache<CLASSES>> = Mutex::new(Cache::new());
 
-/// Size in bytes of the blocks of a class: 64, 80, 96, 112, 128, 160, …
+/// Size in bytes of the blocks of a class: the headroom and 64, 128, 192, … 1024, 1152, 1280, …
 #[inline]
 const fn class_size(class: usize) -> usize {
-    let base = 64usize << (class / 4);
-    // Rounded up to the alignment for the first few classes, where a quarter is less than a line.
-    let size = base + base / 4 * (class % 4);
-    size.next_multiple_of(ALIGNMENT)
-}
-
-/// The smallest class that holds `bytes`.
-#[inline]
-fn class_of(bytes: usize) -> usize {
-    if bytes <= 64 {
-        return 0;
+    if class < LINEAR_CLASSES {
+        return HEADROOM + 64 * (class + 1);
     }
-    let power = (usize::BITS - 1 - (bytes - 1).leading_zeros()) as usize; // floor(log2(bytes - 1)) ≥ 6
-    let base = 1usize << power;
-    let quarter = (bytes - 1 - base) / (base / 4);
-    4 * (power - 6) + quarter + 1
+    let base = 1024usize << ((class - LINEAR_CLASSES) / 8);
+    HEADROOM + base + base / 8 * ((class - LINEAR_CLASSES) % 8 + 1)
 }
 
-/// A block of at least `bytes` bytes, whose content is arbitrary; `None` if the system has none.
+/// The smallest class that holds the headroom and `bytes`.
+#[inline]
+const fn class_of(bytes: usize) -> usize {
+    let last = bytes.saturating_sub(1);
+    if last < 1024 {
+        return last / 64;
+    }
+    let power = (usize::BITS - 1 - last.leading_zeros()) as usize;
+    let base = 1usize << power;
+    LINEAR_CLASSES + 8 * (power - 10) + (last - base) / (base / 8)
+}
+
+/// A block of at least `bytes` bytes after the headroom, whose content is arbitrary; `None` if the system
+/// has none.
 #[inline]
 pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     let class = class_of(bytes);
@@ -119,8 +128,11 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
         Some(pointer) => pointer,
         None => allocate_from_system(class)?,
     };
-    count_live(class_size(class) as isize);
-    Some(Block { pointer, class: class as u32 })
+    count_live(bytes as isize);
+    if WATCHED.load(Ordering::Relaxed) {
+        PEAK.fetch_max(live_bytes(), Ordering::Relaxed);
+    }
+    Some(Block { pointer, class: class as u32, bytes })
 }
 
 /// Takes a block back.
@@ -130,7 +142,7 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     let class = block.class as usize;
-    count_live(-(class_size(class) as isize));
+    count_live(-(block.bytes as isize));
     let kept = if class < SMALL_CLASSES {
         // A thread that is ending has no cache any more.
         THREAD_CACHE
@@ -200,11 +212,34 @@ fn count_live(bytes: isize) {
     }
 }
 
-/// Bytes held by live tensors, rounded up to their size classes.
+/// Bytes of the elements of live tensors.
 pub fn live_bytes() -> usize {
     let counts = LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let total: isize = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
     (total + ENDED.load(Ordering::Relaxed)).max(0) as usize
+}
+
+/// Whether the peak is being watched.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// The largest number of [`live_bytes`] at any time while `work` runs, in all threads, and what it returns.
+///
+/// One peak is watched at a time: watching again inside of `work`, or in another thread, starts over.
+pub fn peak_bytes<R>(work: impl FnOnce() -> R) -> (usize, R) {
+    /// Watching ends however `work` does.
+    struct Watch;
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            WATCHED.store(false, Ordering::Relaxed);
+        }
+    }
+    PEAK.store(live_bytes(), Ordering::Relaxed);
+    WATCHED.store(true, Ordering::Relaxed);
+    let watch = Watch;
+    let result = work();
+    drop(watch);
+    (PEAK.load(Ordering::Relaxed), result)
 }
 
 /// How many blocks were asked of the system since the start; a warm loop does not raise it.
@@ -224,13 +259,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_holds_what_was_asked_and_wastes_at_most_a_quarter() {
+    fn a_class_holds_what_was_asked_and_wastes_at_most_an_eighth() {
         for bytes in
             (0..5000).chain((12..40).flat_map(|power| [(1 << power) - 1, 1 << power, (1 << power) + 1]))
         {
             let size = class_size(class_of(bytes));
-            assert!(size >= bytes, "{bytes} in {size}");
-            assert!(size <= bytes.max(64) * 5 / 4 + ALIGNMENT, "{bytes} in {size}");
+            assert!(size >= HEADROOM + bytes, "{bytes} in {size}");
+            assert!(size <= HEADROOM + bytes * 9 / 8 + ALIGNMENT, "{bytes} in {size}");
+        }
+    }
+
+    #[test]
+    fn powers_of_two_with_a_header_fill_their_class() {
+        for power in 6..40 {
+            let bytes = 1usize << power;
+            assert_eq!(class_size(class_of(bytes)), HEADROOM + bytes);
+            assert_eq!(class_of(bytes + 1), class_of(bytes) + 1);
         }
     }
 

@@ -51,6 +51,18 @@ pub fn call(
     }
 }
 
+/// Calls the functional form of an operator, given its definition.
+///
+/// # Errors
+/// If the arguments do not fit, or the operator itself fails.
+pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
+    let kwargs: Vec<Keyword<'_>> = kwargs.iter().collect();
+    let bound =
+        bind(op, args, &kwargs).map_err(|error| error.in_op(op.name, Vec::new()).with_signature(op))?;
+    let args: SmallVec<[Arg<'_>; 8]> = bound.iter().map(Bound::as_arg).collect();
+    functional(op, &args)
+}
+
 /// Calls an operator with arguments in signature order that were checked before.
 ///
 /// # Errors

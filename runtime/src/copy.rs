@@ -37,7 +37,8 @@ pub fn kernel(call: &KernelCall<'_>, argument: usize) -> Result<()> {
     Ok(())
 }
 
-fn convert(target: &Tensor, source: &Tensor) {
+/// The same of two tensors whose borrows are held.
+pub(crate) fn convert(target: &Tensor, source: &Tensor) {
     if target.dtype() == source.dtype() {
         // The same bytes, so one loop a size serves every dtype.
         match target.dtype().size() {

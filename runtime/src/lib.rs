@@ -5,6 +5,7 @@
 //! treatment says so in a field of its definition.
 
 pub mod allocator;
+pub mod aot;
 pub mod arg;
 pub mod arith;
 pub mod autograd;

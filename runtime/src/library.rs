@@ -105,13 +105,18 @@ pub enum Form {
 
 impl Library {
     /// Finds an operator of this library or its parents by full name; the name of an in-place or
-    /// out form finds its operator.
+    /// out form finds its operator. Operators declared while the program runs are found in every library.
     pub fn find(&self, name: &str) -> Option<(&'static OpDef, Form)> {
+        self.find_generated(name).or_else(|| Some((crate::aot::find(name)?, Form::Functional)))
+    }
+
+    /// The same, of generated operators only.
+    pub(crate) fn find_generated(&self, name: &str) -> Option<(&'static OpDef, Form)> {
         if let Ok(index) = self.names.binary_search_by(|(known, _, _)| (*known).cmp(name)) {
             let (_, op, form) = self.names[index];
             return Some((op, form));
         }
-        self.parents.iter().find_map(|parent| parent.find(name))
+        self.parents.iter().find_map(|parent| parent.find_generated(name))
     }
 
     /// Finds an operator, or explains which names are near.
@@ -150,6 +155,7 @@ impl Library {
         let mut ranked: Vec<((usize, usize), &str)> = self
             .all_ops()
             .iter()
+            .chain(&crate::aot::all())
             .flat_map(|op| std::iter::once(op.name).chain(op.forms.inplace).chain(op.forms.out))
             .filter_map(|known| {
                 let known_base = known.split('.').next().unwrap_or(known);
@@ -165,7 +171,7 @@ impl Library {
 }
 
 /// Number of insertions, deletions and replacements that turn one text into the other.
-fn edit_distance(a: &str, b: &str) -> usize {
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.chars().enumerate() {

@@ -37,6 +37,8 @@ pub struct OpDef {
     /// Shape and dtype of each output, and the dtype that selects the kernel. Views and
     /// compositions have none.
     pub infer: Option<InferFn>,
+    /// What an operator declared while the program runs carries; its inference is there.
+    pub custom: Option<&'static crate::aot::Declared>,
     /// What inference comes to where every tensor has one shape and dtype.
     pub uniform: Uniform,
     /// The element type each argument has when a kernel sees it, by argument.
@@ -61,6 +63,38 @@ pub struct OpDef {
     pub facts: Facts,
     /// The library the operator belongs to.
     pub library: &'static Library,
+}
+
+impl OpDef {
+    /// An operator of which nothing is known but how it is called.
+    pub const fn new(
+        name: &'static str,
+        schema: Schema,
+        location: &'static str,
+        library: &'static Library,
+    ) -> OpDef {
+        OpDef {
+            name,
+            schema,
+            doc: "",
+            location,
+            forms: Forms { inplace: None, out: None, elementwise: false },
+            infer: None,
+            custom: None,
+            uniform: Uniform::No,
+            element_types: &[],
+            contiguous: 0,
+            kernels: None,
+            view: None,
+            composite: None,
+            host: None,
+            grad: None,
+            samples: &[],
+            tolerances: &[],
+            facts: Facts::NONE,
+            library,
+        }
+    }
 }
 
 /// The forms of an operator besides the functional one.
@@ -279,6 +313,16 @@ impl OpDef {
         let args = self.schema.args;
         let position = args.iter().position(|arg| arg.name == name);
         position.or_else(|| args.iter().position(|arg| arg.aliases.contains(&name)))
+    }
+
+    /// Infers a call's outputs; `None` for views and compositions, which do not say them.
+    #[inline]
+    pub(crate) fn inferred(&self, args: &[Arg<'_>]) -> Option<Result<Inferred>> {
+        match (self.infer, self.custom) {
+            (Some(infer), _) => Some(infer(args)),
+            (None, Some(custom)) => Some(custom.infer(self, args)),
+            (None, None) => None,
+        }
     }
 
     /// Whether an output of the given dtype can have a gradient.

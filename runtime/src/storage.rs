@@ -35,7 +35,7 @@ struct Header {
 
 const WRITER: u32 = 1 << 31;
 const HEADER_SIZE: usize = size_of::<Header>();
-const _: () = assert!(HEADER_SIZE == ALIGNMENT);
+const _: () = assert!(HEADER_SIZE == allocator::HEADROOM && HEADER_SIZE.is_multiple_of(ALIGNMENT));
 
 // SAFETY: the counters are atomic, and the data is only touched under the borrow state.
 unsafe impl Send for Storage {}
@@ -49,7 +49,7 @@ impl Storage {
     /// If the system has no such memory.
     #[inline]
     pub fn uninitialized(bytes: usize) -> Result<Storage> {
-        let Some(block) = allocator::allocate(HEADER_SIZE.saturating_add(bytes)) else {
+        let Some(block) = allocator::allocate(bytes) else {
             return Err(out_of_memory(bytes));
         };
         // SAFETY: the block is larger than the header.
@@ -64,7 +64,7 @@ impl Storage {
     /// writes to it meanwhile.
     pub unsafe fn external(data: *mut u8, bytes: usize, owner: Box<dyn Send + Sync>) -> Storage {
         // The header alone is a hundred bytes; a program that cannot have them cannot go on.
-        let block = allocator::allocate(HEADER_SIZE)
+        let block = allocator::allocate(0)
             .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
         Self::with_header(block, bytes, data, Some(owner))
     }
@@ -204,7 +204,8 @@ impl Drop for Storage {
             }
             fence(Ordering::Acquire);
         }
-        let block = Block { pointer: self.0.cast(), class: self.header().class };
+        let Header { class, bytes, ref owner, .. } = *self.header();
+        let block = Block { pointer: self.0.cast(), class, bytes: if owner.is_some() { 0 } else { bytes } };
         // SAFETY: this was the last handle; the block came from the allocator.
         unsafe {
             std::ptr::drop_in_place(&raw mut (*self.0.as_ptr()).owner);

@@ -3,6 +3,7 @@
 mod ew;
 mod mm;
 mod ovh;
+mod train;
 
 use opsmith::runtime::random::Normal;
 use opsmith::{Generator, Result, Tensor};
@@ -14,6 +15,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     ovh::run(harness)?;
     ew::run(harness)?;
     mm::run(harness)?;
+    train::run(harness)?;
     Ok(())
 }
 

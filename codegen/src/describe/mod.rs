@@ -262,6 +262,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         let (kind, source) = match &kernel.source {
             KernelSource::Rust { path, .. } => ("Rust function", sources.cpu_kernel(path)),
             KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
+            KernelSource::Aot { file, symbol } => ("custom kernel", sources.foreign(file, symbol)),
         };
         found.push(Kernel {
             backend: kernel.backend.key().to_owned(),

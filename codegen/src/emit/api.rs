@@ -44,7 +44,7 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
 fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> TokenStream {
     let def = generation.definition(op);
     if op.is_supplied() {
-        return quote!(rt::dispatch::supplied(&#def, #args));
+        return quote!(rt::dispatch::supplied(&#def));
     }
     if !op.returns_tensors() {
         return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&#def, #args)?));
@@ -168,6 +168,27 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let name = function.name();
     let params = function.params();
     let params = params.iter().map(|(name, ty)| quote!(#name: #ty));
+    let (bindings, call) = call(generation, function);
+    let result = function.result();
+    let doc = doc(&document::function(function));
+    let attributes = document::attributes(op);
+    quote! {
+        #doc
+        #attributes
+        pub fn #name(#(#params),*) -> #result {
+            #bindings
+            #call
+        }
+    }
+}
+
+/// What a public function does: it binds its arguments, and calls the dispatcher.
+fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, TokenStream) {
+    let op = function.op;
+    let def = generation.definition(op);
+    if op.is_supplied() {
+        return (TokenStream::new(), quote!(rt::dispatch::supplied(&#def)));
+    }
     let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
     for arg in &op.args {
         match (&arg.default, function.with_options) {
@@ -181,29 +202,15 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
         }
     }
     let args = quote!(&[#(#values),*]);
-    let def = generation.definition(op);
     let call = match function.form {
         Form::Functional => functional_call(generation, op, args),
-        Form::Inplace | Form::Out if op.is_supplied() => {
-            quote!(rt::dispatch::supplied(&#def, #args))
-        }
         Form::Inplace => quote!(rt::dispatch::invoke_inplace(&#def, #args)),
         Form::Out => {
             let outs = out_names(op);
             quote!(rt::dispatch::invoke_out(&#def, #args, &mut [#(#outs),*]))
         }
     };
-    let result = function.result();
-    let doc = doc(&document::function(function));
-    let attributes = document::attributes(op);
-    quote! {
-        #doc
-        #attributes
-        pub fn #name(#(#params),*) -> #result {
-            #bindings
-            #call
-        }
-    }
+    (bindings, call)
 }
 
 fn default_argument(default: &Default, ty: &Ty) -> TokenStream {

@@ -15,80 +15,80 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
-    let (full_name, signature, text, location) = (&op.name, &op.signature, &op.doc, &op.location);
+    let (full_name, signature, location) = (&op.name, &op.signature, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
         let name = optional_text(output.name.as_deref());
         let ty = arg_type(&output.ty);
         quote!(rt::op::ReturnDef { name: #name, ty: #ty })
     });
-    let inplace = optional_text(op.forms.inplace.as_deref());
-    let out = optional_text(op.forms.out.as_deref());
-    let elementwise = op.body.pointwise.is_some();
-    let elements = op.args.iter().map(|arg| element(arg.element));
-    let contiguous = op
-        .args
-        .iter()
-        .enumerate()
-        .filter(|(_, arg)| arg.contiguous)
-        .fold(0u64, |bits, (index, _)| bits | 1 << index);
-    let function = |suffix: &str, there: bool| {
-        if there {
-            let name = part_name(op, suffix);
-            quote!(Some(super::inference::#name))
-        } else {
-            quote!(None)
-        }
-    };
-    let infer = function("infer", op.infer.is_some());
-    let uniform = uniform(op);
-    let view = function("view", op.body.view.is_some());
-    let composite = function("composite", op.body.composite.is_some());
-    let host = function("host", op.body.host.is_some());
-    let kernels =
-        if kernels::has_kernels(op) { quote!(Some(&super::kernel_tables::#name)) } else { quote!(None) };
-    let grad = if super::gradients::has_definition(op) {
-        quote!(Some(&super::gradients::#name))
-    } else {
-        quote!(None)
-    };
-    let (samples, tolerances) = (super::samples::samples(op), super::samples::tolerances(op));
-    let facts = facts(&op.facts);
+    let fields = fields(op);
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
         #summary
         pub static #name: rt::op::OpDef = rt::op::OpDef {
-            name: #full_name,
-            schema: rt::op::Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
-            doc: #text,
-            location: #location,
-            forms: rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise },
-            infer: #infer,
-            uniform: #uniform,
-            element_types: &[#(#elements),*],
-            contiguous: #contiguous,
-            kernels: #kernels,
-            view: #view,
-            composite: #composite,
-            host: #host,
-            grad: #grad,
-            samples: #samples,
-            tolerances: #tolerances,
-            facts: #facts,
-            library: &super::library::LIBRARY,
+            #fields
+            ..rt::op::OpDef::new(
+                #full_name,
+                rt::op::Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
+                #location,
+                &super::library::LIBRARY,
+            )
         };
     }
 }
 
+/// The fields that are not as in a new definition.
+fn fields(op: &Op) -> TokenStream {
+    let name = def_name(op);
+    let mut fields = TokenStream::new();
+    let mut field = |there: bool, name: &str, value: TokenStream| {
+        if there {
+            let name = ident(name);
+            fields.extend(quote!(#name: #value,));
+        }
+    };
+    let text = &op.doc;
+    field(!text.is_empty(), "doc", quote!(#text));
+    let inplace = optional_text(op.forms.inplace.as_deref());
+    let out = optional_text(op.forms.out.as_deref());
+    let elementwise = op.body.pointwise.is_some();
+    let has_forms = op.forms.inplace.is_some() || op.forms.out.is_some() || elementwise;
+    let forms = quote!(rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
+    field(has_forms, "forms", forms);
+    let function = |suffix: &str| {
+        let name = part_name(op, suffix);
+        quote!(Some(super::inference::#name))
+    };
+    field(op.infer.is_some(), "infer", function("infer"));
+    let uniform = uniform(op);
+    field(uniform.is_some(), "uniform", uniform.unwrap_or_default());
+    // What nothing here computes never sees an element.
+    let elements = op.args.iter().map(|arg| element(arg.element));
+    field(!op.is_supplied() && !op.args.is_empty(), "element_types", quote!(&[#(#elements),*]));
+    let contiguous = op
+        .args
+        .iter()
+        .enumerate() // Custom kernels see no strides.
+        .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
+    let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
+    field(contiguous != 0, "contiguous", quote!(#contiguous));
+    field(kernels::has_kernels(op), "kernels", quote!(Some(&super::kernel_tables::#name)));
+    field(op.body.view.is_some(), "view", function("view"));
+    field(op.body.composite.is_some(), "composite", function("composite"));
+    field(op.body.host.is_some(), "host", function("host"));
+    field(super::gradients::has_definition(op), "grad", quote!(Some(&super::gradients::#name)));
+    field(!op.samples.is_empty(), "samples", super::samples::samples(op));
+    field(!op.tolerances.is_empty(), "tolerances", super::samples::tolerances(op));
+    field(op.facts != Facts::default(), "facts", facts(&op.facts));
+    fields
+}
+
 /// What inference comes to where all operands are alike: decidable for pointwise operators that
 /// broadcast, from the rule of the dtype.
-fn uniform(op: &Op) -> TokenStream {
-    let no = quote!(rt::op::Uniform::No);
-    let Some(infer) =
-        op.infer.as_ref().filter(|_| op.body.pointwise.is_some() && !super::infer::checks_arguments(op))
-    else {
-        return no;
-    };
+fn uniform(op: &Op) -> Option<TokenStream> {
+    let decidable = op.body.pointwise.is_some() && !super::infer::checks_arguments(op);
+    let infer = op.infer.as_ref().filter(|_| decidable)?;
     let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
     let plain =
         tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
@@ -111,17 +111,17 @@ fn uniform(op: &Op) -> TokenStream {
         _ => (false, false),
     };
     if tensors.is_empty() || !plain || !by_shape || !by_compute {
-        return no;
+        return None;
     }
-    match (&infer.dtypes[0].kind, op.outputs[0].element) {
+    Some(match (&infer.dtypes[0].kind, op.outputs[0].element) {
         (ExprKind::DType(dtype), _) if !inexact => {
             let dtype = ident(dtype.ident());
             quote!(rt::op::Uniform::Fixed(rt::DType::#dtype))
         }
         (_, Element::Dispatch) if inexact => quote!(rt::op::Uniform::SameIfInexact),
         (_, Element::Dispatch) => quote!(rt::op::Uniform::Same),
-        _ => no,
-    }
+        _ => return None,
+    })
 }
 
 fn optional_text(text: Option<&str>) -> TokenStream {
@@ -170,9 +170,6 @@ fn argument(arg: &Arg) -> TokenStream {
 
 fn facts(facts: &Facts) -> TokenStream {
     let Facts { since, deprecated, deterministic, tags, backward_only } = facts;
-    if since.is_none() && deprecated.is_none() && *deterministic && tags.is_empty() && !backward_only {
-        return quote!(rt::facts::Facts::NONE);
-    }
     let since = optional_text(since.as_deref());
     let deprecated = match deprecated {
         Some(deprecated) => {
@@ -283,8 +280,10 @@ fn arg_type(ty: &Ty) -> TokenStream {
             unreachable!("not the type of an argument")
         }
     };
-    let optional = ty.optional;
-    quote!(rt::op::ArgType { kind: rt::op::ArgKind::#kind, optional: #optional })
+    match ty.optional {
+        true => quote!(rt::op::ArgKind::#kind.optional()),
+        false => quote!(rt::op::ArgKind::#kind.required()),
+    }
 }
 
 fn default_value(default: &Default) -> TokenStream {

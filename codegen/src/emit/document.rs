@@ -33,7 +33,7 @@ pub(super) fn function(function: &Function<'_>) -> String {
         text.push_str(&format!("\n{fact}\n"));
     }
     text.push_str(&format!("\nDeclared at `{}`.", op.location));
-    text
+    text.trim_start().to_owned()
 }
 
 /// `- `p`: float, at least 0 and at most 1, `0.5` by default`

@@ -9,7 +9,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::{doc, ident};
-use super::{Generation, naming};
+use super::{Generation, Selection, naming};
 use crate::model::Arg;
 
 /// The enum of an argument.
@@ -19,6 +19,13 @@ pub(super) fn name(arg: &Arg) -> String {
 
 /// The enums of a library, each once.
 pub(super) fn all(generation: &Generation<'_>) -> TokenStream {
+    let whole = match generation.selection {
+        // The first piece of the module has those of all.
+        Selection::Range(ref range) if range.start > 0 => return TokenStream::new(),
+        Selection::Range(_) => Selection::All,
+        ref other => other.clone(),
+    };
+    let generation = Generation { model: generation.model, config: generation.config, selection: whole };
     let mut written = BTreeSet::new();
     let mut tokens = TokenStream::new();
     for arg in generation.own_ops().flat_map(|op| &op.args) {

@@ -9,8 +9,9 @@ use syn::visit_mut::{self, VisitMut};
 ///
 /// # Errors
 /// If the tokens are not Rust; the text holds them.
-pub(super) fn source(tokens: TokenStream) -> Result<String, String> {
-    let mut file = syn::parse2::<syn::File>(tokens.clone()).map_err(|error| format!("{error}\n{tokens}"))?;
+pub(super) fn source(tokens: impl Fn() -> TokenStream) -> Result<String, String> {
+    // Parsing takes the tokens; those of a mistake are made once more.
+    let mut file = syn::parse2::<syn::File>(tokens()).map_err(|error| format!("{error}\n{}", tokens()))?;
     Plain.visit_file_mut(&mut file);
     let items: Vec<String> = file.items.into_iter().map(item).collect();
     Ok(items.join("\n"))
@@ -40,19 +41,67 @@ fn item(item: syn::Item) -> String {
         syn::Item::Macro(definition) => macro_rules(definition),
         _ => None,
     };
-    with_comments(&text.unwrap_or_else(|| prettyplease::unparse(&syn::parse_quote!(#item))))
+    let plain = || {
+        prettyplease::unparse(&syn::File {
+            shebang: None,
+            frontmatter: None,
+            attrs: Vec::new(),
+            items: vec![item],
+        })
+    };
+    with_comments(text.unwrap_or_else(plain))
 }
 
-fn with_comments(text: &str) -> String {
-    text.split_inclusive('\n')
-        .map(|line| {
-            let (start, content) = line.split_at(line.len() - line.trim_start().len());
-            match content.trim_end().strip_prefix("comment!(\"").and_then(|rest| rest.strip_suffix("\");")) {
-                Some(comment) => format!("{start}// {comment}\n"),
-                None => line.to_owned(),
+/// What stands for comments and for several lines of documentation, as these.
+fn with_comments(text: String) -> String {
+    if !text.contains("comment!(\"") && !text.contains(DOCS) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (start, content) = line.split_at(line.len() - line.trim_start().len());
+        let content = content.trim_end();
+        let inside = |open: &str, close: &str| content.strip_prefix(open)?.strip_suffix(close);
+        if let Some(comment) = inside("comment!(\"", "\");") {
+            shown.extend([start, "// ", comment, "\n"]);
+        } else if let Some(docs) = inside(DOCS, "\"]") {
+            for line in unescaped(docs).split('\n') {
+                let space = if line.is_empty() { "" } else { " " };
+                shown.extend([start, "///", space, line, "\n"]);
             }
-        })
-        .collect()
+        } else {
+            shown.push_str(line);
+        }
+    }
+    shown
+}
+
+/// How an attribute with several lines of documentation begins.
+const DOCS: &str = "#[docs = \"";
+
+/// The text that a literal stands for, from what is between its quotes. Parsing it with `syn` would keep
+/// every text that was ever parsed.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            plain.push(character);
+            continue;
+        }
+        match rest.next() {
+            Some('n') => plain.push('\n'),
+            Some('r') => plain.push('\r'),
+            Some('t') => plain.push('\t'),
+            Some('0') => plain.push('\0'),
+            Some('u') => {
+                let code: String = rest.by_ref().skip(1).take_while(|digit| *digit != '}').collect();
+                plain.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
+            }
+            other => plain.extend(other),
+        }
+    }
+    plain
 }
 
 /// Writes as a person would: `0` instead of `0usize`, `f(a + b)` instead of `f((a + b))`.
@@ -150,7 +199,7 @@ mod tests {
 
     #[track_caller]
     fn check(tokens: TokenStream, expected: &str) {
-        assert_eq!(source(tokens).unwrap(), expected);
+        assert_eq!(source(|| tokens.clone()).unwrap(), expected);
     }
 
     #[test]
@@ -190,7 +239,16 @@ mod tests {
     }
 
     #[test]
+    fn several_lines_of_documentation_are_comments() {
+        let text = "One \"line\".\n\n- a\\b\tc \u{7}é";
+        check(
+            quote! { struct A { #[docs = #text] b: u8 } },
+            "struct A {\n    /// One \"line\".\n    ///\n    /// - a\\b\tc \u{7}é\n    b: u8,\n}\n",
+        );
+    }
+
+    #[test]
     fn what_is_not_rust_is_shown() {
-        assert!(source(quote!(fn fn)).unwrap_err().contains("fn fn"));
+        assert!(source(|| quote!(fn fn)).unwrap_err().contains("fn fn"));
     }
 }

@@ -12,7 +12,7 @@ use quote::quote;
 
 use super::format::comment;
 use super::names::{Taken, doc, ident, parameter};
-use super::{File, Generation, Part, bind};
+use super::{File, Generation, Part, Selection, bind};
 use crate::model::{KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
@@ -47,7 +47,7 @@ fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
     });
     kernels.filter_map(|(op, source)| match source {
         KernelSource::Foreign { file, symbol } => Some((op, file.as_path(), symbol.as_str())),
-        KernelSource::Rust { .. } => None,
+        KernelSource::Rust { .. } | KernelSource::Aot { .. } => None,
     })
 }
 
@@ -58,7 +58,8 @@ pub fn c_declarations(model: &Model) -> impl Iterator<Item = (&Op, String)> {
 
 /// The declarations of one operator's kernels.
 pub(super) fn part(generation: &Generation<'_>) -> Part {
-    let kernels = c_declarations(generation.model).filter(|(op, _)| generation.only == Some(&op.name));
+    let kernels =
+        c_declarations(generation.model).filter(|(op, _)| generation.selection == Selection::Named(&op.name));
     let text = kernels.map(|(_, declaration)| format!("{declaration};\n")).collect();
     Part { name: HEADER.trim_end_matches(".h"), source: "codegen/src/emit/header.rs", text }
 }
@@ -157,7 +158,10 @@ pub fn is_c_keyword(name: &str) -> bool {
 /// The `extern` declarations of the Rust side.
 pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
     let functions = foreign_kernels(generation.model)
-        .filter(|(op, ..)| generation.only.is_none_or(|name| op.name == name))
+        .filter(|(op, ..)| match generation.selection {
+            Selection::Named(name) => op.name == name,
+            Selection::All | Selection::Range(_) => true,
+        })
         .map(|(op, _, symbol)| {
         let symbol = ident(symbol);
         let inputs = op.args.iter().map(|arg| {

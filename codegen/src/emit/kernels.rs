@@ -1,5 +1,7 @@
 //! Kernel tables: hand-written kernels at their exact types, and loops made from expressions.
 
+use std::path::Path;
+
 use opsmith_core::{Backend, DType, DTypeSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -32,6 +34,9 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 rust_kernel(generation, op, path, arguments)
             }
             Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
+            Some(Kernel { source: KernelSource::Aot { file, symbol }, .. }) => {
+                aot_kernel(generation, op, file, symbol)
+            }
             None => pointwise_kernel(generation, op),
         };
     let rows = Backend::ALL.map(|backend| {
@@ -161,6 +166,22 @@ pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream
         quote!(#name: rt::ViewMut<'_, #element>)
     });
     given.chain(written).collect()
+}
+
+/// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
+fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str) -> Adapter {
+    let name = adapter_name(op);
+    // From the crate's folder, so that equal specs give equal code wherever they are.
+    let file = generation.config.folder.join(file).display().to_string();
+    let path = format!("/{file}");
+    let definition = quote! {
+        fn #name(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+            static KERNEL: rt::aot::SpecKernel =
+                rt::aot::SpecKernel::new(concat!(env!("CARGO_MANIFEST_DIR"), #path), #file, #symbol);
+            KERNEL.run(call)
+        }
+    };
+    Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
 }
 
 /// A function that takes the kernel at its exact type, so that another signature does not compile.

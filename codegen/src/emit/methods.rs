@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::Generation;
 use super::api::{Function, forms};
 use super::names::doc;
 use super::options::options_name;
+use super::{Generation, Selection};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
@@ -15,7 +15,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         .flat_map(forms)
         .map(|function| method(&function))
         .collect();
-    if methods.is_empty() && generation.only.is_some() {
+    if methods.is_empty() && generation.selection != Selection::All {
         return TokenStream::new();
     }
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));

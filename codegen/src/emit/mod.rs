@@ -19,14 +19,17 @@ mod methods;
 mod names;
 pub mod naming;
 mod options;
+mod pieces;
 mod pointwise;
 mod samples;
 mod signature;
 
+use std::ops::Range;
+
 use proc_macro2::TokenStream;
 
 use crate::config::Config;
-use crate::model::Model;
+use crate::model::{Model, Op};
 
 pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
 pub use names::raw_name;
@@ -51,6 +54,8 @@ pub struct Emitter {
     pub public: bool,
     /// Whether every operator has items of its own in it.
     pub by_operator: bool,
+    /// Whether a few operators can be written without the others, so that it is done in pieces.
+    pub divisible: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
     /// Writes it.
@@ -64,6 +69,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/defs.rs",
         public: true,
         by_operator: true,
+        divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
         emit: defs::emit,
     },
@@ -72,6 +78,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/api.rs",
         public: true,
         by_operator: true,
+        divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
         emit: api::emit_raw,
     },
@@ -80,6 +87,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/api.rs",
         public: false,
         by_operator: true,
+        divisible: true,
         doc: "The functions users call.",
         emit: api::emit_functions,
     },
@@ -88,6 +96,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/methods.rs",
         public: false,
         by_operator: true,
+        divisible: false,
         doc: "The same operators as methods of tensors.",
         emit: methods::emit,
     },
@@ -96,6 +105,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/infer.rs",
         public: false,
         by_operator: true,
+        divisible: true,
         doc: "Shape and dtype inference.",
         emit: infer::emit,
     },
@@ -104,6 +114,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/kernels.rs",
         public: false,
         by_operator: true,
+        divisible: false,
         doc: "Kernels by backend and dtype.",
         emit: kernels::emit,
     },
@@ -112,6 +123,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/gradients.rs",
         public: false,
         by_operator: true,
+        divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
         emit: gradients::emit,
     },
@@ -120,6 +132,7 @@ pub const EMITTERS: &[Emitter] = &[
         source: "codegen/src/emit/library.rs",
         public: false,
         by_operator: false,
+        divisible: false,
         doc: "The table of all operators, and calls by name.",
         emit: library::emit,
     },
@@ -131,27 +144,42 @@ pub struct Generation<'a> {
     pub model: &'a Model,
     /// Paths of the crates the code refers to.
     pub config: &'a Config,
-    /// The one operator to write, by its full name, or all.
-    pub only: Option<&'a str>,
+    /// Which operators to write.
+    pub selection: Selection<'a>,
+}
+
+/// Which operators to write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Selection<'a> {
+    /// Every one.
+    All,
+    /// One, by its full name.
+    Named(&'a str),
+    /// Some, by their numbers in the model.
+    Range(Range<usize>),
 }
 
 impl<'a> Generation<'a> {
     /// The operators this run generates; those of parent libraries exist already, and those with types of
     /// another project exist only there.
-    pub fn own_ops(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
-        let only = self.only;
-        let own = move |op: &&crate::model::Op| !op.external && only.is_none_or(|name| op.name == name);
-        self.model.ops.iter().filter(own).filter(|op| op.is_callable())
+    pub fn own_ops(&self) -> impl Iterator<Item = &'a Op> + use<'a> {
+        let (range, name) = match self.selection {
+            Selection::All => (0..self.model.ops.len(), None),
+            Selection::Named(name) => (0..self.model.ops.len(), Some(name)),
+            Selection::Range(ref range) => (range.clone(), None),
+        };
+        let own = move |op: &&Op| !op.external && op.is_callable() && name.is_none_or(|name| op.name == name);
+        self.model.ops[range].iter().filter(own)
     }
 
     /// Those of them that have a definition: all that are not another name of an operator.
-    pub fn own_definitions(&self) -> impl Iterator<Item = &'a crate::model::Op> + use<'a> {
+    pub fn own_definitions(&self) -> impl Iterator<Item = &'a Op> + use<'a> {
         self.own_ops().filter(|op| op.alias_of.is_none())
     }
 
     /// The definition that a module of the library calls for an operator; of another name, that of the
     /// operator it stands for.
-    pub(crate) fn definition(&self, op: &crate::model::Op) -> TokenStream {
+    pub(crate) fn definition(&self, op: &Op) -> TokenStream {
         let meant = op.alias_of.map_or(op, |target| &self.model.ops[target.0]);
         let name = names::def_name(meant);
         match (meant.external, self.config.parents.first()) {
@@ -170,12 +198,9 @@ impl<'a> Generation<'a> {
 /// If an emitter wrote something that is not Rust: a defect of the generator, reported with the text.
 pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
-    for emitter in EMITTERS {
-        let tokens = (emitter.emit)(generation);
-        files.push(File {
-            name: format!("{}.rs", emitter.module),
-            text: with_head(emitter, generation, tokens)?,
-        });
+    for (emitter, text) in EMITTERS.iter().zip(pieces::modules(generation)?) {
+        let name = format!("{}.rs", emitter.module);
+        files.push(File { name, text: with_head(emitter, generation, &text) });
     }
     files.push(root(generation)?);
     files.push(header::emit(generation)?);
@@ -199,7 +224,7 @@ pub struct Part {
 pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     for emitter in EMITTERS.iter().filter(|emitter| emitter.by_operator) {
-        let text = format::source((emitter.emit)(generation))?;
+        let text = format::source(|| (emitter.emit)(generation))?;
         parts.push(Part { name: emitter.module, source: emitter.source, text });
     }
     parts.push(header::part(generation));
@@ -207,14 +232,11 @@ pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-fn with_head(emitter: &Emitter, generation: &Generation<'_>, tokens: TokenStream) -> Result<String, String> {
-    let text = format::source(tokens).map_err(|error| {
-        format!("the emitter {} wrote something that is not Rust: {error}", emitter.source)
-    })?;
-    Ok(format!(
+fn with_head(emitter: &Emitter, generation: &Generation<'_>, text: &str) -> String {
+    format!(
         "// @generated from {} by {}.\n// One operator's share: `opsmith expand NAME`.\n\n{text}",
         generation.config.spec_name, emitter.source
-    ))
+    )
 }
 
 /// The file that `src/lib.rs` includes; it names the others.
@@ -222,6 +244,9 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let runtime = &generation.config.runtime;
     let kernels = &generation.config.kernels;
     let mut tokens = TokenStream::new();
+    let supplied = generation.own_ops().any(Op::is_supplied).then(|| {
+        quote::quote!(#[allow(unused_variables, reason = "a call of what another project supplies reads nothing")])
+    });
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
         let path = format!("/{}/{}.rs", crate::output::FOLDER, emitter.module);
@@ -232,6 +257,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             #[allow(unused_imports, reason = "every module has the same imports")]
             #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
             #[allow(deprecated, reason = "what is deprecated still has to work")]
+            #supplied
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
             #visibility mod #module {
                 use #runtime as rt;
@@ -245,7 +271,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         pub use library::{LIBRARY, call};
         pub use methods::TensorOps;
     });
-    let text = format::source(tokens)?;
+    let text = format::source(|| tokens.clone())?;
     Ok(File {
         name: "lib.rs".into(),
         text: format!("// @generated from {}.\n\n{text}", generation.config.spec_name),

@@ -70,8 +70,11 @@ pub(super) fn position(index: usize) -> proc_macro2::Literal {
     proc_macro2::Literal::usize_unsuffixed(index)
 }
 
-/// Documentation as a comment wants it: each line set off from the slashes.
+/// Documentation. Several lines travel as one attribute, which `format` writes as comments.
 pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
-    let lines = text.lines().map(|line| if line.is_empty() { String::new() } else { format!(" {line}") });
-    quote::quote!(#(#[doc = #lines])*)
+    if text.contains('\n') {
+        return quote::quote!(#[docs = #text]);
+    }
+    let text = if text.is_empty() { String::new() } else { format!(" {text}") };
+    quote::quote!(#[doc = #text])
 }

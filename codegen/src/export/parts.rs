@@ -91,6 +91,9 @@ fn kernel(kernel: &Kernel, op: &Op) -> Value {
         KernelSource::Foreign { file, symbol } => {
             json!({ "file": file.display().to_string().replace('\\', "/"), "symbol": symbol })
         }
+        KernelSource::Aot { file, symbol } => json!({
+            "file": file.display().to_string().replace('\\', "/"), "symbol": symbol, "loaded": true,
+        }),
     };
     json!({ "backend": backend.key(), "text": text, "source": source })
 }

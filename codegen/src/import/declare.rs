@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::expr::{Expr, ExprKind};
-use crate::model::{Kind, Op, Ty};
+use crate::model::{Forward, Kind, Op, Ty};
 
 /// A declaration.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,7 +76,12 @@ pub(super) fn declarations(ops: &[Op]) -> Vec<Declaration> {
 
 /// Every formula of an operator.
 fn formulas(op: &Op) -> impl Iterator<Item = &Expr> {
-    op.derivatives.iter().map(|derivative| &derivative.formula)
+    let tangents = match &op.forward {
+        Forward::Formulas(formulas) => formulas.as_slice(),
+        _ => &[],
+    };
+    let terms = tangents.iter().flat_map(|formula| &formula.terms);
+    op.derivatives.iter().map(|derivative| &derivative.formula).chain(terms)
 }
 
 /// A call of a function that is not declared, as a draft has it.

@@ -93,6 +93,24 @@ pub(super) fn read(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnosti
 }
 
 impl Derivatives {
+    /// Whether each output has a gradient. A formula that reads `grad` of several outputs says, where
+    /// nothing else is said, that only the first has one.
+    pub fn flags(&self) -> Vec<String> {
+        let outputs = self.schema.returns.len();
+        if !self.output_differentiability.is_empty() || outputs < 2 {
+            return self.output_differentiability.clone();
+        }
+        let backward = || self.formulas.iter().filter(|formula| formula.direction == Direction::Backward);
+        let reads = |name: &str| backward().any(|formula| words(&formula.text).any(|word| word == name));
+        let named = |name: &str| self.schema.returns.iter().any(|value| value.name.as_deref() == Some(name));
+        let reads_named = backward()
+            .any(|formula| words(&formula.text).any(|word| word.strip_prefix("grad_").is_some_and(named)));
+        if !reads("grad") || reads("grads") || reads_named {
+            return Vec::new();
+        }
+        (0..outputs).map(|index| if index == 0 { "True" } else { "False" }.to_owned()).collect()
+    }
+
     fn add(&mut self, key: &str, value: &Node, dispatch_key: Option<String>) {
         let Some(text) = value.as_text() else {
             self.rest.push((key.to_owned(), note(value)));
@@ -106,4 +124,9 @@ impl Derivatives {
         let text = text.trim().to_owned();
         self.formulas.push(Formula { key: key.to_owned(), direction, dispatch_key, text });
     }
+}
+
+/// The words of a formula.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
 }

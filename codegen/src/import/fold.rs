@@ -47,8 +47,9 @@ impl Folded {
     }
 }
 
-/// Folds what says the same. `apart` are signatures that something else refers to by themselves.
-pub(super) fn fold(natives: &[Native], apart: &HashSet<&str>) -> Vec<Folded> {
+/// Folds what says the same. `apart` are signatures that something else refers to by themselves,
+/// `generated` those that no entry has and something else refers to.
+pub(super) fn fold(natives: &[Native], apart: &HashSet<&str>, generated: &[&Schema]) -> Vec<Folded> {
     let mut by_base: HashMap<(Option<&str>, &str), Vec<usize>> = HashMap::new();
     for (index, native) in natives.iter().enumerate() {
         let name = &native.schema.name;
@@ -96,6 +97,13 @@ pub(super) fn fold(natives: &[Native], apart: &HashSet<&str>) -> Vec<Folded> {
     }
     folded.sort_by_key(|(index, _)| *index);
     let mut folded: Vec<Folded> = folded.into_iter().map(|(_, entry)| entry).collect();
+    for schema in generated {
+        let there = folded.iter().any(|entry| entry.schema.name == schema.name);
+        if !there {
+            let schema = (*schema).clone();
+            folded.push(Folded { schema, main: None, inplace: None, out: None, rust_name: None });
+        }
+    }
     name_functions(&mut folded);
     folded
 }

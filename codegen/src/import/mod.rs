@@ -22,6 +22,7 @@ use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::model::Note;
 use crate::pipeline::{self, Undeclared};
 use crate::spec::document::keys;
+use crate::spec::schema::Schema;
 use crate::spec::yaml;
 
 use declare::Declaration;
@@ -91,8 +92,6 @@ struct Work<'n> {
     entries: Vec<Folded>,
     /// The formulas of an entry, by its position.
     formulas: BTreeMap<usize, Formulas<'n>>,
-    /// Derivatives of signatures that no entry has.
-    homeless: Vec<&'n Derivatives>,
     declarations: Vec<Declaration>,
     /// The symbols of an operator, by its full name.
     symbols: HashMap<String, Vec<&'static str>>,
@@ -142,27 +141,28 @@ impl<'n> Work<'n> {
         // A form whose derivative is declared apart is an entry apart.
         let known: HashSet<&str> = natives.iter().map(|native| native.func.as_str()).collect();
         let apart = derivatives.iter().map(|entry| entry.func.as_str()).filter(|func| known.contains(func));
-        let entries = fold::fold(natives, &apart.collect());
+        // A signature that only PyTorch's generator makes is known by its derivative.
+        let generated = derivatives.iter().filter(|entry| !known.contains(entry.func.as_str()));
+        let generated: Vec<&Schema> = generated.map(|entry| &entry.schema).collect();
+        let entries = fold::fold(natives, &apart.collect(), &generated);
         let mut owner: HashMap<&str, usize> = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             owner.extend(entry.members().map(|member| (natives[member].func.as_str(), position)));
         }
+        let made = |func: &str| entries.iter().position(|entry| entry.schema.to_string() == func);
         let mut formulas: BTreeMap<usize, Formulas<'n>> = BTreeMap::new();
-        let mut homeless = Vec::new();
         for entry in derivatives {
-            let Some(position) = owner.get(entry.func.as_str()) else {
-                homeless.push(entry);
+            let Some(position) = owner.get(entry.func.as_str()).copied().or_else(|| made(&entry.func)) else {
                 continue;
             };
-            let found = formulas.entry(*position).or_default();
-            found.output_differentiability.clone_from(&entry.output_differentiability);
+            let found = formulas.entry(position).or_default();
+            found.output_differentiability = entry.flags();
             found.rest.extend(entry.rest.iter().cloned());
             found.list.extend(
                 entry.formulas.iter().map(|source| Stated { source, state: State::Opaque(String::new()) }),
             );
         }
-        let mut work =
-            Work { natives, entries, formulas, homeless, declarations: Vec::new(), symbols: HashMap::new() };
+        let mut work = Work { natives, entries, formulas, declarations: Vec::new(), symbols: HashMap::new() };
         work.read_symbols();
         work
     }
@@ -292,9 +292,9 @@ fn translated(translator: &Translator<'_>, formula: &Formula) -> State {
 }
 
 impl Formulas<'_> {
-    /// Whether the flags are truth values rather than conditions in C++.
+    /// Whether a key of the spec can say the flags.
     fn flags_are_plain(&self) -> bool {
-        self.output_differentiability.iter().all(|flag| matches!(flag.as_str(), "True" | "False"))
+        are_plain(&self.output_differentiability)
     }
 
     /// What no key of the spec says.
@@ -315,4 +315,9 @@ impl Formulas<'_> {
         }
         kept
     }
+}
+
+/// Whether flags are truth values rather than conditions in C++.
+fn are_plain(flags: &[String]) -> bool {
+    flags.iter().all(|flag| matches!(flag.as_str(), "True" | "False"))
 }

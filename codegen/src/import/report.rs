@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::derivatives::{Derivatives, Direction};
-use super::{Formulas, State, Stated, Work, write};
+use super::{State, Stated, Work, write};
 
 /// One feature of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,7 +123,7 @@ fn derivative_rows(work: &Work<'_>, derivatives: &[Derivatives], report: &mut Re
         let feature = feature.to_owned();
         report.rows.push(Row { file: DERIVATIVES, feature, count, translated, kept: count - translated });
     };
-    push("name", derivatives.len(), derivatives.len() - work.homeless.len());
+    push("name", derivatives.len(), derivatives.len());
     let formulas: Vec<&Stated<'_>> = work.formulas.values().flat_map(|formulas| &formulas.list).collect();
     let count =
         |select: &dyn Fn(&Stated<'_>) -> bool| formulas.iter().filter(|formula| select(formula)).count();
@@ -143,9 +143,9 @@ fn derivative_rows(work: &Work<'_>, derivatives: &[Derivatives], report: &mut Re
         let all = count(&|formula| is_word(formula, word));
         push(word, all, count(&|formula| is_word(formula, word) && done(formula)));
     }
-    let flagged = derivatives.iter().filter(|entry| !entry.output_differentiability.is_empty()).count();
-    let plain = |found: &&Formulas<'_>| !found.output_differentiability.is_empty() && found.flags_are_plain();
-    push("output_differentiability", flagged, work.formulas.values().filter(plain).count());
+    let flagged = || derivatives.iter().filter(|entry| !entry.output_differentiability.is_empty());
+    let plain = flagged().filter(|entry| super::are_plain(&entry.output_differentiability));
+    push("output_differentiability", flagged().count(), plain.count());
     let grouped = derivatives.iter().filter(|entry| entry.by_dispatch_key).count();
-    push("dispatch", grouped, 0);
+    push("formulas by dispatch key", grouped, 0);
 }

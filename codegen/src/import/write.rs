@@ -77,6 +77,10 @@ fn entry(
 }
 
 fn supplied(out: &mut String, members: &[&Native]) {
+    if members.is_empty() {
+        out.push_str("  supplied: {}\n");
+        return;
+    }
     out.push_str("  supplied:\n");
     for native in members {
         let kernels = native.kernels();

@@ -74,6 +74,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
         (None, Some(text)) if body.pointwise.is_some() && raw.complete => {
             derived::lower(context, &expressions, &text, infer.as_ref(), &body)
         }
+        (None, None) if body.is_aot() => derived::refused(op),
         _ => derivatives::lower(context, &expressions, raw),
     };
     let forward = forward::lower(context, &expressions, raw, &derivatives);

@@ -53,6 +53,27 @@ pub(super) fn lower(
     found
 }
 
+/// For an operator of which nothing is known but its kernel: whoever asks for a gradient hears that there
+/// is none, instead of going without.
+pub(super) fn refused(op: &Op) -> Derivatives {
+    let mut found = Derivatives::default();
+    if op.outputs.iter().all(|output| !output.differentiable) {
+        return found;
+    }
+    let reason = format!("`{}` declares none; its kernel is custom code", op.name);
+    for (index, _) in op.args.iter().enumerate().filter(|(_, arg)| arg.ty.holds_tensors()) {
+        let text = format!("not_implemented({reason:?})");
+        found.formulas.push(Derivative {
+            arguments: vec![index],
+            formula: refusal(&reason),
+            text,
+            backends: Backends::ALL,
+            derived: true,
+        });
+    }
+    found
+}
+
 /// The gradient by one argument: `None` if the derivative is zero.
 fn formula(
     tree: &syn::Expr,

@@ -130,7 +130,10 @@ fn terms(formula: Expr, text: &str) -> Vec<Expr> {
 fn reads_tangent(expr: &Expr) -> bool {
     let mut reads = false;
     expr.walk(&mut |part| {
-        reads |= matches!(part.kind, ExprKind::Variable(Variable::Tangent(_)) | ExprKind::NotImplemented(_));
+        reads |= matches!(
+            part.kind,
+            ExprKind::Variable(Variable::Tangent(_)) | ExprKind::NotImplemented(_) | ExprKind::Opaque(_)
+        );
     });
     reads
 }

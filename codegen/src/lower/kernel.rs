@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use opsmith_core::Backend;
 
-use super::Context;
-use crate::diagnostics::catalogue;
+use super::{Context, aot};
+use crate::diagnostics::{Span, catalogue};
 use crate::expr::path;
 use crate::model::{Body, Kernel, KernelSource, Op};
 use crate::spec::document::{RawOp, Text};
@@ -21,7 +21,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut 
             HOST => body.host = Some(checked_path(context, &text)),
             name => match Backend::from_key(name) {
                 Some(backend) => {
-                    let Some(source) = source(context, op, &text) else { continue };
+                    let Some(source) = source(context, op, raw, &text) else { continue };
                     let (text, span) = (text.as_str().to_owned(), text.span());
                     body.kernels.push(Kernel { backend, source, text, span });
                 }
@@ -46,9 +46,12 @@ fn checked_path(context: &mut Context<'_>, text: &Text) -> String {
 }
 
 /// `linalg::mm` is Rust, `fill::full(size, value)` too; `kernels/cpu/flip.cc:flip` is a function in a
-/// file.
-fn source(context: &mut Context<'_>, op: &Op, text: &Text) -> Option<KernelSource> {
+/// file, and one that is loaded at run time if `aot:` stands before.
+fn source(context: &mut Context<'_>, op: &Op, raw: &RawOp, text: &Text) -> Option<KernelSource> {
     let written = text.as_str();
+    if let Some(rest) = written.strip_prefix(aot::PREFIX) {
+        return aot::source(context, op, raw, text, rest);
+    }
     if let Some((path, list)) = written.trim_end().strip_suffix(')').and_then(|call| call.split_once('(')) {
         let path = checked_part(context, text, path)?;
         let names = list.split(',').filter(|name| !name.trim().is_empty());
@@ -95,10 +98,6 @@ fn argument(context: &mut Context<'_>, op: &Op, text: &Text, name: &str) -> Opti
 
 /// A function in a file of C or C++.
 fn foreign(context: &mut Context<'_>, text: &Text, file: &str, symbol: &str) -> Option<KernelSource> {
-    let place = |part: &str, context: &Context<'_>| {
-        let start = offset(text, part);
-        text.span_within(start..start + part.len(), context.sources)
-    };
     let (file, symbol) = (file.trim(), symbol.trim());
     let problem = match file.rsplit_once('.').map(|(_, extension)| extension) {
         Some("c" | "cc" | "cpp" | "cxx" | "cu") if file.starts_with('/') => Some("an absolute path"),
@@ -108,9 +107,16 @@ fn foreign(context: &mut Context<'_>, text: &Text, file: &str, symbol: &str) -> 
         _ => Some("not the name of such a file"),
     };
     if let Some(label) = problem {
-        context.push(catalogue::kernel_file(place(file, context), label));
+        let place = place(context, text, file);
+        context.push(catalogue::kernel_file(place, label));
         return None;
     }
+    let symbol = self::symbol(context, text, symbol)?;
+    Some(KernelSource::Foreign { file: PathBuf::from(file), symbol })
+}
+
+/// The name of a function in C, if it can be one.
+pub(super) fn symbol(context: &mut Context<'_>, text: &Text, symbol: &str) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let problem = match symbol.chars().next() {
         None => Some("no function after the colon"),
@@ -120,11 +126,17 @@ fn foreign(context: &mut Context<'_>, text: &Text, file: &str, symbol: &str) -> 
         Some(_) => None,
     };
     if let Some(label) = problem {
-        let place = if symbol.is_empty() { text.span().after() } else { place(symbol, context) };
+        let place = if symbol.is_empty() { text.span().after() } else { place(context, text, symbol) };
         context.push(catalogue::kernel_symbol(place, symbol, label));
         return None;
     }
-    Some(KernelSource::Foreign { file: PathBuf::from(file), symbol: symbol.to_owned() })
+    Some(symbol.to_owned())
+}
+
+/// The place of a part of a text.
+pub(super) fn place(context: &Context<'_>, text: &Text, part: &str) -> Span {
+    let start = offset(text, part);
+    text.span_within(start..start + part.len(), context.sources)
 }
 
 /// Where a part of a text starts in it.

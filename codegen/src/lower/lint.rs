@@ -27,7 +27,7 @@ pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
 fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let whole = |kernel: &Kernel| match &kernel.source {
         KernelSource::Rust { arguments, .. } => arguments.len() == op.args.len(),
-        KernelSource::Foreign { .. } => true,
+        KernelSource::Foreign { .. } | KernelSource::Aot { .. } => true,
     };
     if op.body.view.is_some() || op.body.host.is_some() || op.body.kernels.iter().any(whole) {
         return;

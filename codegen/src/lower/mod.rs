@@ -5,6 +5,7 @@
 //! alone, what all of them say together, and last, if nothing is wrong, what is probably not meant.
 
 mod alias;
+mod aot;
 mod args;
 mod attributes;
 mod body;

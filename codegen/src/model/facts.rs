@@ -1,7 +1,7 @@
 //! What is known of an operator besides what it computes.
 
 /// Facts that documents, the runtime's definitions and tools show.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     /// The version that added it.
     pub since: Option<String>,

@@ -252,6 +252,14 @@ pub enum KernelSource {
         /// The function.
         symbol: String,
     },
+    /// A function of the interface of custom kernels, which is compiled and loaded when it is first
+    /// called: `aot:kernels/add_reduce.cc:CustomKernel`.
+    Aot {
+        /// The source, or a library; relative to the spec.
+        file: PathBuf,
+        /// The function.
+        symbol: String,
+    },
 }
 
 /// A Rust operator that stands for a call.
@@ -378,6 +386,13 @@ pub enum FunctionReturn {
     Real,
     /// A truth value.
     Bool,
+}
+
+impl Body {
+    /// Whether a kernel is compiled and loaded while the program runs.
+    pub fn is_aot(&self) -> bool {
+        self.kernels.iter().any(|kernel| matches!(kernel.source, KernelSource::Aot { .. }))
+    }
 }
 
 impl Op {

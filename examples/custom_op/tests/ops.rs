@@ -1,10 +1,11 @@
 //! The crate's operators as a user calls them: every form, gradients, by name, and their errors.
 
 use opsmith::autograd::Options;
-use opsmith::{ErrorKind, Result, Tensor, Value};
+use opsmith::{ErrorKind, Result, Tensor, TensorOps as _, Value};
 use opsmith_example_custom_op::{
-    GaussianOptions, HeatStepOptions, TensorOps as _, call, gaussian, heat_step_with, invert_permutation,
-    laplacian, laplacian_out, transpose_copy, transpose_copy_out,
+    AddReduceOptions, GaussianOptions, HeatStepOptions, TensorOps as _, add_reduce, add_reduce_out,
+    add_reduce_with, call, gaussian, heat_step_with, invert_permutation, laplacian, laplacian_out,
+    transpose_copy, transpose_copy_out,
 };
 
 fn arange(rows: i64, columns: i64) -> Tensor {
@@ -188,4 +189,28 @@ fn errors_before_a_kernel_runs() {
         ErrorKind::Value,
         &["invert_permutation: [1, 1] names dimension 1 twice", "  help: name each of the 2 dimensions once"],
     );
+}
+
+/// A custom kernel has all that the spec gives: functions, forms, calls by name, a gradient.
+#[test]
+fn a_custom_kernel_is_an_operator_like_all_others() -> Result<()> {
+    let ones = Tensor::from_slice(&[1.0f32; 20], &[4, 5])?;
+    assert_eq!(add_reduce(&ones, &ones)?.to_vec::<f32>()?, [10.0; 4]);
+    let kept = add_reduce_with(&ones, &ones, &AddReduceOptions::new().axis(0).keep_dim(true))?;
+    assert_eq!((kept.shape(), kept.to_vec::<f32>()?), (&[1, 5][..], vec![8.0; 5]));
+
+    // Outputs that are not row-major get the result all the same.
+    let x = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3])?;
+    let wide = Tensor::from_slice(&[0.0f32; 4], &[2, 2])?;
+    let mut column = wide.select(1, 1)?;
+    add_reduce_out(&x, &x, &mut column)?;
+    assert_eq!(wide.to_vec::<f32>()?, [0.0, 6.0, 0.0, 24.0]);
+
+    let x = x.requires_grad_(true)?;
+    add_reduce(&x, &x.detach())?.mul(&Tensor::of(&[1.0f32, 10.0]))?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0, 1.0, 10.0, 10.0, 10.0]);
+
+    let error = add_reduce(&x, &ones).unwrap_err().to_string();
+    assert!(error.contains("x.size(0) == y.size(0)"), "{error}");
+    Ok(())
 }

@@ -18,6 +18,7 @@ pub mod index;
 pub mod join;
 mod lanes;
 pub mod linalg;
+pub mod loss;
 pub mod normalisation;
 pub mod padding;
 pub mod pick;

@@ -98,6 +98,17 @@ pub fn rows_of(sizes: &[i64], count: i64) -> Result<Dims> {
     Ok(Dims::from_slice(&[outer.iter().product(), inner.iter().product()]))
 }
 
+/// How many classes scores `(classes)` or `(samples, classes, places…)` have.
+///
+/// # Errors
+/// If the scores have no dimensions.
+pub fn classes_of(scores: &[i64]) -> Result<i64> {
+    match scores {
+        [] => Err(Error::shape("scores without dimensions have no classes")),
+        [classes] | [_, classes, ..] => Ok(*classes),
+    }
+}
+
 /// All dimensions but one: of three without 1, `[0, 2]`.
 ///
 /// # Errors

@@ -126,6 +126,11 @@ pub struct GradContext<'a> {
 }
 
 impl<'a> GradContext<'a> {
+    /// The operator that was called.
+    pub(crate) fn op(&self) -> &'static OpDef {
+        self.call.op
+    }
+
     /// The gradient of an output; `None` if none flows.
     pub fn grad(&self, output: usize) -> Option<&'a Tensor> {
         self.grads.get(output).and_then(Option::as_ref)

@@ -34,8 +34,8 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         outs.push(out);
         return Ok(outs);
     }
-    let Some(infer) = op.infer else { return compose(op, args) };
-    let inferred = infer(args)?;
+    let Some(inferred) = op.inferred(args) else { return compose(op, args) };
+    let inferred = inferred?;
     if op.composite.is_some() && !has_kernel(op, &inferred) {
         return compose(op, args);
     }
@@ -144,8 +144,8 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
         }
         return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(*out) }, true);
     }
-    let inferred = match op.infer {
-        Some(infer) => infer(args)?,
+    let inferred = match op.inferred(args) {
+        Some(inferred) => inferred?,
         None => return copy_out(op, forward(op, args)?, outs),
     };
     if outs.len() != inferred.outs.len() {

@@ -95,11 +95,11 @@ pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
 /// Refuses a call of an operator that another project computes and that has no kernel here.
 ///
 /// # Errors
-/// Always, with the operator and operands.
+/// Always, with the operator.
 #[cold]
-pub fn supplied<T>(op: &'static OpDef, args: &[Arg<'_>]) -> Result<T> {
+pub fn supplied<T>(op: &'static OpDef) -> Result<T> {
     let error = Error::not_implemented("its kernels are supplied by another project, and none is here");
-    Err(in_op(error, op.name, op, args))
+    Err(error.in_op(op.name, Vec::new()))
 }
 
 #[cold]

@@ -3,6 +3,7 @@
 
 use opsmith_core::DType;
 
+use crate::arg::Arg;
 use crate::constraint::Constraint;
 use crate::facts::ValueUse;
 
@@ -116,6 +117,18 @@ pub enum DefaultValue {
     MemoryFormat(crate::arg::MemoryFormat),
 }
 
+impl ArgKind {
+    /// The type of something that is always there.
+    pub const fn required(self) -> ArgType {
+        ArgType { kind: self, optional: false }
+    }
+
+    /// The type of something that may be absent.
+    pub const fn optional(self) -> ArgType {
+        ArgType { kind: self, optional: true }
+    }
+}
+
 impl ArgDef {
     /// A required argument of which nothing more is said.
     pub const fn new(name: &'static str, ty: ArgType) -> ArgDef {
@@ -127,6 +140,47 @@ impl ArgDef {
             aliases: &[],
             constraints: &[],
             value: ValueUse::None,
+        }
+    }
+}
+
+impl ArgType {
+    /// Whether it is one tensor, which may be optional.
+    pub fn is_tensor(self) -> bool {
+        self.kind == ArgKind::Tensor
+    }
+
+    /// Whether it is a tensor or a list of them.
+    pub fn holds_tensors(self) -> bool {
+        matches!(self.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
+    }
+
+    /// Whether an argument is of this type as it stands.
+    pub fn accepts(self, arg: Arg<'_>) -> bool {
+        match (self.kind, arg) {
+            (_, Arg::None) => self.optional,
+            (ArgKind::Tensor, Arg::Tensor(_))
+            | (ArgKind::Tensors, Arg::Tensors(_))
+            | (ArgKind::OptionalTensors, Arg::OptionalTensors(_))
+            | (ArgKind::Bool, Arg::Bool(_))
+            | (ArgKind::Int, Arg::Int(_))
+            | (ArgKind::Float, Arg::Float(_))
+            | (ArgKind::Scalar, Arg::Scalar(_))
+            | (ArgKind::Str, Arg::Str(_))
+            | (ArgKind::Floats, Arg::Floats(_))
+            | (ArgKind::Scalars, Arg::Scalars(_))
+            | (ArgKind::DType, Arg::DType(_))
+            | (ArgKind::Device, Arg::Device(_))
+            | (ArgKind::MemoryFormat, Arg::MemoryFormat(_))
+            | (ArgKind::MemoryLayout, Arg::MemoryLayout(_))
+            | (ArgKind::Generator, Arg::Generator(_)) => true,
+            (ArgKind::Ints(length), Arg::Ints(list)) => {
+                length.is_none_or(|length| length as usize == list.len())
+            }
+            (ArgKind::Bools(length), Arg::Bools(list)) => {
+                length.is_none_or(|length| length as usize == list.len())
+            }
+            _ => false,
         }
     }
 }

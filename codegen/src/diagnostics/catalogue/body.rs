@@ -175,6 +175,21 @@ pub fn kernel_file(span: Span, label: &str) -> Diagnostic {
         .with_help("name a file relative to the spec, ending in `.c`, `.cc`, `.cpp`, `.cxx` or `.cu`")
 }
 
+/// A custom kernel's file that is not one.
+pub fn aot_file(span: Span, label: &str) -> Diagnostic {
+    Diagnostic::error("E0478", "this is not the file of a custom kernel", span, label).with_help(
+        "name a file relative to the spec, ending in `.cc`, `.cpp`, `.cxx`, `.cu` or `.so`, a colon and the function: \
+         `aot:kernels/add_reduce.cc:CustomKernel`",
+    )
+}
+
+/// An argument that custom kernels cannot get.
+pub fn aot_argument(span: Span, op: &str, name: &str, ty: &str, why: &str) -> Diagnostic {
+    let message = format!("the kernel of `{op}` cannot get the argument `{name}`, a {ty}");
+    Diagnostic::error("E0479", message, span, why.to_owned())
+        .with_help("arguments of custom kernels are tensors, one list of tensors, numbers, texts, dtypes and lists of numbers; else write the kernel for the generated header, without `aot:`")
+}
+
 /// A foreign kernel's file that is not there.
 pub fn kernel_file_missing(span: Span, path: &str) -> Diagnostic {
     Diagnostic::error("E0472", format!("there is no file `{path}`"), span, "not found")

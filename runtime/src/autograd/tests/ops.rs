@@ -58,6 +58,7 @@ pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'stati
         forms: NO_FORMS,
         infer: None,
         element_types: DISPATCH,
+        custom: None,
         uniform: Uniform::No,
         contiguous: 0,
         kernels: None,
@@ -140,6 +141,7 @@ pub fn same_gradient(context: &GradContext<'_>) -> Formulas {
 pub static PLUS: OpDef = OpDef {
     forms: Forms { inplace: Some("plus_"), out: Some("plus.out"), elementwise: true },
     infer: Some(infer_broadcast),
+    custom: None,
     uniform: Uniform::Same,
     kernels: table!(F32 => plus_kernel::<f32>, F64 => plus_kernel::<f64>, I64 => plus_kernel::<i64>, C128 => plus_kernel::<crate::Complex64>),
     grad: Some(&GradDef {
@@ -177,6 +179,7 @@ fn times_other(context: &GradContext<'_>) -> Formulas {
 pub static TIMES: OpDef = OpDef {
     forms: Forms { inplace: Some("times_"), out: Some("times.out"), elementwise: true },
     infer: Some(infer_broadcast),
+    custom: None,
     uniform: Uniform::Same,
     kernels: table!(F32 => times_kernel::<f32>, F64 => times_kernel::<f64>, I64 => times_kernel::<i64>, C128 => times_kernel::<crate::Complex64>),
     grad: Some(&GradDef {
@@ -207,6 +210,7 @@ fn conjugate_self(context: &GradContext<'_>) -> Formulas {
 
 pub static CONJUGATE: OpDef = OpDef {
     infer: Some(infer_unary),
+    custom: None,
     uniform: Uniform::Same,
     kernels: table!(C128 => conjugate_kernel),
     grad: Some(&GradDef {
@@ -235,6 +239,7 @@ fn exponential_self(context: &GradContext<'_>) -> Formulas {
 pub static EXPONENTIAL: OpDef = OpDef {
     forms: Forms { inplace: Some("exponential_"), out: None, elementwise: true },
     infer: Some(infer_unary),
+    custom: None,
     uniform: Uniform::Same,
     kernels: table!(F64 => exponential_kernel),
     grad: Some(&GradDef {
@@ -268,6 +273,7 @@ fn squared_self(context: &GradContext<'_>) -> Formulas {
 pub static SQUARED: OpDef = OpDef {
     forms: Forms { inplace: Some("squared_"), out: None, elementwise: true },
     infer: Some(infer_unary),
+    custom: None,
     uniform: Uniform::Same,
     kernels: table!(F64 => squared_kernel),
     grad: Some(&GradDef {
@@ -300,6 +306,7 @@ fn scaled_self(context: &GradContext<'_>) -> Formulas {
 
 pub static SCALED: OpDef = OpDef {
     infer: Some(infer_unary),
+    custom: None,
     uniform: Uniform::Same,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
     kernels: table!(F64 => scaled_kernel),

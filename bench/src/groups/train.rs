@@ -1,0 +1,167 @@
+//! `train`: whole training steps, their time and the memory they hold.
+//!
+//! A line `train.….memory` has the bytes that are held between forward and backward beyond parameters and
+//! inputs (`held_bytes`), those that the graph saved (`saved_bytes`), and the most that was alive at once
+//! during the step beyond what was alive before it (`peak_bytes`).
+
+use opsmith::autograd;
+use opsmith::runtime::allocator::{live_bytes, peak_bytes};
+use opsmith::{Generator, LayerNormOptions, LinearOptions, Result, SubOptions, Tensor, TensorOps};
+use serde_json::json;
+
+use super::normal;
+use crate::harness::{Harness, Work};
+
+pub fn run(harness: &mut Harness) -> Result<()> {
+    if !harness.wants("train.") {
+        return Ok(());
+    }
+    perceptron(harness)?;
+    block(harness)
+}
+
+/// A parameter: uniform numbers as layers of PyTorch begin with.
+fn parameter(shape: &[i64], inputs: i64, generator: &Generator) -> Result<Tensor> {
+    let bound = 1.0 / (inputs as f64).sqrt();
+    let drawn = opsmith::rand_generator(shape, Some(generator))?;
+    ((drawn * (2.0 * bound))? - bound)?.detach().requires_grad_(true)
+}
+
+fn perceptron(harness: &mut Harness) -> Result<()> {
+    let generator = Generator::new(0);
+    let parameters = [
+        parameter(&[512, 784], 784, &generator)?,
+        parameter(&[512], 784, &generator)?,
+        parameter(&[10, 512], 512, &generator)?,
+        parameter(&[10], 512, &generator)?,
+    ];
+    let [w1, b1, w2, b2] = &parameters;
+    let x = normal(&[128, 784])?;
+    let classes: Vec<i64> = (0..128).map(|row| row * 7 % 10).collect();
+    let y = Tensor::from_slice(&classes, &[128])?;
+    let forward = || linear(&linear(&x, [w1, b1])?.relu()?, [w2, b2]);
+    let loss = || forward()?.cross_entropy(&y);
+    let update = || {
+        autograd::no_grad(|| {
+            for parameter in &parameters {
+                if let Some(gradient) = parameter.grad() {
+                    parameter.sub_with_(&gradient, &SubOptions::new().alpha(0.01))?;
+                }
+                parameter.zero_grad();
+            }
+            Ok::<_, opsmith::Error>(())
+        })
+    };
+    harness.case("train.mlp784_512_10_b128_sgd", Work::default(), || {
+        loss()?.backward()?;
+        update()
+    });
+    memory(harness, "train.mlp784_512_10_b128_sgd.memory", loss, update)?;
+    autograd::no_grad(|| harness.case("train.mlp_forward_only", Work::default(), forward));
+    Ok(())
+}
+
+fn linear(x: &Tensor, [weight, bias]: [&Tensor; 2]) -> Result<Tensor> {
+    opsmith::linear_with(x, weight, &LinearOptions::new().bias(bias))
+}
+
+/// The parameters of a transformer block of width 256 with 4 heads.
+struct Block {
+    norms: [[Tensor; 2]; 2],
+    /// For queries, keys and values; after attention; the two of the feed-forward part.
+    layers: [[Tensor; 2]; 4],
+}
+
+impl Block {
+    fn new(generator: &Generator) -> Result<Block> {
+        let width = 256;
+        let norm = || -> Result<[Tensor; 2]> {
+            let ones = opsmith::ones([width])?.requires_grad_(true)?;
+            Ok([ones, opsmith::zeros([width])?.requires_grad_(true)?])
+        };
+        let layer = |inputs: i64, outputs: i64| -> Result<[Tensor; 2]> {
+            Ok([parameter(&[outputs, inputs], inputs, generator)?, parameter(&[outputs], inputs, generator)?])
+        };
+        Ok(Block {
+            norms: [norm()?, norm()?],
+            layers: [
+                layer(width, 3 * width)?,
+                layer(width, width)?,
+                layer(width, 4 * width)?,
+                layer(4 * width, width)?,
+            ],
+        })
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = &Tensor> {
+        self.norms.iter().chain(&self.layers).flatten()
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let &[batch, length, width] = x.shape() else { unreachable!("three dimensions") };
+        let heads = 4;
+        let norm = |x: &Tensor, [weight, bias]: &[Tensor; 2]| {
+            opsmith::layer_norm_with(x, [width], &LayerNormOptions::new().weight(weight).bias(bias))
+        };
+        let linear = |x: &Tensor, [weight, bias]: &[Tensor; 2]| linear(x, [weight, bias]);
+        let [qkv, out, up, down] = &self.layers;
+        let parts = linear(&norm(x, &self.norms[0])?, qkv)?
+            .view([batch, length, 3, heads, width / heads])?
+            .permute([2, 0, 3, 1, 4])?;
+        let (q, k, v) = (parts.select(0, 0)?, parts.select(0, 1)?, parts.select(0, 2)?);
+        let scores = (q.matmul(&k.transpose(-1, -2)?)? * (width as f64 / heads as f64).powf(-0.5))?;
+        let mixed = scores.softmax(-1)?.matmul(&v)?.transpose(1, 2)?.reshape([batch, length, width])?;
+        let x = (x + linear(&mixed, out)?)?;
+        let wide = linear(&norm(&x, &self.norms[1])?, up)?.gelu()?;
+        &x + linear(&wide, down)?
+    }
+}
+
+fn block(harness: &mut Harness) -> Result<()> {
+    let block = Block::new(&Generator::new(0))?;
+    let x = normal(&[8, 128, 256])?;
+    let flops = 2.0 * 1024.0 * 256.0 * (768 + 256 + 1024 + 1024) as f64
+        + 2.0 * 2.0 * 8.0 * 4.0 * 128.0 * 128.0 * 64.0;
+    let total = || block.forward(&x)?.sum();
+    let clear = || {
+        block.parameters().for_each(Tensor::zero_grad);
+        Ok(())
+    };
+    let work = Work { flops: 3.0 * flops, ..Work::default() };
+    harness.case("train.block_d256_manual_fwd_bwd", work, || {
+        clear()?;
+        total()?.backward()
+    });
+    memory(harness, "train.block_d256_manual_fwd_bwd.memory", total, clear)?;
+    let work = Work { flops, ..Work::default() };
+    autograd::no_grad(|| harness.case("train.block_d256_manual_fwd", work, || block.forward(&x)));
+    Ok(())
+}
+
+/// Prints what a step holds. Gradients of the step before are gone when it begins, so that they count.
+fn memory(
+    harness: &Harness,
+    name: &str,
+    loss: impl Fn() -> Result<Tensor>,
+    finish: impl Fn() -> Result<()>,
+) -> Result<()> {
+    if !harness.wants(name) {
+        return Ok(());
+    }
+    finish()?;
+    let before = live_bytes();
+    let (peak, result) = peak_bytes(|| {
+        let loss = loss()?;
+        let held = live_bytes() - before;
+        let saved = loss.graph_node().map_or(0, |node| node.saved_bytes());
+        loss.backward()?;
+        Ok::<_, opsmith::Error>((held, saved))
+    });
+    let (held, saved) = result?;
+    finish()?;
+    let line = json!({
+        "lib": "opsmith", "case": name, "held_bytes": held, "saved_bytes": saved, "peak_bytes": peak - before,
+    });
+    println!("{line}");
+    Ok(())
+}

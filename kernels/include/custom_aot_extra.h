@@ -1,0 +1,105 @@
+// What a custom kernel that is compiled ahead of time works with besides its tensors.
+//
+// A kernel is a function `F` and up to three beside it, all extern "C":
+//
+//   int F(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)
+//   int FInit(int *ndims, int64_t **shapes, const char **dtypes, AotExtra *extra)
+//   std::vector<int64_t> FInferShape(int *ndims, int64_t **shapes, AotExtra *extra)
+//   TypeId FInferType(std::vector<TypeId> dtypes, AotExtra *extra)
+//
+// `params` are inputs, outputs and workspaces, in this order; `ndims`, `shapes` and `dtypes` are of inputs
+// and outputs only. FInit and F get the same `extra`: FInit reads attributes, asks for workspaces, and may
+// leave an object of its own for F. Anything but 0 is an error. With several outputs FInferShape returns a
+// vector of shapes, and FInferType a vector of types. See docs of opsmith_runtime::aot.
+//
+// The order of virtual functions and fields is the interface; libraries that were built with another
+// header of the same interface run as well.
+
+#ifndef OPSMITH_CUSTOM_AOT_EXTRA_H_
+#define OPSMITH_CUSTOM_AOT_EXTRA_H_
+
+#include <cstddef>
+#include <cstdint>
+// Sources written for the interface count on this one.
+#include <iostream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+// An object of the kernel's own, made in FInit, destroyed with the kernel. Derive from it.
+class AotKernelData {
+ public:
+  AotKernelData() = default;
+  virtual ~AotKernelData() = default;
+};
+
+// Attributes, workspaces and the kernel's object.
+class AotExtra {
+ public:
+  AotExtra() = default;
+  virtual ~AotExtra() = default;
+
+  // Whether there is an attribute of that name.
+  virtual bool HasAttr(std::string name) = 0;
+
+  // An attribute: bool, int64_t, float, std::string, std::vector of int64_t or float, or a vector of such
+  // vectors. Throws if there is none of that name and type.
+  template <typename T>
+  T Attr(std::string name);
+
+  // Asks for workspaces of these sizes in bytes.
+  void SetWorkSpace(const std::vector<size_t> &workspace) { workspace_ = workspace; }
+  const std::vector<size_t> &WorkSpace() const { return workspace_; }
+
+  // Leaves an object for F, and for who destroys the kernel to delete.
+  void SetKernelData(AotKernelData *kernel_data) { kernel_data_ = kernel_data; }
+  AotKernelData *KernelData() const { return kernel_data_; }
+  void DestructKernelData() {
+    delete kernel_data_;
+    kernel_data_ = nullptr;
+  }
+
+ private:
+  template <typename T>
+  struct Always : std::false_type {};
+
+  // What Attr calls. The host implements them; their order must stay.
+  virtual bool GetAttrBool(std::string name) = 0;
+  virtual int64_t GetAttrInt(std::string name) = 0;
+  virtual float GetAttrFloat(std::string name) = 0;
+  virtual std::string GetAttrStr(std::string name) = 0;
+  virtual std::vector<int64_t> GetAttrIntVec(std::string name) = 0;
+  virtual std::vector<float> GetAttrFloatVec(std::string name) = 0;
+  virtual std::vector<std::vector<int64_t>> GetAttrInt2DVec(std::string name) = 0;
+  virtual std::vector<std::vector<float>> GetAttrFloat2DVec(std::string name) = 0;
+
+  std::vector<size_t> workspace_;
+  AotKernelData *kernel_data_ = nullptr;
+};
+
+template <typename T>
+T AotExtra::Attr(std::string name) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return GetAttrBool(name);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return GetAttrInt(name);
+  } else if constexpr (std::is_same_v<T, float>) {
+    return GetAttrFloat(name);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return GetAttrStr(name);
+  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+    return GetAttrIntVec(name);
+  } else if constexpr (std::is_same_v<T, std::vector<float>>) {
+    return GetAttrFloatVec(name);
+  } else if constexpr (std::is_same_v<T, std::vector<std::vector<int64_t>>>) {
+    return GetAttrInt2DVec(name);
+  } else if constexpr (std::is_same_v<T, std::vector<std::vector<float>>>) {
+    return GetAttrFloat2DVec(name);
+  } else {
+    static_assert(Always<T>::value,
+                  "attributes are bool, int64_t, float, std::string, std::vector of int64_t or float, or a "
+                  "vector of such vectors");
+  }
+}
+
+#endif  // OPSMITH_CUSTOM_AOT_EXTRA_H_

@@ -1,0 +1,219 @@
+//! `OPSMITH_CHECK=1`: a kernel among guarded buffers.
+//!
+//! In: a kernel and the memory of a call. Out: the outputs, or what the kernel did that it must not: wrote
+//! outside a buffer, changed an input or the arrays of shapes, left an output unwritten. Each report
+//! names the buffer and the byte. The kernel works on copies, so what it does wrong does no harm unless it
+//! goes farther than the guards.
+
+use std::sync::Arc;
+
+use super::instance::{Instance, Shape};
+use super::kernel::Kernel;
+use super::library::Library;
+use crate::error::{Error, Result};
+
+/// Bytes of guard on each side of a buffer.
+const GUARD: usize = 4096;
+/// What guards are made of.
+const CANARY: u8 = 0xC3;
+/// What outputs and workspaces hold before the call. Two, because a kernel may well write one of them.
+const POISONS: [u8; 2] = [0xA5, 0x5A];
+
+/// Runs a kernel; `addresses` are those of inputs (null if absent) and outputs.
+///
+/// # Errors
+/// If the kernel fails, or does what it must not.
+pub(super) fn run(
+    kernel: &Kernel,
+    library: &Arc<Library>,
+    shape: &Shape,
+    addresses: &[*mut u8],
+) -> Result<()> {
+    let first = attempt(kernel, library, shape, addresses, POISONS[0])?;
+    let mut unwritten = first.unwritten(shape, POISONS[0]);
+    if unwritten.iter().any(|elements| !elements.is_empty()) {
+        // Those elements may really be what the poison is; with another, only unwritten ones look so again.
+        let second = attempt(kernel, library, shape, addresses, POISONS[1])?;
+        for (elements, again) in unwritten.iter_mut().zip(second.unwritten(shape, POISONS[1])) {
+            elements.retain(|element| again.binary_search(element).is_ok());
+        }
+    }
+    for (index, elements) in unwritten.iter().enumerate() {
+        if let Some(element) = elements.first() {
+            return Err(forgotten(kernel, library, shape, index, elements.len(), *element));
+        }
+    }
+    for (buffer, address) in first.outputs.iter().zip(&addresses[shape.inputs..]) {
+        let content = buffer.content();
+        // SAFETY: the output has the size of its slot, as the buffer, and the dispatcher holds its borrow.
+        unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), *address, content.len()) };
+    }
+    Ok(())
+}
+
+/// Buffers after a call.
+struct Attempt {
+    outputs: Vec<Guarded>,
+}
+
+impl Attempt {
+    /// The elements of each output that hold nothing but poison.
+    fn unwritten(&self, shape: &Shape, poison: u8) -> Vec<Vec<usize>> {
+        let slots = &shape.slots[shape.inputs..];
+        let of = |(buffer, slot): (&Guarded, &super::instance::Slot)| {
+            let size = slot.dtype.map_or(1, |dtype| dtype.size());
+            let elements = buffer.content().chunks(size).enumerate();
+            elements
+                .filter(|(_, bytes)| bytes.iter().all(|byte| *byte == poison))
+                .map(|(index, _)| index)
+                .collect()
+        };
+        self.outputs.iter().zip(slots).map(of).collect()
+    }
+}
+
+fn attempt(
+    kernel: &Kernel,
+    library: &Arc<Library>,
+    shape: &Shape,
+    addresses: &[*mut u8],
+    poison: u8,
+) -> Result<Attempt> {
+    let mut instance = Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone())?;
+    let (inputs, outputs) = shape.slots.split_at(shape.inputs);
+    let mut given = Vec::new();
+    for (slot, address) in inputs.iter().zip(addresses) {
+        let mut buffer = Guarded::new(slot.bytes(), poison);
+        if slot.dtype.is_some() {
+            // SAFETY: the input has the size of its slot, and the dispatcher holds its borrow.
+            unsafe { std::ptr::copy_nonoverlapping(*address, buffer.address(), slot.bytes()) };
+        }
+        given.push(buffer);
+    }
+    let mut outputs: Vec<Guarded> = outputs.iter().map(|slot| Guarded::new(slot.bytes(), poison)).collect();
+    let mut workspaces: Vec<Guarded> =
+        instance.workspaces().iter().map(|size| Guarded::new(*size, poison)).collect();
+    let mut params = Vec::new();
+    for (buffer, slot) in given.iter_mut().zip(inputs) {
+        params.push(if slot.dtype.is_some() { buffer.address().cast() } else { std::ptr::null_mut() });
+    }
+    params.extend(outputs.iter_mut().chain(&mut workspaces).map(|buffer| buffer.address().cast()));
+    // SAFETY: every address leads to a buffer of its slot's size, or of what the kernel asked for.
+    unsafe { instance.call(&kernel.function, params.into_iter())? };
+
+    for (index, buffer) in given.iter().enumerate() {
+        buffer.check(
+            kernel,
+            library,
+            &format!("input `{}`", kernel.signature.input_name(index, shape.inputs)),
+        )?;
+    }
+    for (index, buffer) in outputs.iter().enumerate() {
+        buffer.check(kernel, library, &format!("output `{}`", kernel.signature.output_name(index)))?;
+    }
+    for (index, buffer) in workspaces.iter().enumerate() {
+        buffer.check(kernel, library, &format!("workspace {index}"))?;
+    }
+    for (index, (buffer, address)) in
+        given.iter().zip(addresses).enumerate().filter(|(_, (_, address))| !address.is_null())
+    {
+        let content = buffer.content();
+        // SAFETY: as above.
+        let original = unsafe { std::slice::from_raw_parts(address.cast_const(), content.len()) };
+        if let Some(byte) = content.iter().zip(original).position(|(now, before)| now != before) {
+            let name = kernel.signature.input_name(index, shape.inputs);
+            return Err(report(kernel, library, &format!("changed its input `{name}` at byte {byte}"))
+                .with_help("inputs belong to others; copy what has to be changed into a workspace"));
+        }
+    }
+    if !instance.shapes_are_intact() {
+        return Err(report(kernel, library, "changed the arrays of shapes or dtypes that it was given")
+            .with_help("copy what has to be changed"));
+    }
+    Ok(Attempt { outputs })
+}
+
+/// A buffer between two guards.
+struct Guarded {
+    /// In words, so that the buffer is aligned for every element type.
+    memory: Vec<u128>,
+    size: usize,
+}
+
+impl Guarded {
+    fn new(size: usize, fill: u8) -> Guarded {
+        let words = (2 * GUARD + size).div_ceil(size_of::<u128>());
+        let mut buffer = Guarded { memory: vec![u128::from_ne_bytes([CANARY; 16]); words], size };
+        // SAFETY: the memory holds both guards and the buffer between.
+        unsafe { buffer.address().write_bytes(fill, size) };
+        buffer
+    }
+
+    fn address(&mut self) -> *mut u8 {
+        // SAFETY: the memory is larger than a guard.
+        unsafe { self.memory.as_mut_ptr().cast::<u8>().add(GUARD) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let bytes = size_of_val(self.memory.as_slice());
+        // SAFETY: plain bytes of a vector that lives.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), bytes) }
+    }
+
+    fn content(&self) -> &[u8] {
+        &self.bytes()[GUARD..GUARD + self.size]
+    }
+
+    fn check(&self, kernel: &Kernel, library: &Library, what: &str) -> Result<()> {
+        let (before, after) = (&self.bytes()[..GUARD], &self.bytes()[GUARD + self.size..]);
+        let strange = |byte: &u8| *byte != CANARY;
+        if let Some(first) = before.iter().position(strange) {
+            let bytes = GUARD - first;
+            return Err(report(
+                kernel,
+                library,
+                &format!("wrote before the start of {what}, {bytes} bytes before it"),
+            )
+            .with_help("an index is negative"));
+        }
+        let Some(first) = after.iter().position(strange) else { return Ok(()) };
+        let count = after.iter().filter(|byte| strange(byte)).count();
+        let offset = self.size + first;
+        Err(report(
+            kernel,
+            library,
+            &format!("wrote past the end of {what}: it has {} bytes, and byte {offset} was written ({count} bytes or more in all)", self.size),
+        )
+        .with_help(if what.starts_with("workspace") {
+            "let FInit ask for more with SetWorkSpace"
+        } else {
+            "the loop goes farther than the shape"
+        }))
+    }
+}
+
+#[cold]
+fn forgotten(
+    kernel: &Kernel,
+    library: &Library,
+    shape: &Shape,
+    output: usize,
+    count: usize,
+    element: usize,
+) -> Error {
+    let slot = &shape.slots[shape.inputs + output];
+    let size = slot.dtype.map_or(1, |dtype| dtype.size());
+    let total = slot.bytes() / size;
+    let name = kernel.signature.output_name(output);
+    let what = format!(
+        "left {count} of {total} elements of its output `{name}` unwritten, the first at byte {} (element {element})",
+        element * size
+    );
+    report(kernel, library, &what)
+        .with_help("every element of every output must be written; memory is not zeroed")
+}
+
+fn report(kernel: &Kernel, library: &Library, what: &str) -> Error {
+    Error::kernel(format!("the kernel `{}` ({}) {what}", kernel.function, library.source.display()))
+        .with_note("found by OPSMITH_CHECK")
+}

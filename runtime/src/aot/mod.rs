@@ -1,0 +1,52 @@
+//! Custom operators that are compiled ahead of time and loaded while the program runs.
+//!
+//! In: a source in C++ or CUDA, or a shared object, with a function of the interface
+//! `kernels/include/custom_aot_extra.h`, and a declaration of what it takes and gives. Out: operators like
+//! all others. A declaration is made with [`Declaration`], from a registration record, or in a spec.
+//!
+//! ```text
+//! file ─► build (compiler, cache) ─► library (dlopen, functions) ─► kernel ─► instance (FInit, F)
+//!                                                                     ▲
+//! declaration, record, spec ─► signature ─► registry (definition) ─► dispatch: infer, run, gradient
+//! ```
+//!
+//! The interface is that of another framework; libraries built for it run here unchanged. Kernels are
+//! trusted as much as any library that a program links; [`Declaration::check`] and [`Declaration::sandbox`]
+//! are for those that are not yet.
+
+mod attributes;
+mod build;
+mod cache;
+mod check;
+mod compiler;
+mod declare;
+mod dtypes;
+mod elf;
+mod extra;
+mod gradient;
+mod guard;
+mod infer;
+mod instance;
+mod kernel;
+mod library;
+mod operator;
+mod record;
+mod registry;
+mod sandbox;
+mod signature;
+mod spec;
+mod strings;
+
+pub use attributes::{AttrType, AttrValue};
+pub use compiler::Language;
+pub use declare::Declaration;
+pub use elf::LibraryFacts;
+pub use gradient::{BpropContext, BpropFn};
+pub use infer::{InferContext, UNKNOWN_DIM, UNKNOWN_RANK};
+pub use operator::Operator;
+pub use registry::Declared;
+pub use signature::InputKind;
+pub use spec::SpecKernel;
+pub use strings::StringAbi;
+
+pub(crate) use registry::{all, find};

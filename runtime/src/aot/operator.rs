@@ -1,0 +1,220 @@
+//! Operators that were declared at run time, as their callers hold them.
+//!
+//! In: tensors and attributes. Out: what the kernel computes, through the same dispatcher as all others;
+//! or shapes and dtypes alone. Must not know how kernels are built and run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use opsmith_core::DType;
+
+use super::attributes::AttrValue;
+use super::instance::{Shape, Slot};
+use super::registry::{self, Active};
+use crate::arg::{Arg, Value};
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::layout::Dims;
+use crate::op::{OpDef, Outputs};
+use crate::tensor::Tensor;
+
+/// An operator that was declared at run time. The handle can be copied; the operator stays until it is
+/// unloaded.
+#[derive(Clone, Copy)]
+pub struct Operator {
+    pub(super) op: &'static OpDef,
+}
+
+impl Operator {
+    /// Its definition, as the dispatcher knows it.
+    pub fn definition(self) -> &'static OpDef {
+        self.op
+    }
+
+    /// Calls an operator with one output; attributes have their defaults.
+    ///
+    /// # Errors
+    /// If the arguments do not fit, or the kernel cannot be built, loaded or run, or fails.
+    #[inline]
+    pub fn call(self, inputs: &[&Tensor]) -> Result<Tensor> {
+        self.single(self.call_with(inputs, &[])?)
+    }
+
+    /// Calls an operator with several outputs; attributes have their defaults.
+    ///
+    /// # Errors
+    /// As [`Operator::call`].
+    pub fn call_several(self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        Ok(self.call_with(inputs, &[])?.into_vec())
+    }
+
+    /// Calls an operator with attributes by name.
+    ///
+    /// # Errors
+    /// As [`Operator::call`].
+    pub fn call_with(self, inputs: &[&Tensor], attributes: &[(&str, AttrValue)]) -> Result<Outputs> {
+        let defs = self.op.schema.args;
+        let plain = attributes.is_empty() && defs.len() == inputs.len();
+        if plain && defs.iter().all(|def| def.ty.is_tensor()) {
+            let args: smallvec::SmallVec<[Arg<'_>; 8]> =
+                inputs.iter().map(|input| Arg::Tensor(input)).collect();
+            return dispatch::invoke(self.op, &args);
+        }
+        self.call_bound(inputs, attributes)
+    }
+
+    /// The same, where something has to be filled in.
+    fn call_bound(self, inputs: &[&Tensor], attributes: &[(&str, AttrValue)]) -> Result<Outputs> {
+        let mut args: Vec<Value> = Vec::new();
+        let defs = self.op.schema.args;
+        let lists = defs.iter().any(|def| def.ty.kind == crate::op::ArgKind::Tensors);
+        let declared = defs.iter().filter(|def| def.ty.holds_tensors()).count();
+        let mut rest = inputs.iter();
+        for def in &defs[..declared] {
+            if def.ty.is_tensor() {
+                args.extend(rest.next().map(|input| Value::Tensor((*input).clone())));
+                continue;
+            }
+            // What is left when all others have theirs.
+            let length = (inputs.len() + 1).saturating_sub(declared);
+            args.push(Value::Tensors(rest.by_ref().take(length).map(|input| (*input).clone()).collect()));
+        }
+        if rest.next().is_some() && !lists {
+            return Err(Error::argument(format!("{} inputs given, {declared} taken", inputs.len()))
+                .with_help(format!("the signature is {}", self.op.schema.text))
+                .in_op(self.op.name, Vec::new()));
+        }
+        let mut named = Vec::new();
+        for (name, value) in attributes {
+            let value = value.to_value().ok_or_else(|| {
+                Error::argument(format!("`{name}` is a list of lists, which calls cannot give"))
+                    .in_op(self.op.name, Vec::new())
+            })?;
+            named.push((*name, value));
+        }
+        let results = crate::boxed::call_definition(self.op, &args, &named)?;
+        let mut outs = Outputs::new();
+        for result in results {
+            match result {
+                Value::Tensors(tensors) => outs.extend(tensors),
+                result => outs.push(result.into_tensor()?),
+            }
+        }
+        Ok(outs)
+    }
+
+    /// Calls with arguments in the order of the signature.
+    ///
+    /// # Errors
+    /// As [`Operator::call`]; the arguments must have the types of the signature.
+    pub fn invoke(self, args: &[Arg<'_>]) -> Result<Outputs> {
+        let defs = self.op.schema.args;
+        if args.len() != defs.len() || args.iter().zip(defs).any(|(arg, def)| !def.ty.accepts(*arg)) {
+            let given: Vec<&str> = args.iter().map(|arg| arg.kind()).collect();
+            return Err(Error::argument(format!("({}) does not fit the signature", given.join(", ")))
+                .with_help(format!("the signature is {}", self.op.schema.text))
+                .in_op(self.op.name, Vec::new()));
+        }
+        dispatch::invoke(self.op, args)
+    }
+
+    /// Compiles the source if it has to be, and loads the library, so that the first call need not.
+    ///
+    /// # Errors
+    /// Whatever the compiler or the loader say.
+    pub fn load(self) -> Result<()> {
+        let active = self.active()?;
+        let result = if active.kernel.options.sandbox {
+            active.kernel.object(&mut active.kernel.state()).map(|_| ())
+        } else {
+            active.kernel.library(&mut active.kernel.state()).map(|_| ())
+        };
+        result.map_err(|error| error.in_op(self.op.name, Vec::new()))
+    }
+
+    /// The shared object that is loaded, or would be; a source is compiled for it.
+    ///
+    /// # Errors
+    /// Whatever the compiler says.
+    pub fn library(self) -> Result<PathBuf> {
+        let active = self.active()?;
+        active
+            .kernel
+            .object(&mut active.kernel.state())
+            .map_err(|error| error.in_op(self.op.name, Vec::new()))
+    }
+
+    /// Whether the compiler ran for this operator; otherwise its library was in the cache, or given.
+    ///
+    /// # Errors
+    /// If the operator was unloaded.
+    pub fn was_compiled(self) -> Result<bool> {
+        Ok(self.active()?.kernel.state().compiled)
+    }
+
+    /// Shape and dtype of each output, from those of the inputs; nothing runs. A size may be −1 for one
+    /// that is not known, and a shape `[-2]` for one whose number of dimensions is not.
+    ///
+    /// # Errors
+    /// If inference fails.
+    pub fn infer(
+        self,
+        inputs: &[(&[i64], DType)],
+        attributes: &[(&str, AttrValue)],
+    ) -> Result<Vec<(Vec<i64>, DType)>> {
+        let infer = || {
+            let active = self.active()?;
+            let slot = |(sizes, dtype): &(&[i64], DType)| Slot {
+                dtype: Some(*dtype),
+                sizes: Dims::from_slice(sizes),
+            };
+            let mut slots: Vec<Slot> = inputs.iter().map(slot).collect();
+            active.kernel.choose(&mut slots)?;
+            let mut at_call = Vec::new();
+            for attribute in
+                active.kernel.signature.attributes.iter().filter(|attribute| attribute.value.is_none())
+            {
+                let given = attributes
+                    .iter()
+                    .find(|(name, _)| *name == attribute.name)
+                    .map(|(_, value)| value.clone());
+                at_call.push(given.or(attribute.default.clone()));
+            }
+            let shape = Shape { inputs: slots.len(), slots, at_call };
+            let outs = active.kernel.infer_slots(&shape)?;
+            Ok(outs
+                .into_iter()
+                .map(|slot| (slot.sizes.into_vec(), slot.dtype.unwrap_or(DType::F32)))
+                .collect())
+        };
+        infer().map_err(|error: Error| error.in_op(self.op.name, Vec::new()))
+    }
+
+    /// Takes the operator away: calls that run finish, the kernel's data is destroyed, the library closed.
+    /// Calling it afterwards is an error.
+    pub fn unload(self) {
+        registry::unload(self.op);
+    }
+
+    fn active(self) -> Result<Arc<Active>> {
+        let declared =
+            self.op.custom.ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
+        declared.active().map_err(|error| error.in_op(self.op.name, Vec::new()))
+    }
+
+    #[inline]
+    fn single(self, mut outs: Outputs) -> Result<Tensor> {
+        if outs.len() != 1 {
+            return Err(Error::argument(format!("the operator has {} outputs", outs.len()))
+                .with_help("use `call_several`")
+                .in_op(self.op.name, Vec::new()));
+        }
+        Ok(outs.swap_remove(0))
+    }
+}
+
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{}>", self.op.schema.text)
+    }
+}

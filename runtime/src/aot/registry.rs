@@ -1,0 +1,230 @@
+//! Operators that are declared while the program runs: found by name as all others, and unloaded again.
+//!
+//! In: a kernel and what belongs to it. Out: a definition as the dispatcher knows them. The dispatcher
+//! and recorded calls refer to definitions for the life of the program, so a definition stays when its
+//! operator is unloaded, a few hundred bytes without a kernel, and serves again when one of the same name
+//! and signature is declared.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+
+use opsmith_core::{Backend, DType};
+
+use super::gradient::{self, Bprop};
+use super::kernel::Kernel;
+use super::signature::{InputKind, Signature};
+use crate::arg::Arg;
+use crate::error::{Error, Result};
+use crate::grad::{Formula, Forward, GradDef};
+use crate::library::Library;
+use crate::op::{
+    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Inferred, KernelCall, KernelFn, KernelTable, OpDef,
+    ReturnDef, Schema,
+};
+
+/// What stands behind the definition of an operator that was declared at run time.
+pub struct Declared {
+    active: RwLock<Option<Arc<Active>>>,
+}
+
+/// An operator that is there.
+pub(super) struct Active {
+    pub kernel: Kernel,
+    pub bprop: Option<Bprop>,
+}
+
+impl Declared {
+    /// The operator, until it is unloaded.
+    ///
+    /// # Errors
+    /// If it was.
+    #[inline]
+    pub(super) fn active(&self) -> Result<Arc<Active>> {
+        self.active.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(unloaded)
+    }
+
+    /// Infers a call's outputs.
+    ///
+    /// # Errors
+    /// If the operator was unloaded, or inference fails.
+    #[inline]
+    pub(crate) fn infer(&self, op: &OpDef, args: &[Arg<'_>]) -> Result<Inferred> {
+        self.active()?.kernel.infer(op.schema.args, args)
+    }
+}
+
+#[cold]
+fn unloaded() -> Error {
+    Error::not_found("the operator was unloaded").with_help("declare it again")
+}
+
+/// The entry of every table.
+fn run(call: &KernelCall<'_>) -> Result<()> {
+    match call.op.custom {
+        Some(declared) => declared.active()?.kernel.run(call),
+        None => Err(unloaded()),
+    }
+}
+
+static NAMED: RwLock<BTreeMap<String, &'static OpDef>> = RwLock::new(BTreeMap::new());
+static UNUSED: LazyLock<Mutex<HashMap<String, Vec<&'static OpDef>>>> = LazyLock::new(Mutex::default);
+
+/// The operator of that name, if one is declared at run time.
+pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
+    NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+}
+
+/// Every operator that is declared at run time and has a name.
+pub(crate) fn all() -> Vec<&'static OpDef> {
+    NAMED.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
+}
+
+/// Makes an operator known.
+///
+/// # Errors
+/// If there is one of that name already, and this one is to be found by name.
+pub(super) fn declare(active: Active, doc: &str, listed: bool) -> Result<&'static OpDef> {
+    let name = active.kernel.signature.name.clone();
+    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
+    if listed && named.contains_key(&name) {
+        return Err(Error::argument(format!("the operator `{name}` is already declared")).with_help(
+            "choose another name, unload the other first, or declare this one with `unlisted()`, so that it has no name for calls by name",
+        ));
+    }
+    if listed
+        && let Some(library) =
+            crate::library::linked().find(|library| library.find_generated(&name).is_some())
+    {
+        return Err(Error::argument(format!("`{name}` is an operator of the library `{}`", library.name))
+            .with_help("choose another name"));
+    }
+    let text = schema_text(&active.kernel.signature);
+    let key = format!("{text}\n{}\n{doc}", active.bprop.is_some());
+    let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key).and_then(Vec::pop);
+    let op = unused.unwrap_or_else(|| define(&active, &text, doc));
+    if let Some(declared) = op.custom {
+        *declared.active.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(active));
+    }
+    if listed {
+        named.insert(name, op);
+    }
+    Ok(op)
+}
+
+/// Takes the operator away. Calls that run finish; then its library is closed.
+pub(super) fn unload(op: &'static OpDef) {
+    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
+    if named.get(op.name).is_some_and(|known| std::ptr::eq(*known, op)) {
+        named.remove(op.name);
+    }
+    drop(named);
+    let Some(declared) = op.custom else { return };
+    let active = declared.active.write().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(active) = active {
+        let key = format!("{}\n{}\n{}", op.schema.text, active.bprop.is_some(), op.doc);
+        UNUSED.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().push(op);
+    }
+}
+
+/// The signature in the language of specs.
+fn schema_text(signature: &Signature) -> String {
+    let mut args: Vec<String> = Vec::new();
+    for input in &signature.inputs {
+        let ty = match input.kind {
+            InputKind::Required => "Tensor",
+            InputKind::Optional => "Tensor?",
+            InputKind::Dynamic => "Tensor[]",
+        };
+        args.push(format!("{ty} {}", input.name));
+    }
+    for attribute in signature.attributes.iter().filter(|attribute| attribute.value.is_none()) {
+        let Some((ty, _)) = attribute.ty.schema() else { continue };
+        let default = attribute.default.as_ref().map_or(String::new(), |default| format!("={default}"));
+        args.push(format!("{ty} {}{default}", attribute.name));
+    }
+    let outputs: Vec<String> = signature
+        .outputs
+        .iter()
+        .map(|output| format!("{} {output}", if signature.dynamic_output { "Tensor[]" } else { "Tensor" }))
+        .collect();
+    let result = match outputs.as_slice() {
+        [only] => only.clone(),
+        several => format!("({})", several.join(", ")),
+    };
+    format!("{}({}) -> {result}", signature.name, args.join(", "))
+}
+
+/// A definition, for the life of the program.
+fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
+    let signature = &active.kernel.signature;
+    let leak = |text: &str| -> &'static str { text.to_owned().leak() };
+    let mut args = Vec::new();
+    for input in &signature.inputs {
+        let kind = if input.kind == InputKind::Dynamic { ArgKind::Tensors } else { ArgKind::Tensor };
+        let ty = ArgType { kind, optional: input.kind == InputKind::Optional };
+        let default = ty.optional.then_some(DefaultValue::None);
+        args.push(argument(leak(&input.name), ty, default));
+    }
+    for attribute in signature.attributes.iter().filter(|attribute| attribute.value.is_none()) {
+        let Some((_, kind)) = attribute.ty.schema() else { continue };
+        let default = attribute.default.as_ref().and_then(|default| default.to_default());
+        args.push(argument(leak(&attribute.name), ArgType { kind, optional: false }, default));
+    }
+    let inputs = signature.inputs.len();
+    let element = |index| if index < inputs { ElementType::Any } else { ElementType::NotTensor };
+    let elements: Vec<ElementType> = (0..args.len()).map(element).collect();
+    let output_kind = if signature.dynamic_output { ArgKind::Tensors } else { ArgKind::Tensor };
+    let returns: Vec<ReturnDef> = signature
+        .outputs
+        .iter()
+        .map(|name| ReturnDef { name: Some(leak(name)), ty: ArgType { kind: output_kind, optional: false } })
+        .collect();
+    let entries = [[Some(run as KernelFn); DType::COUNT]; Backend::COUNT];
+    let location = leak(&format!("{}:{}", active.kernel.source.display(), active.kernel.function));
+    let all_inputs = (1u64 << inputs) - 1;
+    // Without a gradient nothing is kept for it; asking for it is an error then.
+    let reads = if active.bprop.is_some() { u64::MAX } else { 0 };
+    let formula = Formula {
+        arguments: (0..inputs as u8).collect::<Vec<u8>>().leak(),
+        reads_arguments: reads & all_inputs,
+        reads_outputs: reads,
+        reads_attributes: reads & !all_inputs,
+        backends: u8::MAX,
+        backward: gradient::backward,
+    };
+    let schema = Schema { text: leak(text), args: args.leak(), returns: returns.leak() };
+    let grad = GradDef {
+        formulas: vec![formula].leak(),
+        differentiable_outputs: u64::MAX,
+        forward: Forward::Transposed,
+    };
+    Box::leak(Box::new(OpDef {
+        doc: leak(doc),
+        custom: Some(Box::leak(Box::new(Declared { active: RwLock::new(None) }))),
+        element_types: elements.leak(),
+        contiguous: all_inputs,
+        kernels: Some(Box::leak(Box::new(KernelTable::new(entries, [location; Backend::COUNT])))),
+        grad: Some(Box::leak(Box::new(grad))),
+        ..OpDef::new(leak(&signature.name), schema, location, home())
+    }))
+}
+
+fn argument(name: &'static str, ty: ArgType, default: Option<DefaultValue>) -> ArgDef {
+    ArgDef { default, ..ArgDef::new(name, ty) }
+}
+
+/// The library that operators declared at run time belong to: it builds on all that are linked, so that
+/// gradients are summed and converted as theirs are.
+fn home() -> &'static Library {
+    static HOME: LazyLock<&'static Library> = LazyLock::new(|| {
+        Box::leak(Box::new(Library {
+            name: "declared at run time",
+            ops: &[],
+            names: &[],
+            parents: crate::library::linked().collect::<Vec<_>>().leak(),
+            roles: None,
+            operators: &[],
+        }))
+    });
+    *HOME
+}

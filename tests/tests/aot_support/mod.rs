@@ -1,0 +1,52 @@
+//! What tests of custom operators share: paths of kernels, declarations, tensors.
+
+#![allow(dead_code, reason = "not every test file uses everything")]
+
+use std::path::Path;
+use std::process::Command;
+
+use opsmith::runtime::aot::{AttrType, Declaration};
+use opsmith::{DType, Tensor};
+
+/// A kernel of the examples: `square.cc:Square`.
+pub fn example(kernel: &str) -> String {
+    format!("{}/../examples/aot/kernels/{kernel}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A kernel that only tests have.
+pub fn kernel(kernel: &str) -> String {
+    format!("{}/aot/{kernel}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The documented example: add, then sum over an axis.
+pub fn add_reduce(name: &str) -> Declaration {
+    Declaration::new(name, example("add_reduce.cc:CustomKernel"))
+        .input("x")
+        .input("y")
+        .output("sums")
+        .attribute_at_call("axis", AttrType::Int)
+        .attribute_with_default("keep_dim", false)
+        .dtypes([DType::F32; 3])
+}
+
+/// A matrix of elements by their position.
+pub fn matrix(rows: usize, columns: usize, element: impl Fn(usize) -> f32) -> Tensor {
+    let elements: Vec<f32> = (0..rows * columns).map(element).collect();
+    Tensor::from_slice(&elements, &[rows as i64, columns as i64]).unwrap()
+}
+
+/// A library that is compiled by hand from a kernel that only tests have; its path.
+#[track_caller]
+pub fn prebuilt(source: &str, library: &str, flags: &[&str]) -> String {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
+    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include");
+    let output = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()))
+        .args(["-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra", "-I", include, "-o"])
+        .arg(&library)
+        .args(flags)
+        .arg(kernel(source))
+        .output()
+        .expect("there is a C++ compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    library.display().to_string()
+}
