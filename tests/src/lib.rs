@@ -1,4 +1,6 @@
 //! What the tests of the whole share.
 
+pub mod checks;
 pub mod gradcheck;
 pub mod parity;
+pub mod samples;

@@ -27,7 +27,7 @@ fn a_tangent_goes_through_formulas_compositions_and_views() {
     let x = t(&[1.0, 2.0, 3.0, 4.0]);
     let v = t(&[1.0, 0.0, 2.0, -1.0]);
     let f = |x: &Tensor| {
-        let matrix = x.reshape(&[2, 2])?;
+        let matrix = x.reshape([2, 2])?;
         let product = opsmith::mm(&matrix, &opsmith::transpose(&matrix, 0, 1)?)?;
         opsmith::square(&opsmith::select(&product, 0, 1)?)
     };
@@ -189,7 +189,7 @@ fn mistakes_are_explained() {
     let same = |inputs: &[Tensor]| Ok(vec![inputs[0].clone()]);
     let message = |result: Result<_>| -> String {
         let result: Result<(Vec<Tensor>, Vec<Option<Tensor>>)> = result;
-        result.err().expect("a mistake").to_string()
+        result.expect_err("a mistake").to_string()
     };
     assert_eq!(
         message(jvp(same, &[&x], &[])),

@@ -32,6 +32,10 @@ pub fn fft_r2c<T: Element>(
         sizes[last] = sizes[last] / 2 + 1;
     }
     expect_sizes(out.sizes(), &sizes)?;
+    if dims.iter().any(|&dim| self_.sizes()[dim] == 0) {
+        return Err(Error::shape("there is no transform of no numbers")
+            .with_help("transform over dimensions of at least one element"));
+    }
     let mut array = Array::of(&self_);
     array.transform(&dims, Direction::Forward);
     array.scale(&dims, normalization)?;

@@ -244,7 +244,8 @@ impl<'a> Pass<'a> {
 
 /// The operators that gradients are added with: those of the pass, or of the first pass that had any.
 fn known_roles(roles: &mut Option<&'static Roles>) -> Result<&'static Roles> {
-    let Some(roles) = roles.or_else(|| KNOWN_ROLES.get().copied()) else {
+    let linked = || crate::library::linked().find_map(|library| library.roles());
+    let Some(roles) = roles.or_else(|| KNOWN_ROLES.get().copied()).or_else(linked) else {
         return Err(Error::autograd(
             "gradients have to be added or converted, but no operator ran that says how",
         ));

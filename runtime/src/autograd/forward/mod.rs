@@ -53,11 +53,26 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Re
     let inputs = Inputs::of(args, level)?;
     let _hidden = Hidden::new(level);
     let (outs, tangents) = rules::apply(op, grad, args, &inputs)?;
+    let outs = outs.into_iter().map(settle).collect::<Result<Outputs>>()?;
     for (out, tangent) in outs.iter().zip(&tangents) {
         tangent::own_tangent(out, level, tangent.clone());
     }
     keep(op, &outs, level, &inputs, &tangents);
     Ok(outs)
+}
+
+/// An output that a composition made as a view of something that only it knows, as a tensor that can
+/// have a tangent of its own.
+fn settle(out: Tensor) -> Result<Tensor> {
+    if out.base().is_some() || out.forward_base().is_none() {
+        return Ok(out);
+    }
+    let mut own = untracked(&out)?;
+    let edge = out.autograd().edge.clone();
+    if let Some(edge) = edge {
+        super::attach(&mut own, edge);
+    }
+    Ok(own)
 }
 
 /// The in-place form of an operator with tangents at a level, which is the innermost.

@@ -122,18 +122,24 @@ pub(super) fn apply(
         }
         Forward::ElementWise { complex } if complex || !any_complex() => {
             let outs = dispatch::invoke(op, args)?;
+            if !complex && outs.iter().any(|out| out.dtype().is_complex()) {
+                return transposed(op, args, inputs);
+            }
             let tangent = element_wise(op, grad, args, &outs, inputs)?;
             fit_all(op, outs, Tangents::from_elem(tangent, 1))
         }
-        Forward::ElementWise { .. } | Forward::Transposed => {
-            let run = |tensors: &[Option<Tensor>]| {
-                let values = replaced(args, tensors);
-                let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
-                dispatch::invoke(op, &args)
-            };
-            transpose::transposed(&inputs.tensors, &inputs.tangents, run)
-        }
+        Forward::ElementWise { .. } | Forward::Transposed => transposed(op, args, inputs),
     }
+}
+
+/// The transpose of the backward formulas.
+fn transposed(op: &'static OpDef, args: &[Arg<'_>], inputs: &Inputs) -> Result<(Outputs, Tangents)> {
+    let run = |tensors: &[Option<Tensor>]| {
+        let values = replaced(args, tensors);
+        let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
+        dispatch::invoke(op, &args)
+    };
+    transpose::transposed(&inputs.tensors, &inputs.tangents, run)
 }
 
 /// The operator of the tangents.

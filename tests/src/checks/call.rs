@@ -1,0 +1,167 @@
+//! One call of an operator as a function of its differentiable tensors.
+
+use std::sync::{Mutex, PoisonError};
+
+use opsmith::autograd::{self, Options};
+use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::{Arg, Complex64, dispatch};
+
+use crate::gradcheck::weights;
+
+/// A call with its arguments.
+#[derive(Clone)]
+pub struct Call {
+    /// The operator; not always one of the library.
+    pub op: &'static OpDef,
+    /// Every argument in order.
+    pub args: Vec<Value>,
+}
+
+impl Call {
+    /// The tensors that can have gradients.
+    pub fn inputs(&self) -> Vec<Tensor> {
+        let mut found = Vec::new();
+        for value in &self.args {
+            value.as_arg().for_each_tensor(|tensor| {
+                if tensor.dtype().is_differentiable() {
+                    found.push(tensor.clone());
+                }
+            });
+        }
+        found
+    }
+
+    /// The call with other tensors in their place.
+    pub fn with_inputs(&self, tensors: &[Tensor]) -> Call {
+        self.with_each(&mut tensors.iter().cloned(), true)
+    }
+
+    /// The call with every tensor replaced by a function of it.
+    pub fn mapped(&self, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Call {
+        let mut all = Vec::new();
+        self.args.iter().for_each(|value| value.as_arg().for_each_tensor(|tensor| all.push(map(tensor))));
+        self.with_each(&mut all.into_iter(), false)
+    }
+
+    fn with_each(&self, left: &mut dyn Iterator<Item = Tensor>, differentiable: bool) -> Call {
+        let mut next = |tensor: &Tensor| {
+            if differentiable && !tensor.dtype().is_differentiable() {
+                return tensor.clone();
+            }
+            left.next().expect("as many as there are")
+        };
+        let mut replace = |value: &Value| match value {
+            Value::Tensor(tensor) => Value::Tensor(next(tensor)),
+            Value::Tensors(list) => Value::Tensors(list.iter().map(&mut next).collect()),
+            Value::OptionalTensors(list) => {
+                Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(&mut next)).collect())
+            }
+            other => other.clone(),
+        };
+        Call { op: self.op, args: self.args.iter().map(&mut replace).collect() }
+    }
+
+    /// The call with another dtype among its attributes in place of one.
+    pub fn with_dtype(&self, from: DType, to: DType) -> Call {
+        let replace = |value: &Value| match value {
+            Value::DType(dtype) if *dtype == from => Value::DType(to),
+            other => other.clone(),
+        };
+        Call { op: self.op, args: self.args.iter().map(replace).collect() }
+    }
+
+    /// The results that can have gradients.
+    pub fn run(&self) -> Result<Vec<Tensor>> {
+        let args: Vec<Arg<'_>> = self.args.iter().map(Value::as_arg).collect();
+        let outs = repeatable(self.op, || dispatch::invoke(self.op, &args))?;
+        Ok(outs.into_iter().filter(|out| out.dtype().is_differentiable()).collect())
+    }
+
+    /// The results and the gradients of every input, from those of the results.
+    pub fn gradients(&self, cotangents: &[Option<Tensor>], create_graph: bool) -> Result<Gradients> {
+        let inputs = self.inputs();
+        let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>>>()?;
+        let outs = self.with_inputs(&leaves).run()?;
+        let found = pull(&outs, &leaves, cotangents, create_graph)?;
+        Ok(Gradients { inputs: leaves, outs, found })
+    }
+}
+
+/// Runs a call so that an operator that draws random numbers draws the same ones every time.
+pub fn repeatable<R>(op: &OpDef, call: impl FnOnce() -> R) -> R {
+    static DRAWING: Mutex<()> = Mutex::new(());
+    if op.facts.deterministic {
+        return call();
+    }
+    let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
+    opsmith_runtime::random::manual_seed(7);
+    call()
+}
+
+/// What backward gave.
+pub struct Gradients {
+    /// The inputs, as leaves.
+    pub inputs: Vec<Tensor>,
+    /// The results.
+    pub outs: Vec<Tensor>,
+    /// The gradient of each input.
+    pub found: Vec<Option<Tensor>>,
+}
+
+impl Gradients {
+    /// Whether a result is part of the graph.
+    pub fn is_tracked(&self) -> bool {
+        self.outs.iter().any(Tensor::requires_grad)
+    }
+}
+
+/// Backward from some results to some tensors.
+pub fn pull(
+    outs: &[Tensor],
+    inputs: &[Tensor],
+    cotangents: &[Option<Tensor>],
+    create_graph: bool,
+) -> Result<Vec<Option<Tensor>>> {
+    let roots: Vec<(&Tensor, &Tensor)> = outs
+        .iter()
+        .zip(cotangents)
+        .filter_map(|(out, cotangent)| Some((out, cotangent.as_ref()?)))
+        .filter(|(out, _)| out.requires_grad())
+        .collect();
+    if roots.is_empty() {
+        return Ok(vec![None; inputs.len()]);
+    }
+    let outputs: Vec<&Tensor> = roots.iter().map(|(out, _)| *out).collect();
+    let starts: Vec<Option<&Tensor>> = roots.iter().map(|(_, cotangent)| Some(*cotangent)).collect();
+    let options = Options { create_graph, ..Options::default() };
+    autograd::grad(&outputs, &inputs.iter().collect::<Vec<_>>(), &starts, options)
+}
+
+/// The same elements as a leaf that requires a gradient, strides included.
+pub fn leaf(tensor: &Tensor) -> Result<Tensor> {
+    tensor.detach().requires_grad_(true)
+}
+
+/// Fixed numbers in the shape and dtype of a tensor.
+pub fn numbers_like(tensor: &Tensor, seed: usize) -> Result<Tensor> {
+    let real = weights(tensor.shape(), seed);
+    if !tensor.dtype().is_complex() {
+        return opsmith::to_dtype(&real, tensor.dtype());
+    }
+    let imaginary = weights(tensor.shape(), seed + 13);
+    let (real, imaginary) = (real.to_vec::<f64>()?, imaginary.to_vec::<f64>()?);
+    let values: Vec<Complex64> = real.iter().zip(imaginary).map(|(re, im)| Complex64::new(*re, im)).collect();
+    opsmith::to_dtype(&Tensor::from_slice(&values, tensor.shape())?, tensor.dtype())
+}
+
+/// The elements as complex numbers.
+pub fn elements(tensor: &Tensor) -> Vec<Complex64> {
+    let wide = opsmith::to_dtype(&tensor.detach(), DType::C128).expect("a number is a complex number");
+    wide.to_vec().expect("converted")
+}
+
+/// The real part of the inner product, which gradients are dual to.
+pub fn inner(a: &Tensor, b: &Tensor) -> f64 {
+    elements(a).iter().zip(elements(b)).map(|(a, b)| (a.conj() * b).re).sum()
+}

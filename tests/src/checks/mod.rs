@@ -1,0 +1,150 @@
+//! The checks that every operator with a derivative goes through, at every sample.
+//!
+//! In: an operator's definition. Out: what is wrong, in sentences. A check is left out only where the
+//! spec says so with a reason (`tolerance: {second_order: {skip: why}}`).
+
+mod call;
+mod forms;
+mod mutation;
+mod numeric;
+
+use opsmith::{DType, Error, ErrorKind, Result};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::sample::{Check, ToleranceOf};
+
+use crate::samples::samples;
+pub use call::Call;
+pub use mutation::{complex_survivors, survivors};
+
+/// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
+pub fn is_differentiable(op: &'static OpDef) -> bool {
+    calls(op, DType::F64).iter().any(|call| call.gradients(&[], false).is_ok_and(|run| run.is_tracked()))
+}
+
+/// The calls of an operator's samples.
+pub fn calls(op: &'static OpDef, dtype: DType) -> Vec<Call> {
+    let call = |args| Call { op, args }.with_dtype(DType::F64, dtype);
+    samples(op, dtype)
+        .into_iter()
+        .map(call)
+        .filter(|call| dtype == DType::F64 || call.run().is_ok())
+        .collect()
+}
+
+/// The calls of an operator that knows complex numbers only, or those in `float64`.
+fn exact_calls(op: &'static OpDef) -> Vec<Call> {
+    let real = calls(op, DType::F64);
+    match real.iter().all(|call| call.run().is_err_and(|error| is_unsupported(&error))) {
+        true => calls(op, DType::C128),
+        false => real,
+    }
+}
+
+/// Runs a check that may meet a panic, which no user may meet.
+fn caught<R>(check: impl FnOnce() -> std::result::Result<R, String>) -> std::result::Result<R, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(format!("panicked: {text}"))
+    })
+}
+
+/// Runs every check at every sample; gives what is wrong.
+pub fn failures(op: &'static OpDef) -> Vec<String> {
+    let mut failures = Vec::new();
+    let exact = exact_calls(op);
+    for (number, call) in exact.iter().enumerate() {
+        for check in Check::ALL {
+            if skipped(op, check) {
+                continue;
+            }
+            let result = caught(|| match check {
+                Check::Complex => Ok(()),
+                Check::Gradient => numeric::gradient(call),
+                Check::SecondOrder => numeric::second_order(call),
+                Check::ForwardMode => numeric::forward_mode(call),
+                Check::Strided => forms::strided(call),
+                Check::Empty => forms::empty(call),
+                Check::Undefined => forms::undefined(call),
+                Check::Inplace => forms::inplace(call),
+                Check::Precision => forms::precision(call),
+            });
+            failures.extend(
+                result.err().filter(|why| !is_refusal(why)).map(|why| describe(op, check, number, &why)),
+            );
+        }
+    }
+    if !skipped(op, Check::Complex) {
+        for (number, call) in calls(op, DType::C128).iter().enumerate() {
+            // Which operators know complex numbers is their own affair.
+            if call.run().is_err() || call.inputs().iter().all(|input| !input.dtype().is_complex()) {
+                continue;
+            }
+            let result = caught(|| numeric::gradient(call))
+                .and_then(
+                    |()| if skipped(op, Check::ForwardMode) { Ok(()) } else { numeric::forward_mode(call) },
+                )
+                .and_then(
+                    |()| if skipped(op, Check::SecondOrder) { Ok(()) } else { numeric::second_order(call) },
+                );
+            failures.extend(
+                result
+                    .err()
+                    .filter(|why| !is_refusal(why))
+                    .map(|why| describe(op, Check::Complex, number, &why)),
+            );
+        }
+    }
+    failures
+}
+
+fn describe(op: &OpDef, check: Check, sample: usize, why: &str) -> String {
+    format!("{} ({}), {} at sample {sample}: {why}", op.name, op.location, check.name())
+}
+
+fn skipped(op: &OpDef, check: Check) -> bool {
+    op.tolerances
+        .iter()
+        .any(|tolerance| tolerance.of == ToleranceOf::Check(check) && tolerance.allow.is_none())
+}
+
+/// The relative error that a check allows an operator.
+fn allowed(op: &OpDef, of: ToleranceOf, usual: f64) -> f64 {
+    op.tolerances
+        .iter()
+        .find(|tolerance| tolerance.of == of)
+        .and_then(|tolerance| tolerance.allow)
+        .unwrap_or(usual)
+}
+
+/// Whether a formula refused, with the reason that the spec gives: `not_implemented("why")`.
+fn is_refusal(why: &str) -> bool {
+    why.contains("the derivative is not implemented: ")
+}
+
+/// What an operator's formulas refuse: the checks whose derivatives are not implemented.
+pub fn refusals(op: &'static OpDef) -> Vec<String> {
+    let mut checks: Vec<&str> = Vec::new();
+    for call in exact_calls(op) {
+        for (check, result) in [
+            (Check::Gradient, numeric::gradient(&call)),
+            (Check::SecondOrder, numeric::second_order(&call)),
+            (Check::ForwardMode, numeric::forward_mode(&call)),
+        ] {
+            if result.is_err_and(|why| is_refusal(&why)) && !checks.contains(&check.name()) {
+                checks.push(check.name());
+            }
+        }
+    }
+    if checks.is_empty() { Vec::new() } else { vec![format!("{}: {}", op.name, checks.join(", "))] }
+}
+
+/// The text of an error, for failures.
+fn text<T>(result: Result<T>) -> std::result::Result<T, String> {
+    result.map_err(|error| error.to_string())
+}
+
+/// Whether an operator does not support what it was given.
+fn is_unsupported(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotImplemented | ErrorKind::DType)
+}

@@ -1,0 +1,118 @@
+//! Whether the checks would notice a wrong formula: each is made wrong, in a copy of the definition, and
+//! the copy is checked.
+
+use std::cell::Cell;
+
+use opsmith::autograd::{GradContext, Gradient};
+use opsmith::{DType, Result, Tensor};
+use opsmith_runtime::Complex64;
+use opsmith_runtime::op::{Formula, GradDef, Gradients, OpDef};
+
+use super::call::elements;
+use super::{calls, exact_calls, numeric};
+
+/// What is done to a formula.
+#[derive(Clone, Copy, Debug)]
+enum Mutation {
+    Delete,
+    Negate,
+    Double,
+    Conjugate,
+}
+
+/// A backward formula.
+type Backward = fn(&GradContext<'_>) -> Result<Gradients>;
+
+thread_local! {
+    /// The formula that stands behind the wrong one, which of its gradients is wrong, and how.
+    static BEHIND: Cell<Option<(Backward, usize, Mutation)>> = const { Cell::new(None) };
+    /// Whether the gradient was ever there.
+    static SEEN: Cell<bool> = const { Cell::new(false) };
+}
+
+fn wrong(context: &GradContext<'_>) -> Result<Gradients> {
+    let (behind, which, mutation) = BEHIND.get().expect("set before the check");
+    let mut gradients = behind(context)?;
+    let change = |tensor: Tensor| -> Result<Option<Tensor>> {
+        // Real numbers are their own conjugates, and zeros their own opposites.
+        let changes = |x: Complex64| match mutation {
+            Mutation::Conjugate => x.im != 0.0,
+            _ => x != Complex64::default(),
+        };
+        if elements(&tensor).into_iter().any(changes) {
+            SEEN.set(true);
+        }
+        Ok(match mutation {
+            Mutation::Delete => None,
+            Mutation::Negate => Some(opsmith::neg(&tensor)?),
+            Mutation::Double => Some(opsmith::mul_scalar(&tensor, 2.0)?),
+            Mutation::Conjugate => Some(opsmith::conj_physical(&tensor)?),
+        })
+    };
+    let gradient = std::mem::replace(&mut gradients[which], Gradient::None);
+    gradients[which] = match gradient {
+        Gradient::None => Gradient::None,
+        Gradient::Tensor(tensor) => change(tensor)?.into(),
+        Gradient::List(list) => Gradient::List(
+            list.into_iter().map(|tensor| tensor.map_or(Ok(None), change)).collect::<Result<_>>()?,
+        ),
+    };
+    Ok(gradients)
+}
+
+/// The wrong formulas of an operator that no check notices. A formula that never gives a gradient cannot
+/// be wrong in these ways.
+pub fn survivors(op: &'static OpDef) -> Vec<String> {
+    let Some(grad) = op.grad else { return Vec::new() };
+    let mut survivors = Vec::new();
+    for (index, formula) in grad.formulas.iter().enumerate().filter(|(_, formula)| formula.backends & 1 != 0)
+    {
+        for (which, argument) in formula.arguments.iter().enumerate() {
+            for mutation in [Mutation::Delete, Mutation::Negate, Mutation::Double] {
+                let name = op.schema.args[*argument as usize].name;
+                BEHIND.set(Some((formula.backward, which, mutation)));
+                SEEN.set(false);
+                let copy = with_formula(op, grad, index);
+                let noticed = exact_calls(op)
+                    .into_iter()
+                    .filter(|call| numeric::gradient(call).is_ok())
+                    .any(|call| numeric::gradient(&super::Call { op: copy, ..call }).is_err());
+                if !noticed && SEEN.get() {
+                    survivors.push(format!("{} ({}): {mutation:?} of `{name}`", op.name, op.location));
+                }
+            }
+        }
+    }
+    survivors
+}
+
+/// A formula that gives the conjugate, where complex numbers are known; those that do not notice.
+pub fn complex_survivors(op: &'static OpDef) -> Vec<String> {
+    let Some(grad) = op.grad else { return Vec::new() };
+    let mut survivors = Vec::new();
+    for (index, formula) in grad.formulas.iter().enumerate().filter(|(_, formula)| formula.backends & 1 != 0)
+    {
+        for (which, argument) in formula.arguments.iter().enumerate() {
+            let name = op.schema.args[*argument as usize].name;
+            BEHIND.set(Some((formula.backward, which, Mutation::Conjugate)));
+            SEEN.set(false);
+            let copy = with_formula(op, grad, index);
+            let calls = calls(op, DType::C128).into_iter().filter(|call| numeric::gradient(call).is_ok());
+            let noticed =
+                calls.into_iter().any(|call| numeric::gradient(&super::Call { op: copy, ..call }).is_err());
+            if !noticed && SEEN.get() {
+                survivors.push(format!("{} ({}): conjugate of `{name}`", op.name, op.location));
+            }
+        }
+    }
+    survivors
+}
+
+/// A copy of the definition with one formula replaced. It is leaked, as definitions are static.
+fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize) -> &'static OpDef {
+    let mut formulas: Vec<Formula> = grad.formulas.to_vec();
+    formulas[index].backward = wrong;
+    let grad: &'static GradDef =
+        Box::leak(Box::new(GradDef { formulas: Box::leak(formulas.into_boxed_slice()), ..*grad }));
+    Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }))
+}

@@ -1,0 +1,145 @@
+//! Arguments to call any operator with: those its spec declares or, if it declares none, ones that are
+//! found by trying what fits its signature.
+//!
+//! In: an operator's definition and a dtype. Out: argument lists. Deterministic, so a failure repeats.
+
+use opsmith::{DType, Tensor, Value};
+use opsmith_runtime::dispatch;
+use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
+use opsmith_runtime::sample::{Fill, SampleTensor};
+use opsmith_runtime::{Arg, Scalar};
+
+/// How many samples are made for an operator that declares none.
+const MADE: usize = 4;
+
+/// Shapes of the tensor arguments, in order; the last stands for the rest.
+const SHAPES: [&[&[i64]]; 12] = [
+    &[&[2, 3]],
+    &[&[3], &[2, 1]],
+    &[&[2, 1], &[3], &[2, 3]],
+    &[&[3]],
+    &[&[2, 3], &[3, 2]],
+    &[&[2], &[2, 3], &[3, 2]],
+    &[&[2, 2, 3], &[2, 3, 2]],
+    &[&[2], &[2, 2, 3], &[2, 3, 2]],
+    &[&[2, 3], &[3]],
+    &[&[2], &[2, 3], &[3]],
+    &[&[3, 3]],
+    &[&[]],
+];
+
+/// Ranges of their elements: where most functions are defined, where the rest is, and beyond one.
+const RANGES: [(f64, f64); 3] = [(-1.0, 1.0), (0.1, 0.9), (1.1, 3.0)];
+
+/// The argument lists of an operator.
+pub fn samples(op: &'static OpDef, dtype: DType) -> Vec<Vec<Value>> {
+    if op.samples.is_empty() {
+        return made(op).iter().filter_map(|choice| choice.build(op, dtype)).collect();
+    }
+    op.samples.iter().filter_map(|sample| sample.values(op, dtype).ok()).collect()
+}
+
+/// A way to fill in a signature.
+#[derive(Clone, Copy)]
+struct Choice {
+    shapes: &'static [&'static [i64]],
+    range: (f64, f64),
+    /// Which of the values of attributes without default.
+    attributes: usize,
+}
+
+/// The first choices that the operator accepts, of different ranges and shapes.
+fn made(op: &'static OpDef) -> Vec<Choice> {
+    let mut found: Vec<Choice> = Vec::new();
+    for range in RANGES {
+        for shapes in SHAPES {
+            for attributes in 0..3 {
+                let choice = Choice { shapes, range, attributes };
+                let tried = found.iter().any(|other| other.shapes == shapes && other.range == range);
+                if !tried && found.len() < MADE && choice.is_accepted(op) {
+                    found.push(choice);
+                }
+            }
+        }
+        // A later range is needed only where the earlier ones are outside the function's domain.
+        if found.len() >= 2 {
+            break;
+        }
+    }
+    found
+}
+
+impl Choice {
+    fn is_accepted(&self, op: &'static OpDef) -> bool {
+        let outs = |dtype: DType| {
+            let values = self.build(op, dtype)?;
+            let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
+            dispatch::invoke(op, &args).ok()
+        };
+        // An operator may know complex numbers only.
+        let Some(outs) = outs(DType::F64).or_else(|| outs(DType::C128)) else { return false };
+        outs.iter().all(|out| match out.dtype() {
+            DType::F64 => out.to_vec::<f64>().is_ok_and(|x| x.iter().all(|x| x.is_finite())),
+            _ => true,
+        })
+    }
+
+    fn build(&self, op: &'static OpDef, dtype: DType) -> Option<Vec<Value>> {
+        let mut tensors = 0;
+        let mut shape = || {
+            tensors += 1;
+            *self.shapes.get(tensors - 1).or(self.shapes.last()).unwrap_or(&&[][..])
+        };
+        op.schema
+            .args
+            .iter()
+            .zip(op.element_types)
+            .enumerate()
+            .map(|(index, (arg, element))| self.argument(arg, *element, index, dtype, &mut shape))
+            .collect()
+    }
+
+    fn argument(
+        &self,
+        arg: &ArgDef,
+        element: ElementType,
+        index: usize,
+        dtype: DType,
+        shape: &mut dyn FnMut() -> &'static [i64],
+    ) -> Option<Value> {
+        let tensor = |shape: &'static [i64], seed: usize| -> Option<Tensor> {
+            let fill = match element {
+                ElementType::Fixed { kernel: DType::Bool, .. } => Fill::Mask,
+                ElementType::Fixed { .. } => Fill::Integers(0, 2),
+                _ => Fill::Between(self.range.0, self.range.1),
+            };
+            let dtype = if element == ElementType::Real { dtype.to_real() } else { dtype };
+            SampleTensor { shape, fill }.build(dtype, seed).ok()
+        };
+        match arg.ty.kind {
+            ArgKind::Tensor => return Some(Value::Tensor(tensor(shape(), index)?)),
+            ArgKind::Tensors => {
+                let shape = shape();
+                return Some(Value::Tensors(vec![tensor(shape, index)?, tensor(shape, index + 11)?]));
+            }
+            _ => {}
+        }
+        if let Some(default) = arg.default {
+            return Some(default.as_arg(arg.ty).to_value());
+        }
+        if arg.ty.optional {
+            return Some(Value::None);
+        }
+        Some(match arg.ty.kind {
+            ArgKind::Bool => Value::Bool(self.attributes == 0),
+            ArgKind::Int => Value::Int([0, 1, 2][self.attributes]),
+            ArgKind::Float => Value::Float(0.3),
+            ArgKind::Scalar => {
+                Value::Scalar([Scalar::from(0.3), Scalar::from(1.7), Scalar::from(2i64)][self.attributes])
+            }
+            ArgKind::Ints(_) => Value::Ints([vec![0], vec![1, 0], vec![2, 3]][self.attributes].clone()),
+            ArgKind::DType => Value::DType(dtype),
+            _ => return None,
+        })
+    }
+}

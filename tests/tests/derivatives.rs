@@ -1,0 +1,95 @@
+//! Every check of every derivative of the stock operators, by generation: nobody writes a test for an
+//! operator, and none is left out without a reason in its entry.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opsmith::DType;
+use opsmith_runtime::op::OpDef;
+use opsmith_tests::checks;
+
+fn operators() -> Vec<&'static OpDef> {
+    opsmith::LIBRARY.all_ops()
+}
+
+/// What a function says of every operator, in the order of the spec, found by as many threads as there
+/// are processors.
+fn of_each(check: impl Fn(&'static OpDef) -> Vec<String> + Sync) -> Vec<String> {
+    let operators = operators();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(op) = operators.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let number = op.location.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(0usize);
+            let of_op: Vec<(usize, String)> = check(op).into_iter().map(|text| (number, text)).collect();
+            found.lock().unwrap().extend(of_op);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let mut found = found.into_inner().unwrap();
+    found.sort();
+    found.into_iter().map(|(_, text)| text).collect()
+}
+
+#[track_caller]
+fn assert_none(found: Vec<String>) {
+    assert!(found.is_empty(), "{} failures:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn every_derivative_passes_every_check() {
+    assert_none(of_each(checks::failures));
+}
+
+#[test]
+fn every_operator_with_a_derivative_has_a_sample() {
+    assert_none(of_each(|op| {
+        let reached = |argument: usize| {
+            let both = [DType::F64, DType::C128].map(|dtype| checks::calls(op, dtype));
+            both.iter().flatten().any(|call| {
+                let mut there = false;
+                call.args[argument].as_arg().for_each_tensor(|t| there |= t.dtype().is_differentiable());
+                there
+            })
+        };
+        let mut missing = Vec::new();
+        for formula in op.grad.into_iter().flat_map(|grad| grad.formulas) {
+            for &argument in formula.arguments {
+                if !reached(argument.into()) {
+                    let name = op.schema.args[argument as usize].name;
+                    missing.push(format!("{} ({}): no sample gives `{name}`", op.name, op.location));
+                }
+            }
+        }
+        missing
+    }));
+}
+
+#[test]
+fn a_wrong_formula_never_passes() {
+    assert_none(of_each(checks::survivors));
+}
+
+#[test]
+fn a_missing_conjugate_never_passes() {
+    assert_none(of_each(checks::complex_survivors));
+}
+
+/// What formulas refuse, with the reasons of the spec: a new refusal is a decision, not an accident.
+#[test]
+fn refusals_are_known() {
+    let expected = [
+        "lgamma: second_order",
+        "digamma: gradient, second_order, forward_mode",
+        "as_strided: second_order",
+        "as_strided_backward: gradient, second_order, forward_mode",
+        "_embedding_bag: second_order, forward_mode",
+        "_embedding_bag_dense_backward: gradient, second_order, forward_mode",
+        "_embedding_bag_per_sample_weights_backward: gradient, second_order, forward_mode",
+        "_pdist_forward: second_order, forward_mode",
+        "_pdist_backward: gradient, second_order, forward_mode",
+        "grid_sampler_2d: second_order, forward_mode",
+        "grid_sampler_2d_backward: gradient, second_order, forward_mode",
+    ];
+    assert_eq!(of_each(checks::refusals), expected);
+}
