@@ -170,6 +170,7 @@ const ELSEWHERE: &[&str] = &[
     "forward-added",
     "alias-changed",
     "compute-changed",
+    "form-writes",
     "argument-dtypes-narrowed",
     "argument-dtypes-widened",
     "other",
@@ -262,6 +263,15 @@ fn functions_methods_symbols_views_and_results() {
         rules(&index("  compute: follow(self)\n"), &index("  compute: float32\n"))
             .contains(&"compute-changed")
     );
+
+    let step = |pairs: &str| {
+        format!(
+            "{BASE}- func: step(Tensor self, Tensor speed) -> (Tensor, Tensor)\n  variants: [functional, inplace]\n  \
+             inplace: {pairs}\n  shape: [follow(self), follow(speed)]\n  dtype: [follow(self), follow(speed)]\n  \
+             dispatch: {{CPU: k::op}}\n  derivatives: {{self: non_differentiable, speed: non_differentiable}}\n"
+        )
+    };
+    check(&step("{self: 0, speed: 1}"), &step("{self: 1, speed: 0}"), &["form-writes"]);
 
     let alias = |of: &str| {
         format!(

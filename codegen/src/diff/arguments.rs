@@ -234,7 +234,9 @@ fn is_widened(old: &Arg, new: &Arg) -> bool {
 }
 
 fn results(old: &Op, new: &Op, changes: &mut Changes) {
-    let types = |op: &Op| -> Vec<String> { op.outputs.iter().map(|output| output.ty.to_string()).collect() };
+    let types = |op: &Op| -> Vec<String> {
+        op.outputs.iter().filter(|output| !output.hidden).map(|output| output.ty.to_string()).collect()
+    };
     if types(old) != types(new) {
         let what =
             format!("it returned ({}) and returns ({}) now", types(old).join(", "), types(new).join(", "));

@@ -42,6 +42,15 @@ fn forms(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
             _ => {}
         }
     }
+    if old.forms.pairs != new.forms.pairs && old.forms.inplace.is_some() && new.forms.inplace.is_some() {
+        let migration = Some("look after what the call leaves in its arguments".to_owned());
+        changes.push(
+            "form-writes",
+            &old.name,
+            "the in-place form writes other arguments".to_owned(),
+            migration,
+        );
+    }
     match (old.method, new.method) {
         (true, false) => {
             let migration = format!("call the function `{}`", new.rust_name);
@@ -151,7 +160,22 @@ fn inference(pair: Pair<'_>, changes: &mut Changes) {
     for (before, now) in before.dtypes.iter().zip(&now.dtypes) {
         rule("dtype-changed", "dtype", before, now, Some("convert the result, or what you compute with it"));
     }
-    rule("compute-changed", "dtype of the computation", &before.compute, &now.compute, None);
+    if !same(before.length.as_ref(), now.length.as_ref(), pair) {
+        let migration = Some("check how many tensors the result has".to_owned());
+        changes.push(
+            "shape-changed",
+            &old.name,
+            "the length of the result has another rule".to_owned(),
+            migration,
+        );
+    }
+    let mut rule = |name: &'static str, kind: &str, before: &Expr, now: &Expr| {
+        if !same(Some(before), Some(now), pair) {
+            let (before, now) = (print(before, old, old_model), print(now, new, new_model));
+            changes.push(name, &old.name, format!("the {kind} was `{before}` and is `{now}` now"), None);
+        }
+    };
+    rule("compute-changed", "dtype of the computation", &before.compute, &now.compute);
 }
 
 fn gradients(pair: Pair<'_>, changes: &mut Changes) {

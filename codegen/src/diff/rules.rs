@@ -52,6 +52,7 @@ pub const RULES: &[Rule] = &[
     rule("output-differentiable", Additive, "gradients go on where they ended"),
     rule("form-removed", Breaking, "calls of the form do not compile"),
     rule("form-renamed", Breaking, "calls by the form's old name fail"),
+    rule("form-writes", Breaking, "the in-place form leaves other arguments changed"),
     rule("form-added", Additive, "nobody calls it yet"),
     rule("method-removed", Breaking, "calls as a method do not compile"),
     rule("method-added", Additive, "nobody calls it yet"),

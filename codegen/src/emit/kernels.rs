@@ -163,7 +163,10 @@ pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream
     });
     let written = op.outputs.iter().enumerate().map(|(index, output)| {
         let (name, element) = (header::output_name(op, index), element_type(output.element));
-        quote!(#name: rt::ViewMut<'_, #element>)
+        match output.ty.kind {
+            Kind::Tensors => quote!(#name: &mut [rt::ViewMut<'_, #element>]),
+            _ => quote!(#name: rt::ViewMut<'_, #element>),
+        }
     });
     given.chain(written).collect()
 }
@@ -197,7 +200,10 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
             _ => bind::access(quote!(call.args[#index]), &arg.ty),
         }
     });
-    let written = (0..op.outputs.len()).map(|index| quote!(call.view_mut(#index)));
+    let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
+        Kind::Tensors => quote!(&mut call.views_mut()),
+        _ => quote!(call.view_mut(#index)),
+    });
     let values = given.chain(written);
     let name = adapter_name(op);
     let path: TokenStream = match syn::parse_str::<syn::Path>(path) {

@@ -61,7 +61,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         alias_of,
         facts,
     } = op;
-    let Forms { inplace, out } = forms;
+    let Forms { inplace, out, pairs } = forms;
     let mut value = json!({
         "name": name,
         "base": base,
@@ -71,7 +71,14 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         "rust": { "function": rust_name, "method": method },
         "arguments": args.iter().map(parts::argument).collect::<Vec<_>>(),
         "outputs": outputs.iter().map(parts::output).collect::<Vec<_>>(),
-        "forms": { "functional": name, "inplace": inplace, "out": out },
+        "forms": {
+            "functional": name,
+            "inplace": inplace,
+            "out": out,
+            "writes": pairs.iter().map(|(argument, result)| json!({
+                "argument": args[*argument].name, "result": result,
+            })).collect::<Vec<_>>(),
+        },
         "checks": checks.iter().map(|check| json!({
             "text": check.text,
             "condition": expression(&check.condition, op, model),
@@ -118,11 +125,16 @@ fn merge(into: &mut Value, more: Value) {
 }
 
 fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
-    let Infer { shapes, dtypes, compute } = infer;
+    let Infer { shapes, dtypes, compute, length } = infer;
     let all = |rules: &[crate::expr::Expr]| {
         rules.iter().map(|rule| expression(rule, op, model)).collect::<Vec<_>>()
     };
-    json!({ "shapes": all(shapes), "dtypes": all(dtypes), "compute": expression(compute, op, model) })
+    json!({
+        "length": length.as_ref().map(|length| expression(length, op, model)),
+        "shapes": all(shapes),
+        "dtypes": all(dtypes),
+        "compute": expression(compute, op, model),
+    })
 }
 
 fn scalar_function(function: &Function) -> Value {

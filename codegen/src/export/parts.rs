@@ -30,12 +30,13 @@ pub(super) fn argument(arg: &Arg) -> Value {
 }
 
 pub(super) fn output(output: &Output) -> Value {
-    let Output { name, ty, element: of, differentiable } = output;
+    let Output { name, ty, element: of, differentiable, hidden } = output;
     json!({
         "name": name,
         "type": ty.to_string(),
         "element": element(*of),
         "differentiable": differentiable,
+        "hidden": hidden,
     })
 }
 
