@@ -267,7 +267,7 @@ fn functions_methods_symbols_views_and_results() {
     let step = |pairs: &str| {
         format!(
             "{BASE}- func: step(Tensor self, Tensor speed) -> (Tensor, Tensor)\n  variants: [functional, inplace]\n  \
-             inplace: {pairs}\n  shape: [follow(self), follow(speed)]\n  dtype: [follow(self), follow(speed)]\n  \
+             inplace: {pairs}\n  shape: [follow(self), follow(speed)]\n  dtype: [follow(self), follow(self)]\n  \
              dispatch: {{CPU: k::op}}\n  derivatives: {{self: non_differentiable, speed: non_differentiable}}\n"
         )
     };
