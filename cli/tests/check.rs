@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use support::opsmith;
 
 const MISTAKES: &str = "cli/tests/data/mistakes.yaml";
@@ -62,10 +64,14 @@ fn one_object_a_mistake() {
     let objects: Vec<serde_json::Value> =
         run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(objects.len(), 2);
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(MISTAKES)).unwrap();
+    let byte = text.find("sefl").unwrap();
     assert_eq!(
         objects[0],
         serde_json::json!({
             "file": MISTAKES, "line": 10, "column": 21, "end_line": 10, "end_column": 25,
+            "byte_start": byte, "byte_end": byte + 4,
             "severity": "error", "code": "E0305", "message": "nothing is called `sefl` here",
             "label": "unknown name", "help": "did you mean `self`?", "notes": [], "related": [],
         })
