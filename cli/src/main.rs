@@ -4,6 +4,7 @@
 //! is well, 1 if a spec has mistakes, 2 if the command could not do what it was asked. The work is the
 //! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
 
+mod aot;
 mod check;
 mod completions;
 mod coverage;
@@ -54,6 +55,7 @@ enum Command {
     Export(export::ExportArguments),
     Schema(export::SchemaArguments),
     Completions(completions::Arguments),
+    Aot(aot::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Export(arguments) => export::run_export(&arguments),
         Command::Schema(arguments) => export::run_schema(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Aot(arguments) => aot::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
