@@ -147,6 +147,30 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
     Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
 }
 
+/// The parameters of a Rust kernel that takes these arguments, generic over `T`: `name: type`.
+pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream> {
+    let given = arguments.iter().map(|&index| {
+        let arg = &op.args[index];
+        let (name, element) = (parameter(arg), element_type(arg.element));
+        let ty = match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) => quote!(rt::View<'_, #element>),
+            (Kind::Tensor, true) => quote!(Option<rt::View<'_, #element>>),
+            (Kind::Tensors, _) => quote!(&[rt::View<'_, #element>]),
+            (Kind::OptionalTensors, _) => quote!(&[Option<rt::View<'_, #element>>]),
+            _ => bind::borrowed_type(&arg.ty),
+        };
+        quote!(#name: #ty)
+    });
+    let written = op.outputs.iter().enumerate().map(|(index, output)| {
+        let (name, element) = (header::output_name(op, index), element_type(output.element));
+        match output.ty.kind {
+            Kind::Tensors => quote!(#name: &mut [rt::ViewMut<'_, #element>]),
+            _ => quote!(#name: rt::ViewMut<'_, #element>),
+        }
+    });
+    given.chain(written).collect()
+}
+
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
 fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str) -> Adapter {
     let name = adapter_name(op);
@@ -165,36 +189,22 @@ fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str) -
 
 /// A function that takes the kernel at its exact type, so that another signature does not compile.
 fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
-    let (mut types, mut values) = (Vec::new(), Vec::new());
-    for &index in arguments {
+    let types = kernel_parameters(op, arguments);
+    let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
-        let element = element_type(arg.element);
-        let (ty, value) = match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) => (quote!(rt::View<'_, #element>), quote!(call.view(#index))),
-            (Kind::Tensor, true) => {
-                (quote!(Option<rt::View<'_, #element>>), quote!(call.optional_view(#index)))
-            }
-            (Kind::Tensors, _) => (quote!(&[rt::View<'_, #element>]), quote!(&call.views(#index))),
-            (Kind::OptionalTensors, _) => {
-                (quote!(&[Option<rt::View<'_, #element>>]), quote!(&call.optional_views(#index)))
-            }
-            _ => (bind::borrowed_type(&arg.ty), bind::access(quote!(call.args[#index]), &arg.ty)),
-        };
-        let name = parameter(arg);
-        types.push(quote!(#name: #ty));
-        values.push(value);
-    }
-    for (index, output) in op.outputs.iter().enumerate() {
-        let element = element_type(output.element);
-        let name = header::output_name(op, index);
-        if output.ty.kind == Kind::Tensors {
-            types.push(quote!(#name: &mut [rt::ViewMut<'_, #element>]));
-            values.push(quote!(&mut call.views_mut()));
-        } else {
-            types.push(quote!(#name: rt::ViewMut<'_, #element>));
-            values.push(quote!(call.view_mut(#index)));
+        match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) => quote!(call.view(#index)),
+            (Kind::Tensor, true) => quote!(call.optional_view(#index)),
+            (Kind::Tensors, _) => quote!(&call.views(#index)),
+            (Kind::OptionalTensors, _) => quote!(&call.optional_views(#index)),
+            _ => bind::access(quote!(call.args[#index]), &arg.ty),
         }
-    }
+    });
+    let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
+        Kind::Tensors => quote!(&mut call.views_mut()),
+        _ => quote!(call.view_mut(#index)),
+    });
+    let values = given.chain(written);
     let name = adapter_name(op);
     let path: TokenStream = match syn::parse_str::<syn::Path>(path) {
         Ok(path) => {

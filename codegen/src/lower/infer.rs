@@ -196,9 +196,14 @@ fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
     if is_pointwise {
         return rule("promote", operands(op), ty);
     }
-    match (0..op.args.len()).find(|&index| op.args[index].element == Element::Dispatch) {
+    let mut decides = (0..op.args.len()).filter(|&index| op.args[index].element == Element::Dispatch);
+    match decides.clone().find(|&index| op.args[index].ty.is_tensor()) {
         Some(index) => rule("follow", vec![variable(op, index)], ty),
-        None => dtypes[0].clone(),
+        // One that may be absent, or a list, has no dtype to follow; those that are there are joined.
+        None => match decides.find(|&index| op.args[index].ty.kind != Kind::OptionalTensors) {
+            Some(index) => rule("promote", vec![variable(op, index)], ty),
+            None => dtypes[0].clone(),
+        },
     }
 }
 
