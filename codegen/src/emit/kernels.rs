@@ -30,6 +30,11 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let Adapter { definition, entry } =
         match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
+            Some(Kernel { source: KernelSource::Rust { path, arguments }, .. })
+                if !op.combinations.is_empty() =>
+            {
+                super::combined::kernel(generation, op, path, arguments)
+            }
             Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
                 rust_kernel(generation, op, path, arguments)
             }
@@ -49,7 +54,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
         }
         let entries = DType::ALL.map(|dtype| match supported.contains(dtype) {
             true => {
-                let entry = entry(rust_type(dtype));
+                let entry = entry(dtype);
                 quote!(Some(#entry))
             }
             false => quote!(None),
@@ -65,11 +70,11 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
 }
 
 /// What stands between a table and a kernel.
-struct Adapter {
+pub(super) struct Adapter {
     /// Its definition.
-    definition: TokenStream,
+    pub definition: TokenStream,
     /// The table's entry for an element type.
-    entry: Box<dyn Fn(TokenStream) -> TokenStream>,
+    pub entry: Box<dyn Fn(DType) -> TokenStream>,
 }
 
 /// What computes a row of the table, as written in the spec.
@@ -110,7 +115,7 @@ pub(super) fn element_type(element: Element) -> TokenStream {
 }
 
 /// The name of an operator's adapter.
-fn adapter_name(op: &Op) -> Ident {
+pub(super) fn adapter_name(op: &Op) -> Ident {
     part_name(op, "kernel")
 }
 
@@ -131,7 +136,12 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
             }};
         }
     };
-    Adapter { definition, entry: Box::new(move |ty| quote!(#name!(#ty))) }
+    Adapter { definition, entry: Box::new(move |dtype| pointwise_entry(&name, dtype)) }
+}
+
+fn pointwise_entry(name: &Ident, dtype: DType) -> TokenStream {
+    let ty = rust_type(dtype);
+    quote!(#name!(#ty))
 }
 
 /// One function for all element types: the kernel finds the type in its tensors.
@@ -165,6 +175,7 @@ pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream
         let (name, element) = (header::output_name(op, index), element_type(output.element));
         match output.ty.kind {
             Kind::Tensors => quote!(#name: &mut [rt::ViewMut<'_, #element>]),
+            _ if output.ty.optional => quote!(#name: Option<rt::ViewMut<'_, #element>>),
             _ => quote!(#name: rt::ViewMut<'_, #element>),
         }
     });
@@ -202,6 +213,7 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
     });
     let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
         Kind::Tensors => quote!(&mut call.views_mut()),
+        _ if output.ty.optional => quote!(call.optional_view_mut(#index)?),
         _ => quote!(call.view_mut(#index)),
     });
     let values = given.chain(written);
@@ -228,7 +240,8 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
     let inputs = arguments.iter().map(|&index| op.args[index].element);
     let outputs = op.outputs.iter().map(|output| output.element);
     let inferred = inputs.chain(outputs).any(|element| matches!(element, Element::Dispatch | Element::Any));
-    let entry = move |ty: TokenStream| {
+    let entry = move |dtype: DType| {
+        let ty = rust_type(dtype);
         let explicit = if inferred { quote!() } else { quote!(::<#ty>) };
         quote!(|call| #name #explicit(call, #path::<#ty>))
     };

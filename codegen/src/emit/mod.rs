@@ -4,6 +4,7 @@
 
 mod api;
 mod bind;
+mod combined;
 mod defs;
 mod document;
 mod enums;

@@ -48,6 +48,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         method,
         checks,
         infer,
+        combinations,
         body,
         derivatives,
         non_differentiable,
@@ -70,7 +71,10 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         "doc": doc,
         "rust": { "function": rust_name, "method": method },
         "arguments": args.iter().map(parts::argument).collect::<Vec<_>>(),
-        "outputs": outputs.iter().map(parts::output).collect::<Vec<_>>(),
+        "outputs": outputs.iter().map(|output| {
+            let present = output.present.as_ref().map(|condition| expression(condition, op, model));
+            parts::output(output, present)
+        }).collect::<Vec<_>>(),
         "forms": {
             "functional": name,
             "inplace": inplace,
@@ -84,6 +88,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
             "condition": expression(&check.condition, op, model),
         })).collect::<Vec<_>>(),
         "inference": infer.as_ref().map(|infer| inference(infer, op, model)),
+        "combinations": combinations.iter().map(|row| parts::combination(row, op)).collect::<Vec<_>>(),
         "body": parts::body(body, op, model),
         "derivatives": derivatives.iter().map(|derivative| gradients::backward(derivative, op, model)).collect::<Vec<_>>(),
         "non_differentiable": non_differentiable.iter().map(|index| args[*index].name.as_str()).collect::<Vec<_>>(),

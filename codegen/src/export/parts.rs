@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{by_backend, expression};
 use crate::model::{
-    Arg, Body, Default, Element, Kernel, KernelSource, Model, Note, Op, Output, Role, Supplied, ValueUse,
+    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Model, Note, Op, Output, Role, Supplied,
+    ValueUse,
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {
@@ -29,14 +30,27 @@ pub(super) fn argument(arg: &Arg) -> Value {
     })
 }
 
-pub(super) fn output(output: &Output) -> Value {
-    let Output { name, ty, element: of, differentiable, hidden } = output;
+/// A result; the condition under which it is there is an expression, exported by the caller.
+pub(super) fn output(output: &Output, condition: Option<Value>) -> Value {
+    let Output { name, ty, element: of, differentiable, hidden, present: _ } = output;
     json!({
         "name": name,
         "type": ty.to_string(),
         "element": element(*of),
         "differentiable": differentiable,
         "hidden": hidden,
+        "present": condition,
+    })
+}
+
+/// A row of dtypes that go together.
+pub(super) fn combination(row: &Combination, op: &Op) -> Value {
+    let Combination { inputs, outputs } = row;
+    json!({
+        "inputs": inputs.iter().map(|(argument, dtype)| json!({
+            "argument": op.args[*argument].name, "dtype": dtype.name(),
+        })).collect::<Vec<_>>(),
+        "outputs": outputs.iter().map(|dtype| dtype.name()).collect::<Vec<_>>(),
     })
 }
 
