@@ -74,6 +74,16 @@ fn fields(op: &Op) -> TokenStream {
     let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
     field(contiguous != 0, "contiguous", quote!(#contiguous));
     field(kernels::has_kernels(op), "kernels", quote!(Some(&super::kernel_tables::#name)));
+    let combinations = op.combinations.iter().map(|row| {
+        let inputs = row.inputs.iter().map(|(argument, dtype)| {
+            let (argument, dtype) = (position(*argument), ident(dtype.ident()));
+            quote!((#argument, rt::DType::#dtype))
+        });
+        let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
+        quote!(rt::op::Combination { inputs: &[#(#inputs),*], outputs: &[#(rt::DType::#outputs),*] })
+    });
+    field(!op.combinations.is_empty(), "combinations", quote!(&[#(#combinations),*]));
+    field(op.may_lack_results(), "present", function("present"));
     field(op.body.view.is_some(), "view", function("view"));
     field(op.body.composite.is_some(), "composite", function("composite"));
     field(op.body.host.is_some(), "host", function("host"));
