@@ -56,7 +56,7 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
             "value": one(tail),
         }),
         ExprKind::Index(base, position) => {
-            json!({ "is": "item", "of": one(base), "position": one(position) })
+            json!({ "is": "indexing", "of": one(base), "position": one(position) })
         }
         ExprKind::NotImplemented(why) => json!({ "is": "not_implemented", "why": why }),
         ExprKind::Opaque(text) => json!({ "is": "opaque", "text": text }),
