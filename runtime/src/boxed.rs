@@ -76,15 +76,16 @@ pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     Ok(results(op, outs, op.present_results(args)?))
 }
 
-/// The results of an in-place form in order: the arguments that were written, and new tensors.
+/// The results of an in-place form: those that no argument was written with, as the typed function
+/// returns them, or the arguments if there are no others.
 fn pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
-    let mut rest = dispatch::invoke_pairs(op, args)?.into_iter();
-    let visible = op.schema.returns.len() - op.hidden;
-    let result = |output: usize| match op.inplace_pairs.iter().find(|(_, known)| *known as usize == output) {
-        Some((argument, _)) => args[*argument as usize].to_value(),
-        None => rest.next().map_or(Value::None, Value::Tensor),
-    };
-    Ok((0..visible).map(result).collect())
+    let others = dispatch::invoke_pairs(op, args)?;
+    if !others.is_empty() {
+        return Ok(others.into_iter().map(Value::Tensor).collect());
+    }
+    let mut written: Vec<_> = op.inplace_pairs.iter().collect();
+    written.sort_by_key(|(_, output)| *output);
+    Ok(written.iter().map(|(argument, _)| args[*argument as usize].to_value()).collect())
 }
 
 fn results(op: &OpDef, outs: Outputs, present: u64) -> Vec<Value> {

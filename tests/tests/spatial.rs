@@ -129,6 +129,45 @@ fn norms() {
 }
 
 #[test]
+fn batch_norm_in_place_updates_the_running_statistics_it_was_given() {
+    let x = weights(&[3, 2, 2], 3);
+    let (mean, variance) = (Tensor::of(&[0.5, -0.5]), Tensor::of(&[2.0, 1.0]));
+    let (result, saved, _) =
+        opsmith::native_batch_norm_(&x, None, None, &mean, &variance, true, 0.25, 1e-5).unwrap();
+    let (functional, _, _, new_mean, new_variance) = opsmith::native_batch_norm(
+        &x,
+        None,
+        None,
+        &Tensor::of(&[0.5, -0.5]),
+        &Tensor::of(&[2.0, 1.0]),
+        true,
+        0.25,
+        1e-5,
+    )
+    .unwrap();
+    let numbers = |tensor: &Tensor| tensor.to_vec::<f64>().unwrap();
+    assert_eq!(numbers(&result), numbers(&functional));
+    assert_eq!(numbers(&mean), numbers(&new_mean));
+    assert_eq!(numbers(&variance), numbers(&new_variance));
+    for (new, (old, batch)) in numbers(&mean).iter().zip([0.5, -0.5].iter().zip(numbers(&saved))) {
+        assert!((new - (0.75 * old + 0.25 * batch)).abs() < 1e-12);
+    }
+    // Without training they stay, and are what is used.
+    let (before, used) = (numbers(&mean), numbers(&variance));
+    let (result, saved, _) =
+        opsmith::native_batch_norm_(&x, None, None, &mean, &variance, false, 0.25, 0.0).unwrap();
+    assert_eq!((numbers(&mean), numbers(&variance), saved.shape()), (before.clone(), used.clone(), &[0][..]));
+    let expected = (numbers(&x)[0] - before[0]) / used[0].sqrt();
+    assert!((numbers(&result)[0] - expected).abs() < 1e-12);
+    // Gradients flow although the statistics were written since.
+    let leaf = x.detach().requires_grad_(true).unwrap();
+    let (result, ..) =
+        opsmith::native_batch_norm_(&leaf, None, None, &mean, &variance, false, 0.25, 0.0).unwrap();
+    opsmith::sum(&result).unwrap().backward().unwrap();
+    assert!((numbers(&leaf.grad().unwrap())[0] - 1.0 / used[0].sqrt()).abs() < 1e-12);
+}
+
+#[test]
 fn batch_norm_with_given_statistics() {
     let variance = Value::Tensor(Tensor::from_slice(&[0.5, 2.0], &[2]).unwrap());
     let args = vec![

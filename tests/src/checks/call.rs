@@ -75,7 +75,15 @@ impl Call {
     pub fn run(&self) -> Result<Vec<Tensor>> {
         let args: Vec<Arg<'_>> = self.args.iter().map(Value::as_arg).collect();
         let outs = repeatable(self.op, || dispatch::invoke(self.op, &args))?;
-        Ok(outs.into_iter().filter(|out| out.dtype().is_differentiable()).collect())
+        let declared = self.op.grad.map_or(u64::MAX, |grad| grad.differentiable_outputs);
+        let last = self.op.schema.returns.len().saturating_sub(1);
+        let outs = outs.into_iter().enumerate();
+        let differentiable = |(index, out): (usize, Tensor)| {
+            // One bit stands for all tensors of a list.
+            let bit = declared & (1 << index.min(last)) != 0;
+            (bit && out.dtype().is_differentiable()).then_some(out)
+        };
+        Ok(outs.filter_map(differentiable).collect())
     }
 
     /// The results and the gradients of every input, from those of the results.

@@ -88,7 +88,7 @@ pub fn gradient(call: &Call) -> std::result::Result<(), String> {
     compare("the gradient", &run.found, &compared, tolerance)
 }
 
-/// The slopes without those of arguments that no formula mentions.
+/// The slopes without those of arguments that no formula mentions; further slopes stay.
 fn keep_differentiable(
     call: &Call,
     found: &[Option<Tensor>],
@@ -108,11 +108,10 @@ fn keep_differentiable(
     slopes
         .iter()
         .enumerate()
-        .map(
-            |(index, slopes)| {
-                if mentioned[index] || found[index].is_some() { slopes.clone() } else { zeros(slopes) }
-            },
-        )
+        .map(|(index, slopes)| {
+            let has = mentioned.get(index).is_none_or(|has| *has);
+            if has || found[index].is_some() { slopes.clone() } else { zeros(slopes) }
+        })
         .collect()
 }
 
@@ -145,7 +144,7 @@ pub fn second_order(call: &Call) -> std::result::Result<(), String> {
         });
         Ok(values.sum())
     };
-    let slopes = text(slopes(&all, number))?;
+    let slopes = keep_differentiable(call, &found, text(slopes(&all, number))?);
     let tolerance = allowed(call.op, ToleranceOf::Check(Check::SecondOrder), 1e-5);
     compare("the second gradient", &found, &slopes, tolerance)
 }
