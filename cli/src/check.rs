@@ -19,6 +19,9 @@ Examples:
       Shows each mistake with its place, what is wrong and what to write instead.
   opsmith check --format short ops.yaml more.yaml
       One line a mistake, for editors and grep.
+  opsmith check --format json ops.yaml
+      One object a line: severity, code, message, help, notes; file, line, column, end_line, end_column
+      (from 1, in characters), byte_start, byte_end (from 0) and label; `related` holds further places.
   opsmith check --format github ops.yaml
       In a workflow: the mistakes appear beside the changed lines.
 

@@ -19,7 +19,7 @@ Examples:
   opsmith generate ops.yaml -o generated
       Writes every file that the build script of the spec's crate would.
   opsmith generate ops.yaml -o generated --timings
-      Also says how long each stage took.
+      Also says how long each stage took and how much memory all took.
 
 If neither the spec, nor the generator, nor a file in the folder changed, nothing is done.
 
@@ -98,7 +98,17 @@ impl Timer {
         for (name, took) in &self.stages {
             writeln!(out, "{name:<10} {:>9.1} ms", took.as_secs_f64() * 1e3)?;
         }
+        if let Some(kilobytes) = peak_memory() {
+            writeln!(out, "{:<10} {:>9.1} MB", "memory", kilobytes as f64 / 1e3)?;
+        }
         let total: Duration = self.stages.iter().map(|(_, took)| *took).sum();
         writeln!(out, "{:<10} {:>9.1} ms", "total", total.as_secs_f64() * 1e3)
     }
+}
+
+/// The most memory the process had so far, in kilobytes, where the system says it.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
 }

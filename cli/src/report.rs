@@ -79,7 +79,7 @@ fn visible(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
-/// A place as lines and columns, all from 1; the end is the first place after it.
+/// A place as lines and columns, all from 1, columns in characters; the end is the first place after it.
 struct Place {
     file: String,
     start: (usize, usize),
@@ -100,7 +100,7 @@ fn object(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
         let Place { file, start, end } = place(sources, label);
         json!({
             "file": file, "line": start.0, "column": start.1, "end_line": end.0, "end_column": end.1,
-            "label": label.text,
+            "byte_start": label.span.start, "byte_end": label.span.end, "label": label.text,
         })
     };
     let mut value = labelled(&diagnostic.primary);

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use support::opsmith;
 
 const MISTAKES: &str = "cli/tests/data/mistakes.yaml";
@@ -13,7 +15,7 @@ fn specs_without_mistakes() {
     let lines: Vec<&str> = run.stdout.lines().collect();
     let [stock, custom] = lines[..] else { panic!("{}", run.stdout) };
     assert!(stock.starts_with("ops.yaml: ") && stock.ends_with(" operators, no mistakes"), "{stock}");
-    assert_eq!(custom, "examples/custom_op/ops.yaml: 5 operators, no mistakes");
+    assert_eq!(custom, "examples/custom_op/ops.yaml: 6 operators, no mistakes");
 }
 
 #[test]
@@ -62,10 +64,14 @@ fn one_object_a_mistake() {
     let objects: Vec<serde_json::Value> =
         run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(objects.len(), 2);
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(MISTAKES)).unwrap();
+    let byte = text.find("sefl").unwrap();
     assert_eq!(
         objects[0],
         serde_json::json!({
             "file": MISTAKES, "line": 10, "column": 21, "end_line": 10, "end_column": 25,
+            "byte_start": byte, "byte_end": byte + 4,
             "severity": "error", "code": "E0305", "message": "nothing is called `sefl` here",
             "label": "unknown name", "help": "did you mean `self`?", "notes": [], "related": [],
         })
@@ -100,7 +106,7 @@ fn formulas_call_the_operators_of_libraries_the_crate_depends_on() {
     alone.assert_parts(&[": error[E", "there is no scalar function `exp`", "errors\n"]);
     assert_eq!(alone.status, Some(1));
     let explicit = opsmith(&["check", "--builds-on", "ops.yaml", custom]);
-    explicit.assert(0, "examples/custom_op/ops.yaml: 5 operators, no mistakes\n", "");
+    explicit.assert(0, "examples/custom_op/ops.yaml: 6 operators, no mistakes\n", "");
 }
 
 #[test]

@@ -175,6 +175,8 @@ impl Reader {
 
     fn lower(mut self) -> Checked {
         let model = lower::lower(&self.documents, &self.sources, self.undeclared, &mut self.diagnostics);
+        // The parser keeps every text it was given, for places that were looked up by now.
+        proc_macro2::extra::invalidate_current_thread_spans();
         Checked { sources: self.sources, diagnostics: self.diagnostics, model, files: self.files }
     }
 }

@@ -86,3 +86,78 @@ fn every_message_has_a_place_and_advice() {
         }
     }
 }
+
+/// The entries of a spec that is nothing but `ops:`, with operators of names that no other spec has.
+fn entries(text: &str, number: usize) -> Option<String> {
+    let mut entries = text.strip_prefix("edition: 1\nops:\n")?.to_owned();
+    if entries.lines().any(|line| line.starts_with(|c: char| c.is_alphabetic())) {
+        return None;
+    }
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let heads = text.split("- func: ").skip(1);
+    let names: Vec<String> = heads
+        .map(|head| head.trim_start_matches(['"', '\'']).chars().take_while(|c| is_word(*c)).collect())
+        .filter(|name: &String| !name.is_empty())
+        .collect();
+    for name in names {
+        let pieces: Vec<&str> = entries.split(name.as_str()).collect();
+        let mut renamed = pieces[0].to_owned();
+        for piece in &pieces[1..] {
+            let inside = renamed.ends_with(is_word) || piece.starts_with(|c| is_word(c) && c != '_');
+            renamed.push_str(&if inside { name.clone() } else { format!("{name}{number}") });
+            renamed.push_str(piece);
+        }
+        entries = renamed;
+    }
+    Some(entries)
+}
+
+/// The codes of a text's errors, sorted.
+fn codes(text: &str) -> Vec<&'static str> {
+    let (_, diagnostics) = opsmith_codegen::check_text("spec.yaml", text);
+    let mut codes: Vec<&str> = diagnostics.errors().map(|error| error.code).collect();
+    codes.sort_unstable();
+    codes
+}
+
+/// Mistakes hide nothing in other entries: together, specs have the errors that each has alone. Left out
+/// are those whose mistake changes what the rest of a file is, or is about the whole of it.
+#[test]
+fn as_many_errors_as_mistakes() {
+    let mut combined = "edition: 1\nops:\n".to_owned();
+    let mut expected: Vec<&'static str> = Vec::new();
+    let (mut together, mut apart) = (Vec::new(), Vec::new());
+    for (number, folder) in folders("bad").iter().enumerate() {
+        let text = fs::read_to_string(folder.join("spec.yaml")).expect("a bad spec is readable text");
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(entries) = entries(&text, number).filter(|entries| entries.ends_with('\n')) else {
+            continue;
+        };
+        let own = codes(&format!("edition: 1\nops:\n{entries}"));
+        if own.iter().any(|code| *code < "E0100") {
+            continue;
+        }
+        let mut both = [expected.as_slice(), &own].concat();
+        both.sort_unstable();
+        if own == codes(&text) && codes(&format!("{combined}{entries}")) == both {
+            combined.push_str(&entries);
+            expected = both;
+            together.push(name);
+        } else {
+            apart.push(name);
+        }
+    }
+    let (_, diagnostics) = opsmith_codegen::check_text("spec.yaml", &combined);
+    assert!(
+        summary(&diagnostics).starts_with(&format!("{} errors", expected.len())),
+        "{}",
+        summary(&diagnostics)
+    );
+    assert!(
+        together.len() >= 80 && expected.len() >= 250,
+        "only {} errors of {} specs; apart are {}",
+        expected.len(),
+        together.len(),
+        apart.join(", ")
+    );
+}

@@ -67,7 +67,7 @@ fn mistakes_in_shape() {
         &[
             ("slef", "E0305: nothing is called `slef` here"),
             ("self", "E0310: an `int[]` is needed here"),
-            ("follow(slef)", "E0305: nothing is called `slef` here"),
+            ("follow(slef)", "E0527: there is nothing called `slef` to follow"),
             ("follow(self, other)", "E0325: `follow` takes 1 argument"),
             ("follow(n)", "E0310: a `Tensor` is needed here"),
             ("follow(bias)", "E0310: a `Tensor` is needed here"),

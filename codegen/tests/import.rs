@@ -284,7 +284,7 @@ fn what_is_not_translated_is_kept_with_its_reason() {
     let native = "- func: f(Tensor self) -> Tensor\n";
     let derivative =
         "- name: f(Tensor self) -> Tensor\n  self: \"retain_variables ? grad : grad.odd<int>()\"\n";
-    check(native, derivative, &[("self", "opaque(\"retain_variables ? grad : grad.odd<int>()\")")]);
+    check(native, derivative, &[("self", "'opaque(\"retain_variables ? grad : grad.odd<int>()\")'")]);
     let report = import(native, derivative).report;
     assert_eq!(report.opaque.len(), 1);
     assert_eq!(report.opaque[0].reason, "`retain_variables` is known to PyTorch's generated code only");

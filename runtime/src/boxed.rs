@@ -37,6 +37,7 @@ pub fn call(
     let args: SmallVec<[Arg<'_>; 8]> = bound.iter().map(Bound::as_arg).collect();
     match (form, outs.is_empty()) {
         (Form::Functional, true) => functional(op, &args),
+        (Form::Inplace, true) if !op.inplace_pairs.is_empty() => pairs(op, &args),
         (Form::Inplace, true) => {
             dispatch::invoke_inplace(op, &args)?;
             Ok(vec![args[0].to_value()])
@@ -74,10 +75,21 @@ pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     Ok(results(op, dispatch::invoke(op, args)?))
 }
 
+/// The results of an in-place form in order: the arguments that were written, and new tensors.
+fn pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
+    let mut rest = dispatch::invoke_pairs(op, args)?.into_iter();
+    let visible = op.schema.returns.len() - op.hidden;
+    let result = |output: usize| match op.inplace_pairs.iter().find(|(_, known)| *known as usize == output) {
+        Some((argument, _)) => args[*argument as usize].to_value(),
+        None => rest.next().map_or(Value::None, Value::Tensor),
+    };
+    Ok((0..visible).map(result).collect())
+}
+
 fn results(op: &OpDef, outs: Outputs) -> Vec<Value> {
     match op.schema.returns {
         [only] if only.ty.kind == ArgKind::Tensors => vec![Value::Tensors(outs.into_vec())],
-        _ => outs.into_iter().map(Value::Tensor).collect(),
+        results => outs.into_iter().take(results.len() - op.hidden).map(Value::Tensor).collect(),
     }
 }
 

@@ -55,6 +55,11 @@ pub struct OpDef {
     pub host: Option<HostFn>,
     /// How gradients flow; `None` if they do not, or flow through the composition.
     pub grad: Option<&'static GradDef>,
+    /// How many results, the last ones, only gradient formulas get.
+    pub hidden: usize,
+    /// The arguments that the in-place form writes, each with its result; empty if that is the first
+    /// argument and the only result.
+    pub inplace_pairs: &'static [(u8, u8)],
     /// Argument values for tests and documents.
     pub samples: &'static [Sample],
     /// Errors that tests allow, and checks that they skip.
@@ -89,6 +94,8 @@ impl OpDef {
             composite: None,
             host: None,
             grad: None,
+            hidden: 0,
+            inplace_pairs: &[],
             samples: &[],
             tolerances: &[],
             facts: Facts::NONE,
@@ -171,6 +178,27 @@ impl Inferred {
         let outs = outs.into_iter().map(|(sizes, dtype)| OutSpec { sizes, dtype }).collect();
         Inferred { outs, compute, device }
     }
+
+    /// The outputs of a call that returns a list, from its length and the sizes and dtype at each position.
+    ///
+    /// # Errors
+    /// If the length is negative or too large, and whatever the rule reports.
+    pub fn list(
+        length: i64,
+        each: impl Fn(i64) -> Result<(Dims, DType)>,
+        compute: DType,
+        device: Device,
+    ) -> Result<Inferred> {
+        const MOST: i64 = 1 << 20;
+        if !(0..=MOST).contains(&length) {
+            return Err(Error::value(format!("the result would be a list of {length} tensors"))
+                .with_help(format!("lists have 0 to {MOST} tensors")));
+        }
+        let outs = (0..length)
+            .map(|position| each(position).map(|(sizes, dtype)| OutSpec { sizes, dtype }))
+            .collect::<Result<_>>()?;
+        Ok(Inferred { outs, compute, device })
+    }
 }
 
 /// Infers a call's outputs.
@@ -243,6 +271,14 @@ impl<'a> KernelCall<'a> {
         // SAFETY: the dtype was checked; the dispatcher holds the borrow while the kernel runs, and
         // generated code takes each output once.
         unsafe { tensor.view_mut_unchecked() }
+    }
+
+    /// Every output's elements, for writing, of an operator that returns a list.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view_mut`].
+    pub fn views_mut<T: Element>(&self) -> Vec<ViewMut<'a, T>> {
+        (0..self.outs.len()).map(|index| self.view_mut(index)).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cases by group: what stands before the first point of a case's name.
 
 mod ew;
+mod generator;
 mod mm;
 mod ovh;
 mod train;
@@ -11,11 +12,12 @@ use opsmith::{Generator, Result, Tensor};
 use crate::harness::Harness;
 
 /// Times every group that is wanted.
-pub fn run(harness: &mut Harness) -> Result<()> {
+pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ovh::run(harness)?;
     ew::run(harness)?;
     mm::run(harness)?;
     train::run(harness)?;
+    generator::run(harness)?;
     Ok(())
 }
 

@@ -194,6 +194,45 @@ pub mod kernel {
         nothing()
     }
 
+    /// Twice the elements; the mean moves towards the first; the scale is 2.
+    pub fn balanced<T: Element>(
+        tensor: View<'_, T>,
+        mean: Option<View<'_, T>>,
+        momentum: f64,
+        mut out: ViewMut<'_, T>,
+        mut mean_out: ViewMut<'_, T>,
+        mut scale: ViewMut<'_, T>,
+    ) -> Result<()> {
+        let number = |value: T| value.to_scalar().to_f64();
+        let of = |value: f64| T::from_scalar(Scalar::Float(value));
+        let first = tensor.iter().next().map_or(0.0, number);
+        let before = mean.and_then(|mean| mean.iter().next()).map_or(0.0, number);
+        out.write(tensor.iter().map(|value| of(2.0 * number(value))));
+        mean_out.write([of(before + (first - before) * momentum)]);
+        scale.write(tensor.iter().map(|_| of(2.0)));
+        Ok(())
+    }
+
+    /// Each piece is full of its position.
+    pub fn pieces<T: Element>(_tensor: View<'_, T>, count: i64, pieces: &mut [ViewMut<'_, T>]) -> Result<()> {
+        assert_eq!(pieces.len() as i64, count, "as many as the length says");
+        for (position, piece) in pieces.iter_mut().enumerate() {
+            piece.write(vec![T::from_scalar(Scalar::Int(position as i64)); position + 1]);
+        }
+        Ok(())
+    }
+
+    /// Writes nothing of use.
+    pub fn chained<T: Element>(
+        _tensor: View<'_, T>,
+        _other: View<'_, T>,
+        _first: ViewMut<'_, f64>,
+        _second: ViewMut<'_, f64>,
+        _third: ViewMut<'_, bool>,
+    ) -> Result<()> {
+        nothing()
+    }
+
     /// Picks by a mask.
     pub fn picked<T: Element>(_a: View<'_, T>, _mask: View<'_, bool>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()

@@ -55,12 +55,31 @@ fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> T
         }
         [_] => quote!(rt::dispatch::invoke_single(&#def, #args)),
         several => {
-            let names: Vec<Ident> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
-            quote! {
-                let [#(#names),*] = rt::dispatch::several(rt::dispatch::invoke(&#def, #args)?);
-                Ok((#(#names),*))
-            }
+            let hidden = several.len() - op.visible().len();
+            taken_apart(op.visible().len(), hidden, quote!(rt::dispatch::invoke(&#def, #args)?))
         }
+    }
+}
+
+/// Outputs as Rust values, without those that stand behind the ones that users get.
+fn taken_apart(visible: usize, hidden: usize, outputs: TokenStream) -> TokenStream {
+    let names: Vec<Ident> = (0..visible).map(|index| format_ident!("out{index}")).collect();
+    let ignored = std::iter::repeat_n(quote!(_), hidden);
+    let pattern = names.iter().map(|name| quote!(#name)).chain(ignored);
+    quote! {
+        let [#(#pattern),*] = rt::dispatch::several(#outputs);
+        Ok((#(#names),*))
+    }
+}
+
+/// The call of the in-place form.
+fn inplace_call(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
+    if op.forms.pairs.is_empty() {
+        return quote!(rt::dispatch::invoke_inplace(&#def, #args));
+    }
+    match op.unpaired().count() {
+        0 => quote!(rt::dispatch::invoke_pairs(&#def, #args).map(drop)),
+        count => taken_apart(count, 0, quote!(rt::dispatch::invoke_pairs(&#def, #args)?)),
     }
 }
 
@@ -117,7 +136,15 @@ impl Function<'_> {
                 let ty = bind::owned_type(&self.op.result_type());
                 quote!(rt::Result<#ty>)
             }
-            Form::Inplace | Form::Out => quote!(rt::Result<()>),
+            Form::Inplace => {
+                let types: Vec<TokenStream> =
+                    self.op.unpaired().map(|output| bind::owned_type(&output.ty)).collect();
+                match types.as_slice() {
+                    [only] => quote!(rt::Result<#only>),
+                    types => quote!(rt::Result<(#(#types),*)>),
+                }
+            }
+            Form::Out => quote!(rt::Result<()>),
         }
     }
 }
@@ -204,7 +231,7 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
     let args = quote!(&[#(#values),*]);
     let call = match function.form {
         Form::Functional => functional_call(generation, op, args),
-        Form::Inplace => quote!(rt::dispatch::invoke_inplace(&#def, #args)),
+        Form::Inplace => inplace_call(op, &def, &args),
         Form::Out => {
             let outs = out_names(op);
             quote!(rt::dispatch::invoke_out(&#def, #args, &mut [#(#outs),*]))

@@ -4,7 +4,7 @@ use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::names::{def_name, doc, ident, part_name};
+use super::names::{def_name, doc, ident, part_name, position};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Default, Element, Facts, Kind, Op, Ty, ValueUse};
@@ -78,6 +78,14 @@ fn fields(op: &Op) -> TokenStream {
     field(op.body.composite.is_some(), "composite", function("composite"));
     field(op.body.host.is_some(), "host", function("host"));
     field(super::gradients::has_definition(op), "grad", quote!(Some(&super::gradients::#name)));
+    let hidden = op.outputs.len() - op.visible().len();
+    let hidden_results = position(hidden);
+    field(hidden > 0, "hidden", quote!(#hidden_results));
+    let pairs = op.forms.pairs.iter().map(|(argument, output)| {
+        let (argument, output) = (position(*argument), position(*output));
+        quote!((#argument, #output))
+    });
+    field(!op.forms.pairs.is_empty(), "inplace_pairs", quote!(&[#(#pairs),*]));
     field(!op.samples.is_empty(), "samples", super::samples::samples(op));
     field(!op.tolerances.is_empty(), "tolerances", super::samples::tolerances(op));
     field(op.facts != Facts::default(), "facts", facts(&op.facts));

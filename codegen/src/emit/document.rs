@@ -17,6 +17,21 @@ pub(super) fn function(function: &Function<'_>) -> String {
     let mut text = op.doc.clone();
     match function.form {
         Form::Functional => {}
+        Form::Inplace if !op.forms.pairs.is_empty() => {
+            let written: Vec<String> = op
+                .forms
+                .pairs
+                .iter()
+                .map(|(argument, output)| match &op.outputs[*output].name {
+                    Some(name) => format!("`{name}` into `{}`", op.args[*argument].name),
+                    None => format!("result {output} into `{}`", op.args[*argument].name),
+                })
+                .collect();
+            text.push_str(&format!(
+                "\n\nIn place: writes {}; returns the other results.",
+                written.join(", ")
+            ));
+        }
         Form::Inplace => text.push_str(
             "\n\nIn place: writes the result into the first argument, which must have the result's shape.",
         ),

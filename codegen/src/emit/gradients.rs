@@ -40,9 +40,11 @@ pub fn reads(formula: &Expr) -> Reads {
     reads
 }
 
-fn collect(expr: &Expr, reads: &mut Reads) {
-    if let ExprKind::Query(query, base, args) = &expr.kind
-        && matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
+/// Whether an expression asks an argument or result something that needs no elements. Its first part is
+/// the argument.
+fn asks_metadata(expr: &Expr) -> bool {
+    let ExprKind::Query(query, base, _) = &expr.kind else { return false };
+    matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
         && (base.ty.is_tensor() || *query == Query::SizesAlong)
         && matches!(
             query,
@@ -57,8 +59,11 @@ fn collect(expr: &Expr, reads: &mut Reads) {
                 | Query::IsInt
                 | Query::SizesAlong
         )
-    {
-        return args.iter().for_each(|arg| collect(arg, reads));
+}
+
+fn collect(expr: &Expr, reads: &mut Reads) {
+    if asks_metadata(expr) {
+        return expr.children().into_iter().skip(1).for_each(|arg| collect(arg, reads));
     }
     match &expr.kind {
         ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(Place::Arg(*index)),
@@ -69,6 +74,17 @@ fn collect(expr: &Expr, reads: &mut Reads) {
         _ => {}
     }
     expr.children().into_iter().for_each(|child| collect(child, reads));
+}
+
+/// Where a formula first reads the elements of an argument, if it does.
+pub fn first_read(formula: &Expr, argument: usize) -> Option<std::ops::Range<usize>> {
+    if asks_metadata(formula) {
+        return formula.children().into_iter().skip(1).find_map(|part| first_read(part, argument));
+    }
+    match formula.kind {
+        ExprKind::Variable(Variable::Arg(index)) if index == argument => Some(formula.range.clone()),
+        _ => formula.children().into_iter().find_map(|part| first_read(part, argument)),
+    }
 }
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {

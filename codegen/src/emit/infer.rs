@@ -7,7 +7,7 @@ use super::expr::Emit;
 use super::names::{Taken, def_name, doc, ident, parameter, part_name};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Kind, Op, Ty};
+use crate::model::{Kind, Op, POSITION, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -83,6 +83,14 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             }
             None => quote!(rt::infer::device_of(#args)?),
         };
+        let result = match &infer.length {
+            Some(length) => {
+                let length = emit.borrowed(length);
+                let position = ident(POSITION);
+                quote!(rt::op::Inferred::list(#length, |#position: i64| Ok(#(#outs)*), #compute, #device))
+            }
+            None => quote!(Ok(rt::op::Inferred::new([#(#outs),*], #compute, #device))),
+        };
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
@@ -92,7 +100,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
                 #checks
                 let #compute = #rule;
                 let #device = #place;
-                Ok(rt::op::Inferred::new([#(#outs),*], #compute, #device))
+                #result
             }
         }
     })

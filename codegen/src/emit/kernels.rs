@@ -187,8 +187,13 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
     for (index, output) in op.outputs.iter().enumerate() {
         let element = element_type(output.element);
         let name = header::output_name(op, index);
-        types.push(quote!(#name: rt::ViewMut<'_, #element>));
-        values.push(quote!(call.view_mut(#index)));
+        if output.ty.kind == Kind::Tensors {
+            types.push(quote!(#name: &mut [rt::ViewMut<'_, #element>]));
+            values.push(quote!(&mut call.views_mut()));
+        } else {
+            types.push(quote!(#name: rt::ViewMut<'_, #element>));
+            values.push(quote!(call.view_mut(#index)));
+        }
     }
     let name = adapter_name(op);
     let path: TokenStream = match syn::parse_str::<syn::Path>(path) {

@@ -102,7 +102,7 @@ pub fn function_of(rust_name: &str, form: Form, with_options: bool) -> String {
 
 /// The parameters that the out form writes.
 pub fn out_parameters(op: &Op) -> Vec<String> {
-    match op.outputs.as_slice() {
+    match op.visible() {
         [_] => vec!["out".to_owned()],
         several => several
             .iter()

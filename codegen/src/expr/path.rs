@@ -39,8 +39,17 @@ pub fn check(text: &str) -> Result<(), Problem> {
 
 /// Whether a text is an identifier of Rust and no keyword of it.
 pub fn is_identifier(text: &str) -> bool {
-    // `gen` is a keyword since edition 2024.
-    text != "gen" && text != "_" && syn::parse_str::<syn::Ident>(text).is_ok_and(|ident| ident == text)
+    let mut letters = text.bytes();
+    let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
+    match text.is_ascii() {
+        true => {
+            starts
+                && text != "_"
+                && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+                && KEYWORDS.binary_search(&text).is_err()
+        }
+        false => syn::parse_str::<syn::Ident>(text).is_ok_and(|ident| ident == text),
+    }
 }
 
 /// A range that a caret can stand under: nothing is shown at the character before it.
@@ -50,6 +59,15 @@ fn non_empty(range: Range<usize>, text: &str) -> Range<usize> {
         false => range,
     }
 }
+
+/// The keywords of Rust, those of later editions included, sorted.
+const KEYWORDS: [&str; 52] = [
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
+    "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual",
+    "where", "while", "yield",
+];
 
 #[cfg(test)]
 mod tests {
@@ -76,6 +94,21 @@ mod tests {
         for (text, range) in bad {
             let found = check(text).err().map(|problem| problem.range);
             assert_eq!(found, Some(range), "{text}");
+        }
+    }
+
+    #[test]
+    fn keywords_are_those_of_the_parser() {
+        assert!(KEYWORDS.is_sorted());
+        for word in KEYWORDS {
+            assert!(word == "gen" || syn::parse_str::<syn::Ident>(word).is_err(), "{word}");
+            assert!(!is_identifier(word), "{word}");
+        }
+        for word in ["a", "_a", "A1", "union", "auto", "default", "raw", "macro_rules", "é", "safe"] {
+            assert!(is_identifier(word) && syn::parse_str::<syn::Ident>(word).is_ok(), "{word}");
+        }
+        for word in ["", "_", "1a", "a-b", "a b", "r#a", "a.b", "€"] {
+            assert!(!is_identifier(word), "{word}");
         }
     }
 }

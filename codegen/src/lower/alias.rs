@@ -130,6 +130,7 @@ fn alias_forms(context: &mut Context<'_>, raw: &RawOp, op: &Op, target: &Forms) 
         let mut forms = Forms {
             inplace: target.inplace.as_ref().and(all.inplace),
             out: target.out.as_ref().and(all.out),
+            pairs: target.pairs.clone(),
         };
         forms::rename(context, raw, &mut forms);
         return forms;
@@ -145,5 +146,5 @@ fn alias_forms(context: &mut Context<'_>, raw: &RawOp, op: &Op, target: &Forms) 
             context.push(catalogue::alias_form(place(key), key, &op.name));
         }
     }
-    op.forms.clone()
+    Forms { pairs: target.pairs.clone(), ..op.forms.clone() }
 }

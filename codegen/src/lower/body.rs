@@ -4,11 +4,11 @@ use opsmith_core::DTypeSet;
 
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
-use super::{Context, derived, dtypes, forward, kernel, pointwise, samples, supplied, tolerance};
+use super::{Context, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::ExprKind;
 use crate::expr::check::{Mode, OpTable};
-use crate::model::{Body, Check, Element, Forward, Infer, Op, Sample, Tolerance};
+use crate::model::{Body, Check, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance};
 use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
 
@@ -64,7 +64,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     if let Some(text) = raw.text("decompose")
         && op.returns_tensors()
     {
-        body.composite = expressions.check(context, &text, Mode::Decompose, &op.result_type());
+        body.composite = expressions.check(context, &text, Mode::Decompose, &op.whole_type());
     }
     check_view(context, op, raw, &body);
     check_results(context, op, raw, &body);
@@ -77,6 +77,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
         (None, None) if body.is_aot() => derived::refused(op),
         _ => derivatives::lower(context, &expressions, raw),
     };
+    results::check_unread(context, op, raw, &derivatives.formulas);
     let forward = forward::lower(context, &expressions, raw, &derivatives);
     let samples = samples::lower(context, op, raw);
     let tolerances = tolerance::lower(context, raw);
@@ -112,7 +113,10 @@ fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
 /// What computes an operator can give its results.
 fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     let single_tensors = op.outputs.iter().all(|output| output.ty.is_tensor());
-    if let Some(kernel) = body.kernels.first().filter(|_| !single_tensors) {
+    let is_sized = raw.get("length").is_some();
+    let fits =
+        |kernel: &Kernel| single_tensors || is_sized && matches!(kernel.source, KernelSource::Rust { .. });
+    if let Some(kernel) = body.kernels.iter().find(|kernel| !fits(kernel)) {
         let place = returns_place(context, raw).unwrap_or(op.span);
         context.push(catalogue::kernel_results(kernel.span, place, &op.name));
     }
@@ -168,7 +172,8 @@ fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: 
     {
         context.push(catalogue::no_body(op.span, &op.name));
     }
-    if body.kernels.is_empty() || !op.outputs.iter().all(|output| output.ty.is_tensor()) {
+    let sized = raw.get("length").is_some() || op.outputs.iter().all(|output| output.ty.is_tensor());
+    if body.kernels.is_empty() || !sized {
         return;
     }
     let Some(infer) = infer else {

@@ -133,6 +133,7 @@ fn checked(
         args: &expressions.op.args,
         outputs: &expressions.op.outputs,
         mode: Mode::Derivative,
+        locals: &[],
     };
     let mut problems = Diagnostics::new();
     let want = Ty::new(Kind::Tensor).or_none();

@@ -1,6 +1,6 @@
 //! The forms of an operator and their names.
 
-use super::Context;
+use super::{Context, results};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::path;
 use crate::model::{Arg, Forms, Output};
@@ -17,7 +17,7 @@ pub(super) fn lower(
     outputs: &[Output],
 ) -> Forms {
     let name = schema.name.to_string();
-    let mut forms = Forms::default();
+    let mut forms = Forms { pairs: results::pairs(context, raw, schema, args, outputs), ..Forms::default() };
     let writes = schema.kind() != SchemaKind::Functional;
     for text in raw.texts("variants") {
         for (word, place) in words(context, &text) {
@@ -56,7 +56,7 @@ pub(super) fn names_for(name: &str, base: &str) -> Forms {
         Some(format!("{namespace}{separator}{base}{dot}{overload}"))
     };
     let out = if overload.is_empty() { "out".to_owned() } else { format!("{overload}_out") };
-    Forms { inplace: full(&format!("{base}_"), overload), out: full(base, &out) }
+    Forms { inplace: full(&format!("{base}_"), overload), out: full(base, &out), pairs: Vec::new() }
 }
 
 /// The words of `functional, inplace`, each with its place.
@@ -75,6 +75,7 @@ fn words<'t>(context: &Context<'_>, text: &'t Text) -> Vec<(&'t str, Span)> {
 fn inplace_impossible(raw: &RawOp, args: &[Arg], outputs: &[Output]) -> Option<&'static str> {
     match (args.first(), outputs) {
         _ if raw.flag("view") == Some(true) => Some("a view writes nothing"),
+        _ if raw.get("inplace").is_some() => None,
         (Some(first), [only]) if first.ty.is_tensor() && only.ty.is_tensor() => None,
         (Some(first), _) if !first.ty.is_tensor() => Some("the first argument is not a tensor"),
         (None, _) => Some("there is no argument to write"),

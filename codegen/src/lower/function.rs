@@ -87,7 +87,8 @@ impl Functions {
     pub fn check_derivatives(&self, context: &mut Context<'_>, table: &OpTable<'_>) {
         for (function, _, text) in &self.written {
             let args: Vec<Arg> = self.list[*function].params.iter().map(|name| parameter(name)).collect();
-            let scope = Scope { ops: table, args: &args, outputs: &[], mode: Mode::FunctionDerivative };
+            let scope =
+                Scope { ops: table, args: &args, outputs: &[], mode: Mode::FunctionDerivative, locals: &[] };
             let locate = |range| text.span_within(range, context.sources);
             let want = Ty::new(Kind::Element);
             check::check(text.as_str(), &scope, &want, &locate, context.diagnostics);

@@ -1,6 +1,6 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
-use super::{Context, args, facts, forms, roles, supplied};
+use super::{Context, args, facts, forms, results, roles, supplied};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::lower::Loaded;
@@ -98,6 +98,7 @@ fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Ve
     for (flag, output) in flags.iter().zip(&mut lowered) {
         output.differentiable = differentiable(context, flag);
     }
+    results::hide(context, raw, schema, &mut lowered);
     Some(lowered)
 }
 
@@ -108,7 +109,7 @@ fn output(context: &mut Context<'_>, raw: &RawOp, ret: &Return) -> Option<Output
         return None;
     };
     let element = crate::model::Element::Dispatch;
-    Some(Output { name: ret.name.clone(), ty, element, differentiable: true })
+    Some(Output { name: ret.name.clone(), ty, element, differentiable: true, hidden: false })
 }
 
 fn differentiable(context: &mut Context<'_>, flag: &Text) -> bool {

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, dtypes};
+use super::{Context, dtypes, follow, names};
 use crate::diagnostics::catalogue;
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Check, Element, Infer, Kind, Op, Ty};
+use crate::model::{Check, Element, Infer, Kind, Op, POSITION, Ty};
 use crate::spec::document::{RawOp, Text};
 
 /// Checks the expressions of one operator.
@@ -19,7 +19,20 @@ pub(super) struct Expressions<'a> {
 
 impl Expressions<'_> {
     pub fn check(&self, context: &mut Context<'_>, text: &Text, mode: Mode, want: &Ty) -> Option<Expr> {
-        let scope = Scope { ops: self.table, args: &self.op.args, outputs: &self.op.outputs, mode };
+        self.check_with(context, text, mode, want, &[])
+    }
+
+    /// The same where further names stand for something.
+    fn check_with(
+        &self,
+        context: &mut Context<'_>,
+        text: &Text,
+        mode: Mode,
+        want: &Ty,
+        locals: &[(String, Ty)],
+    ) -> Option<Expr> {
+        let (args, outputs) = (&self.op.args, &self.op.outputs);
+        let scope = Scope { ops: self.table, args, outputs, mode, locals };
         let sources = context.sources;
         let locate = |range: Range<usize>| text.span_within(range, sources);
         check::check(text.as_str(), &scope, want, &locate, context.diagnostics)
@@ -44,6 +57,7 @@ pub(super) fn lower(
     is_pointwise: bool,
 ) -> Option<Infer> {
     let op = expressions.op;
+    let length = length(context, expressions, raw)?;
     refuse_without_tensors(context, op, raw)?;
     let sizes = Ty::new(Kind::Ints(None));
     let dtype = Ty::new(Kind::DType);
@@ -73,12 +87,13 @@ pub(super) fn lower(
         Some(compute) => compute?,
         None => default_compute(op, &dtypes, is_pointwise),
     };
-    Some(Infer { shapes, dtypes, compute })
+    Some(Infer { length, shapes, dtypes, compute })
 }
 
 /// Refuses rules for results that have no sizes, or not one list of them.
 fn refuse_without_tensors(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Option<()> {
     let why = match op.outputs.as_slice() {
+        [only] if only.ty.kind == Kind::Tensors && raw.get("length").is_some() => return Some(()),
         [only] if only.ty.kind == Kind::Tensors => "the result is a list of tensors, each with its own",
         outputs if outputs.iter().any(|output| !output.ty.is_tensor()) => "the result is not a tensor",
         _ => return Some(()),
@@ -110,9 +125,38 @@ fn each(
         context.push(catalogue::rule_count(node.span, key, name, count, texts.len()));
         return None;
     }
-    let checked: Vec<Option<Expr>> =
-        texts.iter().map(|text| expressions.check(context, text, mode, want)).collect();
-    checked.into_iter().collect()
+    // For each tensor of a list, the rule is by its position.
+    let position = [(POSITION.to_owned(), Ty::new(Kind::Int))];
+    let locals = if raw.get("length").is_some() { &position[..] } else { &[] };
+    let roots = follow::roots(context, expressions.op, &texts)?;
+    let checked: Vec<Option<Expr>> = texts
+        .iter()
+        .zip(&roots)
+        .enumerate()
+        .map(|(index, (text, root))| match *root == index {
+            true => expressions.check_with(context, text, mode, want, locals).map(Some),
+            false => Some(None),
+        })
+        .collect::<Option<Vec<_>>>()?;
+    // A result that follows another has its rule.
+    Some(roots.into_iter().filter_map(|root| checked[root].clone()).collect())
+}
+
+/// `length: self.size(0) / n`: how many tensors the list has that is returned. The outer `None` if there is
+/// something wrong with it.
+fn length(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Option<Option<Expr>> {
+    let op = expressions.op;
+    let (Some(text), Some(entry)) = (raw.text("length"), raw.entry("length")) else { return Some(None) };
+    if !matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors) {
+        context.push(catalogue::length_not_here(entry.key.span, &op.result_type().to_string()));
+        return None;
+    }
+    if op.arg_index(POSITION).is_some() {
+        let place = names::argument_place(context, raw, POSITION).unwrap_or(op.span);
+        context.push(catalogue::length_position(place, POSITION));
+        return None;
+    }
+    expressions.check(context, &text, Mode::Shape, &Ty::new(Kind::Int)).map(Some)
 }
 
 fn variable(op: &Op, index: usize) -> Expr {

@@ -5,6 +5,7 @@
 
 mod facts;
 mod gradients;
+mod roles;
 mod samples;
 mod supplied;
 mod ty;
@@ -19,6 +20,7 @@ use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
+pub use roles::{Operator, Role, Symbol};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use supplied::{Note, Supplied, SuppliedKernel};
 pub use ty::{Kind, Ty};
@@ -173,6 +175,8 @@ pub struct Output {
     pub element: Element,
     /// Whether it can have a gradient.
     pub differentiable: bool,
+    /// Whether only gradient formulas see it.
+    pub hidden: bool,
 }
 
 /// Which forms exist besides the functional one.
@@ -182,6 +186,9 @@ pub struct Forms {
     pub inplace: Option<String>,
     /// Name of the out form.
     pub out: Option<String>,
+    /// The arguments that the in-place form writes, each with its result; empty if that is the first
+    /// argument and the only result.
+    pub pairs: Vec<(usize, usize)>,
 }
 
 /// One condition.
@@ -193,9 +200,15 @@ pub struct Check {
     pub text: String,
 }
 
+/// What rules for each tensor of a list call its position.
+pub const POSITION: &str = "position";
+
 /// Inference rules.
 #[derive(Clone, Debug)]
 pub struct Infer {
+    /// How many tensors the only result has, if it is a list; the rules are then for each, by
+    /// [`POSITION`].
+    pub length: Option<Expr>,
     /// The sizes of each output.
     pub shapes: Vec<Expr>,
     /// The dtype of each output.
@@ -262,100 +275,6 @@ pub enum KernelSource {
     },
 }
 
-/// A Rust operator that stands for a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Operator {
-    /// The symbol.
-    pub symbol: Symbol,
-    /// Whether the operands are swapped: `2 - x` calls the operator with `x` first.
-    pub reversed: bool,
-}
-
-/// The symbols an operator can stand for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs, reason = "the variants are the symbols' usual names")]
-pub enum Symbol {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Neg,
-    Not,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-impl Symbol {
-    /// Every symbol with its spelling in a spec.
-    pub const ALL: [(Symbol, &'static str); 16] = [
-        (Symbol::Add, "+"),
-        (Symbol::Sub, "-"),
-        (Symbol::Mul, "*"),
-        (Symbol::Div, "/"),
-        (Symbol::Rem, "%"),
-        (Symbol::Neg, "neg"),
-        (Symbol::Not, "!"),
-        (Symbol::BitAnd, "&"),
-        (Symbol::BitOr, "|"),
-        (Symbol::BitXor, "^"),
-        (Symbol::Eq, "=="),
-        (Symbol::Ne, "!="),
-        (Symbol::Lt, "<"),
-        (Symbol::Le, "<="),
-        (Symbol::Gt, ">"),
-        (Symbol::Ge, ">="),
-    ];
-
-    /// The spelling in a spec.
-    pub fn spelling(self) -> &'static str {
-        Self::ALL.iter().find(|(symbol, _)| *symbol == self).map_or("", |(_, text)| text)
-    }
-
-    /// Whether the symbol takes one operand.
-    pub fn is_unary(self) -> bool {
-        matches!(self, Symbol::Neg | Symbol::Not)
-    }
-
-    /// Whether the result is a truth value for plain numbers.
-    pub fn is_comparison(self) -> bool {
-        matches!(self, Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge)
-    }
-}
-
-/// What the runtime uses an operator for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
-    /// The sum of two gradients.
-    Accumulate,
-    /// Sums a broadcast gradient back.
-    SumTo,
-    /// Converts to another dtype.
-    Cast,
-    /// Chooses between two tensors element by element; gradients derived from expressions call it.
-    Select,
-    /// The complex conjugate; gradients derived from expressions call it.
-    Conjugate,
-}
-
-impl Role {
-    /// Every role with its spelling in a spec.
-    pub const ALL: [(Role, &'static str); 5] = [
-        (Role::Accumulate, "accumulate"),
-        (Role::SumTo, "sum_to"),
-        (Role::Cast, "cast"),
-        (Role::Select, "select"),
-        (Role::Conjugate, "conjugate"),
-    ];
-}
-
 /// A scalar function of pointwise expressions.
 #[derive(Clone, Debug)]
 pub struct Function {
@@ -416,15 +335,38 @@ impl Op {
 
     /// The type of the call as an expression.
     pub fn result_type(&self) -> Ty {
-        match self.outputs.as_slice() {
-            [] => Ty::new(Kind::Unit),
-            [only] => only.ty.clone(),
-            several => Ty::new(Kind::Tuple(several.iter().map(|output| output.ty.clone()).collect())),
-        }
+        type_of(self.visible())
+    }
+
+    /// The type of everything that is computed, what users do not get included.
+    pub fn whole_type(&self) -> Ty {
+        type_of(&self.outputs)
+    }
+
+    /// The results that callers get.
+    pub fn visible(&self) -> &[Output] {
+        let hidden = self.outputs.iter().rev().take_while(|output| output.hidden).count();
+        &self.outputs[..self.outputs.len() - hidden]
+    }
+
+    /// The results that the in-place form returns, because it writes them into no argument.
+    pub fn unpaired(&self) -> impl Iterator<Item = &Output> {
+        let pairs = &self.forms.pairs;
+        let free = move |index: &usize| !pairs.iter().any(|(_, output)| output == index);
+        let outputs = if pairs.is_empty() { &[] } else { self.visible() };
+        outputs.iter().enumerate().filter(move |(index, _)| free(index)).map(|(_, output)| output)
     }
 
     /// Whether every result is a tensor or a list of them.
     pub fn returns_tensors(&self) -> bool {
         self.outputs.iter().all(|output| output.ty.is_tensor() || output.ty.kind == Kind::Tensors)
+    }
+}
+
+fn type_of(outputs: &[Output]) -> Ty {
+    match outputs {
+        [] => Ty::new(Kind::Unit),
+        [only] => only.ty.clone(),
+        several => Ty::new(Kind::Tuple(several.iter().map(|output| output.ty.clone()).collect())),
     }
 }

@@ -148,14 +148,14 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
         Some(inferred) => inferred?,
         None => return copy_out(op, forward(op, args)?, outs),
     };
-    if outs.len() != inferred.outs.len() {
+    let visible = inferred.outs.len() - op.hidden;
+    if outs.len() != visible {
         return Err(Error::argument(format!(
-            "the operator has {} outputs, {} tensors were given for them",
-            inferred.outs.len(),
+            "the operator has {visible} outputs, {} tensors were given for them",
             outs.len()
         )));
     }
-    for (index, spec) in inferred.outs.iter().enumerate() {
+    for (index, spec) in inferred.outs[..visible].iter().enumerate() {
         check_out(op, index, spec, &inferred, outs[index])?;
         refuse_overlap_with_inputs(op, args, outs[index])?;
         if outs[..index].iter().any(|other| overlap(other, outs[index])) {
@@ -170,7 +170,10 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
             .zip(&inferred.outs)
             .all(|(out, spec)| out.dtype() == spec.dtype && out.shape() == &spec.sizes[..]);
     if direct {
-        let targets: Outputs = outs.iter().map(|out| (**out).clone()).collect();
+        let mut targets: Outputs = outs.iter().map(|out| (**out).clone()).collect();
+        for spec in &inferred.outs[visible..] {
+            targets.push(allocate(spec, &inferred)?);
+        }
         return run_kernel(op, args, &inferred, &targets, true);
     }
     copy_out(op, forward(op, args)?, outs)
@@ -178,7 +181,7 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
 
 fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()> {
     // Check all before the first write, so that a refused call changes nothing.
-    for (index, result) in results.iter().enumerate() {
+    for (index, result) in results.iter().take(outs.len()).enumerate() {
         let spec = OutSpec { sizes: result.shape().into(), dtype: result.dtype() };
         let inferred = Inferred { outs: SmallVec::new(), compute: result.dtype(), device: result.device() };
         check_out(op, index, &spec, &inferred, outs[index])?;

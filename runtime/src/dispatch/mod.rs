@@ -6,10 +6,13 @@
 
 mod convert;
 mod forward;
+mod pairs;
 mod targets;
 mod values;
 
 pub use values::{host_result, int_div, int_rem, item, present, several, size};
+
+pub use pairs::invoke_pairs;
 
 pub(crate) use forward::{forward, forward_inplace, forward_out};
 pub(crate) use targets::{check_inplace, overlap};

@@ -23,15 +23,20 @@ pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
 }
 
 pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
+    check_written(target, "self", sizes, dtype)
+}
+
+/// Whether an argument holds what an in-place form writes into it.
+pub(super) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(
-            "the result has the shape {}, which self of shape {} cannot hold in place",
+            "the result has the shape {}, which {name} of shape {} cannot hold in place",
             ShapeText(sizes),
             ShapeText(target.shape())
         ))
-        .with_help("an in-place form never broadcasts self; use the functional form"));
+        .with_help(format!("an in-place form never broadcasts {name}; use the functional form")));
     }
-    check_castable(dtype, target.dtype(), "self", "use the functional form, or convert self first")
+    check_castable(dtype, target.dtype(), name, &format!("use the functional form, or convert {name} first"))
 }
 
 fn check_castable(from: DType, to: DType, name: &str, help: &str) -> Result<()> {

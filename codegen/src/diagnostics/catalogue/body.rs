@@ -118,7 +118,7 @@ pub fn kernel_results(span: Span, result: Span, name: &str) -> Diagnostic {
     let message = format!("a kernel cannot give the results of `{name}`");
     Diagnostic::error("E0455", message, span, "kernels write into single tensors")
         .with_secondary(result, "returned here")
-        .with_help("a list is given by a view or by `decompose:`, a value that is no tensor by `dispatch: {Host: …}`")
+        .with_help("a list is given by a view, by `decompose:` or, with `length:`, by a kernel in Rust; a value that is no tensor by `dispatch: {Host: …}`")
 }
 
 /// A host function of an operator that returns tensors.

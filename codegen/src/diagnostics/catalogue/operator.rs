@@ -150,7 +150,7 @@ pub fn role_twice(span: Span, role: &str, first: Span) -> Diagnostic {
 /// An in-place form where it makes no sense.
 pub fn inplace_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
     Diagnostic::error("E0411", format!("`{name}` cannot have an in-place form"), span, reason).with_help(
-        "an in-place form writes the one result, a tensor, into the first argument; remove `inplace`",
+        "an in-place form writes the one result, a tensor, into the first argument; remove `inplace`, or say which result goes into which argument: `inplace: {self: 0, m: 1}`",
     )
 }
 

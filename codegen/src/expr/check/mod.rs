@@ -49,7 +49,8 @@ pub fn check(
             return None;
         }
     };
-    let mut checker = Checker { scope, places: &places, locate, diagnostics, locals: Vec::new() };
+    let locals = scope.locals.to_vec();
+    let mut checker = Checker { scope, places: &places, locate, diagnostics, locals };
     let found = checker.expr_as(&tree, want)?;
     checker.refuse_mixed_gradients(&found)?;
     Some(found)

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::expr::path;
-use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output};
+use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output, Ty};
 use crate::pipeline::Undeclared;
 
 /// The kinds of places an expression can stand in.
@@ -44,6 +44,8 @@ pub struct Scope<'a> {
     pub outputs: &'a [Output],
     /// Where the expression stands.
     pub mode: Mode,
+    /// Names that stand for something here only.
+    pub locals: &'a [(String, Ty)],
 }
 
 /// Operators and scalar functions by name.

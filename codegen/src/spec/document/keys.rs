@@ -61,6 +61,7 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
     key("argument_aliases", ValueKind::TextListMap, "other names for arguments in calls by name"),
     key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
+    key("inplace", ValueKind::TextMap, "which result the in-place form writes into which argument"),
     key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
     key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
     key("view", ValueKind::Flag, "whether the output shares the input's memory"),
@@ -81,6 +82,7 @@ pub const OP_KEYS: &[KeySpec] = &[
         "tensors whose elements decide a result's shape or dtype: required or optional",
     ),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
+    key("length", ValueKind::Text, "how many tensors a list of results has, an expression"),
     key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
     key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
     key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
@@ -100,6 +102,12 @@ pub const OP_KEYS: &[KeySpec] = &[
     ),
     key("role", ValueKind::Text, "part the operator plays for the runtime"),
     key("derivatives", ValueKind::Any, "gradient formula of each input"),
+    key("no_buffer", ValueKind::TextList, "inputs whose elements no gradient needs, only shape and dtype"),
+    key(
+        "intermediate",
+        ValueKind::TextList,
+        "results that gradients need and users do not get; they stand last",
+    ),
     key(
         "forward",
         ValueKind::Any,

@@ -66,6 +66,8 @@ pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'stati
         composite: None,
         host: None,
         grad: None,
+        hidden: 0,
+        inplace_pairs: &[],
         samples: &[],
         tolerances: &[],
         facts: crate::facts::Facts::NONE,

@@ -1,0 +1,107 @@
+//! The generator on PyTorch's operators: import, check, generation, and ten times as many.
+//!
+//! What is timed is the `opsmith` command, start of the process included, as users run it. It has to lie
+//! beside this program: `cargo build --release -p opsmith-cli`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use crate::harness::{CALL, Harness};
+
+/// How many times as many operators the larger spec has.
+const TIMES: usize = 10;
+
+pub fn run(harness: &mut Harness) -> Result<()> {
+    if !harness.wants("gen") {
+        return Ok(());
+    }
+    let program = std::env::current_exe()?.with_file_name(format!("opsmith{}", std::env::consts::EXE_SUFFIX));
+    if !program.is_file() {
+        eprintln!(
+            "gen: there is no {}; build it with `cargo build --release -p opsmith-cli`",
+            program.display()
+        );
+        return Ok(());
+    }
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codegen/tests/data/pytorch");
+    let folder = std::env::temp_dir().join(format!("opsmith-bench-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let result = cases(harness, &Generator { program, data, folder: folder.clone() });
+    fs::remove_dir_all(&folder)?;
+    result
+}
+
+struct Generator {
+    program: PathBuf,
+    /// PyTorch's files.
+    data: PathBuf,
+    /// For what is written.
+    folder: PathBuf,
+}
+
+fn cases(harness: &mut Harness, generator: &Generator) -> Result<()> {
+    let natives = fs::read_to_string(generator.data.join("native_functions.yaml"))?;
+    let derivatives = fs::read_to_string(generator.data.join("derivatives.yaml"))?;
+    let copies = |text: &str| (0..TIMES).map(|copy| renamed(text, copy)).collect::<String>();
+    for (suffix, natives, derivatives) in
+        [("", natives.clone(), derivatives.clone()), (".x10", copies(&natives), copies(&derivatives))]
+    {
+        let path = |name: &str| generator.folder.join(format!("{name}{suffix}")).display().to_string();
+        let (native, derivative) = (path("native.yaml"), path("derivatives.yaml"));
+        fs::write(&native, natives)?;
+        fs::write(&derivative, derivatives)?;
+        let (spec, out) = (path("spec.yaml"), path("out"));
+        let import = ["import-torch", &native, &derivative, "-o", &spec];
+        let check = ["check", "--stand-alone", &spec];
+        let clean = ["generate", "--stand-alone", "--force", "--timings", &spec, "-o", &out];
+        let unchanged = ["generate", "--stand-alone", &spec, "-o", &out];
+        generator.run(&import)?;
+        generator.run(&clean)?;
+        harness.case(&format!("gen.import{suffix}"), CALL, || generator.run(&import));
+        harness.case(&format!("gen.check{suffix}"), CALL, || generator.run(&check));
+        harness.case(&format!("gen.clean{suffix}"), CALL, || generator.run(&clean));
+        generator.run(&clean)?;
+        harness.case(&format!("gen.unchanged{suffix}"), CALL, || generator.run(&unchanged));
+        let shown = String::from_utf8(generator.run(&clean)?.stdout)?;
+        let memory = shown.lines().find_map(|line| line.strip_prefix("memory")?.trim().strip_suffix(" MB"));
+        let megabytes: Option<f64> = memory.and_then(|number| number.parse().ok());
+        println!("{}", json!({"lib": "opsmith", "case": format!("gen.memory{suffix}"), "mb": megabytes}));
+    }
+    Ok(())
+}
+
+impl Generator {
+    fn run(&self, arguments: &[&str]) -> Result<Output> {
+        let output = Command::new(&self.program).args(arguments).output().context("cannot run opsmith")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        Ok(output)
+    }
+}
+
+/// The entries under names of their own; formulas call the first copy's.
+fn renamed(text: &str, copy: usize) -> String {
+    if copy == 0 {
+        return text.to_owned();
+    }
+    let mut renamed = String::with_capacity(text.len() + text.len() / 8);
+    for line in text.split_inclusive('\n') {
+        let key = ["- func: ", "- name: ", "  autogen: "].into_iter().find(|key| line.starts_with(key));
+        match key {
+            Some(key) => {
+                let rest = &line[key.len()..];
+                let names: Vec<String> = match key.contains("autogen") {
+                    true => rest.split(", ").map(|name| format!("c{copy}_{name}")).collect(),
+                    false => vec![format!("c{copy}_{rest}")],
+                };
+                renamed.push_str(key);
+                renamed.push_str(&names.join(", "));
+            }
+            None => renamed.push_str(line),
+        }
+    }
+    renamed
+}

@@ -1,0 +1,146 @@
+//! Results: hidden ones, in-place pairs, lists with a length, and results that follow others.
+
+use opsmith_golden as golden;
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd};
+
+fn op(name: &str) -> &'static OpDef {
+    golden::LIBRARY.find(name).unwrap_or_else(|| panic!("{name}")).0
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec().unwrap()
+}
+
+#[test]
+fn users_do_not_get_what_only_gradients_need() -> Result<()> {
+    let x = Tensor::of(&[1.0f32, 3.0]).requires_grad_(true)?;
+    let mean = Tensor::of(&[5.0f32]);
+    let (out, moved): (Tensor, Tensor) = golden::balanced(&x, Some(&mean))?;
+    assert_eq!((numbers(&out), numbers(&moved)), (vec![2.0, 6.0], vec![3.0]));
+    // The hidden result is there when the gradient asks for it.
+    out.backward_with(Some(&Tensor::of(&[1.0f32, 10.0])), autograd::Options::default())?;
+    assert_eq!(numbers(&x.grad().unwrap()), [2.0, 20.0]);
+    let by_name = golden::call("balanced", &[(&x).into(), (&mean).into()], &[])?;
+    assert_eq!(by_name.len(), 2);
+    assert_eq!(op("balanced").hidden, 1);
+    Ok(())
+}
+
+#[test]
+fn the_out_form_writes_what_users_get() -> Result<()> {
+    let (x, mean) = (Tensor::of(&[1.0f32, 3.0]), Tensor::of(&[5.0f32]));
+    let (mut out, mut moved) = (Tensor::of(&[0.0f32, 0.0]), Tensor::of(&[0.0f32]));
+    golden::balanced_out(&x, Some(&mean), &mut out, &mut moved)?;
+    assert_eq!((numbers(&out), numbers(&moved)), (vec![2.0, 6.0], vec![3.0]));
+    Ok(())
+}
+
+#[test]
+fn a_formula_that_needs_no_elements_lets_them_change() -> Result<()> {
+    let x = Tensor::of(&[1.0f32, 3.0]).requires_grad_(true)?;
+    let inner = golden::plus(&x, &x)?;
+    let (out, _) = golden::balanced(&inner, None)?;
+    // Its elements are not saved, so that changing them makes nothing stale.
+    autograd::no_grad(|| golden::plus_(&inner, &inner))?;
+    out.backward_with(Some(&Tensor::of(&[1.0f32, 1.0])), autograd::Options::default())?;
+    assert_eq!(numbers(&x.grad().unwrap()), [4.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn one_of_the_arguments_is_written_in_place() -> Result<()> {
+    let (x, mean) = (Tensor::of(&[1.0f32, 3.0]), Tensor::of(&[5.0f32]));
+    let version = mean.clone();
+    let out: Tensor = golden::balanced_(&x, Some(&mean))?;
+    assert_eq!((numbers(&out), numbers(&mean), numbers(&x)), (vec![2.0, 6.0], vec![3.0], vec![1.0, 3.0]));
+    assert_eq!(numbers(&version), [3.0], "the memory itself is written");
+    // An argument that is absent takes nothing.
+    assert_eq!(numbers(&golden::balanced_(&x, None)?), [2.0, 6.0]);
+    // While gradients flow to the others.
+    let x = x.requires_grad_(true)?;
+    let out = golden::balanced_(&x, Some(&mean))?;
+    assert_eq!(numbers(&mean), [2.0]);
+    out.backward_with(Some(&Tensor::of(&[1.0f32, 1.0])), autograd::Options::default())?;
+    assert_eq!(numbers(&x.grad().unwrap()), [2.0, 2.0]);
+    let both = golden::call("balanced_", &[(&x).into(), (&mean).into()], &[])?;
+    let [Value::Tensor(_), Value::Tensor(second)] = &both[..] else { panic!("two results") };
+    assert!(numbers(second) == numbers(&mean) && numbers(&mean) == [1.5]);
+    Ok(())
+}
+
+#[test]
+fn several_arguments_are_written_in_place() -> Result<()> {
+    let (weight, speed) = (Tensor::of(&[1.0f32]), Tensor::of(&[0.5f32]));
+    let change = Tensor::of(&[1.0f32]);
+    golden::stepped_(&weight, &change, &speed)?;
+    assert_eq!((numbers(&weight), numbers(&speed)), (vec![1.75], vec![1.5]));
+    let options = golden::SteppedOptions::new().rate(1.0);
+    golden::stepped_with_(&weight, &change, &speed, &options)?;
+    assert_eq!((numbers(&weight), numbers(&speed)), (vec![4.25], vec![2.5]));
+    let (new, _) = golden::stepped(&weight, &change, &speed)?;
+    assert_eq!(
+        (numbers(&new), numbers(&weight)),
+        (vec![6.0], vec![4.25]),
+        "the functional form writes nothing"
+    );
+    Ok(())
+}
+
+#[test]
+fn in_place_pairs_refuse_what_they_cannot_write() -> Result<()> {
+    let (weight, change) = (Tensor::of(&[1.0f32]), Tensor::of(&[1.0f32]));
+    let speed = Tensor::of(&[0.5f32, 0.5]);
+    let error = golden::stepped_(&weight, &change, &speed).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Shape);
+    assert!(
+        error.to_string().starts_with("stepped_: the result has the shape (2), which self of shape (1)"),
+        "{error}"
+    );
+    assert_eq!(numbers(&speed), [0.5, 0.5], "a refused call changes nothing");
+    let error = golden::stepped_(&weight, &change, &weight).unwrap_err();
+    assert!(
+        error.to_string().starts_with("stepped_: `self` and `speed` share memory, and both are written"),
+        "{error}"
+    );
+    let speed = Tensor::of(&[0.5f32]);
+    let tracked = weight.requires_grad_(true)?;
+    let error = golden::stepped_(&tracked, &change, &speed).unwrap_err();
+    assert!(error.to_string().starts_with("stepped_: `self` is part of a graph"), "{error}");
+    autograd::no_grad(|| golden::stepped_(&tracked, &change, &speed))?;
+    assert_eq!(numbers(&tracked), [1.75]);
+    let tracked_change = Tensor::of(&[1.0f32]).requires_grad_(true)?;
+    let free = Tensor::of(&[1.0f32]);
+    let error = golden::stepped_(&free, &tracked_change, &speed).unwrap_err();
+    assert!(
+        error.to_string().starts_with("stepped_: what would be written into `self` is part of a graph"),
+        "{error}"
+    );
+    assert_eq!(numbers(&free), [1.0]);
+    Ok(())
+}
+
+#[test]
+fn a_list_is_as_long_as_its_length_says() -> Result<()> {
+    let x = Tensor::of(&[1.0f32]);
+    let pieces = golden::pieces(&x, 3)?;
+    let all: Vec<Vec<f32>> = pieces.iter().map(numbers).collect();
+    assert_eq!(all, [vec![0.0], vec![1.0, 1.0], vec![2.0, 2.0, 2.0]]);
+    assert!(golden::pieces(&x, 0)?.is_empty());
+    let error = golden::pieces(&x, -1).unwrap_err();
+    assert!(error.to_string().starts_with("pieces: the result would be a list of -1 tensors"), "{error}");
+    let named = golden::call("pieces", &[(&x).into(), 2.into()], &[])?;
+    assert!(matches!(&named[..], [Value::Tensors(list)] if list.len() == 2));
+    Ok(())
+}
+
+#[test]
+fn results_follow_different_inputs_and_each_other() -> Result<()> {
+    let (a, b) = (Tensor::of(&[1.0f32, 2.0]), Tensor::scalar(Scalar::Float(1.0), DType::F32));
+    let args = [Arg::Tensor(&a), Arg::Tensor(&b)];
+    let inferred = (op("chained").infer.expect("rules"))(&args)?;
+    let outs: Vec<(Vec<i64>, DType)> =
+        inferred.outs.iter().map(|out| (out.sizes.to_vec(), out.dtype)).collect();
+    assert_eq!(outs, [(vec![], DType::F64), (vec![2], DType::F64), (vec![2], DType::Bool)]);
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Mistakes of what an entry says of its results: hidden ones, in-place pairs, lengths, what they follow.
+
+use super::super::{Diagnostic, Span};
+use super::near_or_all;
+
+/// A result that is not there.
+pub fn result_unknown(span: Span, op: &str, name: &str, known: &[&str], count: usize) -> Diagnostic {
+    let help = match known {
+        [] if count == 1 => "write `0`, or name the result in the signature: `-> (Tensor out)`".to_owned(),
+        [] => format!("name the results in the signature, or write a number below {count}"),
+        known => near_or_all(name, known, "results"),
+    };
+    Diagnostic::error("E0520", format!("`{op}` has no result `{name}`"), span, "no such result")
+        .with_help(help)
+}
+
+/// Hidden results before visible ones.
+pub fn intermediate_order(span: Span, result: Span) -> Diagnostic {
+    Diagnostic::error("E0521", "hidden results stand last", span, "hidden")
+        .with_secondary(result, "users get this one, after a hidden one")
+        .with_help("put the intermediate results at the end of the signature")
+}
+
+/// Nothing left to return.
+pub fn intermediate_all(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0521", format!("`{name}` would return nothing"), span, "every result is hidden")
+        .with_help("leave at least one result out of `intermediate`")
+}
+
+/// Two arguments for one result.
+pub fn inplace_twice(span: Span, name: &str, first: Span) -> Diagnostic {
+    Diagnostic::error("E0522", format!("`{name}` is written into two arguments"), span, "again here")
+        .with_secondary(first, "first here")
+        .with_help("name each result once")
+}
+
+/// A result that cannot be written into an argument.
+pub fn inplace_result(span: Span, name: &str, why: &str) -> Diagnostic {
+    Diagnostic::error("E0522", format!("`{name}` cannot be written into an argument"), span, why)
+        .with_help("pair arguments with results that users get, each a `Tensor`")
+}
+
+/// Pairs of a form that is not generated.
+pub fn inplace_not_asked_for(span: Span) -> Diagnostic {
+    Diagnostic::error("E0523", "the in-place form is not asked for", span, "says what it writes")
+        .with_help("add `variants: [functional, inplace]`")
+}
+
+/// A formula that reads what it promised not to.
+pub fn buffer_read(span: Span, name: &str, promise: Span, formula: &str) -> Diagnostic {
+    let message = format!("a gradient needs the elements of `{name}`");
+    Diagnostic::error("E0524", message, span, "read here")
+        .with_secondary(promise, "said to be needed for its shape and dtype only")
+        .with_help(format!(
+            "ask for `{name}.sizes()`, `{name}.dtype()` and the like, or remove it from `no_buffer`"
+        ))
+        .with_note(format!("the formula is `{formula}`"))
+}
+
+/// A length of something that is no list.
+pub fn length_not_here(span: Span, result: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0525",
+        "`length` is for an operator that returns one list",
+        span,
+        format!("this one returns `{result}`"),
+    )
+    .with_help("return `Tensor[]`, or remove `length`")
+}
+
+/// An argument that hides the position in a list.
+pub fn length_position(span: Span, name: &str) -> Diagnostic {
+    let message = format!("`{name}` stands for the position in the list of results");
+    Diagnostic::error("E0525", message, span, "an argument of that name").with_help("rename the argument")
+}
+
+/// Results that follow each other in a ring.
+pub fn follow_ring(span: Span, names: &str) -> Diagnostic {
+    Diagnostic::error("E0526", "results that follow each other have no shape", span, names.to_owned())
+        .with_help("let one of them follow an argument")
+}
+
+/// A result that follows something that is neither an argument nor a result.
+pub fn follow_source_missing(span: Span, name: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        "E0527",
+        format!("there is nothing called `{name}` to follow"),
+        span,
+        "no such argument or result",
+    )
+    .with_help(near_or_all(name, known, "tensor arguments and results"))
+}

@@ -1,0 +1,111 @@
+//! What an entry says of its results: which are hidden from users, and which an in-place form writes
+//! into which argument.
+//!
+//! In: an entry, its signature and its results. Out: the results marked, and the pairs.
+
+use super::Context;
+use crate::diagnostics::{Span, catalogue};
+use crate::model::{Arg, Kind, Op, Output};
+use crate::spec::document::{RawOp, Text};
+use crate::spec::schema::Schema;
+
+/// `intermediate: [mean, scale]`: results that gradients need and users do not get.
+pub(super) fn hide(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outputs: &mut [Output]) {
+    let texts = raw.texts("intermediate");
+    let Some(first) = texts.first() else { return };
+    for text in &texts {
+        match position(context, schema, outputs, text) {
+            Some(index) => {
+                outputs[index].hidden = true;
+                outputs[index].differentiable = false;
+            }
+            None => continue,
+        }
+    }
+    if outputs.iter().all(|output| output.hidden) {
+        context.push(catalogue::intermediate_all(first.span(), &schema.name.to_string()));
+    } else if let Some(index) = outputs.iter().rposition(|output| !output.hidden)
+        && outputs[..index].iter().any(|output| output.hidden)
+    {
+        let place = raw.func.span_within(schema.returns[index].range.clone(), context.sources);
+        context.push(catalogue::intermediate_order(first.span(), place));
+    }
+}
+
+/// `inplace: {running_mean: mean_out, running_var: var_out}`: the argument and the result written into it.
+pub(super) fn pairs(
+    context: &mut Context<'_>,
+    raw: &RawOp,
+    schema: &Schema,
+    args: &[Arg],
+    outputs: &[Output],
+) -> Vec<(usize, usize)> {
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    let mut seen: Vec<(usize, Span)> = Vec::new();
+    for (key, text) in raw.text_map("inplace") {
+        let argument = args.iter().position(|arg| arg.name == key.text && arg.ty.kind == Kind::Tensor);
+        if argument.is_none() {
+            context.push(super::args::unknown_argument(&key.text, key.span, schema));
+        }
+        let Some(output) = position(context, schema, outputs, &text) else { continue };
+        if let Some((_, first)) = seen.iter().find(|(known, _)| *known == output) {
+            context.push(catalogue::inplace_twice(text.span(), text.as_str(), *first));
+            continue;
+        }
+        seen.push((output, text.span()));
+        if !outputs[output].ty.is_tensor() || outputs[output].hidden {
+            let why = if outputs[output].hidden { "hidden from users" } else { "not a single tensor" };
+            context.push(catalogue::inplace_result(text.span(), text.as_str(), why));
+        } else if let Some(argument) = argument {
+            pairs.push((argument, output));
+        }
+    }
+    if let Some(entry) = raw.entry("inplace")
+        && !raw.texts("variants").iter().any(|text| text.as_str().contains("inplace"))
+    {
+        context.push(catalogue::inplace_not_asked_for(entry.key.span));
+    }
+    pairs
+}
+
+/// The result of a name, or of a position where results have no names.
+fn position(context: &mut Context<'_>, schema: &Schema, outputs: &[Output], text: &Text) -> Option<usize> {
+    let by_name = outputs.iter().position(|output| output.name.as_deref() == Some(text.as_str()));
+    let by_position = || text.as_str().parse().ok().filter(|index| *index < outputs.len());
+    let found = by_name.or_else(by_position);
+    if found.is_none() {
+        let known: Vec<&str> = outputs.iter().filter_map(|output| output.name.as_deref()).collect();
+        let op = schema.name.to_string();
+        context.push(catalogue::result_unknown(text.span(), &op, text.as_str(), &known, outputs.len()));
+    }
+    found
+}
+
+/// `no_buffer: [x]`: arguments of whose elements no formula may need any.
+pub(super) fn check_unread(
+    context: &mut Context<'_>,
+    op: &Op,
+    raw: &RawOp,
+    formulas: &[crate::model::Derivative],
+) {
+    for text in raw.texts("no_buffer") {
+        let found = op.arg_index(text.as_str()).filter(|&index| op.args[index].ty.holds_tensors());
+        let Some(index) = found else {
+            let tensors: Vec<&str> =
+                op.args.iter().filter(|arg| arg.ty.holds_tensors()).map(|arg| arg.name.as_str()).collect();
+            let ty = op.arg_index(text.as_str()).map(|index| op.args[index].ty.to_string());
+            let (place, name) = (text.span(), text.as_str());
+            context.push(catalogue::tensor_argument_unknown(place, &op.name, name, ty, &tensors));
+            continue;
+        };
+        let written = raw.text_map("derivatives");
+        for formula in formulas {
+            let Some(range) = crate::emit::gradients::first_read(&formula.formula, index) else { continue };
+            let place = written
+                .iter()
+                .find(|(_, known)| known.as_str() == formula.text)
+                .map_or(text.span(), |(_, known)| known.span_within(range, context.sources));
+            context.push(catalogue::buffer_read(place, text.as_str(), text.span(), &formula.text));
+        }
+    }
+}

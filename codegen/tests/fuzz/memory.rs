@@ -1,0 +1,49 @@
+//! How much memory a thread has at once: an allocator that counts.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static NOW: Cell<usize> = const { Cell::new(0) };
+    static PEAK: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Forgets the highest count so far; returns the present one.
+pub fn start() -> usize {
+    let now = NOW.get();
+    PEAK.set(now);
+    now
+}
+
+/// The highest count since [`start`], in this thread.
+pub fn peak() -> usize {
+    PEAK.get()
+}
+
+fn add(bytes: usize) {
+    let now = NOW.get().wrapping_add(bytes);
+    NOW.set(now);
+    PEAK.set(PEAK.get().max(now));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // What another thread allocated may be freed here.
+        NOW.set(NOW.get().saturating_sub(layout.size()));
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}

@@ -1,0 +1,70 @@
+//! In-place forms that write several arguments, or one that is not the first.
+//!
+//! In: a definition with pairs of arguments and results. Out: the results that no argument takes. The
+//! functional form runs first, recorded if it has to be; then its results are written, all or none.
+
+use super::targets::{check_written, overlap, refuse_overlapping_target};
+use super::{in_op, invoke};
+use crate::arg::Arg;
+use crate::autograd;
+use crate::copy;
+use crate::error::{Error, Result};
+use crate::library::Form;
+use crate::op::{OpDef, Outputs};
+use crate::tensor::Tensor;
+
+/// Calls the in-place form of an operator with pairs; returns the results that are written nowhere.
+///
+/// An optional argument that is absent takes nothing.
+///
+/// # Errors
+/// As [`invoke`], if a result does not fit into its argument, and if an argument or what would be written
+/// into it is part of a graph.
+pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    run(op, args).map_err(|error| in_op(error, op.forms.inplace.unwrap_or(op.name), op, args))
+}
+
+fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let targets: Vec<(&Tensor, &str, usize)> = op
+        .inplace_pairs
+        .iter()
+        .filter_map(|&(argument, output)| match args[argument as usize] {
+            Arg::Tensor(tensor) => Some((tensor, op.schema.args[argument as usize].name, output as usize)),
+            _ => None,
+        })
+        .collect();
+    for (index, (target, name, _)) in targets.iter().enumerate() {
+        refuse_overlapping_target(target, name)?;
+        if let Some((_, other, _)) = targets[..index].iter().find(|(other, ..)| overlap(other, target)) {
+            return Err(Error::aliasing(format!(
+                "`{other}` and `{name}` share memory, and both are written"
+            ))
+            .with_help("give each its own tensor"));
+        }
+        if autograd::recording() && target.requires_grad() {
+            return Err(in_graph(format!("`{name}` is part of a graph"), op));
+        }
+    }
+    let results = invoke(op, args)?;
+    // All are checked before the first is written, so that a refused call changes nothing.
+    for (target, name, output) in &targets {
+        let result = &results[*output];
+        check_written(target, name, result.shape(), result.dtype())?;
+        if autograd::recording() && result.requires_grad() {
+            return Err(in_graph(format!("what would be written into `{name}` is part of a graph"), op));
+        }
+    }
+    for (target, _, output) in &targets {
+        copy::copy(target, &results[*output])?;
+        target.storage().set_last_writer(op, Form::Inplace);
+    }
+    let written = |index: &usize| op.inplace_pairs.iter().any(|(_, output)| *output as usize == *index);
+    let visible = results.len() - op.hidden;
+    let rest = results.into_iter().take(visible).enumerate().filter(|(index, _)| !written(index));
+    Ok(rest.map(|(_, result)| result).collect())
+}
+
+fn in_graph(message: String, op: &OpDef) -> Error {
+    Error::autograd(format!("{message}, and an in-place form that writes several arguments is not recorded"))
+        .with_help(format!("use the functional form `{}`, or call this one under no_grad", op.name))
+}
