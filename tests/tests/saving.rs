@@ -51,7 +51,13 @@ fn only_the_other_factor_is_saved() {
 #[test]
 fn results_are_saved_where_they_are_enough() {
     // One tensor each, and it is the result: a chain of them holds no more than its results.
-    for call in [Tensor::tanh as fn(&Tensor) -> Result<Tensor>, Tensor::sigmoid, Tensor::exp, Tensor::relu, Tensor::sqrt] {
+    for call in [
+        Tensor::tanh as fn(&Tensor) -> Result<Tensor>,
+        Tensor::sigmoid,
+        Tensor::exp,
+        Tensor::relu,
+        Tensor::sqrt,
+    ] {
         let x = tracked();
         let result = call(&x).unwrap();
         let node = result.graph_node().unwrap();

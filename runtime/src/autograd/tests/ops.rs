@@ -149,6 +149,7 @@ pub static PLUS: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient), formula(&[1], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("plus", BINARY, ONE)
@@ -187,6 +188,7 @@ pub static TIMES: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0b10, 0, 0, times_self), formula(&[1], 0b01, 0, 0, times_other)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("times", BINARY, ONE)
@@ -218,6 +220,7 @@ pub static CONJUGATE: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, conjugate_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("conjugate", UNARY, ONE)
@@ -247,6 +250,7 @@ pub static EXPONENTIAL: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 1, 0, exponential_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("exponential", UNARY, ONE)
@@ -281,6 +285,7 @@ pub static SQUARED: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 1, 0, 0, squared_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("squared", UNARY, ONE)
@@ -315,6 +320,7 @@ pub static SCALED: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("scaled", &[arg("self", ArgKind::Tensor), arg("alpha", ArgKind::Float)], ONE)
@@ -356,6 +362,7 @@ fn expanded_gradient(context: &GradContext<'_>) -> Formulas {
 static EXPANDED: GradDef = GradDef {
     formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: Forward::Transposed,
 };
 
@@ -403,6 +410,7 @@ pub static CAST: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("cast", &[arg("self", ArgKind::Tensor), arg("dtype", ArgKind::DType)], ONE)
