@@ -6,6 +6,8 @@
 //! command does not contain, and are said to be so.
 
 mod arguments;
+#[cfg(test)]
+mod tests;
 
 use opsmith_codegen::expr::{Expr, ExprKind, Query, Variable};
 use opsmith_codegen::model::{Check, Infer, Kind, Op, Symbol};
@@ -184,6 +186,7 @@ impl Evaluation<'_> {
             }
             (false, "full", [Value::Ints(given)]) => sizes(infer::shape::full(given)),
             (true, "follow", [Value::Tensor(tensor)]) => dtype(infer::dtype::follow(tensor)),
+            (true, "complex", [Value::Tensor(tensor)]) => dtype(infer::dtype::complex(tensor)),
             (true, "real", [Value::Tensor(tensor)]) => dtype(infer::dtype::real(tensor)),
             (true, "accumulate", [Value::Tensor(tensor), wanted]) => {
                 dtype(infer::dtype::accumulate(tensor, optional_dtype(wanted)))

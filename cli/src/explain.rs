@@ -252,23 +252,7 @@ impl Report {
         section(out, style, "inference")?;
         self.inference(out)?;
         section(out, style, "gradients")?;
-        if op.derivatives.is_empty() {
-            writeln!(
-                out,
-                "  no formulas{}",
-                if op.decomposes_to.is_some() { "; those of the composition's operators" } else { "" }
-            )?;
-        }
-        for derivative in &op.derivatives {
-            let formula: Vec<&str> = derivative.formula.split_whitespace().collect();
-            writeln!(out, "  {}: {}", derivative.of.join(", "), formula.join(" "))?;
-            let saves = if derivative.saves.is_empty() {
-                "nothing but sizes and dtypes".to_owned()
-            } else {
-                derivative.saves.join(", ")
-            };
-            writeln!(out, "    saves {saves}")?;
-        }
+        self.gradients(out)?;
         if let Some(composition) = &op.decomposes_to {
             section(out, style, "decomposes to")?;
             writeln!(out, "  {}", composition.expression)?;
@@ -284,6 +268,36 @@ impl Report {
             writeln!(out, "  {} ({})", used.op, used.place)?;
         }
         Ok(())
+    }
+
+    fn gradients(&self, out: &mut dyn Write) -> io::Result<()> {
+        let op = &self.operator;
+        if op.derivatives.is_empty() {
+            let words = match op.gradients_by {
+                "composition" => "those of the composition's operators",
+                "view" => "that of the view, from its layout",
+                _ => "none",
+            };
+            writeln!(out, "  {words}")?;
+        }
+        for derivative in &op.derivatives {
+            let formula: Vec<&str> = derivative.formula.split_whitespace().collect();
+            let derived = if derivative.derived { " (derived from the expression)" } else { "" };
+            writeln!(out, "  {}: {}{derived}", derivative.of.join(", "), formula.join(" "))?;
+            let saves = match derivative.saves.as_slice() {
+                [] => "nothing but sizes and dtypes".to_owned(),
+                saves => saves.join(", "),
+            };
+            writeln!(out, "    saves {saves}")?;
+        }
+        if let Some(why) = &op.second_order_refused {
+            writeln!(out, "  not twice: {why}")?;
+        }
+        match op.forward_by {
+            "" => writeln!(out, "  forward mode: none"),
+            "written" => writeln!(out, "  forward mode: {}", op.tangents.join("; ")),
+            by => writeln!(out, "  forward mode: {by}"),
+        }
     }
 
     fn chosen(&self, out: &mut dyn Write) -> io::Result<()> {

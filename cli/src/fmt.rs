@@ -1,13 +1,13 @@
 //! `opsmith fmt`: specs in their canonical form.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::fmt::{self, Refusal};
 
-use crate::Outcome;
 use crate::report::{self, Color, Format};
+use crate::{Outcome, files};
 
 /// Puts specs into their canonical form
 #[derive(clap::Args)]
@@ -57,7 +57,9 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
                 writeln!(out, "{name}:{line}: not in the canonical form; `opsmith fmt {name}` rewrites it")?;
                 outcome = Outcome::Mistakes;
             }
-            Ok(formatted) => replace(file, &formatted).with_context(|| format!("cannot write {name}"))?,
+            Ok(formatted) => {
+                files::replace(file, &formatted).with_context(|| format!("cannot write {name}"))?
+            }
             Err(Refusal::Mistakes(sources, diagnostics)) => {
                 for diagnostic in diagnostics.sorted() {
                     report::write(&mut out, &sources, diagnostic, Format::Text, arguments.color.on_stdout())?;
@@ -77,22 +79,4 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 fn first_difference(before: &str, after: &str) -> usize {
     let same = before.lines().zip(after.lines()).take_while(|(before, after)| before == after).count();
     same + 1
-}
-
-/// Replaces a file all at once, keeping its permissions; a reader sees the old text or the new one.
-pub fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A link stays a link.
-    let file = std::fs::canonicalize(file)?;
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let next = folder.join(format!(".{name}.{}", std::process::id()));
-    let permissions = std::fs::metadata(&file)?.permissions();
-    let written = std::fs::write(&next, text)
-        .and_then(|()| std::fs::set_permissions(&next, permissions))
-        .and_then(|()| std::fs::rename(&next, &file));
-    if written.is_err() {
-        // The first error says what went wrong; this file is of no use to anyone.
-        _ = std::fs::remove_file(&next);
-    }
-    written
 }

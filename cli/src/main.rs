@@ -4,13 +4,21 @@
 //! is well, 1 if a spec has mistakes, 2 if the command could not do what it was asked. The work is the
 //! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
 
+mod aot;
 mod check;
+mod completions;
+mod coverage;
+mod diff;
 mod evaluate;
 mod expand;
 mod explain;
+mod export;
+mod files;
 mod fmt;
 mod generate;
 mod import_torch;
+mod init;
+mod new;
 mod operator;
 mod project;
 mod report;
@@ -40,6 +48,14 @@ enum Command {
     Generate(generate::Arguments),
     ImportTorch(import_torch::Arguments),
     Fmt(fmt::Arguments),
+    New(new::Arguments),
+    Init(init::Arguments),
+    Coverage(coverage::Arguments),
+    Diff(diff::Arguments),
+    Export(export::ExportArguments),
+    Schema(export::SchemaArguments),
+    Completions(completions::Arguments),
+    Aot(aot::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +66,14 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::ImportTorch(arguments) => import_torch::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
+        Command::Init(arguments) => init::run(&arguments),
+        Command::Coverage(arguments) => coverage::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Export(arguments) => export::run_export(&arguments),
+        Command::Schema(arguments) => export::run_schema(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Aot(arguments) => aot::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

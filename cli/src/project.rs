@@ -29,11 +29,13 @@ impl BuildsOn {
         // A spec that belongs to no crate is generated like the stock library's.
         let mut config = if manifest.is_some() { Config::new(spec) } else { Config::stock(spec) };
         config.spec_name = spec.display().to_string();
+        if let Some(name) = manifest.as_deref().and_then(package_name) {
+            config.library = name;
+        }
         if !self.builds_on.is_empty() {
             config.parents = self.builds_on.iter().map(|spec| Parent::new(spec, "opsmith")).collect();
         } else if let Some(manifest) = &manifest {
             let packages = Packages::read(manifest)?;
-            config.library = packages.name_at(manifest).unwrap_or_default().to_owned();
             config.parents = packages.parents_of(manifest);
         }
         Ok(config)
@@ -53,6 +55,16 @@ fn manifest_of(file: &Path) -> Result<Option<PathBuf>> {
         }
     }
     Ok(None)
+}
+
+/// The name that a manifest gives its package.
+fn package_name(manifest: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(manifest).ok()?;
+    let (_, package) = text.split_once("[package]")?;
+    package.lines().map(str::trim).take_while(|line| !line.starts_with('[')).find_map(|line| {
+        let value = line.strip_prefix("name")?.trim_start().strip_prefix('=')?;
+        Some(value.trim().trim_matches(['"', '\'']).to_owned())
+    })
 }
 
 /// What cargo knows of a package and its dependencies.
@@ -83,10 +95,6 @@ impl Packages {
     fn at(&self, manifest: &Path) -> Option<&Value> {
         self.all()
             .find(|package| package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest))
-    }
-
-    fn name_at(&self, manifest: &Path) -> Option<&str> {
-        self.at(manifest)?["name"].as_str()
     }
 
     /// The dependencies that are generated from a spec.

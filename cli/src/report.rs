@@ -33,12 +33,21 @@ pub enum Color {
 impl Color {
     /// Whether to colour what goes to the standard output.
     pub fn on_stdout(self) -> bool {
+        self.on(io::stdout().is_terminal())
+    }
+
+    /// Whether to colour what goes to the standard error.
+    pub fn on_stderr(self) -> bool {
+        self.on(io::stderr().is_terminal())
+    }
+
+    fn on(self, is_terminal: bool) -> bool {
         match self {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
                 let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                io::stdout().is_terminal() && !refused
+                is_terminal && !refused
             }
         }
     }

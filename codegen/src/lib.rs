@@ -7,16 +7,21 @@
 
 mod build;
 pub mod config;
+pub mod coverage;
 pub mod describe;
 pub mod diagnostics;
+pub mod diff;
 pub mod emit;
+pub mod export;
 pub mod expr;
 pub mod fmt;
 pub mod import;
+pub mod json_schema;
 mod lower;
 pub mod model;
 pub mod output;
 pub mod pipeline;
+pub mod scaffold;
 pub mod spec;
 
 pub use build::{build, build_with};

@@ -51,10 +51,21 @@ impl std::error::Error for Failure {}
 /// If a file cannot be read. Mistakes in what it says are in the result's diagnostics.
 pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
-    for parent in &config.parents {
-        reader.read(&parent.spec, &parent.spec.display().to_string(), true)?;
-    }
+    reader.read_parents(config)?;
     reader.read(&config.spec, &config.spec_name, false)?;
+    Ok(reader.lower())
+}
+
+/// Checks a configuration as [`check`] does, as if its spec had this text.
+///
+/// # Errors
+/// If another file cannot be read.
+pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
+    let mut reader = Reader::default();
+    reader.read_parents(config)?;
+    if reader.is_new(&config.spec) {
+        reader.add_with_includes(&config.spec, &config.spec_name, text, false);
+    }
     Ok(reader.lower())
 }
 
@@ -118,6 +129,13 @@ impl Reader {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::Io(path.to_owned(), error))?;
         if self.is_new(path) {
             self.add_with_includes(path, name, &text, external);
+        }
+        Ok(())
+    }
+
+    fn read_parents(&mut self, config: &Config) -> Result<(), Failure> {
+        for parent in &config.parents {
+            self.read(&parent.spec, &parent.spec.display().to_string(), true)?;
         }
         Ok(())
     }

@@ -165,6 +165,14 @@ fn quotes_stand_where_they_say_something() {
 }
 
 #[test]
+fn every_list_of_entries_has_its_order() {
+    check(
+        "declarations:\n- {doc: D, func: d(Tensor a) -> Tensor}\nfunctions:\n- {rust: m::f, func: f(x)}\nedition: 1\n",
+        "edition: 1\n\nfunctions:\n- {func: f(x), rust: m::f}\n\ndeclarations:\n- {func: d(Tensor a) -> Tensor, doc: D}\n",
+    );
+}
+
+#[test]
 fn anchors_and_aliases_stay() {
     check(
         "edition: 1\nops:\n- func: f(Tensor a) -> Tensor\n  variants: &forms [functional,out]\n- variants: *forms\n  func: g(Tensor a) -> Tensor\n  tags: [*t]\n- func: h(Tensor a) -> Tensor\n  tags: &t\n  - x\n"

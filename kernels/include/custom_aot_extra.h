@@ -26,6 +26,26 @@
 #include <type_traits>
 #include <vector>
 
+// The types that FInferType takes and gives; the numbers are the interface.
+enum TypeId : int {
+  kTypeUnknown = 0,
+  kNumberTypeBool = 30,
+  kNumberTypeInt8 = 32,
+  kNumberTypeInt16 = 33,
+  kNumberTypeInt32 = 34,
+  kNumberTypeInt64 = 35,
+  kNumberTypeUInt8 = 37,
+  kNumberTypeUInt16 = 38,
+  kNumberTypeUInt32 = 39,
+  kNumberTypeUInt64 = 40,
+  kNumberTypeFloat16 = 42,
+  kNumberTypeFloat32 = 43,
+  kNumberTypeFloat64 = 44,
+  kNumberTypeBFloat16 = 45,
+  kNumberTypeComplex64 = 51,
+  kNumberTypeComplex128 = 52,
+};
+
 // An object of the kernel's own, made in FInit, destroyed with the kernel. Derive from it.
 class AotKernelData {
  public:

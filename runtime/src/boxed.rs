@@ -72,7 +72,8 @@ pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     if op.host.is_some() {
         return dispatch::invoke_host(op, args);
     }
-    Ok(results(op, dispatch::invoke(op, args)?))
+    let outs = dispatch::invoke(op, args)?;
+    Ok(results(op, outs, op.present_results(args)?))
 }
 
 /// The results of an in-place form in order: the arguments that were written, and new tensors.
@@ -86,10 +87,16 @@ fn pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     Ok((0..visible).map(result).collect())
 }
 
-fn results(op: &OpDef, outs: Outputs) -> Vec<Value> {
+fn results(op: &OpDef, outs: Outputs, present: u64) -> Vec<Value> {
     match op.schema.returns {
         [only] if only.ty.kind == ArgKind::Tensors => vec![Value::Tensors(outs.into_vec())],
-        results => outs.into_iter().take(results.len() - op.hidden).map(Value::Tensor).collect(),
+        results => {
+            let visible = outs.into_iter().take(results.len() - op.hidden).enumerate();
+            let value = |(index, out): (usize, Tensor)| {
+                if present & (1 << index) != 0 { Value::Tensor(out) } else { Value::None }
+            };
+            visible.map(value).collect()
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, wrap_dim};
+use crate::op::{Combination, OpDef};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
@@ -132,6 +133,29 @@ pub fn check_failed(text: &str, values: &[i64]) -> Error {
         _ => format!("`{text}` does not hold"),
     };
     Error::shape(message).with_help("the operator's documentation says what it accepts")
+}
+
+/// Refuses arguments whose dtypes are in no row of an operator's combinations.
+///
+/// # Errors
+/// With every row there is.
+pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let fits = |row: &Combination| {
+        row.inputs.iter().all(|&(argument, dtype)| args[argument as usize].tensor().dtype() == dtype)
+    };
+    if op.combinations.iter().any(fits) {
+        return Ok(());
+    }
+    let names = |row: &Combination| {
+        let each = row
+            .inputs
+            .iter()
+            .map(|&(argument, dtype)| format!("{} {dtype}", op.schema.args[argument as usize].name));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let rows: Vec<String> = op.combinations.iter().map(names).collect();
+    Err(Error::dtype("the dtypes of the arguments do not go together")
+        .with_help(format!("convert them to one of: {}", rows.join("; "))))
 }
 
 /// The device of the tensor operands. A tensor without dimensions on the CPU goes with any device.

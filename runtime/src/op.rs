@@ -55,6 +55,10 @@ pub struct OpDef {
     pub host: Option<HostFn>,
     /// How gradients flow; `None` if they do not, or flow through the composition.
     pub grad: Option<&'static GradDef>,
+    /// The dtypes of arguments and results that go together; empty if any do that inference allows.
+    pub combinations: &'static [Combination],
+    /// Which results are there, a bit each; `None` if all always are. Absent ones are empty inside.
+    pub present: Option<PresentFn>,
     /// How many results, the last ones, only gradient formulas get.
     pub hidden: usize,
     /// The arguments that the in-place form writes, each with its result; empty if that is the first
@@ -94,6 +98,8 @@ impl OpDef {
             composite: None,
             host: None,
             grad: None,
+            combinations: &[],
+            present: None,
             hidden: 0,
             inplace_pairs: &[],
             samples: &[],
@@ -102,6 +108,15 @@ impl OpDef {
             library,
         }
     }
+}
+
+/// Dtypes that go together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Combination {
+    /// The tensor arguments, by position.
+    pub inputs: &'static [(u8, DType)],
+    /// The results in order.
+    pub outputs: &'static [DType],
 }
 
 /// The forms of an operator besides the functional one.
@@ -201,6 +216,8 @@ impl Inferred {
     }
 }
 
+/// Says which results of a call are there, a bit each.
+pub type PresentFn = fn(&[Arg<'_>]) -> Result<u64>;
 /// Infers a call's outputs.
 pub type InferFn = fn(&[Arg<'_>]) -> Result<Inferred>;
 /// Gives the layouts of a view operator's outputs.
@@ -271,6 +288,18 @@ impl<'a> KernelCall<'a> {
         // SAFETY: the dtype was checked; the dispatcher holds the borrow while the kernel runs, and
         // generated code takes each output once.
         unsafe { tensor.view_mut_unchecked() }
+    }
+
+    /// The elements of an output that may be absent, for writing.
+    ///
+    /// # Errors
+    /// Whatever the condition reports.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view_mut`].
+    pub fn optional_view_mut<T: Element>(&self, index: usize) -> Result<Option<ViewMut<'a, T>>> {
+        let present = self.op.present_results(self.args)? & 1 << index != 0;
+        Ok(present.then(|| self.view_mut(index)))
     }
 
     /// Every output's elements, for writing, of an operator that returns a list.
@@ -359,6 +388,14 @@ impl OpDef {
             (None, Some(custom)) => Some(custom.infer(self, args)),
             (None, None) => None,
         }
+    }
+
+    /// Which results of a call are there, a bit each.
+    ///
+    /// # Errors
+    /// Whatever the condition reports.
+    pub fn present_results(&self, args: &[Arg<'_>]) -> Result<u64> {
+        self.present.map_or(Ok(u64::MAX), |present| present(args))
     }
 
     /// Whether an output of the given dtype can have a gradient.

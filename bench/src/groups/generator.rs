@@ -92,10 +92,10 @@ fn renamed(text: &str, copy: usize) -> String {
         let key = ["- func: ", "- name: ", "  autogen: "].into_iter().find(|key| line.starts_with(key));
         match key {
             Some(key) => {
-                let rest = &line[key.len()..];
+                let rest = line[key.len()..].trim_start();
                 let names: Vec<String> = match key.contains("autogen") {
-                    true => rest.split(", ").map(|name| format!("c{copy}_{name}")).collect(),
-                    false => vec![format!("c{copy}_{rest}")],
+                    true => rest.split(", ").map(|name| own_name(name, copy)).collect(),
+                    false => vec![own_name(rest, copy)],
                 };
                 renamed.push_str(key);
                 renamed.push_str(&names.join(", "));
@@ -104,4 +104,12 @@ fn renamed(text: &str, copy: usize) -> String {
         }
     }
     renamed
+}
+
+/// A name that only one copy has. `__and__` stays a special method of Python, but is no operator any more.
+fn own_name(name: &str, copy: usize) -> String {
+    match name.strip_prefix("__") {
+        Some(rest) => format!("__c{copy}{rest}"),
+        None => format!("c{copy}_{name}"),
+    }
 }

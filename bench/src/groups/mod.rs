@@ -1,5 +1,6 @@
 //! The cases by group: what stands before the first point of a case's name.
 
+mod aot;
 mod ew;
 mod generator;
 mod mm;
@@ -14,6 +15,7 @@ use crate::harness::Harness;
 /// Times every group that is wanted.
 pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ovh::run(harness)?;
+    aot::run(harness)?;
     ew::run(harness)?;
     mm::run(harness)?;
     train::run(harness)?;

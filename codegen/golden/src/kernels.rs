@@ -233,6 +233,47 @@ pub mod kernel {
         nothing()
     }
 
+    /// The tensor again, where it is positive, and the other tensor.
+    pub fn masked<T: Element>(
+        tensor: View<'_, T>,
+        extra: Option<View<'_, T>>,
+        keep: bool,
+        mut out: ViewMut<'_, T>,
+        mask: Option<ViewMut<'_, bool>>,
+        more: Option<ViewMut<'_, T>>,
+    ) -> Result<()> {
+        assert_eq!((mask.is_some(), more.is_some()), (keep, extra.is_some()), "as the conditions say");
+        out.write(tensor.iter());
+        if let Some(mut mask) = mask {
+            mask.write(tensor.iter().map(|value| value.to_scalar().to_f64() > 0.0));
+        }
+        if let (Some(mut more), Some(extra)) = (more, extra) {
+            more.write(extra.iter());
+        }
+        Ok(())
+    }
+
+    /// Each element times the first weight and a number, and their sum.
+    pub fn mixed<A: Element, B: Element, Out: Element, Total: Element>(
+        tensor: View<'_, A>,
+        weight: View<'_, B>,
+        x: f64,
+        mut out: ViewMut<'_, Out>,
+        mut total: ViewMut<'_, Total>,
+    ) -> Result<()> {
+        let weight = weight.iter().next().map_or(0.0, |weight| weight.to_scalar().to_f64());
+        let values: Vec<f64> = tensor.iter().map(|value| value.to_scalar().to_f64() * weight * x).collect();
+        out.write(values.iter().map(|value| Out::from_scalar(Scalar::Float(*value))));
+        total.write([Total::from_scalar(Scalar::Float(values.iter().sum()))]);
+        Ok(())
+    }
+
+    /// The same numbers in a smaller type.
+    pub fn narrowed<A: Element, Out: Element>(tensor: View<'_, A>, mut out: ViewMut<'_, Out>) -> Result<()> {
+        out.write(tensor.iter().map(|value| Out::from_scalar(value.to_scalar())));
+        Ok(())
+    }
+
     /// Picks by a mask.
     pub fn picked<T: Element>(_a: View<'_, T>, _mask: View<'_, bool>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()

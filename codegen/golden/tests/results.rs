@@ -2,7 +2,7 @@
 
 use opsmith_golden as golden;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd};
+use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd, f16};
 
 fn op(name: &str) -> &'static OpDef {
     golden::LIBRARY.find(name).unwrap_or_else(|| panic!("{name}")).0
@@ -142,5 +142,55 @@ fn results_follow_different_inputs_and_each_other() -> Result<()> {
     let outs: Vec<(Vec<i64>, DType)> =
         inferred.outs.iter().map(|out| (out.sizes.to_vec(), out.dtype)).collect();
     assert_eq!(outs, [(vec![], DType::F64), (vec![2], DType::F64), (vec![2], DType::Bool)]);
+    Ok(())
+}
+
+#[test]
+fn results_are_there_if_their_conditions_hold() -> Result<()> {
+    let (x, extra) = (Tensor::of(&[1.0f32, -3.0]), Tensor::of(&[7.0f32]));
+    let (out, mask, more): (Tensor, Option<Tensor>, Option<Tensor>) = golden::masked(&x, None, true)?;
+    assert_eq!(numbers(&out), [1.0, -3.0]);
+    assert_eq!(mask.unwrap().to_vec::<bool>()?, [true, false]);
+    assert!(more.is_none());
+    let (_, mask, more) = golden::masked(&x, Some(&extra), false)?;
+    assert!(mask.is_none());
+    assert_eq!(numbers(&more.unwrap()), [7.0]);
+    let named = golden::call("masked", &[(&x).into(), Value::None, false.into()], &[])?;
+    assert!(matches!(&named[..], [Value::Tensor(_), Value::None, Value::None]));
+    // Gradients flow through those that are.
+    let x = x.requires_grad_(true)?;
+    let (out, ..) = golden::masked(&x, None, false)?;
+    out.backward_with(Some(&Tensor::of(&[2.0f32, 3.0])), autograd::Options::default())?;
+    assert_eq!(numbers(&x.grad().unwrap()), [2.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn a_composition_may_leave_a_result_out() -> Result<()> {
+    let x = Tensor::of(&[1.0f32]);
+    assert!(golden::maybe_twice(&x, false)?.1.is_none());
+    assert_eq!(numbers(&golden::maybe_twice(&x, true)?.1.unwrap()), [2.0]);
+    Ok(())
+}
+
+#[test]
+fn dtypes_go_together_in_rows() -> Result<()> {
+    let (half, single, double) =
+        (Tensor::of(&[f16::ONE, f16::ONE]), Tensor::of(&[2.0f32, 3.0]), Tensor::of(&[0.5f64]));
+    let (out, total) = golden::mixed(&half, &single, 1.5)?;
+    assert_eq!((out.dtype(), total.dtype()), (DType::F32, DType::F64));
+    assert_eq!((numbers(&out), total.item()?), (vec![3.0, 3.0], Scalar::Float(6.0)));
+    let (out, total) = golden::mixed(&single, &double, 2.0)?;
+    assert_eq!((out.to_vec::<f64>()?, total.item()?), (vec![2.0, 3.0], Scalar::Float(5.0)));
+    assert_eq!(golden::narrowed(&double)?.dtype(), DType::F32);
+    assert_eq!(golden::narrowed(&single)?.dtype(), DType::F16);
+    let error = golden::mixed(&double, &single, 1.0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "mixed: the dtypes of the arguments do not go together\n  self: float64 (1)\n  weight: float32 (2)\n  \
+         help: convert them to one of: self float16, weight float32; self float32, weight float32; \
+         self float32, weight float64"
+    );
+    assert_eq!(op("mixed").combinations.len(), 3);
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::emit::naming::Form;
 use crate::emit::{self};
 use crate::expr::print::print;
 use crate::expr::{Expr, ExprKind};
-use crate::model::{KernelSource, Kind, Model, Op};
+use crate::model::{Forward, KernelSource, Kind, Model, Op};
 use crate::pipeline::Checked;
 use source::Sources;
 
@@ -48,6 +48,14 @@ pub struct Operator {
     pub decomposes_to: Option<Decomposition>,
     /// Gradient formulas.
     pub derivatives: Vec<Derivative>,
+    /// Where the operator's gradients come from, in a word; empty if there are none.
+    pub gradients_by: &'static str,
+    /// Where tangents come from in forward mode; empty if it refuses the operator.
+    pub forward_by: &'static str,
+    /// The formulas of tangents, as written.
+    pub tangents: Vec<String>,
+    /// Why gradients cannot be differentiated again, if they cannot.
+    pub second_order_refused: Option<String>,
     /// Which operators call it.
     pub used_by: Vec<Use>,
 }
@@ -127,6 +135,8 @@ pub struct Derivative {
     pub of: Vec<String>,
     /// The formula as written, or as derived from the expression of one element.
     pub formula: String,
+    /// Whether it was derived.
+    pub derived: bool,
     /// What a recorded call keeps for it: arguments, results and attributes. Empty if it needs sizes
     /// and dtypes at most.
     pub saves: Vec<String>,
@@ -178,6 +188,15 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
         checks: op.checks.iter().map(|check| check.text.clone()).collect(),
         decomposes_to,
         derivatives: op.derivatives.iter().map(|derivative| describe_derivative(derivative, op)).collect(),
+        gradients_by: op.gradient_source().word(),
+        forward_by: op.forward.word(),
+        tangents: match &op.forward {
+            Forward::Formulas(formulas) => {
+                formulas.iter().map(|formula| formula.text.trim().to_owned()).collect()
+            }
+            _ => Vec::new(),
+        },
+        second_order_refused: model.second_order_refusal(op),
         used_by: uses(model, op),
     }
 }
@@ -306,7 +325,12 @@ fn describe_derivative(derivative: &crate::model::Derivative, op: &Op) -> Deriva
             (None, _) => format!("result{index}"),
         },
     });
-    Derivative { of, formula: derivative.text.trim().to_owned(), saves: saves.collect() }
+    Derivative {
+        of,
+        formula: derivative.text.trim().to_owned(),
+        derived: derivative.derived,
+        saves: saves.collect(),
+    }
 }
 
 /// The operators an expression calls, each once, in the order of their first call.

@@ -6,7 +6,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::names::{doc, ident, parameter, raw_name};
+use super::names::{doc, ident, parameter, position, raw_name};
 use super::naming::{self, Form};
 use super::options::{option_argument, options_name, options_struct};
 use super::{Generation, bind, document, enums};
@@ -49,6 +49,9 @@ fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> T
     if !op.returns_tensors() {
         return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&#def, #args)?));
     }
+    if op.may_lack_results() {
+        return with_absent(op, &def, &args);
+    }
     match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors => {
             quote!(Ok(rt::dispatch::invoke(&#def, #args)?.into_vec()))
@@ -69,6 +72,24 @@ fn taken_apart(visible: usize, hidden: usize, outputs: TokenStream) -> TokenStre
     quote! {
         let [#(#pattern),*] = rt::dispatch::several(#outputs);
         Ok((#(#names),*))
+    }
+}
+
+/// The same where some outputs may be absent: an output that is, is empty, and is no value.
+fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
+    let names: Vec<Ident> = (0..op.outputs.len()).map(|index| format_ident!("out{index}")).collect();
+    let values = names.iter().zip(op.visible()).enumerate().map(|(index, (name, output))| {
+        let bit = position(index);
+        match output.ty.optional {
+            true => quote!((present & 1 << #bit != 0).then_some(#name)),
+            false => quote!(#name),
+        }
+    });
+    quote! {
+        let args = #args;
+        let [#(#names),*] = rt::dispatch::several(rt::dispatch::invoke(&#def, args)?);
+        let present = #def.present_results(args)?;
+        Ok((#(#values),*))
     }
 }
 

@@ -42,53 +42,62 @@ fn definition(op: &Op) -> TokenStream {
 fn fields(op: &Op) -> TokenStream {
     let name = def_name(op);
     let mut fields = TokenStream::new();
-    let mut field = |there: bool, name: &str, value: TokenStream| {
+    let mut field = |there: bool, name: TokenStream, value: TokenStream| {
         if there {
-            let name = ident(name);
             fields.extend(quote!(#name: #value,));
         }
     };
     let text = &op.doc;
-    field(!text.is_empty(), "doc", quote!(#text));
+    field(!text.is_empty(), quote!(doc), quote!(#text));
     let inplace = optional_text(op.forms.inplace.as_deref());
     let out = optional_text(op.forms.out.as_deref());
     let elementwise = op.body.pointwise.is_some();
     let has_forms = op.forms.inplace.is_some() || op.forms.out.is_some() || elementwise;
     let forms = quote!(rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
-    field(has_forms, "forms", forms);
+    field(has_forms, quote!(forms), forms);
     let function = |suffix: &str| {
         let name = part_name(op, suffix);
         quote!(Some(super::inference::#name))
     };
-    field(op.infer.is_some(), "infer", function("infer"));
+    field(op.infer.is_some(), quote!(infer), function("infer"));
     let uniform = uniform(op);
-    field(uniform.is_some(), "uniform", uniform.unwrap_or_default());
+    field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
     // What nothing here computes never sees an element.
     let elements = op.args.iter().map(|arg| element(arg.element));
-    field(!op.is_supplied() && !op.args.is_empty(), "element_types", quote!(&[#(#elements),*]));
+    field(!op.is_supplied() && !op.args.is_empty(), quote!(element_types), quote!(&[#(#elements),*]));
     let contiguous = op
         .args
         .iter()
         .enumerate() // Custom kernels see no strides.
         .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
     let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
-    field(contiguous != 0, "contiguous", quote!(#contiguous));
-    field(kernels::has_kernels(op), "kernels", quote!(Some(&super::kernel_tables::#name)));
-    field(op.body.view.is_some(), "view", function("view"));
-    field(op.body.composite.is_some(), "composite", function("composite"));
-    field(op.body.host.is_some(), "host", function("host"));
-    field(super::gradients::has_definition(op), "grad", quote!(Some(&super::gradients::#name)));
+    field(contiguous != 0, quote!(contiguous), quote!(#contiguous));
+    field(kernels::has_kernels(op), quote!(kernels), quote!(Some(&super::kernel_tables::#name)));
+    let combinations = op.combinations.iter().map(|row| {
+        let inputs = row.inputs.iter().map(|(argument, dtype)| {
+            let (argument, dtype) = (position(*argument), ident(dtype.ident()));
+            quote!((#argument, rt::DType::#dtype))
+        });
+        let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
+        quote!(rt::op::Combination { inputs: &[#(#inputs),*], outputs: &[#(rt::DType::#outputs),*] })
+    });
+    field(!op.combinations.is_empty(), quote!(combinations), quote!(&[#(#combinations),*]));
+    field(op.may_lack_results(), quote!(present), function("present"));
+    field(op.body.view.is_some(), quote!(view), function("view"));
+    field(op.body.composite.is_some(), quote!(composite), function("composite"));
+    field(op.body.host.is_some(), quote!(host), function("host"));
+    field(super::gradients::has_definition(op), quote!(grad), quote!(Some(&super::gradients::#name)));
     let hidden = op.outputs.len() - op.visible().len();
     let hidden_results = position(hidden);
-    field(hidden > 0, "hidden", quote!(#hidden_results));
+    field(hidden > 0, quote!(hidden), quote!(#hidden_results));
     let pairs = op.forms.pairs.iter().map(|(argument, output)| {
         let (argument, output) = (position(*argument), position(*output));
         quote!((#argument, #output))
     });
-    field(!op.forms.pairs.is_empty(), "inplace_pairs", quote!(&[#(#pairs),*]));
-    field(!op.samples.is_empty(), "samples", super::samples::samples(op));
-    field(!op.tolerances.is_empty(), "tolerances", super::samples::tolerances(op));
-    field(op.facts != Facts::default(), "facts", facts(&op.facts));
+    field(!op.forms.pairs.is_empty(), quote!(inplace_pairs), quote!(&[#(#pairs),*]));
+    field(!op.samples.is_empty(), quote!(samples), super::samples::samples(op));
+    field(!op.tolerances.is_empty(), quote!(tolerances), super::samples::tolerances(op));
+    field(op.facts != Facts::default(), quote!(facts), facts(&op.facts));
     fields
 }
 

@@ -82,7 +82,8 @@ pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
     Ok(File { name: HEADER.to_owned(), text })
 }
 
-fn declaration(op: &Op, symbol: &str) -> String {
+/// How the header declares a kernel of that name for an operator.
+pub fn declaration(op: &Op, symbol: &str) -> String {
     let inputs = op.args.iter().map(|arg| format!(", {} {}", c_type(&arg.ty), c_name(&arg.name)));
     let outputs = (0..op.outputs.len()).map(|index| format!(", OpsmithTensor* {}", output_name(op, index)));
     let parameters: String = inputs.chain(outputs).collect();

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{Taken, def_name, doc, ident, parameter, part_name};
+use super::names::{Taken, def_name, doc, ident, parameter, part_name, position};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Kind, Op, POSITION, Ty};
@@ -14,6 +14,9 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     for op in generation.own_definitions() {
         if op.infer.is_some() {
             tokens.extend(infer(generation, op));
+        }
+        if op.may_lack_results() {
+            tokens.extend(present(generation, op));
         }
         if let Some(path) = &op.body.view {
             tokens.extend(view(generation, op, path));
@@ -30,7 +33,9 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 /// Whether a call looks at what its arguments are before it infers anything.
 pub(super) fn checks_arguments(op: &Op) -> bool {
-    !op.checks.is_empty() || op.args.iter().any(|arg| !arg.constraints.is_empty())
+    !op.checks.is_empty()
+        || !op.combinations.is_empty()
+        || op.args.iter().any(|arg| !arg.constraints.is_empty())
 }
 
 /// Emits expressions whose variables are the operator's arguments.
@@ -70,6 +75,17 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             // What chooses the kernel is computed once, also if it is the first output's dtype.
             let shared = index == 0 && dtype.same_meaning(&infer.compute);
             let dtype = if shared { quote!(#compute) } else { emit.borrowed(dtype) };
+            if op.outputs[index].ty.optional {
+                // What is absent has no elements, and rules that may rely on what is absent too are not run.
+                let (present, bit) = (part_name(op, "present"), position(index));
+                return quote! {
+                    if #present(#args)? & 1 << #bit != 0 {
+                        (#sizes, #dtype)
+                    } else {
+                        (rt::Dims::from_slice(&[0]), #compute)
+                    }
+                };
+            }
             quote!((#sizes, #dtype))
         });
         let place = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
@@ -106,6 +122,35 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
     })
 }
 
+/// Which results are there, a bit each.
+fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
+    with_args(generation, op, |emit| {
+        let conditions = || op.outputs.iter().filter_map(|output| output.present.as_ref());
+        let taken = Taken::by(op, conditions());
+        let [args, found] = ["args", "found"].map(|name| taken.free(name));
+        let bindings = bind::all(&op.args, &args);
+        let bits = op.outputs.iter().enumerate().map(|(index, output)| {
+            let condition =
+                output.present.as_ref().map_or(quote!(true), |condition| emit.borrowed(condition));
+            let bit = position(index);
+            quote!(#found |= u64::from(#condition) << #bit;)
+        });
+        let name = part_name(op, "present");
+        let doc =
+            doc(&format!("Which results of `{}` are there, declared at {}.", op.signature, op.location));
+        quote! {
+            #doc
+            #[allow(unused_variables, reason = "a condition need not use every argument")]
+            pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<u64> {
+                #bindings
+                let mut #found = 0u64;
+                #(#bits)*
+                Ok(#found)
+            }
+        }
+    })
+}
+
 fn conditions(op: &Op) -> impl Iterator<Item = &Expr> {
     op.checks.iter().map(|check| &check.condition)
 }
@@ -116,6 +161,10 @@ fn checks(emit: &Emit<'_>, op: &Op, args: &Ident) -> TokenStream {
     if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
         let def = def_name(op);
         tokens.extend(quote!(rt::constraint::check(&super::defs::#def, #args)?;));
+    }
+    if !op.combinations.is_empty() {
+        let def = def_name(op);
+        tokens.extend(quote!(rt::infer::check_combination(&super::defs::#def, #args)?;));
     }
     tokens.extend(op.checks.iter().map(|check| {
         let condition = emit.borrowed(&check.condition);
@@ -178,12 +227,19 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let value = emit.owned(body);
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
+            [only] if only.ty.optional => {
+                quote!(Ok(std::iter::once(rt::dispatch::or_empty(#value)?).collect()))
+            }
             [_] => quote!(Ok(std::iter::once(#value).collect())),
             several => {
                 let names: Vec<_> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
+                let values = names.iter().zip(several).map(|(name, output)| match output.ty.optional {
+                    true => quote!(rt::dispatch::or_empty(#name)?),
+                    false => quote!(#name),
+                });
                 quote! {
                     let (#(#names),*) = #value;
-                    Ok([#(#names),*].into_iter().collect())
+                    Ok([#(#values),*].into_iter().collect())
                 }
             }
         };

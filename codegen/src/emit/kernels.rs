@@ -30,6 +30,11 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     let Adapter { definition, entry } =
         match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
+            Some(Kernel { source: KernelSource::Rust { path, arguments }, .. })
+                if !op.combinations.is_empty() =>
+            {
+                super::combined::kernel(generation, op, path, arguments)
+            }
             Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
                 rust_kernel(generation, op, path, arguments)
             }
@@ -49,7 +54,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
         }
         let entries = DType::ALL.map(|dtype| match supported.contains(dtype) {
             true => {
-                let entry = entry(rust_type(dtype));
+                let entry = entry(dtype);
                 quote!(Some(#entry))
             }
             false => quote!(None),
@@ -65,11 +70,11 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
 }
 
 /// What stands between a table and a kernel.
-struct Adapter {
+pub(super) struct Adapter {
     /// Its definition.
-    definition: TokenStream,
+    pub definition: TokenStream,
     /// The table's entry for an element type.
-    entry: Box<dyn Fn(TokenStream) -> TokenStream>,
+    pub entry: Box<dyn Fn(DType) -> TokenStream>,
 }
 
 /// What computes a row of the table, as written in the spec.
@@ -110,7 +115,7 @@ pub(super) fn element_type(element: Element) -> TokenStream {
 }
 
 /// The name of an operator's adapter.
-fn adapter_name(op: &Op) -> Ident {
+pub(super) fn adapter_name(op: &Op) -> Ident {
     part_name(op, "kernel")
 }
 
@@ -131,7 +136,12 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
             }};
         }
     };
-    Adapter { definition, entry: Box::new(move |ty| quote!(#name!(#ty))) }
+    Adapter { definition, entry: Box::new(move |dtype| pointwise_entry(&name, dtype)) }
+}
+
+fn pointwise_entry(name: &Ident, dtype: DType) -> TokenStream {
+    let ty = rust_type(dtype);
+    quote!(#name!(#ty))
 }
 
 /// One function for all element types: the kernel finds the type in its tensors.
@@ -145,6 +155,31 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
         }
     };
     Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
+}
+
+/// The parameters of a Rust kernel that takes these arguments, generic over `T`: `name: type`.
+pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream> {
+    let given = arguments.iter().map(|&index| {
+        let arg = &op.args[index];
+        let (name, element) = (parameter(arg), element_type(arg.element));
+        let ty = match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) => quote!(rt::View<'_, #element>),
+            (Kind::Tensor, true) => quote!(Option<rt::View<'_, #element>>),
+            (Kind::Tensors, _) => quote!(&[rt::View<'_, #element>]),
+            (Kind::OptionalTensors, _) => quote!(&[Option<rt::View<'_, #element>>]),
+            _ => bind::borrowed_type(&arg.ty),
+        };
+        quote!(#name: #ty)
+    });
+    let written = op.outputs.iter().enumerate().map(|(index, output)| {
+        let (name, element) = (header::output_name(op, index), element_type(output.element));
+        match output.ty.kind {
+            Kind::Tensors => quote!(#name: &mut [rt::ViewMut<'_, #element>]),
+            _ if output.ty.optional => quote!(#name: Option<rt::ViewMut<'_, #element>>),
+            _ => quote!(#name: rt::ViewMut<'_, #element>),
+        }
+    });
+    given.chain(written).collect()
 }
 
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
@@ -165,36 +200,23 @@ fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str) -
 
 /// A function that takes the kernel at its exact type, so that another signature does not compile.
 fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
-    let (mut types, mut values) = (Vec::new(), Vec::new());
-    for &index in arguments {
+    let types = kernel_parameters(op, arguments);
+    let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
-        let element = element_type(arg.element);
-        let (ty, value) = match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) => (quote!(rt::View<'_, #element>), quote!(call.view(#index))),
-            (Kind::Tensor, true) => {
-                (quote!(Option<rt::View<'_, #element>>), quote!(call.optional_view(#index)))
-            }
-            (Kind::Tensors, _) => (quote!(&[rt::View<'_, #element>]), quote!(&call.views(#index))),
-            (Kind::OptionalTensors, _) => {
-                (quote!(&[Option<rt::View<'_, #element>>]), quote!(&call.optional_views(#index)))
-            }
-            _ => (bind::borrowed_type(&arg.ty), bind::access(quote!(call.args[#index]), &arg.ty)),
-        };
-        let name = parameter(arg);
-        types.push(quote!(#name: #ty));
-        values.push(value);
-    }
-    for (index, output) in op.outputs.iter().enumerate() {
-        let element = element_type(output.element);
-        let name = header::output_name(op, index);
-        if output.ty.kind == Kind::Tensors {
-            types.push(quote!(#name: &mut [rt::ViewMut<'_, #element>]));
-            values.push(quote!(&mut call.views_mut()));
-        } else {
-            types.push(quote!(#name: rt::ViewMut<'_, #element>));
-            values.push(quote!(call.view_mut(#index)));
+        match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) => quote!(call.view(#index)),
+            (Kind::Tensor, true) => quote!(call.optional_view(#index)),
+            (Kind::Tensors, _) => quote!(&call.views(#index)),
+            (Kind::OptionalTensors, _) => quote!(&call.optional_views(#index)),
+            _ => bind::access(quote!(call.args[#index]), &arg.ty),
         }
-    }
+    });
+    let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
+        Kind::Tensors => quote!(&mut call.views_mut()),
+        _ if output.ty.optional => quote!(call.optional_view_mut(#index)?),
+        _ => quote!(call.view_mut(#index)),
+    });
+    let values = given.chain(written);
     let name = adapter_name(op);
     let path: TokenStream = match syn::parse_str::<syn::Path>(path) {
         Ok(path) => {
@@ -218,7 +240,8 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
     let inputs = arguments.iter().map(|&index| op.args[index].element);
     let outputs = op.outputs.iter().map(|output| output.element);
     let inferred = inputs.chain(outputs).any(|element| matches!(element, Element::Dispatch | Element::Any));
-    let entry = move |ty: TokenStream| {
+    let entry = move |dtype: DType| {
+        let ty = rust_type(dtype);
         let explicit = if inferred { quote!() } else { quote!(::<#ty>) };
         quote!(|call| #name #explicit(call, #path::<#ty>))
     };

@@ -4,6 +4,7 @@
 
 mod api;
 mod bind;
+mod combined;
 mod defs;
 mod document;
 mod enums;
@@ -31,9 +32,9 @@ use proc_macro2::TokenStream;
 use crate::config::Config;
 use crate::model::{Model, Op};
 
-pub use header::{HEADER, c_declarations, is_c_keyword};
+pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
 pub use names::raw_name;
-pub use signature::{Signature, signatures};
+pub use signature::{Signature, rust_kernel_parameters, signatures};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]

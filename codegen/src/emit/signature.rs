@@ -34,6 +34,17 @@ pub fn signatures(op: &Op) -> Vec<Signature> {
         .collect()
 }
 
+/// The parameters of a Rust kernel that takes every argument, as text: `self_: View<'_, T>`.
+pub fn rust_kernel_parameters(op: &Op) -> Vec<String> {
+    let arguments: Vec<usize> = (0..op.args.len()).collect();
+    let parameters = super::kernels::kernel_parameters(op, &arguments);
+    let text = |parameter| {
+        let function = one_line(quote!(pub fn f(#parameter) {}));
+        function.trim_start_matches("pub fn f(").trim_end_matches(')').to_owned()
+    };
+    parameters.into_iter().map(text).collect()
+}
+
 /// A function without its body, in one line and without the generator's name for the runtime.
 fn one_line(item: proc_macro2::TokenStream) -> String {
     let text = match syn::parse2::<syn::File>(item.clone()) {

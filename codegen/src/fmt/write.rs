@@ -3,7 +3,7 @@
 use super::WIDTH;
 use super::scalar::{self, Breaks, Context, columns, inline};
 use super::tree::{Item, Kind, List, Trivia, Value};
-use crate::spec::document::keys::{FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS};
+use crate::spec::document::keys::{DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS};
 use crate::spec::yaml::ScalarStyle;
 
 /// The canonical text of a file.
@@ -15,7 +15,8 @@ pub(super) fn write(root: Value) -> String {
     }
     file.flow = false;
     sort(&mut file, FILE_KEYS);
-    let entries: [(&str, &[KeySpec]); 2] = [("functions", FUNCTION_KEYS), ("ops", OP_KEYS)];
+    let entries: [(&str, &[KeySpec]); 3] =
+        [("functions", FUNCTION_KEYS), ("ops", OP_KEYS), ("declarations", DECLARATION_KEYS)];
     for (index, item) in file.items.iter_mut().enumerate() {
         let key = item.key.as_ref().and_then(Value::text).unwrap_or_default();
         let table = entries.iter().find(|(name, _)| *name == key).map(|(_, table)| *table);

@@ -232,7 +232,7 @@ impl Translator<'_> {
             [only] => self.piece(only),
             _ => Err(format!("`{}` of {} values", name.text(), arguments.len())),
         };
-        let in_std = name.path.first().is_some_and(|first| first == "std");
+        let in_std = name.text().starts_with("std::");
         match name.last() {
             "not_implemented" | "not_implemented_list" => {
                 let [Cpp::Text(reason), ..] = arguments else {
@@ -346,7 +346,7 @@ impl Translator<'_> {
                 ("value", _) => return Ok(receiver.present()),
                 // A number stays what it is; its kind decides nothing in a gradient.
                 ("toDouble" | "toFloat" | "toComplexDouble", Hint::Plain) => return Ok(receiver),
-                ("empty", _) => {
+                (_, _) if words::asks_if_empty(method) => {
                     let text = format!("{}.len() == 0", receiver.present().at(ATOM));
                     return Ok(Piece { text, level: words::level("=="), hint: Hint::Plain });
                 }

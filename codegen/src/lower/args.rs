@@ -2,7 +2,7 @@
 
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, attributes, dtypes, facts, supplied};
+use super::{Context, attributes, combinations, dtypes, facts, supplied};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
 use crate::spec::document::{RawOp, Text, keys};
@@ -41,6 +41,7 @@ pub(super) fn lower(
             let ty = argument_type(context, raw, arg)?;
             let element = match elements.iter().find(|(name, _)| *name == arg.name) {
                 Some((_, element)) => *element,
+                None if ty.holds_tensors() && combinations::names(raw, &arg.name) => Element::Any,
                 None if ty.holds_tensors() => Element::Dispatch,
                 None => Element::NotTensor,
             };

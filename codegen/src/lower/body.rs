@@ -1,14 +1,18 @@
 //! What computes an operator: expression, kernels, view, composition.
 
-use opsmith_core::DTypeSet;
+use opsmith_core::{Backend, DTypeSet};
 
 use super::derivatives::{self, Derivatives};
 use super::infer::{self, Expressions};
-use super::{Context, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance};
+use super::{
+    Context, combinations, derived, dtypes, forward, kernel, pointwise, results, samples, supplied, tolerance,
+};
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::ExprKind;
 use crate::expr::check::{Mode, OpTable};
-use crate::model::{Body, Check, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance};
+use crate::expr::{Expr, ExprKind};
+use crate::model::{
+    Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance,
+};
 use crate::spec::document::RawOp;
 use crate::spec::schema::Schema;
 
@@ -16,6 +20,8 @@ use crate::spec::schema::Schema;
 #[derive(Default)]
 pub(super) struct Lowered {
     checks: Vec<Check>,
+    present: Vec<Option<Expr>>,
+    combinations: Vec<Combination>,
     infer: Option<Infer>,
     body: Body,
     derivatives: Derivatives,
@@ -31,6 +37,10 @@ impl Lowered {
                 output.element = infer::output_element(dtype, &infer.compute).unwrap_or(Element::Any);
             }
         }
+        for (output, present) in op.outputs.iter_mut().zip(self.present) {
+            output.present = present;
+        }
+        op.combinations = self.combinations;
         op.checks = self.checks;
         op.infer = self.infer;
         op.body = self.body;
@@ -50,9 +60,13 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let expressions = Expressions { op, table };
     let pointwise_text = raw.text("pointwise");
     let checks = infer::checks(context, &expressions, raw);
-    let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some());
+    let combinations = combinations::lower(context, op, raw);
+    let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some(), &combinations);
     let mut body = Body { dtypes: dtypes::of_backends(context, raw), ..Body::default() };
     kernel::lower(context, op, raw, &mut body);
+    if !combinations.is_empty() {
+        body.dtypes = [combinations::chosen_by(&combinations); Backend::COUNT];
+    }
     if infer.as_ref().is_some_and(|infer| matches!(infer.compute.kind, ExprKind::Rule("promote_float", _))) {
         // Integers never reach these kernels: inference has made them floats.
         let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
@@ -81,7 +95,9 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let forward = forward::lower(context, &expressions, raw, &derivatives);
     let samples = samples::lower(context, op, raw);
     let tolerances = tolerance::lower(context, raw);
-    Lowered { checks, infer, body, derivatives, forward, samples, tolerances }
+    results::refuse_absent(context, op, raw, &derivatives.formulas);
+    let present = results::present(context, &expressions, raw);
+    Lowered { checks, infer, body, derivatives, forward, samples, tolerances, present, combinations }
 }
 
 /// A view has its flag, its layout function, a base and one result.
@@ -112,10 +128,12 @@ fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
 
 /// What computes an operator can give its results.
 fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
-    let single_tensors = op.outputs.iter().all(|output| output.ty.is_tensor());
+    let single_tensors = op.returns_single_tensors();
     let is_sized = raw.get("length").is_some();
-    let fits =
-        |kernel: &Kernel| single_tensors || is_sized && matches!(kernel.source, KernelSource::Rust { .. });
+    let in_rust = is_sized || op.may_lack_results();
+    let fits = |kernel: &Kernel| {
+        (single_tensors || is_sized) && (!in_rust || matches!(kernel.source, KernelSource::Rust { .. }))
+    };
     if let Some(kernel) = body.kernels.iter().find(|kernel| !fits(kernel)) {
         let place = returns_place(context, raw).unwrap_or(op.span);
         context.push(catalogue::kernel_results(kernel.span, place, &op.name));
@@ -172,7 +190,7 @@ fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: 
     {
         context.push(catalogue::no_body(op.span, &op.name));
     }
-    let sized = raw.get("length").is_some() || op.outputs.iter().all(|output| output.ty.is_tensor());
+    let sized = raw.get("length").is_some() || op.returns_single_tensors();
     if body.kernels.is_empty() || !sized {
         return;
     }
@@ -183,7 +201,8 @@ fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: 
         return;
     };
     for (index, dtype) in infer.dtypes.iter().enumerate() {
-        if infer::output_element(dtype, &infer.compute).is_none() {
+        let known = raw.get("combinations").is_some();
+        if !known && infer::output_element(dtype, &infer.compute).is_none() {
             let place = raw.get("dtype").map_or(op.span, |node| node.span);
             context.push(catalogue::output_element_unknown(place, &op.name, index));
         }

@@ -75,6 +75,7 @@ fn words<'t>(context: &Context<'_>, text: &'t Text) -> Vec<(&'t str, Span)> {
 fn inplace_impossible(raw: &RawOp, args: &[Arg], outputs: &[Output]) -> Option<&'static str> {
     match (args.first(), outputs) {
         _ if raw.flag("view") == Some(true) => Some("a view writes nothing"),
+        _ if outputs.iter().any(|output| output.ty.optional) => Some("a result may be absent"),
         _ if raw.get("inplace").is_some() => None,
         (Some(first), [only]) if first.ty.is_tensor() && only.ty.is_tensor() => None,
         (Some(first), _) if !first.ty.is_tensor() => Some("the first argument is not a tensor"),

@@ -52,6 +52,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         forms,
         checks: Vec::new(),
         infer: None,
+        combinations: Vec::new(),
         body: Body::default(),
         derivatives: Vec::new(),
         non_differentiable: Vec::new(),
@@ -109,7 +110,7 @@ fn output(context: &mut Context<'_>, raw: &RawOp, ret: &Return) -> Option<Output
         return None;
     };
     let element = crate::model::Element::Dispatch;
-    Some(Output { name: ret.name.clone(), ty, element, differentiable: true, hidden: false })
+    Some(Output { name: ret.name.clone(), ty, element, differentiable: true, hidden: false, present: None })
 }
 
 fn differentiable(context: &mut Context<'_>, flag: &Text) -> bool {
@@ -137,6 +138,8 @@ fn refuse_results(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outpu
     for (index, output) in outputs.iter().enumerate() {
         let alone = outputs.len() == 1;
         let problem = match &output.ty.kind {
+            Kind::Tensor if output.ty.optional && raw.get("present").is_some() => continue,
+            Kind::Tensor if output.ty.optional => "may be absent, and `present` does not say when",
             _ if output.ty.optional => "may be absent",
             Kind::Tensor => continue,
             Kind::Tensors if alone => continue,

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, dtypes, follow, names};
+use super::{Context, combinations, dtypes, follow, names};
 use crate::diagnostics::catalogue;
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Check, Element, Infer, Kind, Op, POSITION, Ty};
+use crate::model::{Check, Combination, Element, Infer, Kind, Op, POSITION, Ty};
 use crate::spec::document::{RawOp, Text};
 
 /// Checks the expressions of one operator.
@@ -55,6 +55,7 @@ pub(super) fn lower(
     expressions: &Expressions<'_>,
     raw: &RawOp,
     is_pointwise: bool,
+    combinations: &[Combination],
 ) -> Option<Infer> {
     let op = expressions.op;
     let length = length(context, expressions, raw)?;
@@ -67,6 +68,7 @@ pub(super) fn lower(
         None => None,
     };
     let dtypes = match raw.get("dtype") {
+        None if !combinations.is_empty() => Some(Some(combinations::dtypes(op, combinations))),
         Some(_) => Some(each(context, expressions, raw, "dtype", Mode::DType, &dtype)),
         None if is_pointwise => Some(Some(vec![rule("promote", operands(op), dtype)])),
         None => None,
@@ -78,13 +80,16 @@ pub(super) fn lower(
         (None, Some(_)) => Some(("dtype", "shape")),
         _ => None,
     };
-    if let Some((there, missing)) = half.filter(|_| raw.complete) {
+    if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get("combinations").is_none()) {
         let place = raw.entry(there).map_or(op.span, |entry| entry.key.span);
         context.push(catalogue::inference_half(place, &op.name, there, missing));
     }
     let (shapes, dtypes) = (shapes??, dtypes??);
     let compute = match compute {
         Some(compute) => compute?,
+        None if !combinations.is_empty() => {
+            rule("follow", vec![variable(op, combinations[0].inputs[0].0)], Ty::new(Kind::DType))
+        }
         None => default_compute(op, &dtypes, is_pointwise),
     };
     Some(Infer { length, shapes, dtypes, compute })
@@ -95,7 +100,7 @@ fn refuse_without_tensors(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Op
     let why = match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors && raw.get("length").is_some() => return Some(()),
         [only] if only.ty.kind == Kind::Tensors => "the result is a list of tensors, each with its own",
-        outputs if outputs.iter().any(|output| !output.ty.is_tensor()) => "the result is not a tensor",
+        _ if !op.returns_single_tensors() => "the result is not a tensor",
         _ => return Some(()),
     };
     for key in ["shape", "dtype", "compute"] {
@@ -196,9 +201,14 @@ fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
     if is_pointwise {
         return rule("promote", operands(op), ty);
     }
-    match (0..op.args.len()).find(|&index| op.args[index].element == Element::Dispatch) {
+    let mut decides = (0..op.args.len()).filter(|&index| op.args[index].element == Element::Dispatch);
+    match decides.clone().find(|&index| op.args[index].ty.is_tensor()) {
         Some(index) => rule("follow", vec![variable(op, index)], ty),
-        None => dtypes[0].clone(),
+        // One that may be absent, or a list, has no dtype to follow; those that are there are joined.
+        None => match decides.find(|&index| op.args[index].ty.kind != Kind::OptionalTensors) {
+            Some(index) => rule("promote", vec![variable(op, index)], ty),
+            None => dtypes[0].clone(),
+        },
     }
 }
 

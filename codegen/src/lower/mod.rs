@@ -9,6 +9,7 @@ mod aot;
 mod args;
 mod attributes;
 mod body;
+mod combinations;
 mod cycle;
 mod derivatives;
 mod derived;

@@ -5,7 +5,10 @@
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
-use crate::model::{Arg, Kind, Op, Output};
+use crate::expr::check::Mode;
+use crate::expr::{Expr, ExprKind, Variable};
+use crate::lower::infer::Expressions;
+use crate::model::{Arg, Derivative, Kind, Op, Output, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
 
@@ -82,12 +85,7 @@ fn position(context: &mut Context<'_>, schema: &Schema, outputs: &[Output], text
 }
 
 /// `no_buffer: [x]`: arguments of whose elements no formula may need any.
-pub(super) fn check_unread(
-    context: &mut Context<'_>,
-    op: &Op,
-    raw: &RawOp,
-    formulas: &[crate::model::Derivative],
-) {
+pub(super) fn check_unread(context: &mut Context<'_>, op: &Op, raw: &RawOp, formulas: &[Derivative]) {
     for text in raw.texts("no_buffer") {
         let found = op.arg_index(text.as_str()).filter(|&index| op.args[index].ty.holds_tensors());
         let Some(index) = found else {
@@ -107,5 +105,57 @@ pub(super) fn check_unread(
                 .map_or(text.span(), |(_, known)| known.span_within(range, context.sources));
             context.push(catalogue::buffer_read(place, text.as_str(), text.span(), &formula.text));
         }
+    }
+}
+
+/// `present: {mask: train}`: when each result of type `Tensor?` is there.
+pub(super) fn present(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+) -> Vec<Option<Expr>> {
+    let op = expressions.op;
+    let mut found: Vec<Option<Expr>> = vec![None; op.outputs.len()];
+    let mut said = vec![false; op.outputs.len()];
+    for (key, text) in raw.text_map("present") {
+        let Some(index) = op.outputs.iter().position(|output| output.name.as_deref() == Some(&*key.text))
+        else {
+            let known: Vec<&str> = op.outputs.iter().filter_map(|output| output.name.as_deref()).collect();
+            let count = op.outputs.len();
+            context.push(catalogue::result_unknown(key.span, &op.name, &key.text, &known, count));
+            continue;
+        };
+        if !op.outputs[index].ty.optional {
+            context.push(catalogue::present_always(key.span, &key.text));
+            continue;
+        }
+        said[index] = true;
+        found[index] = expressions.check(context, &text, Mode::Check, &Ty::new(Kind::Bool));
+    }
+    for (output, _) in op.outputs.iter().zip(said).filter(|(output, said)| output.ty.optional && !said) {
+        if let Some(entry) = raw.entry("present") {
+            let name = output.name.as_deref().unwrap_or("a result without a name");
+            context.push(catalogue::present_missing(entry.key.span, name));
+        }
+    }
+    found
+}
+
+/// Formulas cannot read what may not be there.
+pub(super) fn refuse_absent(context: &mut Context<'_>, op: &Op, raw: &RawOp, formulas: &[Derivative]) {
+    let written = raw.text_map("derivatives");
+    for formula in formulas {
+        formula.formula.walk(&mut |part| {
+            let ExprKind::Variable(Variable::Result(index)) = part.kind else { return };
+            if op.outputs[index].ty.optional {
+                let text = written.iter().find(|(_, known)| known.as_str() == formula.text);
+                let place =
+                    text.map_or(op.span, |(_, text)| text.span_within(part.range.clone(), context.sources));
+                context.push(catalogue::present_read(
+                    place,
+                    op.outputs[index].name.as_deref().unwrap_or_default(),
+                ));
+            }
+        });
     }
 }

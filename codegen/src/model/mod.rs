@@ -75,6 +75,8 @@ pub struct Op {
     pub checks: Vec<Check>,
     /// Shape and dtype inference; `None` for views, compositions without rules and host operators.
     pub infer: Option<Infer>,
+    /// The dtypes that go together; empty if any do that the rules allow.
+    pub combinations: Vec<Combination>,
     /// What computes the result.
     pub body: Body,
     /// Backward formulas.
@@ -164,6 +166,15 @@ pub enum Element {
     Any,
 }
 
+/// Dtypes that go together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Combination {
+    /// The tensor arguments, by position.
+    pub inputs: Vec<(usize, DType)>,
+    /// The results in order.
+    pub outputs: Vec<DType>,
+}
+
 /// One result.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -177,6 +188,8 @@ pub struct Output {
     pub differentiable: bool,
     /// Whether only gradient formulas see it.
     pub hidden: bool,
+    /// When it is there, if it may be absent.
+    pub present: Option<Expr>,
 }
 
 /// Which forms exist besides the functional one.
@@ -343,6 +356,16 @@ impl Op {
         type_of(&self.outputs)
     }
 
+    /// Whether every result is one tensor, there or not.
+    pub fn returns_single_tensors(&self) -> bool {
+        self.outputs.iter().all(|output| output.ty.kind == Kind::Tensor)
+    }
+
+    /// Whether some result may be absent.
+    pub fn may_lack_results(&self) -> bool {
+        self.outputs.iter().any(|output| output.ty.optional)
+    }
+
     /// The results that callers get.
     pub fn visible(&self) -> &[Output] {
         let hidden = self.outputs.iter().rev().take_while(|output| output.hidden).count();
@@ -359,7 +382,7 @@ impl Op {
 
     /// Whether every result is a tensor or a list of them.
     pub fn returns_tensors(&self) -> bool {
-        self.outputs.iter().all(|output| output.ty.is_tensor() || output.ty.kind == Kind::Tensors)
+        self.outputs.iter().all(|output| matches!(output.ty.kind, Kind::Tensor | Kind::Tensors))
     }
 }
 

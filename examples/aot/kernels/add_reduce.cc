@@ -18,13 +18,16 @@ int64_t Count(int ndim, const int64_t *shape) {
   return count;
 }
 
+// The attribute may be left out.
+bool KeepDim(AotExtra *extra) { return extra->HasAttr("keep_dim") && extra->Attr<bool>("keep_dim"); }
+
 }  // namespace
 
 extern "C" int CustomKernelInit(int *ndims, int64_t **shapes, const char **, AotExtra *extra) {
   extra->SetWorkSpace({static_cast<size_t>(Count(ndims[0], shapes[0])) * sizeof(float)});
   auto *attributes = new Attributes;
   attributes->axis = extra->Attr<int64_t>("axis");
-  attributes->keep_dim = extra->Attr<bool>("keep_dim");
+  attributes->keep_dim = KeepDim(extra);
   extra->SetKernelData(attributes);
   return ndims[0] == 2 ? 0 : 1;
 }
@@ -34,7 +37,7 @@ extern "C" std::vector<int64_t> CustomKernelInferShape(int *, int64_t **shapes, 
   const int64_t unknown_rank = -2;
   if (shapes[0][0] == unknown_rank) return {unknown_rank};
   const int64_t axis = extra->Attr<int64_t>("axis");
-  if (!extra->Attr<bool>("keep_dim")) return {shapes[0][1 - axis]};
+  if (!KeepDim(extra)) return {shapes[0][1 - axis]};
   std::vector<int64_t> shape = {shapes[0][0], shapes[0][1]};
   shape[axis] = 1;
   return shape;

@@ -152,8 +152,8 @@ fn fingerprint_header(cache: &Cache, recipe: &Recipe<'_>) -> Result<PathBuf> {
     let text = match &recipe.fingerprint {
         None => String::new(),
         Some((name, text)) => format!(
-            "extern \"C\" {{\nextern __attribute__((used, visibility(\"default\"))) const char {name}[];\n\
-             const char {name}[] = {text:?};\n}}\n"
+            "extern \"C\" {{\nextern const char {name}[] __attribute__((visibility(\"default\")));\n\
+             const char {name}[] __attribute__((used)) = {text:?};\n}}\n"
         ),
     };
     let mut key = Key::new("signature 1");

@@ -77,8 +77,12 @@ impl Library {
         // Everything it wants is looked for at once: later, a missing name would end the process.
         // SAFETY: the initialisers of the library run. That they do no harm is for whoever named the
         // library to know; the allow-list and the sandbox are for those who do not.
-        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| refused(source, &facts, &error.to_string()))?;
+        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+            // What the system says is behind what the crate says.
+            let said =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            refused(source, &facts, &said)
+        })?;
         let find = |name: &str| address(&handle, name);
         let Some(main) = find(function) else { return Err(missing(source, &facts, function)) };
         let carried = find(&format!("{FINGERPRINT}{function}"));

@@ -191,3 +191,12 @@ fn value(json: &Json) -> Option<AttrValue> {
 fn unknown(field: &str, name: &str, given: &str, known: &str) -> Error {
     Error::argument(format!("`{name}` has the {field} `{given}`")).with_help(format!("it can be: {known}"))
 }
+
+impl AttrValue {
+    /// The value that a text stands for: what JSON says it is (`1`, `0.5`, `true`, `[1, 2]`, `"text"`), or
+    /// else the text itself.
+    pub fn parse(text: &str) -> AttrValue {
+        let json = serde_json::from_str(text).ok();
+        json.as_ref().and_then(value).unwrap_or_else(|| AttrValue::Str(text.to_owned()))
+    }
+}

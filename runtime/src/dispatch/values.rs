@@ -65,6 +65,17 @@ pub fn several<const N: usize>(outs: Outputs) -> [Tensor; N] {
         .unwrap_or_else(|_| unreachable!("inference gave {count} outputs, the signature has {N}"))
 }
 
+/// A result of a composition that may be absent, as outputs hold it: what is absent is empty.
+///
+/// # Errors
+/// If there is no memory.
+pub fn or_empty(result: Option<Tensor>) -> Result<Tensor> {
+    match result {
+        Some(tensor) => Ok(tensor),
+        None => Tensor::uninitialized(&[0], crate::infer::DEFAULT_FLOAT, crate::Device::CPU),
+    }
+}
+
 /// The one result of an operator that returns no tensor.
 ///
 /// # Errors

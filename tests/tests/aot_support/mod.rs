@@ -35,16 +35,18 @@ pub fn matrix(rows: usize, columns: usize, element: impl Fn(usize) -> f32) -> Te
     Tensor::from_slice(&elements, &[rows as i64, columns as i64]).unwrap()
 }
 
-/// A library that is compiled by hand from a kernel that only tests have; its path.
+/// A library that is compiled by hand from a kernel that only tests have; its path. `AOT_HEADER` can name
+/// the folder of another header of the interface, to see that libraries built against it run.
 #[track_caller]
 pub fn prebuilt(source: &str, library: &str, flags: &[&str]) -> String {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include");
+    let own = || concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include").to_owned();
+    let include = std::env::var("AOT_HEADER").unwrap_or_else(|_| own());
     let output = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()))
-        .args(["-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra", "-I", include, "-o"])
+        .args(["-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra", "-I", &include, "-o"])
         .arg(&library)
         .args(flags)
-        .arg(kernel(source))
+        .arg(Path::new(&kernel("")).join(source))
         .output()
         .expect("there is a C++ compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -214,7 +214,7 @@ pub fn returns_nothing(span: Span, name: &str) -> Diagnostic {
 /// Results that no form of code can return.
 pub fn results_unsupported(span: Span, name: &str, label: &str) -> Diagnostic {
     Diagnostic::error("E0419", format!("the results of `{name}` are not supported"), span, label).with_help(
-        "an operator returns one or several `Tensor`, one `Tensor[]`, or one bool, int, float, Scalar, str, \
+        "an operator returns one or several `Tensor` (`Tensor?` with `present:`), one `Tensor[]`, or one bool, int, float, Scalar, str, \
          int[] or ScalarType",
     )
 }

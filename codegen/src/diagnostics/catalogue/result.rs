@@ -90,3 +90,69 @@ pub fn follow_source_missing(span: Span, name: &str, known: &[&str]) -> Diagnost
     )
     .with_help(near_or_all(name, known, "tensor arguments and results"))
 }
+
+/// A condition of a result that is always there.
+pub fn present_always(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0528", format!("`{name}` is always there"), span, "its type is not `Tensor?`")
+        .with_help("write its type as `Tensor?` in the signature, or remove the condition")
+}
+
+/// A result that may be absent, without a condition.
+pub fn present_missing(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0528",
+        format!("`present` does not say when `{name}` is there"),
+        span,
+        "says it of others",
+    )
+    .with_help("name the result in the signature and add its condition: `present: {mask: train}`")
+}
+
+/// A formula that reads what may not be there.
+pub fn present_read(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0529", format!("the result `{name}` may be absent"), span, "read by a gradient")
+        .with_help("read a result that is always there; `intermediate` hides one that only gradients need")
+}
+
+/// `combinations` that are no rows.
+pub fn combinations_not_rows(span: Span) -> Diagnostic {
+    Diagnostic::error("E0530", "`combinations` is a list of rows", span, "not rows")
+        .with_help("write one `- {x: float16, y: float32, out: float32}` a line")
+}
+
+/// What the rows say already.
+pub fn combinations_exclude(span: Span, key: &str, combinations: Span) -> Diagnostic {
+    Diagnostic::error("E0531", format!("`{key}` and `combinations` exclude each other"), span, "said twice")
+        .with_secondary(combinations, "the rows say it")
+        .with_help(format!("remove `{key}`, or the rows"))
+}
+
+/// A column that is neither a tensor argument nor a result.
+pub fn combination_column(span: Span, name: &str, op: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("`{op}` has no tensor argument or result `{name}`");
+    Diagnostic::error("E0532", message, span, "no such column").with_help(near_or_all(name, known, "columns"))
+}
+
+/// A row without some column.
+pub fn combination_incomplete(span: Span, missing: &[&str]) -> Diagnostic {
+    let message = "a row says the dtype of every tensor argument and every result";
+    let label = match missing {
+        [] => "there is no tensor argument to choose a row by".to_owned(),
+        missing => format!("{} missing", missing.join(", ")),
+    };
+    Diagnostic::error("E0532", message, span, label).with_help("add the columns to each row")
+}
+
+/// A row for what may be absent or is a list.
+pub fn combination_optional(span: Span, name: &str, ty: &str) -> Diagnostic {
+    let message = format!("`{name}` has no dtype to choose a row by");
+    Diagnostic::error("E0532", message, span, format!("it is a `{ty}`"))
+        .with_help("combinations are for operators whose tensors are always there, each a `Tensor`")
+}
+
+/// Two rows for the same arguments.
+pub fn combination_twice(span: Span, first: Span) -> Diagnostic {
+    Diagnostic::error("E0533", "two rows have the same dtypes of arguments", span, "again here")
+        .with_secondary(first, "first here")
+        .with_help("remove one of them")
+}

@@ -96,6 +96,11 @@ pub(super) fn query(method: &str, arguments: usize, of_list: bool) -> Option<&'s
     })
 }
 
+/// Whether a method of C++'s lists asks whether there is anything in them.
+pub(super) fn asks_if_empty(method: &str) -> bool {
+    "empty()".strip_suffix("()") == Some(method)
+}
+
 /// A name as an expression calls it: one that is a keyword of Rust has an underscore.
 pub(super) fn callable(name: &str) -> String {
     match path::is_identifier(name) {

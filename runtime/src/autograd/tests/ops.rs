@@ -50,29 +50,8 @@ const DISPATCH: &[ElementType] = &[ElementType::Dispatch; 4];
 
 /// A definition without behaviour, to be completed with `..`.
 pub const fn blank(name: &'static str, args: &'static [ArgDef], returns: &'static [ReturnDef]) -> OpDef {
-    OpDef {
-        name,
-        schema: Schema { text: "", args, returns },
-        doc: "",
-        location: "tests.yaml:1",
-        forms: NO_FORMS,
-        infer: None,
-        element_types: DISPATCH,
-        custom: None,
-        uniform: Uniform::No,
-        contiguous: 0,
-        kernels: None,
-        view: None,
-        composite: None,
-        host: None,
-        grad: None,
-        hidden: 0,
-        inplace_pairs: &[],
-        samples: &[],
-        tolerances: &[],
-        facts: crate::facts::Facts::NONE,
-        library: &LIBRARY,
-    }
+    let schema = Schema { text: "", args, returns };
+    OpDef { forms: NO_FORMS, element_types: DISPATCH, ..OpDef::new(name, schema, "tests.yaml:1", &LIBRARY) }
 }
 
 pub const fn formula(

@@ -1,0 +1,211 @@
+//! `opsmith aot`: custom kernels from the shell.
+//!
+//! In: a kernel and inputs, or a library. Out: outputs, or what is in the library. The work is the
+//! runtime's (`opsmith_runtime::aot`).
+
+mod inputs;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use opsmith_runtime::aot::{AttrValue, Declaration, StringAbi, inspect};
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::{DType, Tensor};
+
+use crate::Outcome;
+
+/// Tries custom kernels and looks into their libraries
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Run(Run),
+    Check(Check),
+}
+
+/// Calls a kernel and prints its outputs
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith aot run add_reduce.cc:CustomKernel --input x=ones:4x5 --input y=randn:4x5 --attr axis=1
+      Compiles the file unless that was done before, infers the output with CustomKernelInferShape,
+      calls the kernel and prints the output.
+  opsmith aot run square.cc:Square --input x=arange:i32:10 --output y=i32:10
+      Says what the output is, for a kernel that does not.
+  opsmith aot run libmine.so:F --input x=@data.npy --check --sandbox
+      Looks for writes outside of buffers, and survives a crash.
+
+Inputs: ones:SHAPE, zeros:SHAPE, randn:SHAPE (the same numbers every time), arange:SHAPE, each with a
+dtype before the shape if it is not f32 (ones:f64:4x5), or @FILE.npy. A shape is 4x5; () has no
+dimensions.
+
+Exit status: 0 if the kernel ran, 1 if it failed, 2 if the call makes no sense.")]
+struct Run {
+    /// The kernel: a source (.cc, .cpp, .cu) or a library, and the function
+    #[arg(value_name = "FILE:FUNCTION")]
+    kernel: String,
+    /// An input, in order
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    inputs: Vec<String>,
+    /// An attribute: a truth value, number, list in brackets, or text
+    #[arg(long = "attr", value_name = "NAME=VALUE")]
+    attributes: Vec<String>,
+    /// An output: its dtype and shape, one or both, if the kernel has no functions that infer them. With
+    /// no output named there is one, of the first input's dtype if nothing else says it
+    #[arg(long = "output", value_name = "NAME[=[DTYPE:]SHAPE]")]
+    outputs: Vec<String>,
+    /// A flag for the compiler
+    #[arg(long = "flag", value_name = "FLAG", allow_hyphen_values = true)]
+    flags: Vec<String>,
+    /// Guards, poisons and compares buffers
+    #[arg(long)]
+    check: bool,
+    /// Runs the kernel in a process of its own
+    #[arg(long)]
+    sandbox: bool,
+}
+
+/// Lists what is in a library: kernels, layout of strings, problems
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  opsmith aot check libmine.so
+
+Exit status: 0 without problems, 1 with some, 2 if it is no library for this processor.")]
+struct Check {
+    /// The library
+    #[arg(value_name = "LIB")]
+    library: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    match &arguments.command {
+        Command::Run(arguments) => call(arguments),
+        Command::Check(arguments) => check(arguments),
+    }
+}
+
+fn call(arguments: &Run) -> Result<Outcome> {
+    let mut tensors: Vec<Tensor> = Vec::new();
+    let mut declaration = Declaration::new("kernel", &arguments.kernel).unlisted();
+    for text in &arguments.inputs {
+        let (name, value) = pair("--input", text)?;
+        tensors.push(inputs::parse(value).with_context(|| format!("--input {text}"))?);
+        declaration = declaration.input(name);
+    }
+    for text in &arguments.attributes {
+        let (name, value) = pair("--attr", text)?;
+        declaration = declaration.attribute(name, AttrValue::parse(value));
+    }
+    let names: Vec<&str> =
+        arguments.outputs.iter().map(|text| text.split('=').next().unwrap_or(text)).collect();
+    let (mut shapes, mut dtypes) = (Vec::new(), Vec::new());
+    for text in &arguments.outputs {
+        let Some((_, value)) = text.split_once('=') else { continue };
+        let (dtype, shape) = inputs::dtype_and_shape(value).with_context(|| format!("--output {text}"))?;
+        dtypes.extend(dtype);
+        shapes.extend(shape);
+    }
+    let count = names.len().max(1);
+    if ![0, count].contains(&shapes.len()) || ![0, count].contains(&dtypes.len()) {
+        bail!("give the shape of every --output or of none, and so the dtypes");
+    }
+    declaration = if names.is_empty() {
+        declaration.output("output")
+    } else {
+        names.iter().fold(declaration, |declaration, name| declaration.output(*name))
+    };
+    if !shapes.is_empty() {
+        declaration = declaration.output_shapes(shapes);
+    }
+    let declared = |declaration: Declaration| {
+        let declaration =
+            arguments.flags.iter().fold(declaration, |declaration, flag| declaration.flag(flag));
+        let declaration = if arguments.check { declaration.check(true) } else { declaration };
+        if arguments.sandbox { declaration.sandbox(true) } else { declaration }
+    };
+    // A guess that fits most kernels; one that infers types says better.
+    let guess = vec![tensors.first().map_or(DType::F32, Tensor::dtype); count];
+    let infers = dtypes.is_empty()
+        && infers_types(&arguments.kernel, declared(Declaration::new("kernel", &arguments.kernel)));
+    declaration = match (dtypes.is_empty(), infers) {
+        (false, _) => declaration.output_dtypes(dtypes),
+        (true, true) => declaration,
+        (true, false) => declaration.output_dtypes(guess),
+    };
+    let operator = declared(declaration).declare()?;
+    let mut out = io::stdout().lock();
+    let start = Instant::now();
+    if let Err(error) = operator.load() {
+        writeln!(out, "{error}")?;
+        return Ok(Outcome::Mistakes);
+    }
+    let loaded = start.elapsed();
+    let start = Instant::now();
+    let inputs: Vec<&Tensor> = tensors.iter().collect();
+    match operator.call_several(&inputs) {
+        Ok(outputs) => {
+            let ran = start.elapsed();
+            for (index, output) in outputs.iter().enumerate() {
+                let name = names.get(index).copied().unwrap_or("output");
+                writeln!(out, "{name}: {} {}\n{output}", output.dtype(), ShapeText(output.shape()))?;
+            }
+            let how = if operator.was_compiled()? { "compiled and loaded" } else { "loaded" };
+            eprintln!(
+                "{how} in {:.1} ms, ran in {:.3} ms",
+                loaded.as_secs_f64() * 1e3,
+                ran.as_secs_f64() * 1e3
+            );
+            Ok(Outcome::Fine)
+        }
+        Err(error) => {
+            writeln!(out, "{error}")?;
+            Ok(Outcome::Mistakes)
+        }
+    }
+}
+
+/// Whether the kernel has an `FInferType`. What is wrong with the kernel is said when it is called.
+fn infers_types(kernel: &str, declaration: Declaration) -> bool {
+    let Some((_, function)) = kernel.rsplit_once(':') else { return false };
+    let library = || inspect(&declaration.output("output").unlisted().declare().ok()?.library().ok()?).ok();
+    let kernels = library().map(|library| library.kernels).unwrap_or_default();
+    kernels.iter().any(|kernel| kernel.name == function && kernel.infer_type)
+}
+
+fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
+    text.split_once('=').with_context(|| format!("{option} {text}: write NAME=VALUE"))
+}
+
+fn check(arguments: &Check) -> Result<Outcome> {
+    let inspection = inspect(&arguments.library)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", arguments.library.display())?;
+    let strings = match inspection.strings {
+        Some(StringAbi::Old) => "old (_GLIBCXX_USE_CXX11_ABI=0)",
+        Some(StringAbi::New) => "new (_GLIBCXX_USE_CXX11_ABI=1)",
+        None => "it uses none",
+    };
+    writeln!(out, "layout of std::string: {strings}")?;
+    for kernel in &inspection.kernels {
+        let beside =
+            [(kernel.init, "Init"), (kernel.infer_shape, "InferShape"), (kernel.infer_type, "InferType")];
+        let beside: Vec<&str> =
+            beside.into_iter().filter_map(|(there, name)| there.then_some(name)).collect();
+        let beside = if beside.is_empty() { String::new() } else { format!(" (with {})", beside.join(", ")) };
+        writeln!(out, "kernel {}{beside}", kernel.name)?;
+        for line in kernel.signature.iter().flat_map(|signature| signature.lines()) {
+            writeln!(out, "  made for {line}")?;
+        }
+    }
+    for problem in &inspection.problems {
+        writeln!(out, "problem: {problem}")?;
+    }
+    Ok(if inspection.problems.is_empty() { Outcome::Fine } else { Outcome::Mistakes })
+}

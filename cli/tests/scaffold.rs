@@ -1,0 +1,218 @@
+//! `opsmith init` and `opsmith new` from the outside: what they write, and that it builds.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::{Run, opsmith};
+
+/// A folder that is removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let folder = std::env::temp_dir().join(format!("opsmith-{name}-{}", std::process::id()));
+        // A run that was stopped may have left one.
+        _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Scratch(folder)
+    }
+
+    fn path(&self, inside: &str) -> String {
+        self.0.join(inside).display().to_string()
+    }
+
+    fn read(&self, inside: &str) -> String {
+        std::fs::read_to_string(self.0.join(inside)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the folder for temporary files.
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn init(scratch: &Scratch) -> String {
+    let folder = scratch.path("my-ops");
+    let run = opsmith(&["init", &folder]);
+    run.assert_parts(&["made the crate `my-ops` in ", "  Cargo.toml\n", "  tests/ops.rs\n", "next: cd "]);
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""));
+    folder
+}
+
+#[test]
+fn a_new_crate_has_no_mistakes_and_its_form() {
+    let scratch = Scratch::new("init");
+    let folder = init(&scratch);
+    let spec = format!("{folder}/ops.yaml");
+    opsmith(&["check", "--builds-on", "ops.yaml", &spec]).assert(
+        0,
+        &format!("{spec}: 3 operators, no mistakes\n"),
+        "",
+    );
+    opsmith(&["fmt", "--check", &spec]).assert(0, "", "");
+    let again = opsmith(&["init", &folder]);
+    assert_eq!(
+        again.stderr,
+        format!("error: {folder} is there already and not empty; nothing was written\n")
+    );
+    assert_eq!(again.status, Some(2));
+}
+
+#[test]
+fn names_that_no_crate_can_have() {
+    let scratch = Scratch::new("names");
+    for name in ["1st", "fn", "a b", ""] {
+        let run = opsmith(&["init", &scratch.path("x"), "--name", name]);
+        let expected = format!(
+            "error: `{name}` cannot be the name of a crate; choose one with --name, such as my_ops\n"
+        );
+        run.assert(2, "", &expected);
+    }
+    assert!(!scratch.0.join("x").exists());
+}
+
+#[test]
+fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
+    let scratch = Scratch::new("new");
+    let folder = init(&scratch);
+    let spec = format!("{folder}/ops.yaml");
+    let before = scratch.read("my-ops/ops.yaml");
+    let new = |signature: &str, kernel: &str| {
+        opsmith(&["new", signature, "--kernel", kernel, "--spec", &spec, "--builds-on", "ops.yaml"])
+    };
+
+    // Other kernels first, so that the module is put in its place.
+    let rust = new("clip(Tensor self, *, float limit=1.0) -> Tensor", "rust");
+    rust.assert_parts(&[
+        "added `clip`\n",
+        "changed ",
+        "ops.yaml\n",
+        "new ",
+        "src/kernels/clip.rs\n",
+        "cargo test --test clip\n",
+    ]);
+    let entry = "\n- func: clip(Tensor self, *, float limit=1.0) -> Tensor\n  doc: Not described yet.\n  shape: follow(self)\n  dtype: follow(self)\n  dispatch: {CPU: clip::clip}\n  derivatives:\n    self: not_implemented(\"the gradient is not written yet\")\n";
+    assert_eq!(scratch.read("my-ops/ops.yaml"), format!("{before}{entry}"));
+    assert!(scratch.read("my-ops/src/kernels/mod.rs").ends_with("\npub mod clip;\npub mod neighbours;\n"));
+
+    let cpp = new("order(Tensor self) -> (Tensor values, Tensor places)", "cpp");
+    assert_eq!(cpp.status, Some(0), "{}", cpp.stderr);
+    assert!(scratch.read("my-ops/kernels/order.cc").contains("my_ops_order(OpsmithContext* context,"));
+    let cuda = new("blur.mask(Tensor? mask, Tensor[] list) -> Tensor", "cuda");
+    assert_eq!(cuda.status, Some(0), "{}", cuda.stderr);
+    assert!(
+        scratch.read("my-ops/kernels/blur_mask.cu").contains("my_ops_blur_mask(OpsmithContext* context,")
+    );
+    opsmith(&["fmt", "--check", &spec]).assert(0, "", "");
+    // CUDA files are not compiled yet, and the check says so.
+    let checked = opsmith(&["check", "--builds-on", "ops.yaml", &spec]);
+    checked.assert_parts(&["warning[W0509]: `CUDA` is never chosen\n", ": 1 warning\n"]);
+
+    // A signature with a mistake, a name that is taken: nothing is written.
+    let text = scratch.read("my-ops/ops.yaml");
+    let typo = new("bad(Tensr self) -> Tensor", "rust");
+    typo.assert_parts(&["unknown type `Tensr`", "^^^^^ no such type", "nothing was written\n"]);
+    let taken = new("clip(Tensor self) -> Tensor", "rust");
+    taken.assert_parts(&["`clip` is declared twice", "nothing was written\n"]);
+    assert_eq!((typo.status, taken.status), (Some(1), Some(1)));
+    let no_tensor = new("count(Tensor self) -> int", "rust");
+    assert!(no_tensor.stderr.contains("`new` writes operators that return tensors"), "{}", no_tensor.stderr);
+    assert_eq!(scratch.read("my-ops/ops.yaml"), text);
+}
+
+/// Runs cargo in the new crate, with what the workspace has compiled.
+fn cargo(folder: &str, arguments: &[&str]) -> Run {
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("CARGO_TERM_COLOR", "never")
+        .env("CARGO_TARGET_DIR", target())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Run { stdout: text(output.stdout), stderr: text(output.stderr), status: output.status.code() }
+}
+
+/// The folder that the command under test was built in.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap().to_owned()
+}
+
+/// Takes minutes, because it compiles; `.ci/run` calls it by name.
+#[test]
+#[ignore = "compiles a crate"]
+fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
+    let scratch = Scratch::new("build");
+    let folder = init(&scratch);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    // The workspace's versions and profiles, so that what it has compiled can be used.
+    std::fs::copy(root.join("Cargo.lock"), Path::new(&folder).join("Cargo.lock")).unwrap();
+    let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];
+    let manifest = scratch.read("my-ops/Cargo.toml");
+    std::fs::write(Path::new(&folder).join("Cargo.toml"), format!("{manifest}\n{profiles}")).unwrap();
+
+    let tests = cargo(&folder, &["test", "--offline"]);
+    assert_eq!(tests.status, Some(0), "{}{}", tests.stdout, tests.stderr);
+    assert!(tests.stdout.contains("test result: ok. 4 passed; 0 failed"), "{}", tests.stdout);
+
+    let spec = format!("{folder}/ops.yaml");
+    for (signature, kernel) in [
+        ("clip(Tensor self, Scalar low, *, float high=1.0) -> Tensor", "rust"),
+        ("order(Tensor self, int dim) -> (Tensor values, Tensor places)", "cpp"),
+        ("blur.mask(Tensor? mask, Tensor[] list, int[2] size, ScalarType dtype) -> Tensor", "cuda"),
+    ] {
+        let run = opsmith(&["new", signature, "--kernel", kernel, "--spec", &spec]);
+        assert_eq!(run.status, Some(0), "{}{}", run.stdout, run.stderr);
+    }
+    let tests = cargo(&folder, &["test", "--offline", "--no-fail-fast"]);
+    assert!(!tests.stderr.contains("could not compile"), "{}", tests.stderr);
+    assert!(!tests.stderr.contains("warning: unused"), "{}", tests.stderr);
+    for name in ["clip", "order", "blur.mask"] {
+        assert_eq!(
+            tests.stdout.matches(&format!("`{name}` is not implemented yet")).count(),
+            1,
+            "{}",
+            tests.stdout
+        );
+    }
+    assert_eq!(
+        tests.stdout.matches("test result: FAILED. 0 passed; 1 failed").count(),
+        3,
+        "{}",
+        tests.stdout
+    );
+    assert!(tests.stdout.contains("test result: ok. 4 passed; 0 failed"), "{}", tests.stdout);
+}
+
+/// A new operator of the stock library, in a copy of the folders it touches.
+#[test]
+fn a_new_operator_of_the_stock_library() {
+    let scratch = Scratch::new("stock");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for file in ["ops.yaml", "kernels/src/cpu/mod.rs"] {
+        let copy = scratch.0.join(file);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(root.join(file), copy).unwrap();
+    }
+    let run = opsmith(&[
+        "new",
+        "brand_new(Tensor self, *, int count=1) -> Tensor",
+        "--spec",
+        &scratch.path("ops.yaml"),
+    ]);
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+    assert!(scratch.read("kernels/src/cpu/mod.rs").contains("\npub mod brand_new;\n"));
+    assert!(
+        scratch
+            .read("kernels/src/cpu/brand_new.rs")
+            .contains("use opsmith_runtime::{Element, Error, Result, View, ViewMut};")
+    );
+    assert!(scratch.read("tests/tests/brand_new.rs").contains("opsmith::brand_new(&self_)?"));
+    opsmith(&["check", &scratch.path("ops.yaml")]).assert_parts(&[" operators, no mistakes\n"]);
+    opsmith(&["fmt", "--check", &scratch.path("ops.yaml")]).assert(0, "", "");
+}

@@ -1,0 +1,145 @@
+//! `opsmith coverage`, `export`, `schema`, `completions` and help, from the outside, on the stock spec.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::opsmith;
+
+#[test]
+fn coverage_as_a_table() {
+    let run = opsmith(&["coverage", "--only", "mm"]);
+    run.assert_parts(&[
+        "operator",
+        "bool u8 u16",
+        "forward in-place out test\n",
+        "mm ",
+        "CPU",
+        " 2 ",
+        "yes",
+        "\ntotals for CPU\n",
+    ]);
+    run.assert_parts(&[
+        "computes ",
+        " %  ",
+        " of ",
+        "gradient, where there can be one",
+        "second order, the same",
+        "forward mode, the same",
+        "in-place form",
+        "out form",
+        "named by a test",
+        "totals for CUDA\n",
+    ]);
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""));
+    assert!(!run.stdout.contains("softmax"), "{}", run.stdout);
+    let totals = opsmith(&["coverage", "--totals"]).stdout;
+    assert!(totals.starts_with("totals for CPU\n"), "{totals}");
+}
+
+#[test]
+fn coverage_as_json() {
+    let run = opsmith(&["coverage", "--json"]);
+    let value: Value = serde_json::from_str(&run.stdout).unwrap();
+    let rows = value["rows"].as_array().unwrap();
+    let row = |op: &str| rows.iter().find(|row| row["op"] == op && row["backend"] == "CPU").unwrap();
+    let mm = row("mm");
+    assert_eq!(mm["gradients"], "written");
+    assert_eq!(
+        (&mm["second_order"], &mm["inplace"], &mm["out"], &mm["tested"]),
+        (&json!(true), &json!(false), &json!(true), &json!(true))
+    );
+    assert!(mm["backward"].as_array().unwrap().contains(&json!("float32")));
+    // Comparisons compute and have no gradient, which is nobody's fault.
+    let eq = row("eq.Tensor");
+    assert_eq!((&eq["differentiable"], &eq["backward"]), (&json!(false), &json!([])));
+    // A composition supports what all operators it calls support.
+    assert!(row("cosine_similarity")["forward"].as_array().unwrap().contains(&json!("float64")));
+    let totals = &value["totals"][0];
+    assert_eq!(totals["backend"], "CPU");
+    assert_eq!(totals["forward"]["of"], rows.iter().filter(|row| row["backend"] == "CPU").count());
+    assert_eq!(run.status, Some(0));
+}
+
+#[test]
+fn export_and_schema() {
+    let run = opsmith(&["export", "--compact"]);
+    let value: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((value["format"].as_u64(), run.status), (Some(1), Some(0)));
+    assert!(value["operators"].as_array().unwrap().iter().any(|op| op["name"] == "add.Tensor"));
+    let wrong = opsmith(&["export", "cli/tests/data/mistakes.yaml"]);
+    assert_eq!((wrong.status, &*wrong.stdout), (Some(1), ""));
+    assert!(wrong.stderr.contains("nothing is called `sefl` here"), "{}", wrong.stderr);
+
+    let run = opsmith(&["schema"]);
+    let schema: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    let keys = &schema["properties"]["ops"]["items"]["properties"];
+    assert_eq!(keys["pointwise"]["description"], "one element of the output as an expression of the inputs");
+    let file = std::env::temp_dir().join(format!("opsmith-schema-{}.json", std::process::id()));
+    opsmith(&["schema", "-o", file.to_str().unwrap()]).assert(0, "", "");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), run.stdout);
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn completions_of_each_shell() {
+    for (shell, part) in
+        [("bash", "_opsmith()"), ("zsh", "#compdef opsmith"), ("fish", "complete -c opsmith")]
+    {
+        let run = opsmith(&["completions", shell]);
+        assert!(run.stdout.contains(part) && run.stdout.contains("explain"), "{shell}");
+        assert_eq!((run.status, &*run.stderr), (Some(0), ""));
+    }
+    assert_eq!(opsmith(&["completions", "tcsh"]).status, Some(2));
+}
+
+/// Every command says what it does, with examples.
+#[test]
+fn help_of_every_command() {
+    let commands = commands(&opsmith(&["help"]).stdout);
+    for wanted in [
+        "check",
+        "explain",
+        "expand",
+        "fmt",
+        "new",
+        "init",
+        "coverage",
+        "diff",
+        "export",
+        "schema",
+        "completions",
+    ] {
+        assert!(commands.iter().any(|command| command == wanted), "{wanted}: {commands:?}");
+    }
+    for command in commands {
+        let run = opsmith(&[&command, "--help"]);
+        let inner = self::commands(&run.stdout);
+        for inner in &inner {
+            opsmith(&[&command, inner, "--help"]).assert_parts(&["Usage: opsmith ", "Examples:\n  opsmith "]);
+        }
+        if inner.is_empty() {
+            run.assert_parts(&["Usage: opsmith ", "Examples:\n  opsmith "]);
+        }
+    }
+}
+
+/// The commands that a help text lists.
+fn commands(help: &str) -> Vec<String> {
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn colours_of_what_is_printed() {
+    let plain = opsmith(&["explain", "mm"]).stdout;
+    let painted = opsmith(&["explain", "mm", "--color", "always"]).stdout;
+    assert!(!plain.contains('\u{1b}') && painted.contains("\u{1b}[1m"), "{painted}");
+    assert!(!opsmith(&["explain", "mm", "--color", "never"]).stdout.contains('\u{1b}'));
+}

@@ -1,0 +1,85 @@
+//! Kernels of operators whose dtypes go together in rows: one generic function, instantiated for each row.
+//!
+//! The kernel has a type parameter for each tensor it takes and each result, in this order.
+
+use opsmith_core::DType;
+use quote::{format_ident, quote};
+
+use super::kernels::{Adapter, adapter_name, rust_type};
+use super::names::{doc, parameter};
+use super::{Generation, bind, header};
+use crate::model::{Combination, Op};
+
+pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
+    let (mut generics, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for &index in arguments {
+        let arg = &op.args[index];
+        let name = parameter(arg);
+        if arg.ty.is_tensor() {
+            let generic = format_ident!("T{}", generics.len());
+            types.push(quote!(#name: rt::View<'_, #generic>));
+            values.push(quote!(call.view(#index)));
+            generics.push(generic);
+        } else {
+            let ty = bind::borrowed_type(&arg.ty);
+            types.push(quote!(#name: #ty));
+            values.push(bind::access(quote!(call.args[#index]), &arg.ty));
+        }
+    }
+    for index in 0..op.outputs.len() {
+        let generic = format_ident!("T{}", generics.len());
+        let name = header::output_name(op, index);
+        types.push(quote!(#name: rt::ViewMut<'_, #generic>));
+        values.push(quote!(call.view_mut(#index)));
+        generics.push(generic);
+    }
+    let name = adapter_name(op);
+    let root = &generation.config.cpu_kernels;
+    let path = match syn::parse_str::<syn::Path>(path) {
+        Ok(path) => quote!(#root::#path),
+        Err(error) => error.to_compile_error(),
+    };
+    let doc =
+        doc(&format!("The type that `{}` must have for {}.", path.to_string().replace(' ', ""), op.location));
+    let definition = quote! {
+        #doc
+        fn #name<#(#generics: rt::Element),*>(
+            call: &rt::op::KernelCall<'_>,
+            kernel: fn(#(#types),*) -> rt::Result<()>,
+        ) -> rt::Result<()> {
+            kernel(#(#values),*)
+        }
+    };
+    let rows = op.combinations.clone();
+    let taken = arguments.to_vec();
+    let entry = move |first: DType| {
+        let branches = rows.iter().filter(|row| row.inputs[0].1 == first).map(|row| {
+            let conditions = row.inputs.iter().skip(1).map(|(argument, dtype)| {
+                let dtype = super::names::ident(dtype.ident());
+                quote!(call.args[#argument].tensor().dtype() == rt::DType::#dtype)
+            });
+            let columns = columns(row, &taken);
+            let run = quote!(#name(call, #path::<#(#columns),*>));
+            match conditions.reduce(|all, one| quote!(#all && #one)) {
+                Some(conditions) => quote!(if #conditions { return #run; }),
+                None => quote!(if !call.args.is_empty() { return #run; }),
+            }
+        });
+        quote! {
+            |call| {
+                #(#branches)*
+                rt::infer::check_combination(call.op, call.args)
+            }
+        }
+    };
+    Adapter { definition, entry: Box::new(entry) }
+}
+
+/// The element types of the tensors that a kernel takes, and of the results.
+fn columns(row: &Combination, taken: &[usize]) -> Vec<proc_macro2::TokenStream> {
+    let inputs = taken
+        .iter()
+        .filter_map(|index| row.inputs.iter().find(|(argument, _)| argument == index))
+        .map(|(_, dtype)| rust_type(*dtype));
+    inputs.chain(row.outputs.iter().map(|dtype| rust_type(*dtype))).collect()
+}

@@ -1,0 +1,66 @@
+//! A new crate with operators of its own.
+
+use std::path::Path;
+
+use minijinja::context;
+
+use super::{Change, Refusal, is_package_name, render};
+
+/// How the crate finds `opsmith` and `opsmith-codegen`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Dependencies {
+    /// From the registry, of this version.
+    Version(String),
+    /// From a checkout, at this path.
+    Path(String),
+}
+
+/// What the crate's files hold; `false` is for a folder with no workspace around it.
+///
+/// # Errors
+/// If no package can have that name.
+pub fn krate(
+    folder: &Path,
+    name: &str,
+    dependencies: &Dependencies,
+    inside_workspace: bool,
+) -> Result<Vec<Change>, Refusal> {
+    if !is_package_name(name) {
+        return Err(Refusal::Because(format!(
+            "`{name}` cannot be the name of a crate; choose one with --name, such as my_ops"
+        )));
+    }
+    let dependency = |package: &str, folder: &str| match dependencies {
+        Dependencies::Version(version) => format!("\"{version}\""),
+        Dependencies::Path(root) => {
+            let path = Path::new(root).join(folder).display().to_string().replace('\\', "/");
+            format!("{{ path = {path:?}, package = {package:?} }}")
+        }
+    };
+    let library = name.replace('-', "_");
+    let context = context! {
+        name,
+        library => library.as_str(),
+        // A function of C cannot be called like a library's namespace, so the library's name stands first.
+        symbol => library.to_lowercase(),
+        opsmith => dependency("opsmith", "generated"),
+        codegen => dependency("opsmith-codegen", "codegen"),
+        inside_workspace,
+    };
+    let files: [(&str, &str); 9] = [
+        ("Cargo.toml", include_str!("templates/crate/Cargo.toml.j2")),
+        ("build.rs", include_str!("templates/crate/build.rs.j2")),
+        (".gitignore", include_str!("templates/crate/gitignore.j2")),
+        ("ops.yaml", include_str!("templates/crate/ops.yaml.j2")),
+        ("src/lib.rs", include_str!("templates/crate/lib.rs.j2")),
+        ("src/kernels/mod.rs", include_str!("templates/crate/kernels.rs.j2")),
+        ("src/kernels/neighbours.rs", include_str!("templates/crate/neighbours.rs.j2")),
+        ("kernels/mirror.cc", include_str!("templates/crate/mirror.cc.j2")),
+        ("tests/ops.rs", include_str!("templates/crate/tests.rs.j2")),
+    ];
+    let render_file = |(path, template): &(&str, &str)| {
+        let text = render(template, context.clone())?;
+        Ok(Change { path: folder.join(path), text, exists: false })
+    };
+    files.iter().map(render_file).collect()
+}

@@ -1,0 +1,89 @@
+//! A test that calls a new operator once.
+
+use minijinja::context;
+
+use super::{Refusal, render};
+use crate::emit::naming;
+use crate::model::{Arg, Element, Kind, Op};
+
+/// The text of a test file. Arguments with defaults are left out.
+pub(super) fn test(op: &Op, stem: &str, library: &str) -> Result<String, Refusal> {
+    let mut imports = std::collections::BTreeSet::new();
+    let (mut bindings, mut arguments) = (Vec::new(), Vec::new());
+    for arg in op.args.iter().filter(|arg| arg.default.is_none()) {
+        let name = naming::parameter(&arg.name);
+        let (value, passed) = value(arg, &name);
+        for import in ["Tensor", "DType", "Device", "MemoryFormat", "Generator", "Scalar"] {
+            if value.contains(import) {
+                imports.insert(import);
+            }
+        }
+        bindings.push(format!("let {name}{} = {value};", annotation(arg)));
+        arguments.push(passed);
+    }
+    let compared = op
+        .args
+        .iter()
+        .find(|arg| arg.ty.is_tensor())
+        .filter(|_| op.outputs.len() == 1 && op.outputs[0].ty.is_tensor());
+    render(
+        include_str!("templates/op/test.rs.j2"),
+        context! {
+            name => op.name.as_str(),
+            function => stem,
+            library,
+            rust_name => op.rust_name.as_str(),
+            bindings,
+            arguments => arguments.join(", "),
+            compared => compared.map(|arg| naming::parameter(&arg.name)),
+            imports => imports.iter().map(|name| format!(", {name}")).collect::<String>(),
+        },
+    )
+}
+
+/// A type where a value alone does not say it.
+fn annotation(arg: &Arg) -> &'static str {
+    match (&arg.ty.kind, arg.ty.optional) {
+        (Kind::Tensors, false) => ": [Tensor; 2]",
+        (Kind::OptionalTensors, false) => ": [Option<Tensor>; 1]",
+        _ => "",
+    }
+}
+
+/// A value of an argument's type, and how it is passed.
+fn value(arg: &Arg, name: &str) -> (String, String) {
+    let tensor = match arg.element {
+        Element::Fixed(dtype, _) if dtype.is_int() => "Tensor::from_slice(&[0i64, 1, 0, 1, 1, 0], &[2, 3])?",
+        Element::Fixed(dtype, _) if !dtype.is_float() && !dtype.is_complex() => {
+            "Tensor::from_slice(&[true, false, true, true, false, false], &[2, 3])?"
+        }
+        _ => "Tensor::from_slice(&[0.5f32, -1.0, 2.0, 3.5, 0.0, -2.25], &[2, 3])?",
+    };
+    let plain = |text: &str| (text.to_owned(), name.to_owned());
+    let borrowed = |text: &str| (text.to_owned(), format!("&{name}"));
+    if arg.ty.optional {
+        return plain("None");
+    }
+    match arg.ty.kind {
+        Kind::Tensor => borrowed(tensor),
+        Kind::Tensors => (format!("[{tensor}, {tensor}]"), format!("&{name}")),
+        Kind::OptionalTensors => (format!("[Some({tensor})]"), format!("&{name}")),
+        Kind::Bool => plain("true"),
+        Kind::Int => plain("1"),
+        Kind::Float => plain("0.5"),
+        Kind::Scalar => plain("2.0"),
+        Kind::Str => plain("\"text\""),
+        Kind::Ints(length) => plain(&format!("[{}]", vec!["1"; length.unwrap_or(1) as usize].join(", "))),
+        Kind::Floats => borrowed("[0.5]"),
+        Kind::Bools(length) => {
+            borrowed(&format!("[{}]", vec!["true"; length.unwrap_or(1) as usize].join(", ")))
+        }
+        Kind::Scalars => borrowed("[opsmith::Scalar::Float(2.0)]"),
+        Kind::DType => plain("DType::F32"),
+        Kind::Device => plain("Device::CPU"),
+        Kind::MemoryFormat => plain("MemoryFormat::Contiguous"),
+        Kind::MemoryLayout => plain("opsmith::runtime::MemoryLayout::Strided"),
+        Kind::Generator => borrowed("Generator::new(0)"),
+        _ => plain("()"),
+    }
+}

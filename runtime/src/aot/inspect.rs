@@ -1,0 +1,99 @@
+//! What is in a library, and what is wrong with it, for people.
+//!
+//! In: the path of a shared object. Out: its kernels with the functions beside them, its layout of strings,
+//! and the problems that would keep a kernel from running. Loads the library, as running it would.
+
+use std::path::Path;
+
+use super::elf::LibraryFacts;
+use super::library::{FINGERPRINT, Library, check_allowed};
+use super::strings::StringAbi;
+use crate::error::Result;
+
+/// A library as seen from the outside.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The layout of strings it was compiled with; `None` if nothing in it shows which.
+    pub strings: Option<StringAbi>,
+    /// Its kernels, by name.
+    pub kernels: Vec<KernelFacts>,
+    /// What would keep kernels from running, each with what to do.
+    pub problems: Vec<String>,
+}
+
+/// A kernel of a library.
+#[derive(Clone, Debug)]
+pub struct KernelFacts {
+    /// The function.
+    pub name: String,
+    /// Whether `FInit` is there.
+    pub init: bool,
+    /// Whether `FInferShape` is there.
+    pub infer_shape: bool,
+    /// Whether `FInferType` is there.
+    pub infer_type: bool,
+    /// The signature it was made for, a field a line, if the library carries it.
+    pub signature: Option<String>,
+}
+
+/// The names of functions beside a kernel.
+const BESIDE: [&str; 3] = ["Init", "InferShape", "InferType"];
+
+/// Looks into a library.
+///
+/// # Errors
+/// If it is no library for this processor, or must not be loaded.
+pub fn inspect(path: &Path) -> Result<Inspection> {
+    check_allowed(path)?;
+    let facts = LibraryFacts::read(path)?;
+    let has = |name: &str| facts.functions.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
+    let is_beside = |name: &str| {
+        let mut owners = BESIDE.iter().filter_map(|end| name.strip_suffix(end));
+        owners.any(|owner| !owner.is_empty() && has(owner))
+    };
+    let plain = facts.functions.iter().filter(|name| !name.starts_with('_') && !is_beside(name));
+    let mut inspection = Inspection { strings: facts.strings, kernels: Vec::new(), problems: Vec::new() };
+    for name in plain {
+        let orphan = BESIDE.iter().find_map(|end| Some((name.strip_suffix(end)?, end)));
+        if let Some((owner, end)) = orphan.filter(|(owner, _)| !owner.is_empty()) {
+            inspection.problems.push(format!(
+                "`{name}` looks like the {end} function of a kernel `{owner}`, which is not there as extern \"C\""
+            ));
+            continue;
+        }
+        let signature = match Library::open(path, path, name) {
+            Ok(library) => library.fingerprint,
+            Err(error) => {
+                let help = error.help().map_or(String::new(), |help| format!("; {help}"));
+                let text = format!("{}{help}", error.message());
+                if !inspection.problems.contains(&text) {
+                    inspection.problems.push(text);
+                }
+                None
+            }
+        };
+        let beside = |end: &str| has(&format!("{name}{end}"));
+        inspection.kernels.push(KernelFacts {
+            name: name.clone(),
+            init: beside("Init"),
+            infer_shape: beside("InferShape"),
+            infer_type: beside("InferType"),
+            signature,
+        });
+    }
+    if inspection.kernels.is_empty() {
+        let mangled = facts.functions.iter().any(|name| name.starts_with("_Z"));
+        inspection.problems.push(if mangled {
+            "it has functions of C++ only; declare kernels extern \"C\"".to_owned()
+        } else {
+            "it has no function that could be a kernel".to_owned()
+        });
+    }
+    let carried = facts.data.iter().filter_map(|name| name.strip_prefix(FINGERPRINT));
+    for name in carried.filter(|name| !has(name)) {
+        inspection.problems.push(format!(
+            "it was made for a kernel `{name}`, which is not there; is the function extern \"C\", and not static?"
+        ));
+    }
+    Ok(inspection)
+}
