@@ -14,6 +14,9 @@ use super::{calls, exact_calls, numeric};
 /// What is done to a formula.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
+    /// The formula is not there, as if the spec did not mention its arguments.
+    Remove,
+    /// The gradient is none.
     Delete,
     Negate,
     Double,
@@ -43,7 +46,7 @@ fn wrong(context: &GradContext<'_>) -> Result<Gradients> {
             SEEN.set(true);
         }
         Ok(match mutation {
-            Mutation::Delete => None,
+            Mutation::Remove | Mutation::Delete => None,
             Mutation::Negate => Some(opsmith::neg(&tensor)?),
             Mutation::Double => Some(opsmith::mul_scalar(&tensor, 2.0)?),
             Mutation::Conjugate => Some(opsmith::conj_physical(&tensor)?),
@@ -68,22 +71,43 @@ pub fn survivors(op: &'static OpDef) -> Vec<String> {
     for (index, formula) in grad.formulas.iter().enumerate().filter(|(_, formula)| formula.backends & 1 != 0)
     {
         for (which, argument) in formula.arguments.iter().enumerate() {
-            for mutation in [Mutation::Delete, Mutation::Negate, Mutation::Double] {
+            for mutation in [Mutation::Remove, Mutation::Delete, Mutation::Negate, Mutation::Double] {
                 let name = op.schema.args[*argument as usize].name;
                 BEHIND.set(Some((formula.backward, which, mutation)));
                 SEEN.set(false);
-                let copy = with_formula(op, grad, index);
+                let copy = with_formula(op, grad, index, mutation);
+                // Of some operators complex numbers alone show what a formula does.
                 let noticed = exact_calls(op)
                     .into_iter()
+                    .chain(calls(op, DType::C128))
                     .filter(|call| numeric::gradient(call).is_ok())
                     .any(|call| numeric::gradient(&super::Call { op: copy, ..call }).is_err());
-                if !noticed && SEEN.get() {
+                // Of a formula that is not there nobody sees what it gives; the next mutation does.
+                if !noticed
+                    && (SEEN.get() || matches!(mutation, Mutation::Remove) && gives(op, formula, which))
+                {
                     survivors.push(format!("{} ({}): {mutation:?} of `{name}`", op.name, op.location));
                 }
             }
         }
     }
     survivors
+}
+
+/// Whether a formula ever gives a gradient that is not zero.
+fn gives(op: &'static OpDef, formula: &Formula, which: usize) -> bool {
+    let Some(grad) = op.grad else { return false };
+    let Some(index) = grad.formulas.iter().position(|other| std::ptr::eq(other, formula)) else {
+        return false;
+    };
+    BEHIND.set(Some((formula.backward, which, Mutation::Double)));
+    SEEN.set(false);
+    let copy = with_formula(op, grad, index, Mutation::Double);
+    for call in exact_calls(op) {
+        // Only what the formula gives is of interest.
+        let _ = numeric::gradient(&super::Call { op: copy, ..call });
+    }
+    SEEN.get()
 }
 
 /// A formula that gives the conjugate, where complex numbers are known; those that do not notice.
@@ -96,7 +120,7 @@ pub fn complex_survivors(op: &'static OpDef) -> Vec<String> {
             let name = op.schema.args[*argument as usize].name;
             BEHIND.set(Some((formula.backward, which, Mutation::Conjugate)));
             SEEN.set(false);
-            let copy = with_formula(op, grad, index);
+            let copy = with_formula(op, grad, index, Mutation::Conjugate);
             let calls = calls(op, DType::C128).into_iter().filter(|call| numeric::gradient(call).is_ok());
             let noticed =
                 calls.into_iter().any(|call| numeric::gradient(&super::Call { op: copy, ..call }).is_err());
@@ -109,9 +133,12 @@ pub fn complex_survivors(op: &'static OpDef) -> Vec<String> {
 }
 
 /// A copy of the definition with one formula replaced. It is leaked, as definitions are static.
-fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize) -> &'static OpDef {
+fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize, mutation: Mutation) -> &'static OpDef {
     let mut formulas: Vec<Formula> = grad.formulas.to_vec();
-    formulas[index].backward = wrong;
+    match mutation {
+        Mutation::Remove => _ = formulas.remove(index),
+        _ => formulas[index].backward = wrong,
+    }
     let grad: &'static GradDef =
         Box::leak(Box::new(GradDef { formulas: Box::leak(formulas.into_boxed_slice()), ..*grad }));
     Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }))

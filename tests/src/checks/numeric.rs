@@ -74,9 +74,6 @@ pub fn gradient(call: &Call) -> std::result::Result<(), String> {
     let outs = text(call.run())?;
     let cotangents = text(cotangents(&outs, 1))?;
     let run = text(call.gradients(&cotangents, false))?;
-    if !run.is_tracked() {
-        return Ok(());
-    }
     let number = &mut |inputs: &[Tensor]| -> Result<f64> {
         let outs = call.with_inputs(inputs).run()?;
         Ok(outs.iter().zip(&cotangents).map(|(out, w)| w.as_ref().map_or(0.0, |w| inner(w, out))).sum())
@@ -84,35 +81,25 @@ pub fn gradient(call: &Call) -> std::result::Result<(), String> {
     let slopes = text(slopes(&call.inputs(), number))?;
     // What is declared to have no gradient is not compared: its slope may be anything.
     let tolerance = allowed(call.op, ToleranceOf::Check(Check::Gradient), 1e-5);
-    let compared: Vec<Vec<Complex64>> = keep_differentiable(call, &run.found, slopes);
-    compare("the gradient", &run.found, &compared, tolerance)
+    compare("the gradient", &run.found, &keep_differentiable(call, slopes), tolerance)
 }
 
-/// The slopes without those of arguments that no formula mentions; further slopes stay.
-fn keep_differentiable(
-    call: &Call,
-    found: &[Option<Tensor>],
-    slopes: Vec<Vec<Complex64>>,
-) -> Vec<Vec<Complex64>> {
-    let Some(grad) = call.op.grad else { return slopes };
-    let mut mentioned = Vec::new();
+/// The slopes without those of arguments that the spec calls non-differentiable; further slopes stay.
+fn keep_differentiable(call: &Call, slopes: Vec<Vec<Complex64>>) -> Vec<Vec<Complex64>> {
+    let stopped = call.op.grad.map_or(0, |grad| grad.non_differentiable);
+    let mut stops = Vec::new();
     for (index, value) in call.args.iter().enumerate() {
-        let has = grad.formulas.iter().any(|formula| formula.arguments.contains(&(index as u8)));
         value.as_arg().for_each_tensor(|tensor| {
             if tensor.dtype().is_differentiable() {
-                mentioned.push(has);
+                stops.push(stopped & (1 << index) != 0);
             }
         });
     }
-    let zeros = |slopes: &Vec<Complex64>| vec![Complex64::default(); slopes.len()];
-    slopes
-        .iter()
-        .enumerate()
-        .map(|(index, slopes)| {
-            let has = mentioned.get(index).is_none_or(|has| *has);
-            if has || found[index].is_some() { slopes.clone() } else { zeros(slopes) }
-        })
-        .collect()
+    let keep = |(index, slopes): (usize, Vec<Complex64>)| match stops.get(index) {
+        Some(true) => vec![Complex64::default(); slopes.len()],
+        _ => slopes,
+    };
+    slopes.into_iter().enumerate().map(keep).collect()
 }
 
 /// Gradients of gradients, by inputs and by the gradients they start from, against differences.
@@ -144,7 +131,7 @@ pub fn second_order(call: &Call) -> std::result::Result<(), String> {
         });
         Ok(values.sum())
     };
-    let slopes = keep_differentiable(call, &found, text(slopes(&all, number))?);
+    let slopes = keep_differentiable(call, text(slopes(&all, number))?);
     let tolerance = allowed(call.op, ToleranceOf::Check(Check::SecondOrder), 1e-5);
     compare("the second gradient", &found, &slopes, tolerance)
 }

@@ -51,6 +51,7 @@ pub static BOTH: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, both_self)],
         differentiable_outputs: 0b011,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("both", UNARY, &[result(Some("twice")), result(Some("thrice")), result(Some("sign"))])
@@ -103,6 +104,7 @@ pub static DOTS: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0, 1], 0b11, 0, 0, dots_lists)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("dots", &[arg("tensors", ArgKind::Tensors), arg("weights", ArgKind::Tensors)], ONE)
@@ -146,6 +148,7 @@ pub static ITSELF: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, |context| Ok(smallvec![context.grad(0).cloned().into()]))],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("itself", UNARY, ONE)
@@ -188,6 +191,7 @@ pub static POSITION: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, |context| Ok(smallvec![context.grad(0).cloned().into()]))],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("position", UNARY, ONE)
@@ -206,6 +210,7 @@ macro_rules! identity {
             grad: Some(&GradDef {
                 formulas: &[formula(&[0], 0, 0, 0, $backward)],
                 differentiable_outputs: 1,
+                non_differentiable: 0,
                 forward: Forward::Transposed,
             }),
             library: $library,

@@ -128,6 +128,7 @@ pub static PLUS: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient), formula(&[1], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("plus", BINARY, ONE)
@@ -166,6 +167,7 @@ pub static TIMES: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0b10, 0, 0, times_self), formula(&[1], 0b01, 0, 0, times_other)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("times", BINARY, ONE)
@@ -197,6 +199,7 @@ pub static CONJUGATE: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, conjugate_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("conjugate", UNARY, ONE)
@@ -226,6 +229,7 @@ pub static EXPONENTIAL: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 1, 0, exponential_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("exponential", UNARY, ONE)
@@ -260,6 +264,7 @@ pub static SQUARED: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 1, 0, 0, squared_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("squared", UNARY, ONE)
@@ -294,6 +299,7 @@ pub static SCALED: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("scaled", &[arg("self", ArgKind::Tensor), arg("alpha", ArgKind::Float)], ONE)
@@ -335,6 +341,7 @@ fn expanded_gradient(context: &GradContext<'_>) -> Formulas {
 static EXPANDED: GradDef = GradDef {
     formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: Forward::Transposed,
 };
 
@@ -382,6 +389,7 @@ pub static CAST: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("cast", &[arg("self", ArgKind::Tensor), arg("dtype", ArgKind::DType)], ONE)

@@ -31,6 +31,7 @@ pub static WIDEN: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("widen", WITH_SIZES, ONE)
@@ -62,6 +63,7 @@ pub static SWAP: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, swap_self)],
         differentiable_outputs: 1,
+        non_differentiable: 0,
         forward: Forward::Transposed,
     }),
     ..blank("swap", UNARY, ONE)

@@ -43,6 +43,7 @@ pub static PLUS_TENSOR: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: rt::op::Forward::ElementWise {
         complex: false,
     },
@@ -70,6 +71,7 @@ pub static GROWN: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
 
@@ -121,6 +123,7 @@ pub static PRODUCT: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
 
@@ -150,12 +153,14 @@ pub static LARGEST: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
 
 pub static SPREAD: rt::op::GradDef = rt::op::GradDef {
     formulas: &[],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
 
@@ -182,5 +187,6 @@ pub static FLIPPED: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
