@@ -160,7 +160,7 @@ pub static LARGEST: rt::op::GradDef = rt::op::GradDef {
 pub static SPREAD: rt::op::GradDef = rt::op::GradDef {
     formulas: &[],
     differentiable_outputs: 1,
-    non_differentiable: 0,
+    non_differentiable: 1,
     forward: rt::op::Forward::Transposed,
 };
 
