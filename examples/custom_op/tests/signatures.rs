@@ -96,6 +96,11 @@ impl Copy {
         for name in ["src", "kernels", "ops.yaml"] {
             copy(&Path::new(CRATE).join(name), &folder.join(name));
         }
+        // A kernel that another example shares comes along.
+        let spec = folder.join("ops.yaml");
+        let text = std::fs::read_to_string(&spec).unwrap();
+        std::fs::write(&spec, text.replace("aot:../aot/", "aot:")).unwrap();
+        copy(&Path::new(CRATE).join("../aot/kernels/add_reduce.cc"), &folder.join("kernels/add_reduce.cc"));
         if file != FOREIGN_KERNEL {
             // Compiling it takes seconds, and nothing here links.
             std::fs::write(folder.join(FOREIGN_KERNEL), "").unwrap();
