@@ -3,6 +3,8 @@
 //!
 //! In: an operator's definition and a dtype. Out: argument lists. Deterministic, so a failure repeats.
 
+use std::sync::{Mutex, PoisonError};
+
 use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::dispatch;
 use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
@@ -69,12 +71,24 @@ fn made(op: &'static OpDef) -> Vec<Choice> {
     found
 }
 
+/// Runs a call so that an operator that draws random numbers draws the same ones every time, whatever
+/// other threads draw through this function.
+pub fn repeatable<R>(op: &OpDef, call: impl FnOnce() -> R) -> R {
+    static DRAWING: Mutex<()> = Mutex::new(());
+    if op.facts.deterministic {
+        return call();
+    }
+    let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
+    opsmith_runtime::random::manual_seed(7);
+    call()
+}
+
 impl Choice {
     fn is_accepted(&self, op: &'static OpDef) -> bool {
         let outs = |dtype: DType| {
             let values = self.build(op, dtype)?;
             let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-            dispatch::invoke(op, &args).ok()
+            repeatable(op, || dispatch::invoke(op, &args)).ok()
         };
         // An operator may know complex numbers only.
         let Some(outs) = outs(DType::F64).or_else(|| outs(DType::C128)) else { return false };

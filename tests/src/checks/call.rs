@@ -1,13 +1,12 @@
 //! One call of an operator as a function of its differentiable tensors.
 
-use std::sync::{Mutex, PoisonError};
-
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, Complex64, dispatch};
 
 use crate::gradcheck::weights;
+use crate::samples::repeatable;
 
 /// A call with its arguments.
 #[derive(Clone)]
@@ -94,17 +93,6 @@ impl Call {
         let found = pull(&outs, &leaves, cotangents, create_graph)?;
         Ok(Gradients { inputs: leaves, outs, found })
     }
-}
-
-/// Runs a call so that an operator that draws random numbers draws the same ones every time.
-pub fn repeatable<R>(op: &OpDef, call: impl FnOnce() -> R) -> R {
-    static DRAWING: Mutex<()> = Mutex::new(());
-    if op.facts.deterministic {
-        return call();
-    }
-    let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
-    opsmith_runtime::random::manual_seed(7);
-    call()
 }
 
 /// What backward gave.

@@ -4,8 +4,9 @@ use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::sample::ToleranceOf;
 use opsmith_runtime::{Arg, Value, dispatch};
 
-use super::call::{Call, elements, leaf, numbers_like, pull, repeatable};
+use super::call::{Call, elements, leaf, numbers_like, pull};
 use super::{allowed, is_unsupported, text};
+use crate::samples::repeatable;
 
 type Outcome = std::result::Result<(), String>;
 
