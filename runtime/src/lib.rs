@@ -32,6 +32,7 @@ pub mod random;
 pub mod sample;
 pub mod scalar;
 pub mod storage;
+pub mod symbolic;
 pub mod tensor;
 pub mod view;
 
