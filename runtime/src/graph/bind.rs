@@ -74,7 +74,9 @@ fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
                 "the graph is for {} only, and got {value}: {}",
                 guard.equals, guard.reason
             ))
-            .with_help("trace the function again with that size, or write it so that it does the same for all sizes"));
+            .with_help(
+                "trace the function again with that size, or write it so that it does the same for all sizes",
+            ));
         }
     }
     Ok(())
@@ -142,11 +144,11 @@ impl Binder<'_> {
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
-        let tensors = &mut |id| self.tensor(id);
+        let symbols = self.symbols;
         let values = node
             .args
             .iter()
-            .map(|arg| argument(arg, self.symbols, tensors))
+            .map(|arg| argument(arg, symbols, &mut |id| self.tensor(id)))
             .collect::<Result<SmallVec<[Value; 6]>>>()?;
         let args: SmallVec<[Arg<'_>; 6]> = values.iter().map(Value::as_arg).collect();
         match &node.kind {
@@ -251,9 +253,7 @@ pub(super) fn argument(
     };
     Ok(match arg {
         Argument::Tensor(id) => Value::Tensor(tensor(*id)?),
-        Argument::Tensors(ids) => {
-            Value::Tensors(ids.iter().map(|id| tensor(*id)).collect::<Result<_>>()?)
-        }
+        Argument::Tensors(ids) => Value::Tensors(ids.iter().map(|id| tensor(*id)).collect::<Result<_>>()?),
         Argument::OptionalTensors(ids) => Value::OptionalTensors(
             ids.iter().map(|id| id.map(&mut *tensor).transpose()).collect::<Result<_>>()?,
         ),

@@ -13,11 +13,11 @@ use std::panic::Location;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use super::run::Plans;
 use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::op::OpDef;
-use super::run::Plans;
 use crate::symbolic::{Size, Symbol};
 use crate::tensor::Tensor;
 
@@ -274,7 +274,9 @@ impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Site::Unknown => f.write_str("unknown place"),
-            Site::Here(location) => write!(f, "{}:{}:{}", location.file(), location.line(), location.column()),
+            Site::Here(location) => {
+                write!(f, "{}:{}:{}", location.file(), location.line(), location.column())
+            }
             Site::Elsewhere(text) => f.write_str(text),
         }
     }
@@ -314,8 +316,8 @@ impl NodeKind {
     pub fn name(&self) -> &'static str {
         match self {
             NodeKind::Call { op, .. } | NodeKind::View { op } => op.name,
-            NodeKind::Copy => "copy",
-            NodeKind::Add => "add into",
+            NodeKind::Copy => "copy elements",
+            NodeKind::Add => "add elements",
             NodeKind::Cond { .. } => "cond",
             NodeKind::While { .. } => "while",
             NodeKind::Scan { .. } => "scan",
@@ -426,7 +428,8 @@ impl Graph {
 
     /// A size as text, with the names of the graph's symbols.
     pub fn text(&self, size: &Size) -> String {
-        size.with_names(&|symbol: Symbol| self.symbols.get(symbol.0 as usize).map(|info| info.name.as_str()))
+        let name = |symbol: Symbol| self.symbols.get(symbol.0 as usize).map(|info| info.name.as_str());
+        size.with_names(&name).to_string()
     }
 
     pub(crate) fn tensor(&self, id: TensorId) -> &TensorInfo {

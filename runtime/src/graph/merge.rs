@@ -10,8 +10,8 @@ use super::ir::{
     SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
 };
 use super::probe::{InputSymbol, Point};
-use super::run::Plans;
 use super::recorder::{RawArg, RawKind, RawNode, RawStorage, RawTrace};
+use super::run::Plans;
 use super::trace::{InputSpec, Run};
 use crate::arg::Value;
 use crate::layout::Layout;
@@ -98,12 +98,13 @@ impl Merger<'_> {
             plans: Plans::default(),
         };
         let derived = derived(&graph.nodes, &first.raw);
-        for number in 0..first.raw.tensors.len() {
-            graph.tensors.push(self.tensor(&raws, number, derived[number])?);
+        for (number, derived) in derived.into_iter().enumerate() {
+            graph.tensors.push(self.tensor(&raws, number, derived)?);
         }
         for number in 0..first.raw.storages.len() {
             let storages: Vec<&RawStorage> = raws.iter().map(|raw| &raw.storages[number]).collect();
-            let input = first.inputs.iter().position(|id| first.raw.tensors[id.index()].storage == number as u32);
+            let input =
+                first.inputs.iter().position(|id| first.raw.tensors[id.index()].storage == number as u32);
             let buffer = buffer(&mut graph, number as u32, input, &storages)?;
             graph.buffers.push(buffer);
         }
@@ -151,7 +152,8 @@ impl Merger<'_> {
         let first = runs[0];
         let nodes = (0..first.len()).map(|number| {
             let nodes: Option<Vec<&RawNode>> = runs.iter().map(|run| run.get(number)).collect();
-            let nodes = nodes.ok_or_else(|| Differs(format!("at other sizes {} is not done", place(&first[number]))))?;
+            let nodes = nodes
+                .ok_or_else(|| Differs(format!("at other sizes {} is not done", place(&first[number]))))?;
             self.node(&nodes)
         });
         let nodes = nodes.collect::<Merged<Vec<Node>>>()?;
@@ -430,7 +432,9 @@ fn same_value(a: &Value, b: &Value) -> bool {
         (Value::Scalar(a), Value::Scalar(b)) => format!("{a:?}") == format!("{b:?}"),
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::Ints(a), Value::Ints(b)) => a == b,
-        (Value::Floats(a), Value::Floats(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
+        (Value::Floats(a), Value::Floats(b)) => {
+            a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
+        }
         (Value::Bools(a), Value::Bools(b)) => a == b,
         (Value::Scalars(a), Value::Scalars(b)) => format!("{a:?}") == format!("{b:?}"),
         (Value::DType(a), Value::DType(b)) => a == b,

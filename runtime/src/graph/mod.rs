@@ -4,6 +4,7 @@
 //! optimised, saved, and run without allocating ([`Graph::run`]).
 
 mod bind;
+mod control;
 mod ir;
 mod memory;
 mod merge;
@@ -13,6 +14,7 @@ pub(crate) mod recorder;
 mod run;
 mod trace;
 
+pub use control::{cond, scan, while_loop};
 pub use ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, Site, SymbolInfo,
     SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,

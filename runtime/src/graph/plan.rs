@@ -108,7 +108,8 @@ pub(super) struct Uses {
 impl Uses {
     pub fn of(graph: &Graph) -> Uses {
         let count = graph.buffers.len();
-        let mut uses = Uses { spans: vec![None; count], written: vec![false; count], is_result: vec![false; count] };
+        let mut uses =
+            Uses { spans: vec![None; count], written: vec![false; count], is_result: vec![false; count] };
         for (position, node) in graph.nodes.iter().enumerate() {
             let spans = &mut uses.spans;
             let mut touch = |id: TensorId| {
@@ -141,9 +142,9 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn layout(&self, id: TensorId) -> Result<&Layout> {
-        self.bound.layouts[id.index()].as_ref().ok_or_else(|| {
-            Error::graph(format!("the layout of tensor {} is not known", id.0))
-        })
+        self.bound.layouts[id.index()]
+            .as_ref()
+            .ok_or_else(|| Error::graph(format!("the layout of tensor {} is not known", id.0)))
     }
 
     fn bytes(&self, buffer: usize) -> Result<usize> {
@@ -154,7 +155,8 @@ impl Builder<'_> {
 
     fn tensors(&mut self, uses: &Uses) -> Result<()> {
         let graph = self.graph;
-        let arena: Vec<usize> = (0..graph.buffers.len()).filter(|&buffer| uses.in_arena(graph, buffer)).collect();
+        let arena: Vec<usize> =
+            (0..graph.buffers.len()).filter(|&buffer| uses.in_arena(graph, buffer)).collect();
         let lifetimes = arena.iter().map(|&buffer| {
             let (first, last) = uses.spans[buffer].expect("only used buffers are in the arena");
             Ok(Lifetime { bytes: self.bytes(buffer)?, first, last })
@@ -168,13 +170,15 @@ impl Builder<'_> {
             homes[buffer] = Some((memory.clone(), offset));
         }
         for (number, buffer) in graph.buffers.iter().enumerate() {
-            let outside = || Outside { root: buffer.root, tensors: Vec::new(), written: uses.written[number] };
+            let outside =
+                || Outside { root: buffer.root, tensors: Vec::new(), written: uses.written[number] };
             match &buffer.kind {
                 BufferKind::Input(_) => {}
                 BufferKind::Constant(whole) => {
                     homes[number] = Some((whole.storage().clone(), 0));
                     if uses.spans[number].is_some() {
-                        let list = if uses.written[number] { &mut self.plan.writes } else { &mut self.plan.reads };
+                        let list =
+                            if uses.written[number] { &mut self.plan.writes } else { &mut self.plan.reads };
                         list.push(buffer.root);
                     }
                 }
@@ -239,8 +243,8 @@ impl Builder<'_> {
 
     /// The step of a node; `None` if there is nothing to do.
     fn step(&mut self, node: &Node) -> Result<Option<Step>> {
-        let empty = !node.outs.is_empty()
-            && node.outs.iter().all(|out| self.plan.tensors[out.index()].numel() == 0);
+        let empty =
+            !node.outs.is_empty() && node.outs.iter().all(|out| self.plan.tensors[out.index()].numel() == 0);
         let number = |size: &crate::symbolic::Size| {
             let value = size.evaluate(|symbol| *self.bound.symbols.get(symbol.0 as usize)?);
             value.ok_or_else(|| Error::graph(format!("the size {size} is not known")))

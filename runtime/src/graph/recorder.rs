@@ -52,6 +52,8 @@ pub(super) struct RawTensor {
     pub layout: Layout,
     pub dtype: DType,
     pub device: Device,
+    /// Whether it shows another part of its storage in each run of a loop.
+    pub moves: bool,
 }
 
 pub(super) struct RawNode {
@@ -161,6 +163,20 @@ pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
+/// Notes a copy from or to a tensor that moves from run to run of a loop; gives that tensor's number. No other
+/// tensor has the number, even one of the same layout, since that one stays where it is.
+pub(super) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) -> TensorId {
+    with(|recorder| {
+        let moving = recorder.new_tensor(if source_moves { source } else { target }, true);
+        let (from, to) = match source_moves {
+            true => (moving, recorder.tensor(target)),
+            false => (recorder.tensor(source), moving),
+        };
+        recorder.push(RawKind::Copy, vec![RawArg::Tensor(from)], SmallVec::from_elem(to, 1));
+        moving
+    })
+}
+
 /// Notes an addition of elements to a tensor that may show one at several indices.
 pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
@@ -212,7 +228,9 @@ impl Recorder {
     fn argument(&mut self, arg: Arg<'_>) -> RawArg {
         match arg {
             Arg::Tensor(tensor) => RawArg::Tensor(self.tensor(tensor)),
-            Arg::Tensors(tensors) => RawArg::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect()),
+            Arg::Tensors(tensors) => {
+                RawArg::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
+            }
             Arg::OptionalTensors(tensors) => RawArg::OptionalTensors(
                 tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
             ),
@@ -224,19 +242,23 @@ impl Recorder {
         let storage = self.storage(tensor);
         let known = self.trace.storages[storage as usize].tensors.iter().copied().find(|&known| {
             let known = &self.trace.tensors[known as usize];
-            known.dtype == tensor.dtype() && known.layout == *tensor.layout()
+            !known.moves && known.dtype == tensor.dtype() && known.layout == *tensor.layout()
         });
-        TensorId(known.unwrap_or_else(|| {
-            let number = self.trace.tensors.len() as u32;
-            self.trace.tensors.push(RawTensor {
-                storage,
-                layout: tensor.layout().clone(),
-                dtype: tensor.dtype(),
-                device: tensor.device(),
-            });
-            self.trace.storages[storage as usize].tensors.push(number);
-            number
-        }))
+        known.map_or_else(|| self.new_tensor(tensor, false), TensorId)
+    }
+
+    fn new_tensor(&mut self, tensor: &Tensor, moves: bool) -> TensorId {
+        let storage = self.storage(tensor);
+        let number = self.trace.tensors.len() as u32;
+        self.trace.tensors.push(RawTensor {
+            storage,
+            layout: tensor.layout().clone(),
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+            moves,
+        });
+        self.trace.storages[storage as usize].tensors.push(number);
+        TensorId(number)
     }
 
     fn storage(&mut self, tensor: &Tensor) -> u32 {

@@ -22,7 +22,7 @@ use crate::tensor::Tensor;
 
 /// Plans that were made, by the values of the symbols.
 #[derive(Default)]
-pub(super) struct Plans(Mutex<HashMap<Vec<i64>, Vec<Plan>>>);
+pub(crate) struct Plans(Mutex<HashMap<Vec<i64>, Vec<Plan>>>);
 
 /// For how many sizes plans are kept.
 const KEPT_SIZES: usize = 16;
@@ -131,7 +131,9 @@ impl Graph {
                 "input `{}` requires a gradient, and running a graph records nothing",
                 self.input_names[number]
             ))
-            .with_help("compute the gradient inside the traced function with `grad`, or run the graph under no_grad"));
+            .with_help(
+                "compute the gradient inside the traced function with `grad`, or run the graph under no_grad",
+            ));
         }
         if input.storage().is_meta() {
             return Err(Error::graph("a graph runs while a function is traced")
@@ -199,12 +201,18 @@ impl Plan {
     }
 
     /// Points the tensors over an input at its memory.
-    fn point_at_input<T: Borrow<Tensor>>(&mut self, number: usize, input: &Tensor, inputs: &[T]) -> Result<()> {
+    fn point_at_input<T: Borrow<Tensor>>(
+        &mut self,
+        number: usize,
+        input: &Tensor,
+        inputs: &[T],
+    ) -> Result<()> {
         let outside = &self.inputs[number];
         if outside.written {
-            let shared = inputs.iter().enumerate().any(|(other, tensor)| {
-                other != number && tensor.borrow().shares_storage(input)
-            });
+            let shared = inputs
+                .iter()
+                .enumerate()
+                .any(|(other, tensor)| other != number && tensor.borrow().shares_storage(input));
             if shared || !input.is_contiguous() {
                 return Err(Error::graph(format!(
                     "the graph writes to input {number}, which {}",

@@ -184,7 +184,11 @@ impl Graph {
         let mut runs = Vec::with_capacity(points.len());
         for (number, point) in points.iter().enumerate() {
             let run = run_at(&function, &specs, point);
-            runs.push(if number == 0 { run? } else { run.map_err(|error| probe::note(error, point, &symbols))? });
+            runs.push(if number == 0 {
+                run?
+            } else {
+                run.map_err(|error| probe::note(error, point, &symbols))?
+            });
         }
         let mut graph = merge(&specs, &symbols, &points, runs);
         for least in probe::SMALL {
@@ -208,9 +212,9 @@ fn run_at(
         let inputs = specs.iter().map(|spec| input(spec, &names, point)).collect::<Result<Vec<_>>>()?;
         let ids: Vec<TensorId> = inputs.iter().map(recorder::tensor).collect();
         let outputs = function(&inputs)?;
-        if let Some(position) = outputs.iter().position(|output| {
-            output.storage().is_meta() && !recorder::knows(output)
-        }) {
+        if let Some(position) =
+            outputs.iter().position(|output| output.storage().is_meta() && !recorder::knows(output))
+        {
             return Err(Error::graph(format!("output {position} belongs to another traced function")));
         }
         let shapes = outputs.iter().map(|output| output.shape().to_vec()).collect();
