@@ -54,6 +54,8 @@ pub struct Graph {
     pub(crate) guards: Vec<Guard>,
     /// The inputs by which the function computes gradients.
     pub(crate) grad_inputs: Vec<usize>,
+    /// Whether element-wise calls may write over inputs that nothing needs any more.
+    pub(crate) reuse: bool,
     pub(crate) plans: Plans,
 }
 

@@ -95,6 +95,7 @@ impl Merger<'_> {
             outputs: first.outputs.clone(),
             guards: Vec::new(),
             grad_inputs: Vec::new(),
+            reuse: false,
             plans: Plans::default(),
         };
         let derived = derived(&graph.nodes, &first.raw);

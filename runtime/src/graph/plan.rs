@@ -6,9 +6,9 @@
 
 use smallvec::SmallVec;
 
+use super::arrange::{self, Arrangement, Home};
 use super::bind::{Bound, argument};
 use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
-use super::memory::{self, Lifetime};
 use crate::arg::Value;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -74,7 +74,7 @@ impl Plan {
     /// # Errors
     /// If there is no memory, or no kernel.
     pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
-        let uses = Uses::of(graph);
+        let arrangement = Arrangement::new(graph, &bound.layouts, &moments(graph))?;
         let mut builder = Builder {
             graph,
             bound,
@@ -90,48 +90,15 @@ impl Plan {
                 arena_bytes: 0,
             },
         };
-        builder.tensors(&uses)?;
+        builder.tensors(&arrangement)?;
         builder.plan.steps = builder.steps(&graph.nodes)?;
         Ok(builder.plan)
     }
 }
 
-/// When buffers are needed, in positions of the graph's nodes.
-pub(super) struct Uses {
-    /// The first and last node that touches each buffer.
-    pub spans: Vec<Option<(usize, usize)>>,
-    pub written: Vec<bool>,
-    /// The buffers that outputs show.
-    pub is_result: Vec<bool>,
-}
-
-impl Uses {
-    pub fn of(graph: &Graph) -> Uses {
-        let count = graph.buffers.len();
-        let mut uses =
-            Uses { spans: vec![None; count], written: vec![false; count], is_result: vec![false; count] };
-        for (position, node) in graph.nodes.iter().enumerate() {
-            let spans = &mut uses.spans;
-            let mut touch = |id: TensorId| {
-                let span = spans[graph.buffer_of(id).index()].get_or_insert((position, position));
-                span.1 = position;
-            };
-            node.for_each_read(&mut touch);
-            node.for_each_write(&mut touch);
-            node.for_each_write(&mut |id| uses.written[graph.buffer_of(id).index()] = true);
-        }
-        for output in &graph.outputs {
-            uses.is_result[graph.buffer_of(*output).index()] = true;
-        }
-        uses
-    }
-
-    /// Whether a buffer lies in the arena.
-    pub fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
-        matches!(graph.buffers[buffer].kind, BufferKind::Internal)
-            && !self.is_result[buffer]
-            && self.spans[buffer].is_some()
-    }
+/// When each node runs: one after the other.
+pub(super) fn moments(graph: &Graph) -> Vec<usize> {
+    (0..graph.nodes.len()).collect()
 }
 
 struct Builder<'a> {
@@ -141,52 +108,31 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn layout(&self, id: TensorId) -> Result<&Layout> {
-        self.bound.layouts[id.index()]
-            .as_ref()
-            .ok_or_else(|| Error::graph(format!("the layout of tensor {} is not known", id.0)))
-    }
-
-    fn bytes(&self, buffer: usize) -> Result<usize> {
-        let root = self.graph.buffers[buffer].root;
-        let numel = self.layout(root)?.numel() as usize;
-        Ok(numel * self.graph.tensor(root).dtype.size())
-    }
-
-    fn tensors(&mut self, uses: &Uses) -> Result<()> {
+    fn tensors(&mut self, arrangement: &Arrangement) -> Result<()> {
         let graph = self.graph;
-        let arena: Vec<usize> =
-            (0..graph.buffers.len()).filter(|&buffer| uses.in_arena(graph, buffer)).collect();
-        let lifetimes = arena.iter().map(|&buffer| {
-            let (first, last) = uses.spans[buffer].expect("only used buffers are in the arena");
-            Ok(Lifetime { bytes: self.bytes(buffer)?, first, last })
-        });
-        let placement = memory::place(&lifetimes.collect::<Result<Vec<_>>>()?);
-        let memory = Storage::uninitialized(placement.bytes)?;
-        self.plan.arena_bytes = placement.bytes;
+        let memory = Storage::uninitialized(arrangement.bytes)?;
+        self.plan.arena_bytes = arrangement.bytes;
         // The storage of each buffer, and where the buffer starts in it.
         let mut homes: Vec<Option<(Storage, usize)>> = vec![None; graph.buffers.len()];
-        for (&buffer, &offset) in arena.iter().zip(&placement.offsets) {
-            homes[buffer] = Some((memory.clone(), offset));
-        }
         for (number, buffer) in graph.buffers.iter().enumerate() {
-            let outside =
-                || Outside { root: buffer.root, tensors: Vec::new(), written: uses.written[number] };
-            match &buffer.kind {
-                BufferKind::Input(_) => {}
-                BufferKind::Constant(whole) => {
+            match (arrangement.homes[number], &buffer.kind) {
+                (Home::Arena { offset }, _) => homes[number] = Some((memory.clone(), offset)),
+                (Home::Constant, BufferKind::Constant(whole)) => {
                     homes[number] = Some((whole.storage().clone(), 0));
-                    if uses.spans[number].is_some() {
+                    if arrangement.spans[number].is_some() {
+                        let plan = &mut self.plan;
                         let list =
-                            if uses.written[number] { &mut self.plan.writes } else { &mut self.plan.reads };
+                            if arrangement.written[number] { &mut plan.writes } else { &mut plan.reads };
                         list.push(buffer.root);
                     }
                 }
-                BufferKind::Internal if uses.is_result[number] => {
-                    homes[number] = Some((Storage::uninitialized(self.bytes(number)?)?, 0));
-                    self.plan.results.push(outside());
+                (Home::Result, _) => {
+                    let bytes = arrange::bytes(graph, &self.bound.layouts, number)?;
+                    homes[number] = Some((Storage::uninitialized(bytes)?, 0));
+                    let written = arrangement.written[number];
+                    self.plan.results.push(Outside { root: buffer.root, tensors: Vec::new(), written });
                 }
-                BufferKind::Internal => {}
+                _ => {}
             }
         }
         self.plan.inputs = graph
@@ -194,7 +140,7 @@ impl Builder<'_> {
             .iter()
             .map(|root| {
                 let buffer = graph.buffer_of(*root).index();
-                Outside { root: *root, tensors: Vec::new(), written: uses.written[buffer] }
+                Outside { root: *root, tensors: Vec::new(), written: arrangement.written[buffer] }
             })
             .collect();
         let nowhere = Storage::meta(0)?;
@@ -214,7 +160,7 @@ impl Builder<'_> {
             self.plan.tensors.push(unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) });
             let outside = match graph.buffers[buffer].kind {
                 BufferKind::Input(input) => Some(&mut self.plan.inputs[input]),
-                BufferKind::Internal if uses.is_result[buffer] => {
+                BufferKind::Internal if arrangement.homes[buffer] == Home::Result => {
                     let root = graph.buffers[buffer].root;
                     self.plan.results.iter_mut().find(|result| result.root == root)
                 }

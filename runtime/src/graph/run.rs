@@ -221,6 +221,12 @@ impl Plan {
                 .with_help("give it memory of its own"));
             }
         }
+        if self.writes.iter().any(|id| self.tensors[id.index()].shares_storage(input)) {
+            return Err(Error::graph(format!(
+                "input {number} is memory that the graph writes to besides, as it was found outside the function"
+            ))
+            .with_help("give it memory of its own"));
+        }
         let input = input.contiguous_untracked()?;
         let start = input.layout().offset;
         point_at(&mut self.tensors, outside, input.storage(), start)
