@@ -202,7 +202,6 @@ fn mistakes_in_declarations() {
             new("k.cc:F").dtypes([DType::F32]).declare(),
             "a combination has 1 dtypes, for 1 inputs and 1 outputs",
         ),
-        (new("k.cc:F").attribute_at_call("a", AttrType::IntLists).declare(), "calls cannot give"),
         (
             Declaration::new("mm", "k.cc:F").input("x").output("y").declare(),
             "`mm` is an operator of the library",

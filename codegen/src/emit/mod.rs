@@ -5,6 +5,7 @@
 mod api;
 mod bind;
 mod combined;
+mod default;
 mod defs;
 mod document;
 mod enums;

@@ -4,7 +4,7 @@ use minijinja::context;
 
 use super::{Refusal, render};
 use crate::emit::naming;
-use crate::model::{Arg, Element, Kind, Op};
+use crate::model::{Arg, Element, Item, Kind, Op};
 
 /// The text of a test file. Arguments with defaults are left out.
 pub(super) fn test(op: &Op, stem: &str, library: &str) -> Result<String, Refusal> {
@@ -79,6 +79,16 @@ fn value(arg: &Arg, name: &str) -> (String, String) {
             borrowed(&format!("[{}]", vec!["true"; length.unwrap_or(1) as usize].join(", ")))
         }
         Kind::Scalars => borrowed("[opsmith::Scalar::Float(2.0)]"),
+        Kind::Strs => borrowed("[\"text\"]"),
+        Kind::DTypes => borrowed("[DType::F32]"),
+        Kind::Lists(item) => plain(match item {
+            Item::Bool => "[[true]]",
+            Item::Int => "[[1, 2], [3, 4]]",
+            Item::Float => "[[0.5, 1.5]]",
+            Item::Scalar => "[[opsmith::Scalar::Float(2.0)]]",
+            Item::Str => "[[\"text\"]]",
+            Item::DType => "[[DType::F32]]",
+        }),
         Kind::DType => plain("DType::F32"),
         Kind::Device => plain("Device::CPU"),
         Kind::MemoryFormat => plain("MemoryFormat::Contiguous"),

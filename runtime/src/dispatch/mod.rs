@@ -10,7 +10,7 @@ mod pairs;
 mod targets;
 mod values;
 
-pub use values::{host_result, int_div, int_rem, item, or_empty, present, several, size};
+pub use values::{host_result, int_div, int_rem, item, or_empty, present, row, several, size};
 
 pub use pairs::invoke_pairs;
 
