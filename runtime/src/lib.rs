@@ -19,6 +19,7 @@ pub mod error;
 pub mod facts;
 pub mod foreign;
 mod grad;
+pub mod graph;
 pub mod infer;
 pub mod layout;
 pub mod library;
@@ -32,6 +33,7 @@ pub mod random;
 pub mod sample;
 pub mod scalar;
 pub mod storage;
+pub mod symbolic;
 pub mod tensor;
 pub mod view;
 
