@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 
 use libloading::Library;
 use opsmith_runtime::foreign::{
-    self, Context, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, List, RawContext,
+    self, Context, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, List, ListOfLists,
+    RawContext,
 };
 use opsmith_runtime::random::{Generator, Integers, Normal, Stream, Uniform};
 use opsmith_runtime::{

@@ -3,7 +3,7 @@
 mod aot_support;
 
 use aot_support::{add_reduce, example, matrix};
-use opsmith::runtime::aot::{AttrType, AttrValue, Declaration, Operator};
+use opsmith::runtime::aot::{AttrValue, Declaration, Operator};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
 
 fn same_shape(declaration: Declaration, outputs: usize) -> Declaration {

@@ -299,6 +299,8 @@ pub enum KernelSource {
 pub struct Function {
     /// Its name.
     pub name: String,
+    /// What it computes, Markdown.
+    pub doc: String,
     /// Its parameters.
     pub params: Vec<String>,
     /// What it returns.

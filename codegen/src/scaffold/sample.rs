@@ -1,10 +1,40 @@
-//! A test that calls a new operator once.
+//! A call of a new operator: as a sample of its entry, and as a test.
 
 use minijinja::context;
 
 use super::{Refusal, render};
 use crate::emit::naming;
-use crate::model::{Arg, Element, Item, Kind, Op};
+use crate::model::{Arg, Element, Item, Kind, Op, Ty};
+use crate::spec::schema::Schema;
+
+/// The value of `samples` of an entry: one call, in which arguments that can be left out are. None if an
+/// argument has a type that samples cannot give.
+pub(super) fn entry(schema: &Schema) -> Option<String> {
+    let required = schema.args.iter().filter(|arg| arg.default.is_none() && !arg.ty.is_optional());
+    let values =
+        required.map(|arg| Some(format!("{}: {}", arg.name, sample_value(&Ty::from_schema(&arg.ty)?)?)));
+    Some(format!("[{{{}}}]", values.collect::<Option<Vec<_>>>()?.join(", ")))
+}
+
+/// A value as a sample has it.
+fn sample_value(ty: &Ty) -> Option<String> {
+    Some(match &ty.kind {
+        Kind::Tensor => "\"spread(2, 3)\"".to_owned(),
+        Kind::Tensors => "[\"spread(2, 3)\", \"spread(2, 3)\"]".to_owned(),
+        Kind::OptionalTensors => "[\"spread(2, 3)\"]".to_owned(),
+        Kind::Bool => "true".to_owned(),
+        Kind::Int => "1".to_owned(),
+        Kind::Float => "0.5".to_owned(),
+        Kind::Scalar => "2.0".to_owned(),
+        Kind::Str => "text".to_owned(),
+        Kind::DType => "float32".to_owned(),
+        Kind::Ints(Some(length)) | Kind::Bools(Some(length)) => {
+            let item = sample_value(&ty.kind.item()?)?;
+            format!("[{}]", vec![item; *length as usize].join(", "))
+        }
+        list => format!("[{}]", sample_value(&list.item()?)?),
+    })
+}
 
 /// The text of a test file. Arguments with defaults are left out.
 pub(super) fn test(op: &Op, stem: &str, library: &str) -> Result<String, Refusal> {
