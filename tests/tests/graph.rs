@@ -1,5 +1,6 @@
 //! Graph mode against eager mode: for every operator and every sample.
 
+use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::graph::{Graph, InputSpec};
@@ -92,4 +93,57 @@ fn every_sample_gives_the_same_bits() {
         }
     }
     assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The gradients of a call by all its inputs, of the sum of its results with fixed weights.
+fn gradients(op: &'static OpDef, args: &[Value], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let outs = call(op, &with_tensors(args, inputs))?;
+    let tracked: Vec<&Tensor> = outs.iter().filter(|out| out.requires_grad()).collect();
+    let leaves: Vec<&Tensor> = inputs.iter().filter(|input| input.requires_grad()).collect();
+    if tracked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let starts: Vec<Tensor> = tracked
+        .iter()
+        .map(|out| opsmith::to_dtype(&opsmith_tests::gradcheck::weights(out.shape(), 3), out.dtype()))
+        .collect::<Result<_>>()?;
+    let starts: Vec<Option<&Tensor>> = starts.iter().map(Some).collect();
+    let found = autograd::grad(&tracked, &leaves, &starts, Options::default())?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+#[test]
+fn every_gradient_has_the_same_bits() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for op in opsmith::LIBRARY.all_ops() {
+        let required = op.schema.args.iter().any(|arg| arg.value == ValueUse::Required);
+        if op.host.is_some() || required {
+            continue;
+        }
+        for dtype in [DType::F64, DType::C128] {
+            for (number, args) in samples(op, dtype).into_iter().enumerate() {
+                let leaf = |tensor: &Tensor| match tensor.dtype().is_differentiable() {
+                    true => tensor.detach().requires_grad_(true).unwrap(),
+                    false => tensor.clone(),
+                };
+                let inputs: Vec<Tensor> = tensors(&args).iter().map(leaf).collect();
+                let Ok(eager) = repeatable(op, || gradients(op, &args, &inputs)) else { continue };
+                if eager.is_empty() {
+                    continue;
+                }
+                let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
+                let graph = Graph::trace(|inputs: &[Tensor]| gradients(op, &args, inputs), &specs);
+                let result = graph.and_then(|graph| repeatable(op, || graph.run(&inputs)));
+                let found = match result {
+                    Ok(outs) => difference(&outs, &eager),
+                    Err(error) => Some(error.to_string()),
+                };
+                count += 1;
+                wrong.extend(found.map(|found| format!("{} {dtype} sample {number}: {found}", op.name)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 300, "{count} gradients were compared");
 }

@@ -213,7 +213,7 @@ fn run_kernel(
     let compute = inferred.compute;
     let converted = convert_inputs(op, args, inferred.compute)?;
     match &converted {
-        None if traced => recorder::call(op, compute, args, outs),
+        None if traced => recorder::call(op, compute, args, outs, shared),
         None => run_borrowed(kernel, &KernelCall { op, args, outs }, shared),
         Some(replaced) => {
             let mut args: SmallVec<[Arg<'_>; 8]> = args.into();
@@ -221,7 +221,7 @@ fn run_kernel(
                 args[*index] = value.as_arg();
             }
             if traced {
-                return recorder::call(op, compute, &args, outs);
+                return recorder::call(op, compute, &args, outs, shared);
             }
             run_borrowed(kernel, &KernelCall { op, args: &args, outs }, shared)
         }
@@ -232,7 +232,7 @@ fn run_kernel(
 #[inline]
 fn run_uniform(kernel: KernelFn, call: &KernelCall<'_>, like: &Tensor, shared: bool) -> Result<()> {
     if recorder::is_active() {
-        return recorder::call(call.op, like.dtype(), call.args, call.outs);
+        return recorder::call(call.op, like.dtype(), call.args, call.outs, shared);
     }
     if call.outs[0].numel() == 0 {
         return Ok(());

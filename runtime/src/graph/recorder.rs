@@ -148,9 +148,23 @@ pub(crate) fn allocated(tensor: &Tensor) {
     with(|recorder| recorder.tensor(tensor));
 }
 
-/// Notes a kernel that would run.
-pub(crate) fn call(op: &'static OpDef, compute: DType, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+/// Notes a kernel that would run, on outputs that others know if they are `shared`.
+pub(crate) fn call(
+    op: &'static OpDef,
+    compute: DType,
+    args: &[Arg<'_>],
+    outs: &[Tensor],
+    shared: bool,
+) -> Result<()> {
+    if shared {
+        count_writes(outs);
+    }
     push(RawKind::Call { op, compute }, args, outs)
+}
+
+/// Lets automatic differentiation notice a write, as the kernel would.
+fn count_writes(outs: &[Tensor]) {
+    outs.iter().for_each(|out| out.storage().count_write());
 }
 
 /// Notes views of the first argument.
@@ -160,6 +174,7 @@ pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Res
 
 /// Notes a copy of elements.
 pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target));
     push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
@@ -179,6 +194,7 @@ pub(super) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
 
 /// Notes an addition of elements to a tensor that may show one at several indices.
 pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target));
     push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
