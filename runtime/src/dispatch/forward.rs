@@ -14,7 +14,7 @@ use super::targets::{
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
+use crate::graph::{recorder, unknown};
 use crate::layout::checked_numel;
 use crate::op::{Inferred, KernelCall, KernelFn, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
@@ -37,6 +37,9 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         let mut outs = Outputs::new();
         outs.push(out);
         return Ok(outs);
+    }
+    if recorder::is_active() && unknown::wants_elements(op, args) {
+        return unknown::call(op, args);
     }
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
     let inferred = inferred?;
