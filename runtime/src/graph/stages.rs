@@ -88,8 +88,8 @@ pub(super) fn split(graph: &Graph) -> Vec<Stage> {
         let of_last = |id: usize| last.as_ref().is_some_and(|node| touched(graph, std::iter::once(node))[id]);
         let mut left = Vec::new();
         if !is_last {
-            for id in 0..graph.buffers.len() {
-                let new = internal(id) && !made[id] && uses.spans[id].is_some();
+            for (id, &made) in made.iter().enumerate() {
+                let new = internal(id) && !made && uses.spans[id].is_some();
                 if new && (later(id) || of_last(id)) {
                     left.push(BufferId(id as u32));
                 }
