@@ -5,12 +5,15 @@
 //! where a list of fixed length is wanted); then the call goes through the same dispatcher as typed
 //! ones.
 
+use std::panic::Location;
+
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, MemoryFormat, Value};
 use crate::constraint::Constraint;
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::{Form, Library};
 use crate::lists::{self, OwnedLists};
 use crate::op::{ArgDef, ArgKind, ArgType, DefaultValue, OpDef, Outputs};
@@ -24,12 +27,14 @@ type Keyword<'a> = &'a (&'a str, Value);
 ///
 /// # Errors
 /// If there is no such operator, the arguments do not fit, or the operator itself fails.
+#[track_caller]
 pub fn call(
     library: &'static Library,
     name: &str,
     args: &[Value],
     kwargs: &[(&str, Value)],
 ) -> Result<Vec<Value>> {
+    let _site = recorder::enter(Location::caller());
     let (op, form) = library.get(name)?;
     let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
@@ -57,7 +62,9 @@ pub fn call(
 ///
 /// # Errors
 /// If the arguments do not fit, or the operator itself fails.
+#[track_caller]
 pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
+    let _site = recorder::enter(Location::caller());
     let kwargs: Vec<Keyword<'_>> = kwargs.iter().collect();
     let bound =
         bind(op, args, &kwargs).map_err(|error| error.in_op(op.name, Vec::new()).with_signature(op))?;

@@ -239,6 +239,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     quote! {
         #doc
         #attributes
+        #[track_caller]
         pub fn #name(#(#params),*) -> #result {
             #bindings
             #call
