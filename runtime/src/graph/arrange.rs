@@ -42,8 +42,9 @@ pub(super) struct Arrangement {
 }
 
 /// When buffers are needed.
-struct Uses {
-    spans: Vec<Option<(usize, usize)>>,
+pub(super) struct Uses {
+    /// The first and last moment that needs each buffer.
+    pub spans: Vec<Option<(usize, usize)>>,
     /// How many nodes need each buffer at the last moment.
     at_last: Vec<usize>,
     written: Vec<bool>,
@@ -52,7 +53,7 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(graph: &Graph, moments: &[usize]) -> Uses {
+    pub fn of(graph: &Graph, moments: &[usize]) -> Uses {
         let count = graph.buffers.len();
         let mut uses = Uses {
             spans: vec![None; count],

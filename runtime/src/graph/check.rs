@@ -80,7 +80,7 @@ impl Graph {
     /// # Errors
     /// As [`Graph::check`]; and if there is no symbol of a name, or the graph is not for a size.
     pub fn check_at(&self, symbols: &[(&str, i64)]) -> Result<(), GraphErrors> {
-        let symbols = self.symbol_values(symbols).map_err(GraphErrors::one)?;
+        let symbols = self.values_by_name(symbols).map_err(GraphErrors::one)?;
         check_guards(self, &symbols).map_err(GraphErrors::one)?;
         let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
         let mut binder = Binder::new(self, &symbols);
@@ -118,6 +118,10 @@ impl Checker<'_> {
                 for region in node.kind.regions() {
                     region.nodes.iter().for_each(|inside| self.node(inside, number));
                 }
+                node.outs.iter().try_for_each(|out| self.binder.tensor(*out).map(drop)).map_err(Some)
+            }
+            // What elements decide, inference cannot find again.
+            _ if node.outs.iter().any(|out| graph.is_found_by_node(*out)) => {
                 node.outs.iter().try_for_each(|out| self.binder.tensor(*out).map(drop)).map_err(Some)
             }
             _ => self.binder.node_with_place(node).map_err(Some),

@@ -14,6 +14,7 @@ use opsmith_core::DType;
 use smallvec::SmallVec;
 
 use super::run::Plans;
+use super::stages::Stage;
 use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
@@ -57,6 +58,8 @@ pub struct Graph {
     /// Whether element-wise calls may write over inputs that nothing needs any more.
     pub(crate) reuse: bool,
     pub(crate) plans: Plans,
+    /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
+    pub(crate) stages: Vec<Stage>,
 }
 
 /// A size that is not known before the graph runs.
@@ -432,6 +435,13 @@ impl Graph {
     pub fn text(&self, size: &Size) -> String {
         let name = |symbol: Symbol| self.symbols.get(symbol.0 as usize).map(|info| info.name.as_str());
         size.with_names(&name).to_string()
+    }
+
+    /// Whether elements decide how large a tensor is.
+    pub(crate) fn is_found_by_node(&self, id: TensorId) -> bool {
+        let found =
+            |symbol: &SymbolInfo| matches!(symbol.source, SymbolSource::Node { tensor, .. } if tensor == id);
+        self.symbols.iter().any(found)
     }
 
     pub(crate) fn tensor(&self, id: TensorId) -> &TensorInfo {

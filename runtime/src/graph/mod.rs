@@ -21,7 +21,9 @@ pub(crate) mod recorder;
 mod report;
 mod run;
 mod sheet;
+mod stages;
 mod trace;
+pub(crate) mod unknown;
 
 pub use builder::{BuilderArg, GraphBuilder, Handle};
 pub use check::GraphErrors;

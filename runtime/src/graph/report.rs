@@ -4,10 +4,11 @@
 //! to when it is needed, as the plan of a run has it.
 
 use super::arrange::{self, Arrangement, Home};
-use super::bind::bind;
+use super::bind::{bind, check_guards};
 use super::ir::{BufferId, Graph, TensorId};
 use super::plan::moments;
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 
 /// What memory a graph takes at known sizes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +64,8 @@ pub enum Place {
 }
 
 impl Graph {
-    /// What memory the graph takes at the sizes that it was traced with.
+    /// What memory the graph takes at the sizes that it was traced with. A graph with sizes that depend on
+    /// elements is planned in stages when it runs; the report is of all of it at once.
     ///
     /// # Errors
     /// If a size is not known before the graph runs.
@@ -82,9 +84,8 @@ impl Graph {
     /// # Errors
     /// If there is no symbol of a name, the graph is not for a size, or a size is not known before it runs.
     pub fn memory_at(&self, symbols: &[(&str, i64)]) -> Result<MemoryReport> {
-        let values = self.symbol_values(symbols)?;
-        let bound = bind(self, values)?;
-        let layouts = &bound.layouts;
+        let values = self.values_by_name(symbols)?;
+        let layouts = &self.layouts_at(values)?;
         let arranged = Arrangement::new(self, layouts, &moments(self))?;
         let mut report = MemoryReport {
             planned: arranged.bytes,
@@ -93,7 +94,7 @@ impl Graph {
             constants: 0,
             inputs: 0,
             buffers: Vec::new(),
-            numels: layouts.iter().map(|layout| layout.as_ref().map(crate::layout::Layout::numel)).collect(),
+            numels: layouts.iter().map(|layout| layout.as_ref().map(Layout::numel)).collect(),
         };
         for (number, buffer) in self.buffers.iter().enumerate() {
             let place = match arranged.homes[number] {
@@ -120,8 +121,17 @@ impl Graph {
         Ok(report)
     }
 
+    fn layouts_at(&self, symbols: Vec<Option<i64>>) -> Result<Vec<Option<Layout>>> {
+        if self.stages.is_empty() {
+            return bind(self, symbols).map(|bound| bound.layouts);
+        }
+        // What elements decide, inference cannot find again.
+        check_guards(self, &symbols)?;
+        Ok(self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect())
+    }
+
     /// The values of the symbols: given ones by name, or those that the graph was traced with.
-    pub(super) fn symbol_values(&self, given: &[(&str, i64)]) -> Result<Vec<Option<i64>>> {
+    pub(super) fn values_by_name(&self, given: &[(&str, i64)]) -> Result<Vec<Option<i64>>> {
         for (name, _) in given {
             if !self.symbols.iter().any(|symbol| symbol.name == *name) {
                 let known: Vec<String> =

@@ -15,6 +15,7 @@ mod order;
 
 use super::ir::{Argument, Graph, Node, NodeKind, TensorId};
 use super::run::Plans;
+use super::stages;
 
 /// A way to make a graph do less.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -125,6 +126,7 @@ impl Graph {
     #[must_use]
     pub fn optimize_with(&self, passes: &Passes, mut look: impl FnMut(Pass, &Graph, &Graph)) -> Graph {
         let mut graph = self.clone();
+        graph.stages.clear();
         for (pass, run) in ORDER {
             if !passes.contains(pass) {
                 continue;
@@ -135,6 +137,7 @@ impl Graph {
             look(pass, &before, &graph);
         }
         graph.plans = Plans::default();
+        graph.stages = stages::split(&graph);
         graph
     }
 }

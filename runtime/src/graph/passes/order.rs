@@ -42,7 +42,8 @@ pub(super) fn hasten(graph: &mut Graph) {
 struct Touched {
     reads: Vec<usize>,
     writes: Vec<usize>,
-    /// Whether nothing may pass it: a view, whose tensors others mention, or one with steps inside.
+    /// Whether nothing may pass it: a view, whose tensors others mention, one with steps inside, or one that
+    /// finds sizes which others need.
     stays: bool,
 }
 
@@ -57,7 +58,8 @@ impl Touched {
             views_of.extend(node.outs.iter().map(|out| graph.buffer_of(*out).index()));
         }
         writes.extend(views_of);
-        let stays = !node.kind.regions().is_empty();
+        let finds_sizes = node.outs.iter().any(|out| graph.is_found_by_node(*out));
+        let stays = finds_sizes || !node.kind.regions().is_empty();
         Touched { reads, writes, stays }
     }
 
