@@ -10,6 +10,7 @@ pub mod shape;
 pub mod size;
 pub mod symbols;
 
+pub(crate) use formula::Term;
 pub use shape::Shape;
 pub use size::Size;
 pub use symbols::{Bindings, Derivation, Origin, Symbol, Symbols};

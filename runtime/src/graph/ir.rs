@@ -57,6 +57,10 @@ pub struct Graph {
     pub(crate) grad_inputs: Vec<usize>,
     /// Whether element-wise calls may write over inputs that nothing needs any more.
     pub(crate) reuse: bool,
+    /// How many threads run steps that do not depend on each other.
+    pub(crate) threads: usize,
+    /// Whether it was read from a file, so that every plan is looked over.
+    pub(crate) loaded: bool,
     pub(crate) plans: Plans,
     /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
     pub(crate) stages: Vec<Stage>,

@@ -119,6 +119,8 @@ impl Merger<'_> {
             guards: Vec::new(),
             grad_inputs: Vec::new(),
             reuse: false,
+            threads: 1,
+            loaded: false,
             plans: Plans::default(),
             stages: Vec::new(),
         };

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::arrange::{self, Arrangement, Home};
 use super::bind::{Bound, argument};
 use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
+use super::levels::moments;
 use crate::arg::Value;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -21,7 +22,11 @@ use crate::tensor::Tensor;
 pub(super) struct Plan {
     /// Every tensor of the graph, by number; those that nothing needs have no elements.
     pub tensors: Vec<Tensor>,
+    /// In the order of moments.
     pub steps: Vec<Step>,
+    /// Where the steps of each moment end; none if they run one after the other.
+    pub moments: Vec<usize>,
+    pub threads: usize,
     /// The tensors over each input, by position.
     pub inputs: Vec<Outside>,
     /// The memory that outputs are written to.
@@ -33,6 +38,8 @@ pub(super) struct Plan {
     /// External memory that is read, and that is written.
     pub reads: Vec<TensorId>,
     pub writes: Vec<TensorId>,
+    /// Lists that are empty between runs, and keep their memory: what a run borrows.
+    pub borrowed: [Vec<Tensor>; 2],
     /// How much memory the arena has.
     pub arena_bytes: usize,
 }
@@ -74,31 +81,31 @@ impl Plan {
     /// # Errors
     /// If there is no memory, or no kernel.
     pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
-        let arrangement = Arrangement::new(graph, &bound.layouts, &moments(graph))?;
+        let moments = moments(graph);
+        let arrangement = Arrangement::new(graph, &bound.layouts, &moments)?;
         let mut builder = Builder {
             graph,
             bound,
             plan: Plan {
                 tensors: Vec::new(),
                 steps: Vec::new(),
+                moments: Vec::new(),
+                threads: 1,
                 inputs: Vec::new(),
                 results: Vec::new(),
                 lists: Vec::new(),
                 list_values: Vec::new(),
                 reads: Vec::new(),
                 writes: Vec::new(),
+                borrowed: [Vec::new(), Vec::new()],
                 arena_bytes: 0,
             },
         };
         builder.tensors(&arrangement)?;
-        builder.plan.steps = builder.steps(&graph.nodes)?;
+        builder.plan.threads = graph.threads;
+        builder.top(&moments)?;
         Ok(builder.plan)
     }
-}
-
-/// When each node runs: one after the other.
-pub(super) fn moments(graph: &Graph) -> Vec<usize> {
-    (0..graph.nodes.len()).collect()
 }
 
 struct Builder<'a> {
@@ -170,6 +177,28 @@ impl Builder<'_> {
                 outside.tensors.push(id);
             }
         }
+        Ok(())
+    }
+
+    /// The graph's own steps, by the moments at which they run.
+    fn top(&mut self, moments: &[usize]) -> Result<()> {
+        let nodes = &self.graph.nodes;
+        if self.plan.threads < 2 {
+            self.plan.steps = self.steps(nodes)?;
+            return Ok(());
+        }
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by_key(|&number| moments[number]);
+        let mut last = None;
+        for number in order {
+            let Some(step) = self.step(&nodes[number])? else { continue };
+            if last.is_some_and(|last| last != moments[number]) {
+                self.plan.moments.push(self.plan.steps.len());
+            }
+            last = Some(moments[number]);
+            self.plan.steps.push(step);
+        }
+        self.plan.moments.push(self.plan.steps.len());
         Ok(())
     }
 

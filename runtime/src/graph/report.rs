@@ -6,7 +6,7 @@
 use super::arrange::{self, Arrangement, Home};
 use super::bind::{bind, check_guards};
 use super::ir::{BufferId, Graph, TensorId};
-use super::plan::moments;
+use super::levels::moments;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 
@@ -39,7 +39,7 @@ pub struct BufferReport {
     /// How large it is.
     pub bytes: usize,
     /// The first and last moment that needs it, if a step does. Steps that run one after another have a
-    /// moment each, in the order of [`Graph::nodes`].
+    /// moment each, in the order of [`Graph::nodes`]; with several threads those that run together have one.
     pub span: Option<(usize, usize)>,
     /// Where it lies.
     pub place: Place,

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::arrange::Uses;
 use super::bind::argument;
 use super::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
-use super::plan::moments;
+use super::levels::moments;
 use super::run::Plans;
 use crate::arg::{Arg, Value};
 use crate::dispatch;
