@@ -52,6 +52,9 @@ pub(super) fn same_value(a: &Value, b: &Value) -> bool {
         }
         (Value::Bools(a), Value::Bools(b)) => a == b,
         (Value::Scalars(a), Value::Scalars(b)) => format!("{a:?}") == format!("{b:?}"),
+        (Value::Strs(a), Value::Strs(b)) => a == b,
+        (Value::DTypes(a), Value::DTypes(b)) => a == b,
+        (Value::Lists(a), Value::Lists(b)) => format!("{a:?}") == format!("{b:?}"),
         (Value::DType(a), Value::DType(b)) => a == b,
         (Value::Device(a), Value::Device(b)) => a == b,
         (Value::MemoryFormat(a), Value::MemoryFormat(b)) => a == b,
