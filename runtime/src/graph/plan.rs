@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub writes: Vec<TensorId>,
     /// Lists that are empty between runs, and keep their memory: what a run borrows.
     pub borrowed: [Vec<Tensor>; 2],
+    /// Where tensors over inputs point between runs.
+    pub nowhere: Storage,
     /// How much memory the arena has.
     pub arena_bytes: usize,
 }
@@ -98,12 +100,14 @@ impl Plan {
                 reads: Vec::new(),
                 writes: Vec::new(),
                 borrowed: [Vec::new(), Vec::new()],
+                nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
             },
         };
         builder.tensors(&arrangement)?;
         builder.plan.threads = graph.threads;
         builder.top(&moments)?;
+        builder.plan.let_go();
         Ok(builder.plan)
     }
 }
@@ -150,12 +154,11 @@ impl Builder<'_> {
                 Outside { root: *root, tensors: Vec::new(), written: arrangement.written[buffer] }
             })
             .collect();
-        let nowhere = Storage::meta(0)?;
         for (number, info) in graph.tensors.iter().enumerate() {
             let id = TensorId(number as u32);
             let buffer = info.buffer.index();
             let home = homes[buffer].clone();
-            let (storage, start) = home.unwrap_or_else(|| (nowhere.clone(), 0));
+            let (storage, start) = home.unwrap_or_else(|| (self.plan.nowhere.clone(), 0));
             let mut layout = match &self.bound.layouts[number] {
                 Some(layout) => layout.clone(),
                 // Nothing reached it, so nothing needs it.
