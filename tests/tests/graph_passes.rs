@@ -252,7 +252,7 @@ fn random_programs_give_the_same_bits() {
             let state = fresh();
             let graph = Graph::trace(|x: &[Tensor]| program(seed, x, &state), [square(), square()]).unwrap();
             let mut graph = graph.optimize(&passes);
-            if seed % 2 == 0 {
+            if seed % 2 == 0 && passes == Passes::all() {
                 graph.set_threads(3);
             }
             let found = twice(&|x| graph.run(x), &state);

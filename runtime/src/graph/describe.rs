@@ -85,7 +85,8 @@ impl Graph {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
+/// A number and what it counts.
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::describe::counted;
 use super::ir::{Graph, SymbolSource};
 use super::report::{MemoryReport, Place};
 use super::sheet;
@@ -53,12 +54,11 @@ impl Graph {
                 })
             })
             .collect();
-        let count = |count: usize, what: &str| format!("{count} {what}");
         let summary = [
-            count(self.inputs.len(), "inputs"),
-            count(self.nodes.len(), "steps"),
-            count(self.tensors.len(), "tensors"),
-            count(self.outputs.len(), "outputs"),
+            counted(self.inputs.len(), "input"),
+            counted(self.nodes.len(), "step"),
+            counted(self.tensors.len(), "tensor"),
+            counted(self.outputs.len(), "output"),
         ];
         json!({
             "summary": summary.join(" · "), "boxes": boxes, "lines": lines, "tensors": tensors,

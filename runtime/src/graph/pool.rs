@@ -15,7 +15,7 @@ const TURNS: usize = 4000;
 static POOL: Pool = Pool {
     busy: Mutex::new(0),
     shared: Shared {
-        state: Mutex::new(State { job: None, left: 0, panic: None }),
+        state: Mutex::new(State { job: None, active: 0, panic: None }),
         round: AtomicU64::new(0),
         next: AtomicUsize::new(0),
         start: Condvar::new(),
@@ -41,8 +41,8 @@ struct Shared {
 
 struct State {
     job: Option<Job>,
-    /// Threads that have not finished the job.
-    left: usize,
+    /// Threads that work on the job.
+    active: usize,
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
     let wanted = threads - 1;
     while *known < wanted {
         let number = *known;
-        // The round so far: the thread waits for the next one, which counts on it.
+        // The round so far: the thread waits for the next one.
         let seen = POOL.shared.round.load(Ordering::Acquire);
         let spawned =
             std::thread::Builder::new().name("opsmith-graph".to_owned()).spawn(move || work(number, seen));
@@ -76,22 +76,23 @@ pub(super) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
         *known += 1;
     }
     let shared = &POOL.shared;
-    // SAFETY: only the lifetime is forgotten; this function returns, or unwinds, when no thread has the job.
+    // SAFETY: only the lifetime is forgotten; this function returns, or unwinds, when no thread has the job
+    // and none can take it any more.
     let call: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(call) };
     shared.next.store(0, Ordering::Relaxed);
     {
         let mut state = lock(&shared.state);
         state.job = Some(Job { call, count, helpers: wanted });
-        state.left = *known;
         shared.round.fetch_add(1, Ordering::Release);
     }
-    shared.start.notify_all();
+    // Threads that wake up too late find nothing to do, and nobody waits for them.
+    (0..wanted.min(count - 1)).for_each(|_| shared.start.notify_one());
     let own = catch_unwind(AssertUnwindSafe(|| take_calls(call, count)));
     let mut state = lock(&shared.state);
-    while state.left > 0 {
+    state.job = None;
+    while state.active > 0 {
         state = shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
-    state.job = None;
     let panic = state.panic.take();
     drop(state);
     if let Err(panic) = own {
@@ -116,32 +117,27 @@ fn take_calls(call: &(dyn Fn(usize) + Sync), count: usize) {
     }
 }
 
-/// What each thread does for ever.
+/// What each thread does for ever. `number` counts the threads, `seen` the jobs before it.
 fn work(number: usize, mut seen: u64) {
     let shared = &POOL.shared;
     loop {
-        let job = next_job(shared, &mut seen);
-        let result = match job {
-            Some(job) if number < job.helpers => {
-                // SAFETY: who gave the job out waits until this thread has counted itself off below.
-                let call = unsafe { &*job.call };
-                catch_unwind(AssertUnwindSafe(|| take_calls(call, job.count)))
-            }
-            _ => Ok(()),
-        };
+        let Some(job) = next_job(shared, number, &mut seen) else { continue };
+        // SAFETY: who gave the job out waits until this thread, which is counted, has counted itself off below.
+        let call = unsafe { &*job.call };
+        let result = catch_unwind(AssertUnwindSafe(|| take_calls(call, job.count)));
         let mut state = lock(&shared.state);
         if let Err(panic) = result {
             state.panic.get_or_insert(panic);
         }
-        state.left -= 1;
-        if state.left == 0 {
+        state.active -= 1;
+        if state.active == 0 {
             shared.done.notify_one();
         }
     }
 }
 
-/// Waits for a job that this thread has not seen.
-fn next_job(shared: &Shared, seen: &mut u64) -> Option<Job> {
+/// Waits for a job that this thread has not seen, and joins it if it still is there and wants this thread.
+fn next_job(shared: &Shared, number: usize, seen: &mut u64) -> Option<Job> {
     for _ in 0..TURNS {
         if shared.round.load(Ordering::Acquire) != *seen {
             break;
@@ -153,5 +149,7 @@ fn next_job(shared: &Shared, seen: &mut u64) -> Option<Job> {
         state = shared.start.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
     *seen = shared.round.load(Ordering::Acquire);
-    state.job
+    let job = state.job.filter(|job| number < job.helpers)?;
+    state.active += 1;
+    Some(job)
 }
