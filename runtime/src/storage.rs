@@ -69,6 +69,20 @@ impl Storage {
         Self::with_header(block, bytes, data, Some(owner))
     }
 
+    /// No memory, for a tensor that is only described. Nobody can borrow it, so nobody reads it.
+    pub(crate) fn description() -> Storage {
+        let block = allocator::allocate(0)
+            .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
+        let storage = Self::with_header(block, 0, std::ptr::null_mut(), None);
+        storage.header().borrow.store(WRITER, Ordering::Relaxed);
+        storage
+    }
+
+    /// Whether it is memory of a tensor that is only described.
+    pub(crate) fn is_description(&self) -> bool {
+        self.data().is_null()
+    }
+
     #[inline]
     fn with_header(
         block: Block,
@@ -229,10 +243,19 @@ impl<'a> Borrows<'a> {
     #[inline]
     pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Borrows<'a> {
         while !try_acquire(reads, writes) {
+            refuse_descriptions(reads, writes);
             std::thread::yield_now();
         }
         Borrows { reads, writes }
     }
+}
+
+/// Nobody would ever give a description back.
+#[cold]
+fn refuse_descriptions(reads: &[Arg<'_>], writes: &[Tensor]) {
+    let mut found = writes.iter().any(|tensor| tensor.storage().is_description());
+    reads.iter().for_each(|arg| arg.for_each_tensor(|tensor| found |= tensor.storage().is_description()));
+    assert!(!found, "a tensor that inference only describes was passed to a kernel");
 }
 
 /// Whether an earlier tensor of the list shows the same storage.

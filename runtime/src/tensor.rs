@@ -307,6 +307,7 @@ impl Tensor {
             return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
                 .with_help("convert it first, or ask for the type it holds"));
         }
+        self.check_elements()?;
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[]);
         // SAFETY: the dtype was checked and the borrow is held.
@@ -322,6 +323,7 @@ impl Tensor {
             return Err(Error::shape(format!("a tensor with {} elements has no single value", self.numel()))
                 .with_help("reduce it or select one element first"));
         }
+        self.check_elements()?;
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[]);
         // SAFETY: one element of the dtype, and the borrow is held.

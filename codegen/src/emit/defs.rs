@@ -60,6 +60,7 @@ fn fields(op: &Op) -> TokenStream {
         quote!(Some(super::inference::#name))
     };
     field(op.infer.is_some(), quote!(infer), function("infer"));
+    field(super::rules::has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
     let uniform = uniform(op);
     field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
     // What nothing here computes never sees an element.
