@@ -304,7 +304,7 @@ unsafe extern "C" fn allocate_scratch(context: *mut RawContext, bytes: usize) ->
     // SAFETY: the pointer was made from the whole context, whose first field the kernel knows; the
     // kernel has the only reference while it runs.
     let context = unsafe { &mut *context.cast::<Context>() };
-    let Ok(memory) = Tensor::uninitialized(&[bytes as i64], DType::U8, context.device) else {
+    let Ok(memory) = Tensor::with_memory(&[bytes as i64], DType::U8, context.device) else {
         return std::ptr::null_mut();
     };
     let data = memory.data_ptr().cast();

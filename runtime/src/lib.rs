@@ -19,6 +19,7 @@ pub mod error;
 pub mod facts;
 pub mod foreign;
 mod grad;
+pub mod graph;
 pub mod infer;
 pub mod layout;
 pub mod library;

@@ -80,6 +80,12 @@ pub struct OpDef {
     pub library: &'static Library,
 }
 
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 impl OpDef {
     /// An operator of which nothing is known but how it is called.
     pub const fn new(

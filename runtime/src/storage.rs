@@ -69,18 +69,19 @@ impl Storage {
         Self::with_header(block, bytes, data, Some(owner))
     }
 
-    /// No memory, for a tensor that is only described. Nobody can borrow it, so nobody reads it.
-    pub(crate) fn description() -> Storage {
-        let block = allocator::allocate(0)
-            .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
-        let storage = Self::with_header(block, 0, std::ptr::null_mut(), None);
+    /// The memory of a tensor of a traced function: so many bytes, and none of them anywhere. Nobody
+    /// can borrow it.
+    pub(crate) fn meta(bytes: usize) -> Result<Storage> {
+        let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
+        let storage = Self::with_header(block, bytes, std::ptr::null_mut(), Some(Box::new(())));
         storage.header().borrow.store(WRITER, Ordering::Relaxed);
-        storage
+        Ok(storage)
     }
 
-    /// Whether it is memory of a tensor that is only described.
-    pub(crate) fn is_description(&self) -> bool {
-        self.data().is_null()
+    /// Whether there are no elements behind it.
+    #[inline]
+    pub fn is_meta(&self) -> bool {
+        self.header().data.is_null()
     }
 
     #[inline]
@@ -128,6 +129,11 @@ impl Storage {
     #[inline]
     pub fn same(&self, other: &Storage) -> bool {
         self.0 == other.0
+    }
+
+    /// What tells it from every other storage while a handle lives.
+    pub(crate) fn address(&self) -> usize {
+        self.0.addr().get()
     }
 
     /// How many handles there are.
@@ -240,22 +246,30 @@ pub(crate) struct Borrows<'a> {
 impl<'a> Borrows<'a> {
     /// Borrows the storages of the tensors among `reads`, and those of `writes`, waiting while other
     /// threads use them.
+    ///
+    /// # Errors
+    /// If there are no elements behind a storage: it belongs to a traced function.
     #[inline]
-    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Borrows<'a> {
+    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
         while !try_acquire(reads, writes) {
-            refuse_descriptions(reads, writes);
+            refuse_meta(reads, writes)?;
             std::thread::yield_now();
         }
-        Borrows { reads, writes }
+        Ok(Borrows { reads, writes })
     }
 }
 
-/// Nobody would ever give a description back.
 #[cold]
-fn refuse_descriptions(reads: &[Arg<'_>], writes: &[Tensor]) {
-    let mut found = writes.iter().any(|tensor| tensor.storage().is_description());
-    reads.iter().for_each(|arg| arg.for_each_tensor(|tensor| found |= tensor.storage().is_description()));
-    assert!(!found, "a tensor that inference only describes was passed to a kernel");
+fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
+    let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
+    for arg in reads {
+        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
+    }
+    if !meta {
+        return Ok(());
+    }
+    Err(Error::graph("a tensor of a traced function has no elements: they exist when the graph runs")
+        .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
 }
 
 /// Whether an earlier tensor of the list shows the same storage.
@@ -354,7 +368,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor));
+                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor)).unwrap();
                         // SAFETY: borrowed for writing.
                         unsafe { *storage.data().cast::<u64>() += 1 };
                     }

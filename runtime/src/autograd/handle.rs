@@ -202,7 +202,7 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
         ))
         .with_help("reduce the tensor to a real number, for instance its magnitude, or use backward_with"));
     }
-    let one = Tensor::uninitialized(output.shape(), output.dtype(), output.device())?;
+    let one = Tensor::with_memory(output.shape(), output.dtype(), output.device())?;
     if output.device() == Device::CPU {
         // SAFETY: new memory for one element of the dtype, which nobody else knows.
         crate::with_dtype!(output.dtype(), T => unsafe {

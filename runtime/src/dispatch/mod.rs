@@ -10,6 +10,8 @@ mod pairs;
 mod targets;
 mod values;
 
+use std::panic::Location;
+
 pub use values::{host_result, int_div, int_rem, item, or_empty, present, several, size};
 
 pub use pairs::invoke_pairs;
@@ -20,6 +22,7 @@ pub(crate) use targets::{check_inplace, overlap};
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
@@ -29,7 +32,9 @@ use crate::tensor::Tensor;
 /// # Errors
 /// Whatever inference, conversion or the kernel report, with the operator and operands added.
 #[inline]
+#[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let _site = recorder::enter(Location::caller());
     let special = autograd::must_record(args) || autograd::forward_is_active();
     let result = if special { autograd::invoke(op, args) } else { forward(op, args) };
     result.map_err(|error| in_op(error, op.name, op, args))
@@ -40,6 +45,7 @@ pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// # Errors
 /// As [`invoke`].
 #[inline]
+#[track_caller]
 pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     let mut outs = invoke(op, args)?;
     debug_assert_eq!(outs.len(), 1);
@@ -50,7 +56,9 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
 ///
 /// # Errors
 /// As [`invoke`], and if the result does not fit into the tensor.
+#[track_caller]
 pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let _site = recorder::enter(Location::caller());
     let result = if autograd::recording() || autograd::forward_is_active() {
         autograd::invoke_inplace(op, args)
     } else {
@@ -72,7 +80,9 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 ///
 /// # Errors
 /// As [`invoke`], and if a result does not fit into its tensor.
+#[track_caller]
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    let _site = recorder::enter(Location::caller());
     match autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs)) {
         Ok(()) => {
             for out in outs.iter() {

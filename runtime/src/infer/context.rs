@@ -391,7 +391,7 @@ enum Described {
 impl Described {
     fn of(arg: Arg<'_>, value: ValueUse) -> Described {
         // Without elements it is a description itself.
-        let meta = |tensor: &Tensor| match value == ValueUse::None || tensor.check_elements().is_err() {
+        let meta = |tensor: &Tensor| match value == ValueUse::None || tensor.storage().is_meta() {
             true => Meta::describe(tensor),
             false => Meta::constant(tensor),
         };

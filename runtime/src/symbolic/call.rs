@@ -14,27 +14,21 @@ use super::shape::Shape;
 use super::size::Size;
 use crate::arg::{Arg, Value};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layout::{Dims, Layout};
 use crate::op::OpDef;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// A tensor of which there is nothing but its shape and dtype, for inference. Whoever asks for its
+    /// A tensor of which there is nothing but its layout and dtype, for inference. Whoever asks for its
     /// elements gets an error.
     pub(crate) fn described(layout: Layout, dtype: DType, device: Device) -> Tensor {
-        // SAFETY: a description cannot be borrowed, so no element is ever read or written.
-        unsafe { Tensor::from_parts(Storage::description(), layout, dtype, device) }
-    }
-
-    /// Refuses to read elements that are not there.
-    pub(crate) fn check_elements(&self) -> Result<()> {
-        if !self.storage().is_description() {
-            return Ok(());
-        }
-        Err(Error::value("elements of a tensor are asked for that are not known before the run")
-            .with_help("declare the argument in `value_depends`, and give a constant"))
+        // A header alone is a hundred bytes; a program that cannot have them cannot go on.
+        let nothing = Storage::meta(0)
+            .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Storage>()));
+        // SAFETY: such a storage cannot be borrowed, so no element is ever read or written.
+        unsafe { Tensor::from_parts(nothing, layout, dtype, device) }
     }
 }
 

@@ -189,6 +189,16 @@ impl Size {
         std::fmt::from_fn(move |f| self.write(f, &|f, symbol| symbols.write_name(f, symbol)))
     }
 
+    /// Its text with names from elsewhere; a symbol without one has its own.
+    pub fn with_names<'a>(&'a self, name: &'a dyn Fn(Symbol) -> Option<&'a str>) -> impl fmt::Display + 'a {
+        std::fmt::from_fn(move |f| {
+            self.write(f, &|f, symbol| match name(symbol) {
+                Some(name) => f.write_str(name),
+                None => write!(f, "{symbol}"),
+            })
+        })
+    }
+
     pub(super) fn write(
         &self,
         f: &mut fmt::Formatter<'_>,
