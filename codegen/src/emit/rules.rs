@@ -29,13 +29,22 @@ fn rules(op: &Op) -> TokenStream {
         fields.extend(quote!(checks: &[#(#checks),*],));
     }
     if let Some(infer) = &op.infer {
-        let (shapes, dtypes) = (infer.shapes.iter().map(tree), infer.dtypes.iter().map(tree));
+        // Where a run decides, what is known before it.
+        let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
+        let (shapes, dtypes) = (shapes.iter().map(tree), infer.dtypes.iter().map(tree));
         let compute = tree(&infer.compute);
         fields.extend(quote!(shapes: &[#(#shapes),*], dtypes: &[#(#dtypes),*], compute: Some(#compute),));
         if let Some(length) = &infer.length {
             let length = tree(length);
             fields.extend(quote!(length: Some(#length),));
         }
+    }
+    if let Some(infer) = op.infer.as_ref().filter(|infer| !infer.run_sizes.is_empty()) {
+        let sizes = infer.run_sizes.iter().map(|(name, bound)| {
+            let bound = tree(bound);
+            quote!((#name, #bound))
+        });
+        fields.extend(quote!(run_sizes: &[#(#sizes),*],));
     }
     if op.outputs.iter().any(|output| output.present.is_some()) {
         let present = op.outputs.iter().map(|output| match output.present.as_ref().map(tree) {
