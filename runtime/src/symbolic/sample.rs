@@ -180,11 +180,15 @@ impl Fitting<'_> {
             }
         }
         columns.retain(|(atom, _)| self.matters(*atom, index, symbols));
-        let rows: Vec<Vec<i64>> = (0..self.points.len())
-            .map(|row| columns.iter().map(|(_, values)| values[row]).collect())
-            .collect();
-        let points: Vec<(&[i64], i64)> =
-            rows.iter().zip(&self.points).map(|(row, point)| (&row[..], point.numbers[index])).collect();
+        let rows = (0..self.points.len()).map(|row| {
+            let values: Vec<i64> = columns.iter().map(|(_, values)| values[row]).collect();
+            (values, self.points[row].numbers[index])
+        });
+        // Many points differ in what does not matter here.
+        let mut rows: Vec<(Vec<i64>, i64)> = rows.collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let points: Vec<(&[i64], i64)> = rows.iter().map(|(row, result)| (&row[..], *result)).collect();
         let name = |size: Size| size.substitute(|column| Size::from(columns[column.0 as usize].0));
         let found = Size::fit(&points)
             .map(name)
