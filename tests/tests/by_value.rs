@@ -1,6 +1,6 @@
 //! Operators whose results depend on elements: by hand-written inference, in calls and before them.
 
-use opsmith::{DType, LIBRARY, Tensor, Value};
+use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::{Arg, Result};

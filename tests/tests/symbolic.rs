@@ -7,7 +7,9 @@ use opsmith::{DType, LIBRARY, Tensor, Value};
 use opsmith_runtime::dispatch;
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, Symbol, infer};
+use opsmith_runtime::symbolic::{
+    Argument, Bindings, Context, Inference, Meta, Origin, Outputs, Shape, Size, Symbol, infer,
+};
 use opsmith_runtime::{Arg, with_dtype};
 use opsmith_tests::samples::{repeatable, samples};
 
@@ -30,7 +32,7 @@ impl Known {
     }
 }
 
-/// The arguments with each tensor described by `describe`, constants where elements count.
+/// The arguments with each tensor described by `describe`, constants where elements must be known.
 fn known(op: &OpDef, values: &[Value], describe: &mut dyn FnMut(&Tensor) -> Meta) -> Vec<Known> {
     let each = |(value, value_use): (&Value, ValueUse)| {
         let mut describe = |tensor: &Tensor| {
@@ -73,7 +75,7 @@ fn numbers_give_what_calls_give() {
     let (mut checked, mut wrong) = (0, Vec::new());
     for (op, values) in cases(&[DType::F32, DType::I64, DType::C64]) {
         let Ok(outs) = run(op, &values) else { continue };
-        let args = known(op, &values, &mut Meta::describe);
+        let args = known(op, &values, &mut Meta::constant);
         let mut context = Context::new();
         match inferred(op, &args, &mut context) {
             Ok(None) => assert!(op.composite.is_some(), "{} says nothing", op.name),
@@ -166,7 +168,7 @@ fn changed(op: &OpDef, values: &[Value], change: Change) -> Vec<Value> {
     let tensor = |tensor: &Tensor| resized(tensor, &change.shape(tensor.shape()));
     let each = |(value, value_use): (&Value, ValueUse)| match value {
         // Constants stay as they are.
-        value if value_use != ValueUse::None => value.clone(),
+        value if value_use == ValueUse::Required => value.clone(),
         Value::Tensor(one) => Value::Tensor(tensor(one)),
         Value::Tensors(many) => Value::Tensors(many.iter().map(tensor).collect()),
         Value::OptionalTensors(many) => {
@@ -216,7 +218,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
             let Ok(outs) = run(op, &values) else { continue };
             let pairs: Vec<(Symbol, i64)> =
                 sizes.iter().map(|(symbol, dim, size)| (*symbol, change.of(*dim, *size))).collect();
-            let bindings = context.symbols.bind(&pairs).unwrap();
+            let mut bindings = context.symbols.bind(&pairs).unwrap();
             if let Err(error) = context.check(&bindings) {
                 narrow.entry(op.name).or_insert(error.to_string());
                 continue;
@@ -226,6 +228,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
                 break;
             }
             for (out, real) in outputs.outs.iter().zip(&outs) {
+                set_found(&context, &mut bindings, out, real);
                 let all_known = out.shape.sizes().is_some_and(|sizes| !sizes.iter().any(Size::is_unknown));
                 if !all_known {
                     unknown.entry(op.name).or_insert(out.shape.to_string());
@@ -252,6 +255,18 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     assert_eq!(unknown.keys().copied().collect::<Vec<_>>(), ["im2col"], "{unknown:#?}");
     // How many results there are is the first size.
     assert_eq!(narrow.keys().copied().collect::<Vec<_>>(), ["unbind.int"], "{narrow:#?}");
+}
+
+/// Gives sizes that only the run tells the values that it told, which have to lie inside their bounds.
+fn set_found(context: &Context, bindings: &mut Bindings, out: &Meta, real: &Tensor) {
+    for (size, found) in out.shape.sizes().unwrap_or_default().iter().zip(real.shape()) {
+        if let Some(symbol) = size.as_symbol()
+            && *context.symbols.origin(symbol) == Origin::Run
+            && bindings.get(symbol).is_none()
+        {
+            context.symbols.set(bindings, symbol, *found).unwrap();
+        }
+    }
 }
 
 /// Whether strides and offset are the real ones, but for dimensions of which there is one or none.

@@ -66,7 +66,8 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     let rules = op.rules.unwrap_or(&Rules::NONE);
     let values_known = check_constants(op, args)?;
     let by_run = !rules.run_sizes.is_empty() && !values_known;
-    let infers = op.infer.is_some() || op.view.is_some() || op.custom.is_some();
+    let by_code = op.infer.is_some() || op.infer_function.is_some();
+    let infers = by_code || op.view.is_some() || op.custom.is_some();
     if infers
         && !by_run
         && let Some(outcome) = call::run(op, args, &Size::known)
@@ -88,7 +89,9 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     if let Some(function) = op.infer_function {
         return by_function(&mut on, rules, function).map(|outputs| kernel_or_composition(op, outputs));
     }
+    // Rules of sizes that a run tells are for a run; where all elements are known, the function counts.
     let open = op.view.is_some()
+        || !rules.run_sizes.is_empty()
         || op.custom.is_some()
         || rules
             .shapes
