@@ -21,7 +21,7 @@ use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 
-pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
+pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
 #[derive(Clone, Copy)]

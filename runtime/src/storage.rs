@@ -147,6 +147,11 @@ impl Storage {
         self.header().version.load(Ordering::Relaxed)
     }
 
+    /// Counts a write that a traced function will do.
+    pub(crate) fn count_write(&self) {
+        self.header().version.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Remembers which operator changed the memory, and in which form.
     #[inline]
     pub(crate) fn set_last_writer(&self, op: &'static OpDef, form: Form) {

@@ -14,7 +14,7 @@ use super::targets::{
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
+use crate::graph::{recorder, unknown};
 use crate::layout::checked_numel;
 use crate::op::{Inferred, KernelCall, KernelFn, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
@@ -37,6 +37,9 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         let mut outs = Outputs::new();
         outs.push(out);
         return Ok(outs);
+    }
+    if recorder::is_active() && unknown::wants_elements(op, args) {
+        return unknown::call(op, args);
     }
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
     let inferred = inferred?;
@@ -216,7 +219,7 @@ fn run_kernel(
     let compute = inferred.compute;
     let converted = convert_inputs(op, args, inferred.compute)?;
     match &converted {
-        None if traced => recorder::call(op, compute, args, outs),
+        None if traced => recorder::call(op, compute, args, outs, shared),
         None => run_borrowed(kernel, &KernelCall { op, args, outs }, shared),
         Some(replaced) => {
             let mut args: SmallVec<[Arg<'_>; 8]> = args.into();
@@ -224,7 +227,7 @@ fn run_kernel(
                 args[*index] = value.as_arg();
             }
             if traced {
-                return recorder::call(op, compute, &args, outs);
+                return recorder::call(op, compute, &args, outs, shared);
             }
             run_borrowed(kernel, &KernelCall { op, args: &args, outs }, shared)
         }
@@ -235,7 +238,7 @@ fn run_kernel(
 #[inline]
 fn run_uniform(kernel: KernelFn, call: &KernelCall<'_>, like: &Tensor, shared: bool) -> Result<()> {
     if recorder::is_active() {
-        return recorder::call(call.op, like.dtype(), call.args, call.outs);
+        return recorder::call(call.op, like.dtype(), call.args, call.outs, shared);
     }
     if call.outs[0].numel() == 0 {
         return Ok(());

@@ -12,7 +12,7 @@ mod values;
 
 use std::panic::Location;
 
-pub use values::{host_result, int_div, int_rem, item, or_empty, present, several, size};
+pub use values::{host_result, int_div, int_rem, item, or_empty, present, row, several, size};
 
 pub use pairs::invoke_pairs;
 

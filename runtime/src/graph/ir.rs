@@ -14,6 +14,7 @@ use opsmith_core::DType;
 use smallvec::SmallVec;
 
 use super::run::Plans;
+use super::stages::Stage;
 use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
@@ -55,6 +56,8 @@ pub struct Graph {
     /// The inputs by which the function computes gradients.
     pub(crate) grad_inputs: Vec<usize>,
     pub(crate) plans: Plans,
+    /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
+    pub(crate) stages: Vec<Stage>,
 }
 
 /// A size that is not known before the graph runs.

@@ -31,6 +31,21 @@ pub(super) fn merge(
     points: &[Point],
     mut runs: Vec<Run>,
 ) -> Graph {
+    let unknown: Vec<SymbolInfo> = runs[0]
+        .raw
+        .unknown
+        .iter()
+        .enumerate()
+        .map(|(number, size)| SymbolInfo {
+            name: format!("u{number}"),
+            least: 0,
+            // With symbols among the inputs the bound is one at this point only.
+            most: if symbols.is_empty() { size.most } else { i64::MAX },
+            multiple_of: 1,
+            example: size.example,
+            source: SymbolSource::Node { tensor: size.tensor, dim: size.dim },
+        })
+        .collect();
     let merger = Merger { points };
     let merged = merger.graph(&runs);
     let (mut graph, guards) = match merged {
@@ -38,13 +53,20 @@ pub(super) fn merge(
         Err(Differs(reason)) => {
             runs.truncate(1);
             let single = Merger { points: &points[..1] };
-            let graph = single.graph(&runs).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
-            let guard = |(number, symbol): (usize, &InputSymbol)| Guard {
+            let mut graph =
+                single.graph(&runs).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
+            // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
+            for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
+                graph.tensors[id.index()].layout = spec.layout(symbols);
+            }
+            let names =
+                symbols.iter().map(|symbol| &symbol.name).chain(unknown.iter().map(|info| &info.name));
+            let guard = |(number, name): (usize, &String)| Guard {
                 size: Size::from(Symbol(number as u32)),
                 equals: points[0][number],
-                reason: format!("`{}` was specialised: {reason}", symbol.name),
+                reason: format!("`{name}` was specialised: {reason}"),
             };
-            (graph, symbols.iter().enumerate().map(guard).collect())
+            (graph, names.enumerate().map(guard).collect())
         }
     };
     graph.guards = guards;
@@ -61,6 +83,7 @@ pub(super) fn merge(
             source: SymbolSource::Input { input: symbol.input, dim: symbol.dim },
         })
         .collect();
+    graph.symbols.extend(unknown);
     let named = specs.iter().enumerate();
     graph.input_names =
         named.map(|(number, spec)| spec.name.clone().unwrap_or_else(|| format!("input{number}"))).collect();
@@ -96,6 +119,7 @@ impl Merger<'_> {
             guards: Vec::new(),
             grad_inputs: Vec::new(),
             plans: Plans::default(),
+            stages: Vec::new(),
         };
         let derived = derived(&graph.nodes, &first.raw);
         for (number, derived) in derived.into_iter().enumerate() {
@@ -437,6 +461,9 @@ fn same_value(a: &Value, b: &Value) -> bool {
         }
         (Value::Bools(a), Value::Bools(b)) => a == b,
         (Value::Scalars(a), Value::Scalars(b)) => format!("{a:?}") == format!("{b:?}"),
+        (Value::Strs(a), Value::Strs(b)) => a == b,
+        (Value::DTypes(a), Value::DTypes(b)) => a == b,
+        (Value::Lists(a), Value::Lists(b)) => format!("{a:?}") == format!("{b:?}"),
         (Value::DType(a), Value::DType(b)) => a == b,
         (Value::Device(a), Value::Device(b)) => a == b,
         (Value::MemoryFormat(a), Value::MemoryFormat(b)) => a == b,

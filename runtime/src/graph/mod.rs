@@ -12,7 +12,9 @@ mod plan;
 mod probe;
 pub(crate) mod recorder;
 mod run;
+mod stages;
 mod trace;
+pub(crate) mod unknown;
 
 pub use control::{cond, scan, while_loop};
 pub use ir::{

@@ -75,9 +75,13 @@ pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
     }
 }
 
-/// The points to trace at: enough to find polynomials of second degree, and one to confirm them.
-pub(super) fn points(symbols: &[InputSymbol]) -> Vec<Point> {
-    let count = symbols.len();
+/// What stands for the first size that depends on elements in the first run.
+pub(super) const FIRST_EXAMPLE: i64 = PRIMES[0];
+
+/// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
+/// coordinates stand for sizes that depend on elements, of which there are `unknown`.
+pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
+    let count = symbols.len() + unknown;
     let needed = match count {
         0 => 1,
         1..=3 => (count + 1) * (count + 2) / 2 + 1,
@@ -86,11 +90,12 @@ pub(super) fn points(symbols: &[InputSymbol]) -> Vec<Point> {
     };
     (0..needed)
         .map(|number| {
-            let of = |(position, symbol): (usize, &InputSymbol)| {
-                // Different steps for different symbols, so that the points lie in no plane.
-                PRIMES[(number * (position + 1) + 3 * position) % PRIMES.len()] * symbol.multiple_of
+            // Different steps for different symbols, so that the points lie in no plane.
+            let prime = |position: usize| PRIMES[(number * (position + 1) + 3 * position) % PRIMES.len()];
+            let of = |position: usize| {
+                prime(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
             };
-            symbols.iter().enumerate().map(of).collect()
+            (0..count).map(of).collect()
         })
         .collect()
 }

@@ -17,7 +17,7 @@ use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::op::OpDef;
+use crate::op::{Inferred, OpDef, Outputs};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -38,6 +38,18 @@ pub(super) struct RawTrace {
     pub storages: Vec<RawStorage>,
     pub tensors: Vec<RawTensor>,
     pub nodes: Vec<RawNode>,
+    /// Sizes that depend on elements.
+    pub unknown: Vec<UnknownSize>,
+}
+
+/// A size that is known when the step that makes its tensor has run.
+pub(super) struct UnknownSize {
+    pub tensor: TensorId,
+    pub dim: usize,
+    /// What stood for it.
+    pub example: i64,
+    /// The largest it may be, as far as is known.
+    pub most: i64,
 }
 
 pub(super) struct RawStorage {
@@ -88,13 +100,17 @@ struct Recorder {
     /// Steps of the regions around the current one, which is `trace.nodes`.
     outside: Vec<Vec<RawNode>>,
     site: Option<&'static Location<'static>>,
+    /// What stands for sizes that depend on elements, in order.
+    examples: Vec<i64>,
 }
 
 /// Runs a function while this thread records; the recording ends even if it panics.
 ///
 /// # Errors
 /// If this thread records already.
-pub(super) fn record<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, RawTrace)> {
+///
+/// `examples` stand for sizes that depend on elements.
+pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>) -> Result<(R, RawTrace)> {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -106,7 +122,7 @@ pub(super) fn record<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, RawT
         return Err(Error::graph("a function is traced while another one is")
             .with_help("call the inner function instead of tracing it"));
     }
-    RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder::default()));
+    RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
     ACTIVE.set(true);
     let _end = End;
     let result = function()?;
@@ -148,9 +164,23 @@ pub(crate) fn allocated(tensor: &Tensor) {
     with(|recorder| recorder.tensor(tensor));
 }
 
-/// Notes a kernel that would run.
-pub(crate) fn call(op: &'static OpDef, compute: DType, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+/// Notes a kernel that would run, on outputs that others know if they are `shared`.
+pub(crate) fn call(
+    op: &'static OpDef,
+    compute: DType,
+    args: &[Arg<'_>],
+    outs: &[Tensor],
+    shared: bool,
+) -> Result<()> {
+    if shared {
+        count_writes(outs);
+    }
     push(RawKind::Call { op, compute }, args, outs)
+}
+
+/// Lets automatic differentiation notice a write, as the kernel would.
+fn count_writes(outs: &[Tensor]) {
+    outs.iter().for_each(|out| out.storage().count_write());
 }
 
 /// Notes views of the first argument.
@@ -160,6 +190,7 @@ pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Res
 
 /// Notes a copy of elements.
 pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target));
     push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
@@ -179,6 +210,7 @@ pub(super) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
 
 /// Notes an addition of elements to a tensor that may show one at several indices.
 pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target));
     push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
@@ -273,6 +305,45 @@ impl Recorder {
 /// Whether a tensor without elements belongs to this trace.
 pub(super) fn knows(tensor: &Tensor) -> bool {
     with(|recorder| recorder.by_address.contains_key(&tensor.storage().address()))
+}
+
+/// Notes a kernel whose outputs have sizes that depend on elements: `varies` says which, and their bounds.
+pub(super) fn call_of_unknown_size(
+    op: &'static OpDef,
+    inferred: Inferred,
+    args: &[Arg<'_>],
+    varies: &[Vec<Option<i64>>],
+) -> Result<Outputs> {
+    if with(|recorder| !recorder.outside.is_empty()) {
+        return Err(Error::graph(
+            "the size of the result depends on elements, which a branch or loop of a graph cannot have",
+        )
+        .with_help("compute it outside, or keep the size with `where` or a mask"));
+    }
+    let mut outs = Outputs::new();
+    let mut unknown = Vec::new();
+    for (number, (spec, varies)) in inferred.outs.iter().zip(varies).enumerate() {
+        let mut sizes = spec.sizes.clone();
+        for (dim, most) in varies.iter().enumerate() {
+            if let Some(most) = *most {
+                let example = with(|recorder| {
+                    let position = recorder.trace.unknown.len() + unknown.len();
+                    recorder.examples.get(position).copied().unwrap_or(super::probe::FIRST_EXAMPLE)
+                });
+                sizes[dim] = example;
+                unknown.push((number, dim, example, most));
+            }
+        }
+        outs.push(Tensor::uninitialized(&sizes, spec.dtype, inferred.device)?);
+    }
+    call(op, inferred.compute, args, &outs, false)?;
+    with(|recorder| {
+        for (number, dim, example, most) in unknown {
+            let tensor = recorder.tensor(&outs[number]);
+            recorder.trace.unknown.push(UnknownSize { tensor, dim, example, most });
+        }
+    });
+    Ok(outs)
 }
 
 impl RawKind {

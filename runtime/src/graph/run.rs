@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 
 use super::bind::bind;
-use super::ir::{Graph, SymbolSource, TensorId};
+use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
 use super::plan::{Outside, Plan, Step, StepArg, StepKind};
+use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
@@ -82,10 +83,16 @@ impl Graph {
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
         outputs.clear();
+        if !self.stages.is_empty() {
+            return stages::run(self, &self.stages, inputs, outputs);
+        }
         let key = self.match_inputs(inputs)?;
         let mut plan = match self.plans.take(&key) {
             Some(plan) => plan,
-            None => Plan::new(self, &bind(self, key.iter().copied().map(Some).collect())?)?,
+            None => {
+                let known = self.symbol_values(inputs).into_iter();
+                Plan::new(self, &bind(self, known.map(|(value, known)| known.then_some(value)).collect())?)?
+            }
         };
         plan.run(inputs)?;
         outputs.extend(self.outputs.iter().map(|output| plan.tensors[output.index()].clone()));
@@ -102,16 +109,24 @@ impl Graph {
                 inputs.len()
             )));
         }
-        let mut symbols: SmallVec<[i64; 8]> = SmallVec::new();
-        for symbol in &self.symbols {
-            let SymbolSource::Input { input, dim } = symbol.source else { continue };
-            // A shape with too few dimensions is refused below.
-            symbols.push(inputs[input].borrow().shape().get(dim).copied().unwrap_or(0));
-        }
+        let symbols: SmallVec<[i64; 8]> =
+            self.symbol_values(inputs).into_iter().map(|(value, _)| value).collect();
         for (number, input) in inputs.iter().enumerate() {
             self.match_input(number, input.borrow(), &symbols)?;
         }
         Ok(symbols)
+    }
+
+    /// The value of each symbol, and whether it is known before the graph runs.
+    pub(super) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> SmallVec<[(i64, bool); 8]> {
+        let value = |symbol: &SymbolInfo| match symbol.source {
+            // A shape with too few dimensions is refused later.
+            SymbolSource::Input { input, dim } => {
+                (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
+            }
+            SymbolSource::Node { .. } => (symbol.example, false),
+        };
+        self.symbols.iter().map(value).collect()
     }
 
     fn match_input(&self, number: usize, input: &Tensor, symbols: &[i64]) -> Result<()> {

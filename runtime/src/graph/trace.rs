@@ -8,13 +8,17 @@
 //! first run.
 
 use opsmith_core::DType;
+use smallvec::SmallVec;
 
-use super::ir::{Graph, TensorId};
+use super::ir::{Graph, SymbolicLayout, TensorId};
 use super::merge::merge;
-use super::probe::{self, Point};
+use super::probe::{self, InputSymbol, Point};
 use super::recorder::{self, RawTrace};
+use super::stages;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::op::Outputs;
+use crate::symbolic::{Size, Symbol};
 use crate::tensor::Tensor;
 
 /// What an input of a graph is like.
@@ -92,6 +96,28 @@ impl InputSpec {
     }
 }
 
+impl InputSpec {
+    /// The row-major layout of the sizes, with the numbers of the symbols.
+    pub(super) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
+        let size = |dim: &Dim| match dim {
+            Dim::Fixed(size) => Size::Const(*size),
+            Dim::Symbol { name, .. } => {
+                let number = symbols.iter().position(|symbol| symbol.name == *name).unwrap_or(0);
+                Size::from(Symbol(number as u32))
+            }
+        };
+        let sizes: SmallVec<[Size; 4]> = self.dims.iter().map(size).collect();
+        let mut strides: SmallVec<[Size; 4]> = SmallVec::new();
+        let mut stride = Size::Const(1);
+        for size in sizes.iter().rev() {
+            strides.push(stride.clone());
+            stride = stride * size.clone();
+        }
+        strides.reverse();
+        SymbolicLayout { sizes, strides, offset: Size::Const(0) }
+    }
+}
+
 impl From<&Tensor> for InputSpec {
     fn from(tensor: &Tensor) -> InputSpec {
         InputSpec {
@@ -134,6 +160,12 @@ impl IntoTensors for Vec<Tensor> {
     }
 }
 
+impl IntoTensors for Outputs {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self.into_vec()
+    }
+}
+
 impl<const N: usize> IntoTensors for [Tensor; N] {
     fn into_tensors(self) -> Vec<Tensor> {
         self.into()
@@ -167,8 +199,13 @@ impl Graph {
     /// The function is the one that runs in eager mode. It must do the same each time it runs, since it may
     /// run several times; tensors that it finds outside are part of the graph, and may be changed by it.
     ///
-    /// ```ignore
-    /// let graph = Graph::trace(|x| opsmith::relu(&x[0]), &[InputSpec::new(DType::F32, ["n".into()])])?;
+    /// ```
+    /// use opsmith_runtime::graph::{Graph, InputSpec};
+    /// use opsmith_runtime::{DType, Tensor};
+    /// // A function would call operators here.
+    /// let graph = Graph::trace(|x| Ok(x[0].clone()), [InputSpec::new(DType::F32, ["n".into()])])?;
+    /// assert_eq!(graph.run(&[Tensor::of(&[1.0f32, 2.0])])?[0].to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), opsmith_runtime::Error>(())
     /// ```
     ///
     /// # Errors
@@ -180,23 +217,27 @@ impl Graph {
         let specs: Vec<InputSpec> = inputs.into_iter().map(Into::into).collect();
         let function = |inputs: &[Tensor]| function(inputs).map(R::into_tensors);
         let symbols = probe::symbols(&specs)?;
-        let points = probe::points(&symbols);
-        let mut runs = Vec::with_capacity(points.len());
-        for (number, point) in points.iter().enumerate() {
+        let mut points = probe::points(&symbols, 0);
+        let mut runs = vec![run_at(&function, &specs, &points[0])?];
+        let unknown = runs[0].raw.unknown.len();
+        if unknown > 0 {
+            // The first run shows how many sizes depend on elements; each is one more symbol.
+            points = probe::points(&symbols, unknown);
+            runs = vec![run_at(&function, &specs, &points[0])?];
+        }
+        for point in &points[1..] {
             let run = run_at(&function, &specs, point);
-            runs.push(if number == 0 {
-                run?
-            } else {
-                run.map_err(|error| probe::note(error, point, &symbols))?
-            });
+            runs.push(run.map_err(|error| probe::note(error, point, &symbols))?);
         }
         let mut graph = merge(&specs, &symbols, &points, runs);
         for least in probe::SMALL {
-            let small: Point = symbols.iter().map(|symbol| least * symbol.multiple_of).collect();
-            let alike = !symbols.is_empty()
+            let mut small: Point = symbols.iter().map(|symbol| least * symbol.multiple_of).collect();
+            small.extend(std::iter::repeat_n(least, unknown));
+            let alike = !small.is_empty()
                 && run_at(&function, &specs, &small).is_ok_and(|run| probe::agrees(&graph, &small, &run));
             probe::allow(&mut graph, &small, alike);
         }
+        graph.stages = stages::split(&graph);
         Ok(graph)
     }
 }
@@ -220,7 +261,7 @@ fn run_at(
         let shapes = outputs.iter().map(|output| output.shape().to_vec()).collect();
         Ok((ids, outputs.iter().map(recorder::tensor).collect(), shapes))
     };
-    let ((inputs, outputs, shapes), raw) = recorder::record(run)?;
+    let ((inputs, outputs, shapes), raw) = recorder::record(point[names.len()..].to_vec(), run)?;
     Ok(Run { raw, inputs, outputs, shapes })
 }
 
