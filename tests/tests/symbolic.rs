@@ -36,7 +36,7 @@ impl Known {
 fn known(op: &OpDef, values: &[Value], describe: &mut dyn FnMut(&Tensor) -> Meta) -> Vec<Known> {
     let each = |(value, value_use): (&Value, ValueUse)| {
         let mut describe = |tensor: &Tensor| {
-            if value_use == ValueUse::None { describe(tensor) } else { Meta::constant(tensor) }
+            if value_use == ValueUse::Required { Meta::constant(tensor) } else { describe(tensor) }
         };
         match value {
             Value::Tensor(tensor) => Known::Tensor(describe(tensor)),

@@ -26,6 +26,7 @@ use crate::op::{ArgKind, Combination, OpDef};
 
 /// What can be said of a call before it runs.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would cost every inferred call an allocation")]
 pub enum Inference {
     /// Its results.
     Tensors(Outputs),

@@ -128,7 +128,7 @@ fn formulas(
     // Where a dimension has one element or none, strides and the like may follow no rule.
     let is_free = |leaf: &usize| !groups.constants.contains(leaf);
     let usual = |point: &&&Point| (0..leaves.len()).filter(is_free).all(|leaf| point.values[leaf] > 1);
-    let starts_usual = points.first().is_some_and(|first| usual(&&first));
+    let starts_usual = points.first().is_some_and(|first| usual(&first));
     let large: Vec<&Point> = points.iter().filter(usual).copied().collect();
     let all = Fitting { leaves, atoms, points };
     let large = Fitting { leaves, atoms, points: if starts_usual { large } else { Vec::new() } };

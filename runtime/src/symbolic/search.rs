@@ -208,15 +208,14 @@ impl<'a> Search<'a> {
         let start = self.start_values();
         for round in 1..=MIXED {
             let mut values = start.clone();
-            for leaf in 0..values.len() {
+            for (leaf, value) in values.iter_mut().enumerate() {
                 let lead = groups.of[leaf];
                 if groups.constants.contains(&leaf) {
                     continue;
                 }
                 // Steps that repeat in no common period.
                 let shift = (round * (3 + 2 * lead as i64) + round * round * (lead as i64 + 1)) % 23;
-                values[leaf] =
-                    if round % 4 == 0 { start[lead] * (1 + shift % 3) } else { start[lead] + shift };
+                *value = if round % 4 == 0 { start[lead] * (1 + shift % 3) } else { start[lead] + shift };
             }
             self.attempt(values, None);
         }
