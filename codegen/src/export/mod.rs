@@ -131,8 +131,10 @@ fn merge(into: &mut Value, more: Value) {
 
 fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
     let Infer { shapes, dtypes, compute, length, function, run_sizes, run_shapes } = infer;
-    let bounds: serde_json::Map<String, Value> =
-        run_sizes.iter().map(|(name, bound)| (name.clone(), expression(bound, op, model))).collect();
+    let bounds: Vec<Value> = run_sizes
+        .iter()
+        .map(|(name, bound)| json!({ "name": name, "at_most": expression(bound, op, model) }))
+        .collect();
     let all = |rules: &[crate::expr::Expr]| {
         rules.iter().map(|rule| expression(rule, op, model)).collect::<Vec<_>>()
     };
