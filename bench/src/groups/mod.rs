@@ -4,6 +4,7 @@ mod aot;
 mod ew;
 mod generator;
 mod graph;
+mod infer;
 mod mm;
 mod ovh;
 mod train;
@@ -21,6 +22,7 @@ pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     mm::run(harness)?;
     train::run(harness)?;
     graph::run(harness)?;
+    infer::run(harness)?;
     generator::run(harness)?;
     Ok(())
 }

@@ -86,7 +86,7 @@ pub(super) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
         shared.round.fetch_add(1, Ordering::Release);
     }
     // Threads that wake up too late find nothing to do, and nobody waits for them.
-    (0..wanted.min(count - 1)).for_each(|_| shared.start.notify_one());
+    shared.start.notify_all();
     let own = catch_unwind(AssertUnwindSafe(|| take_calls(call, count)));
     let mut state = lock(&shared.state);
     state.job = None;
