@@ -10,10 +10,11 @@ use safetensors::tensor::View;
 use super::super::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, TensorId};
 use super::changes;
 use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
-use crate::arg::{MemoryFormat, Value};
+use crate::arg::{Arg, MemoryFormat, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
+use crate::storage::Borrows;
 use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
@@ -65,9 +66,10 @@ pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
     };
     let structure = serde_json::to_string_pretty(&document).map_err(unwritable)?;
     let constants = graph.buffers.iter().enumerate().filter_map(|(number, buffer)| match &buffer.kind {
-        ir::BufferKind::Constant(whole) => Some((name(number), Constant::of(whole))),
+        ir::BufferKind::Constant(whole) => Some(Constant::of(whole).map(|constant| (name(number), constant))),
         _ => None,
     });
+    let constants = constants.collect::<Result<Vec<_>>>()?;
     let bytes = safetensors::serialize(constants, None).map_err(unwritable)?;
     Ok((structure, bytes))
 }
@@ -88,19 +90,15 @@ struct Constant {
 }
 
 impl Constant {
-    fn of(whole: &Tensor) -> Constant {
+    fn of(whole: &Tensor) -> Result<Constant> {
         let count = whole.storage().bytes();
-        let held = crate::arg::Arg::Tensor(whole);
-        let bytes = match crate::storage::Borrows::acquire(&[held], &[]) {
-            // SAFETY: the storage has that many bytes, which whoever made it has written, and which nobody
-            // writes while they are borrowed.
-            Ok(_held) if count > 0 => {
-                unsafe { std::slice::from_raw_parts(whole.storage().data(), count) }.to_vec()
-            }
-            _ => Vec::new(),
-        };
+        let args = [Arg::Tensor(whole)];
+        let _held = Borrows::acquire(&args, &[])?;
+        // SAFETY: the storage has that many bytes, which whoever made it has written, and which nobody writes
+        // while they are borrowed.
+        let bytes = unsafe { std::slice::from_raw_parts(whole.storage().data(), count) }.to_vec();
         let (dtype, parts) = stored(whole.dtype());
-        Constant { dtype, shape: vec![count / whole.dtype().size() * parts], bytes }
+        Ok(Constant { dtype, shape: vec![count / whole.dtype().size() * parts], bytes })
     }
 }
 

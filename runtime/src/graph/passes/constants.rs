@@ -30,12 +30,12 @@ pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
     });
     let mut constants: Vec<bool> = constants.collect();
     let mut kept = vec![true; graph.nodes.len()];
-    for number in 0..graph.nodes.len() {
+    for (number, kept) in kept.iter_mut().enumerate() {
         let node = &graph.nodes[number];
         let Some(layouts) = foldable(graph, &facts, &constants, number) else { continue };
         // What fails now fails again when the graph runs, and is reported there.
         let Ok(results) = compute(graph, node, &layouts) else { continue };
-        kept[number] = false;
+        *kept = false;
         let buffers: SmallVec<[usize; 1]> =
             node.outs.iter().map(|out| graph.buffer_of(*out).index()).collect();
         for (buffer, result) in buffers.into_iter().zip(results) {

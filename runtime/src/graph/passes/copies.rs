@@ -33,9 +33,9 @@ fn drop_copies(graph: &mut Graph) {
     let mut facts = Facts::of(graph);
     let mut kept = vec![true; graph.nodes.len()];
     let mut instead: Vec<TensorId> = (0..graph.tensors.len() as u32).map(TensorId).collect();
-    for number in 0..graph.nodes.len() {
+    for (number, kept) in kept.iter_mut().enumerate() {
         let Some((source, copy)) = needless(graph, &facts, &instead, number) else { continue };
-        kept[number] = false;
+        *kept = false;
         let (from, to) = (graph.buffer_of(copy), graph.buffer_of(source));
         let (offset, example) = {
             let source = graph.tensor(source);
