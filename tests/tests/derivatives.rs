@@ -86,6 +86,7 @@ fn refusals_are_known() {
         "_embedding_bag: second_order, forward_mode",
         "_embedding_bag_dense_backward: gradient, second_order, forward_mode",
         "_embedding_bag_per_sample_weights_backward: gradient, second_order, forward_mode",
+        "_unique2: gradient, second_order, forward_mode",
         "_pdist_forward: second_order, forward_mode",
         "_pdist_backward: gradient, second_order, forward_mode",
         "grid_sampler_2d: second_order, forward_mode",
