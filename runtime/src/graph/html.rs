@@ -41,7 +41,7 @@ impl Graph {
             .iter()
             .map(|line| {
                 let label = sheet::shape(self, self.tensor(line.tensor));
-                json!({"from": line.from, "to": line.to, "tensor": line.tensor.0, "label": label})
+                json!({"source": line.from, "target": line.to, "tensor": line.tensor.0, "label": label})
             })
             .collect();
         let tensors: Vec<Value> = rows

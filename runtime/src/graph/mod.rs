@@ -27,6 +27,8 @@ mod report;
 mod run;
 mod sheet;
 mod stages;
+#[cfg(test)]
+mod timing;
 mod trace;
 pub(crate) mod unknown;
 

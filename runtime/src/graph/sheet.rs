@@ -40,7 +40,7 @@ impl BoxKind {
             BoxKind::Constant => "constant",
             BoxKind::Call => "call",
             BoxKind::View => "view",
-            BoxKind::Copy => "copy",
+            BoxKind::Copy => "moves",
             BoxKind::Control => "control",
             BoxKind::Output => "output",
         }

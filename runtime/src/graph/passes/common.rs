@@ -137,7 +137,7 @@ impl Merger<'_> {
         let kind = match &node.kind {
             NodeKind::Call { op, compute } => format!("call {:p} {compute:?}", *op),
             NodeKind::View { op } => format!("view {:p}", *op),
-            _ => "copy".to_owned(),
+            _ => "copy elements".to_owned(),
         };
         let outs = node.outs.iter().map(|out| {
             let info = self.graph.tensor(*out);
