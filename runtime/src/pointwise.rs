@@ -119,6 +119,15 @@ fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body
     }
 }
 
+/// The number of elements if all operands have as many, one after the other in memory, which needs no
+/// plan.
+#[inline]
+fn natural_length<const N: usize>(operands: &[&Tensor; N]) -> Option<usize> {
+    let numel = operands[0].numel();
+    let natural = |tensor: &&Tensor| tensor.is_contiguous() && tensor.numel() == numel;
+    operands.iter().all(natural).then_some(numel as usize)
+}
+
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*
@@ -136,19 +145,32 @@ macro_rules! map {
             for (tensor, dtype) in operands.iter().zip(types) {
                 assert_eq!(tensor.dtype(), dtype, "the kernel's element type differs from the declared one");
             }
+            // One after the other in memory. A function, so that both ways to it share its code.
+            #[inline(never)]
+            fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+                function: &F,
+                out: *mut R,
+                $($input: *const $T,)*
+                length: usize,
+            ) {
+                for position in 0..length {
+                    // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher
+                    // holds the borrows.
+                    unsafe { *out.add(position) = function($(*$input.add(position)),*) }
+                }
+            }
+            if let Some(length) = natural_length(&operands) {
+                let out = operands[0].data_ptr().cast();
+                natural_row(&function, out, $(operands[$slot].data_ptr().cast::<$T>().cast_const(),)* length);
+                return Ok(());
+            }
             for_each_row(&operands, &mut |row| {
                 let Row { pointers, strides, length } = row;
                 let out = pointers[0];
                 let natural = strides[0] == size_of::<R>() as isize
                     $(&& strides[$slot] == size_of::<$T>() as isize)*;
                 if natural {
-                    let out = out.cast::<R>();
-                    $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
-                    for position in 0..length {
-                        // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher
-                        // holds the borrows.
-                        unsafe { *out.add(position) = function($(*$input.add(position)),*) }
-                    }
+                    natural_row(&function, out.cast(), $(pointers[$slot].cast::<$T>().cast_const(),)* length);
                 } else {
                     for position in 0..length as isize {
                         // SAFETY: as above.

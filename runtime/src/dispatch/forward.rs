@@ -14,7 +14,7 @@ use super::targets::{
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::layout::checked_numel;
+use crate::layout::{checked_numel, same_sizes};
 use crate::op::{Inferred, KernelCall, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
@@ -57,7 +57,7 @@ fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(crate::op::Kernel
             (Arg::Tensor(tensor), None) => first = Some(tensor),
             (Arg::Tensor(tensor), Some(first)) => {
                 let same = tensor.dtype() == first.dtype()
-                    && tensor.shape() == first.shape()
+                    && same_sizes(tensor.shape(), first.shape())
                     && tensor.device() == first.device();
                 if !same {
                     return None;

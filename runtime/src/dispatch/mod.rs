@@ -10,7 +10,7 @@ mod pairs;
 mod targets;
 mod values;
 
-pub use values::{host_result, int_div, int_rem, item, or_empty, present, several, size};
+pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, present, several, size};
 
 pub use pairs::invoke_pairs;
 
@@ -24,14 +24,20 @@ use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
 
+/// This file, as places in backtraces name it.
+pub(crate) const FILE: &str = file!();
+
 /// Calls the functional form.
 ///
 /// # Errors
 /// Whatever inference, conversion or the kernel report, with the operator and operands added.
 #[inline]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let special = autograd::must_record(args) || autograd::forward_is_active();
-    let result = if special { autograd::invoke(op, args) } else { forward(op, args) };
+    let result = if autograd::forward_is_active() {
+        autograd::invoke_forward(op, args)
+    } else {
+        autograd::invoke(op, args)
+    };
     result.map_err(|error| in_op(error, op.name, op, args))
 }
 
