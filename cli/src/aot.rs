@@ -71,15 +71,18 @@ struct Run {
     sandbox: bool,
 }
 
-/// Lists what is in a library: kernels, layout of strings, problems
+/// Lists what is in a library, or in what a source compiles to: kernels, layout of strings, problems
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   opsmith aot check libmine.so
+  opsmith aot check kernel.cu
+      Compiles the file as a call of its kernels would, with nvcc of OPSMITH_NVCC, the path or CUDA_HOME.
 
-Exit status: 0 without problems, 1 with some, 2 if it is no library for this processor.")]
+Exit status: 0 without problems, 1 with some, 2 if it is no library for this processor or does not
+compile.")]
 struct Check {
-    /// The library
+    /// The library, or a source (.cc, .cpp, .cu)
     #[arg(value_name = "LIB")]
     library: PathBuf,
 }
@@ -174,7 +177,7 @@ fn call(arguments: &Run) -> Result<Outcome> {
 /// Whether the kernel has an `FInferType`. What is wrong with the kernel is said when it is called.
 fn infers_types(kernel: &str, declaration: Declaration) -> bool {
     let Some((_, function)) = kernel.rsplit_once(':') else { return false };
-    let library = || inspect(&declaration.output("output").unlisted().declare().ok()?.library().ok()?).ok();
+    let library = || declaration.output("output").unlisted().declare().ok()?.inspect().ok();
     let kernels = library().map(|library| library.kernels).unwrap_or_default();
     kernels.iter().any(|kernel| kernel.name == function && kernel.infer_type)
 }
@@ -187,6 +190,9 @@ fn check(arguments: &Check) -> Result<Outcome> {
     let inspection = inspect(&arguments.library)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", arguments.library.display())?;
+    if inspection.library != arguments.library {
+        writeln!(out, "compiled to {}", inspection.library.display())?;
+    }
     let strings = match inspection.strings {
         Some(StringAbi::Old) => "old (_GLIBCXX_USE_CXX11_ABI=0)",
         Some(StringAbi::New) => "new (_GLIBCXX_USE_CXX11_ABI=1)",

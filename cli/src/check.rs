@@ -49,7 +49,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut outcome = Outcome::Fine;
     for file in &arguments.files {
         let config = arguments.builds_on.config(file)?;
-        let checked = pipeline::check(&config)?;
+        let mut checked = pipeline::check(&config)?;
+        pipeline::check_kernel_files(&mut checked, &config);
         for diagnostic in checked.diagnostics.sorted() {
             report::write(&mut out, &checked.sources, diagnostic, arguments.format, color)?;
         }

@@ -19,7 +19,8 @@ use crate::style::Styled;
 #[command(after_help = "\
 A row for each operator and backend. Under a dtype: `.` nothing, `f` it computes, `b` it also has a
 gradient, `2` a gradient that can be differentiated again. Then: forward mode, in-place form, out form, and
-whether a test names it.
+tests: `s` it has samples, with which the checks made for every operator call it; `n` the text of a test
+names it; `.` neither.
 
 Examples:
   opsmith coverage
@@ -160,7 +161,12 @@ fn line(row: &Row, width: usize) -> String {
         cells.join(" "),
         yes(row.inplace),
         yes(row.out),
-        yes(row.tested)
+        match (row.sampled, row.named) {
+            (true, true) => "sn",
+            (true, false) => "s",
+            (false, true) => "n",
+            (false, false) => ".",
+        }
     )
 }
 
@@ -177,7 +183,7 @@ fn short(dtype: DType) -> String {
     format!("{kind}{digits}")
 }
 
-fn shares(totals: &Totals) -> [(&'static str, Share); 8] {
+fn shares(totals: &Totals) -> [(&'static str, Share); 10] {
     [
         ("computes", totals.forward),
         ("computes, by dtype", totals.forward_dtypes),
@@ -186,6 +192,8 @@ fn shares(totals: &Totals) -> [(&'static str, Share); 8] {
         ("forward mode, the same", totals.forward_mode),
         ("in-place form", totals.inplace),
         ("out form", totals.out),
-        ("named by a test", totals.tested),
+        ("samples, which checks call it with", totals.sampled),
+        ("named by a test", totals.named),
+        ("samples or named by a test", totals.tested),
     ]
 }

@@ -13,6 +13,7 @@ use opsmith_codegen::expr::{Expr, ExprKind, Query, Variable};
 use opsmith_codegen::model::{Check, Infer, Kind, Op, Symbol};
 use opsmith_core::rules::{self, RuleParam};
 use opsmith_runtime::infer::{self, Operand};
+use opsmith_runtime::lists::AnyLists;
 use opsmith_runtime::{DType, Scalar, Tensor, Value, dispatch};
 
 pub use arguments::{Given, values};
@@ -243,6 +244,10 @@ impl Evaluation<'_> {
             Value::Ints(list) => Ok(Value::Int(*dispatch::item(&list, at).map_err(error)?)),
             Value::Floats(list) => Ok(Value::Float(*dispatch::item(&list, at).map_err(error)?)),
             Value::Bools(list) => Ok(Value::Bool(*dispatch::item(&list, at).map_err(error)?)),
+            Value::Scalars(list) => Ok(Value::Scalar(*dispatch::item(&list, at).map_err(error)?)),
+            Value::Strs(list) => Ok(Value::Str(dispatch::item(&list, at).map_err(error)?.to_string())),
+            Value::DTypes(list) => Ok(Value::DType(*dispatch::item(&list, at).map_err(error)?)),
+            Value::Lists(lists) => row(lists.borrow(), at).map_err(error),
             Value::Tensors(list) => Ok(Value::Tensor(dispatch::item(&list, at).map_err(error)?.clone())),
             Value::OptionalTensors(list) => {
                 let item = dispatch::item(&list, at).map_err(error)?.clone();
@@ -356,12 +361,27 @@ fn optional_dtype(value: &Value) -> Option<DType> {
     }
 }
 
+/// A row of a list of lists.
+fn row(lists: AnyLists<'_>, at: i64) -> opsmith_runtime::Result<Value> {
+    Ok(match lists {
+        AnyLists::Bool(lists) => Value::Bools(dispatch::row(lists, at)?.to_vec()),
+        AnyLists::Int(lists) => Value::Ints(dispatch::row(lists, at)?.to_vec()),
+        AnyLists::Float(lists) => Value::Floats(dispatch::row(lists, at)?.to_vec()),
+        AnyLists::Scalar(lists) => Value::Scalars(dispatch::row(lists, at)?.to_vec()),
+        AnyLists::Str(lists) => Value::Strs(dispatch::row(lists, at)?.to_vec()),
+        AnyLists::DType(lists) => Value::DTypes(dispatch::row(lists, at)?.to_vec()),
+    })
+}
+
 fn length(value: &Value) -> Result<i64> {
     Ok(match value {
         Value::Ints(list) => list.len(),
         Value::Floats(list) => list.len(),
         Value::Bools(list) => list.len(),
         Value::Scalars(list) => list.len(),
+        Value::Strs(list) => list.len(),
+        Value::DTypes(list) => list.len(),
+        Value::Lists(lists) => lists.borrow().len(),
         Value::Tensors(list) => list.len(),
         Value::OptionalTensors(list) => list.len(),
         other => return Err(unexpected(other)),

@@ -311,6 +311,9 @@ impl Report {
                 if self.compute.is_none() && !kernel.dtypes.is_empty() {
                     writeln!(out, "  for {}", kernel.dtypes.join(", "))?;
                 }
+                if let Some(signature) = &kernel.signature {
+                    writeln!(out, "  declared as {signature}")?;
+                }
             }
             None => writeln!(out, "  none: {why}")?,
         }

@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use support::opsmith;
+use support::{opsmith, opsmith_with};
 
 fn kernel(name: &str) -> String {
     format!("{}/../examples/aot/kernels/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -54,6 +54,83 @@ fn a_kernel_is_tried_from_the_shell() {
     ]);
     run.assert_parts(&["y: float32 (4)\n", "[0", "1", "4", "9"]);
     assert_eq!(run.status, Some(0), "{}", run.stderr);
+}
+
+/// Each way to write an input, seen in what a kernel makes of it.
+#[test]
+fn inputs_of_every_kind() {
+    let square = kernel("square.cc:Square");
+    let squared = |input: &str, output: &str| {
+        let (input, output) = (format!("x={input}"), format!("y={output}"));
+        let run = opsmith(&["aot", "run", &square, "--input", &input, "--output", &output]);
+        assert_eq!(run.status, Some(0), "{}{}", run.stdout, run.stderr);
+        run.stdout
+    };
+    let zeros = squared("zeros:2x2", "2x2");
+    assert!(zeros.starts_with("y: float32 (2, 2)\n") && !zeros.contains(['1', '4']), "{zeros}");
+    let range = squared("arange:2x3", "2x3");
+    for number in ["0", "1", "4", "9", "16", "25"] {
+        assert!(range.contains(number), "{range}");
+    }
+    // Without dimensions.
+    let one = squared("ones:()", "()");
+    assert!(one.starts_with("y: float32 ()\n") && one.contains('1'), "{one}");
+    // A file. This kernel squares numbers of float32.
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("input.npy");
+    let tensor = opsmith_runtime::Tensor::from_slice(&[1.5f32, -3.0], &[2]).unwrap();
+    tensor.save_npy(&file).unwrap();
+    let from_file = squared(&format!("@{}", file.display()), "2");
+    assert!(from_file.contains("2.25") && from_file.contains('9'), "{from_file}");
+    // A dtype: the kernel is told, and this one is not for it.
+    let add_reduce = kernel("add_reduce.cc:CustomKernel");
+    let (x, y) = ("x=ones:f64:4x5", "y=ones:float64:4x5");
+    let run = opsmith(&["aot", "run", &add_reduce, "--input", x, "--input", y, "--attr", "axis=1"]);
+    run.assert_parts(&["output: float64 (4)\n"]);
+}
+
+/// The variables mean the same to the command as to every program.
+#[test]
+fn variables_reach_kernels() {
+    let square = kernel("square.cc:Square");
+    let arguments = ["aot", "run", &square, "--input", "x=arange:4", "--output", "y=5"];
+    let run = opsmith_with(&[("OPSMITH_CHECK", "1")], &arguments);
+    run.assert_parts(&["left 1 of 5 elements of its output `y` unwritten"]);
+    assert_eq!(run.status, Some(1));
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let add_reduce = kernel("add_reduce.cc:CustomKernel");
+    let arguments =
+        ["aot", "run", &add_reduce, "--input", "x=ones:4x5", "--input", "y=ones:4x5", "--attr", "axis=1"];
+    let run = opsmith_with(&[("OPSMITH_AOT_ALLOW", examples), ("OPSMITH_AOT_SANDBOX", "1")], &arguments);
+    run.assert_parts(&["output: float32 (4)\n", "[10", "10"]);
+    let run = opsmith_with(&[("OPSMITH_AOT_ALLOW", "/nowhere")], &arguments);
+    run.assert_parts(&["is outside the folders that kernels may be loaded from"]);
+    assert_eq!(run.status, Some(1));
+}
+
+#[test]
+fn a_source_is_looked_into() {
+    let run = opsmith(&["aot", "check", &kernel("add_reduce.cc")]);
+    run.assert_parts(&[
+        "compiled to ",
+        "layout of std::string: old",
+        "kernel CustomKernel (with Init, InferShape)\n",
+    ]);
+    assert_eq!((run.status, run.stdout.contains("problem")), (Some(0), false), "{}", run.stdout);
+}
+
+/// `.ci/run` sets `OPSMITH_NVCC` for it.
+#[test]
+#[ignore = "needs nvcc"]
+fn a_source_for_cuda_compiles_to_a_library_without_problems() {
+    let run = opsmith(&["aot", "check", &kernel("square.cu")]);
+    run.assert_parts(&["compiled to ", ".so\n", "kernel Square\n"]);
+    assert_eq!((run.status, run.stdout.contains("problem")), (Some(0), false), "{}", run.stdout);
+    let broken = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken.cu");
+    std::fs::write(&broken, "extern \"C\" int F() { return nothing; }\n").unwrap();
+    let run = opsmith(&["aot", "check", broken.to_str().unwrap()]);
+    assert!(run.stderr.contains("broken.cu does not compile"), "{}", run.stderr);
+    assert!(run.stderr.contains("identifier \"nothing\" is undefined"), "{}", run.stderr);
+    assert_eq!(run.status, Some(2));
 }
 
 #[test]

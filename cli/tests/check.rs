@@ -15,7 +15,7 @@ fn specs_without_mistakes() {
     let lines: Vec<&str> = run.stdout.lines().collect();
     let [stock, custom] = lines[..] else { panic!("{}", run.stdout) };
     assert!(stock.starts_with("ops.yaml: ") && stock.ends_with(" operators, no mistakes"), "{stock}");
-    assert_eq!(custom, "examples/custom_op/ops.yaml: 6 operators, no mistakes");
+    assert_eq!(custom, "examples/custom_op/ops.yaml: 7 operators, no mistakes");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn formulas_call_the_operators_of_libraries_the_crate_depends_on() {
     alone.assert_parts(&[": error[E", "there is no scalar function `exp`", "errors\n"]);
     assert_eq!(alone.status, Some(1));
     let explicit = opsmith(&["check", "--builds-on", "ops.yaml", custom]);
-    explicit.assert(0, "examples/custom_op/ops.yaml: 6 operators, no mistakes\n", "");
+    explicit.assert(0, "examples/custom_op/ops.yaml: 7 operators, no mistakes\n", "");
 }
 
 #[test]

@@ -12,6 +12,7 @@ fn which_code_runs_in_one_step() {
         "mm(Tensor self, Tensor mat2) -> Tensor\n  declared at ops.yaml:",
         "which code runs\n  Rust function `linalg::mm`\n  at kernels/src/cpu/linalg/mod.rs:",
         "because the table has a row for CPU and bfloat16\n",
+        "  declared as pub fn mm<T: Element>(self_: View<'_, T>, mat2: View<'_, T>, out: ViewMut<'_, T>) -> Result<()>\n",
         "pub fn mm(self_: &Tensor, mat2: &Tensor) -> Result<Tensor>\n",
         "as a method: self_.mm(mat2)",
         "by name: call(\"mm\" or \"mm.out\", …)\n",
@@ -45,9 +46,15 @@ fn expressions_compositions_and_functions_in_cpp_have_places() {
         "at ops.yaml:",
         "decomposes to\n",
     ]);
+    // Dtypes in rows: a type for each tensor.
+    opsmith(&["explain", "mixed", "--spec", "codegen/golden/spec.yaml"]).assert_parts(&[
+        "  declared as pub fn mixed<T0: Element, T1: Element, T2: Element, T3: Element>(self_: View<'_, T0>, \
+         weight: View<'_, T1>, x: f64, out_out: ViewMut<'_, T2>, total_out: ViewMut<'_, T3>) -> Result<()>\n",
+    ]);
     opsmith(&["explain", "transpose_copy", "--spec", "examples/custom_op/ops.yaml"]).assert_parts(&[
         "which code runs\n  C or C++ function `kernels/transpose.cc:custom_transpose_copy`\n",
         "at examples/custom_op/kernels/transpose.cc:",
+        "  declared as int custom_transpose_copy(OpsmithContext* context, const OpsmithTensor* x, OpsmithInts perm, OpsmithTensor* out)\n",
         "shapes::permuted at examples/custom_op/src/kernels/shapes.rs:",
     ]);
 }

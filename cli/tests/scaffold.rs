@@ -95,7 +95,7 @@ fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
         "src/kernels/clip.rs\n",
         "cargo test --test clip\n",
     ]);
-    let entry = "\n- func: clip(Tensor self, *, float limit=1.0) -> Tensor\n  doc: Not described yet.\n  shape: follow(self)\n  dtype: follow(self)\n  dispatch: {CPU: clip::clip}\n  derivatives:\n    self: not_implemented(\"the gradient is not written yet\")\n";
+    let entry = "\n- func: clip(Tensor self, *, float limit=1.0) -> Tensor\n  doc: Not described yet.\n  shape: follow(self)\n  dtype: follow(self)\n  dispatch: {CPU: clip::clip}\n  derivatives:\n    self: not_implemented(\"the gradient is not written yet\")\n  samples: [{self: \"spread(2, 3)\"}]\n";
     assert_eq!(scratch.read("my-ops/ops.yaml"), format!("{before}{entry}"));
     assert!(scratch.read("my-ops/src/kernels/mod.rs").ends_with("\npub mod clip;\npub mod neighbours;\n"));
 

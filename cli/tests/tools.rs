@@ -27,7 +27,9 @@ fn coverage_as_a_table() {
         "forward mode, the same",
         "in-place form",
         "out form",
+        "samples, which checks call it with",
         "named by a test",
+        "samples or named by a test",
         "totals for CUDA\n",
     ]);
     assert_eq!((run.status, &*run.stderr), (Some(0), ""));
@@ -45,7 +47,7 @@ fn coverage_as_json() {
     let mm = row("mm");
     assert_eq!(mm["gradients"], "written");
     assert_eq!(
-        (&mm["second_order"], &mm["inplace"], &mm["out"], &mm["tested"]),
+        (&mm["second_order"], &mm["inplace"], &mm["out"], &mm["named"]),
         (&json!(true), &json!(false), &json!(true), &json!(true))
     );
     assert!(mm["backward"].as_array().unwrap().contains(&json!("float32")));
@@ -54,6 +56,14 @@ fn coverage_as_json() {
     assert_eq!((&eq["differentiable"], &eq["backward"]), (&json!(false), &json!([])));
     // A composition supports what all operators it calls support.
     assert!(row("cosine_similarity")["forward"].as_array().unwrap().contains(&json!("float64")));
+    // What the columns on tests say is what the spec and the tests have.
+    let spec = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml")).unwrap();
+    let with_samples = spec.lines().filter(|line| line.starts_with("  samples:")).count();
+    let on_cpu = || rows.iter().filter(|row| row["backend"] == "CPU");
+    let sampled = on_cpu().filter(|row| row["sampled"] == true).count();
+    assert!(sampled >= with_samples && with_samples > 50, "{sampled} of {with_samples}");
+    let either = on_cpu().filter(|row| row["sampled"] == true || row["named"] == true).count();
+    assert_eq!(value["totals"][0]["tested"]["have"], either);
     let totals = &value["totals"][0];
     assert_eq!(totals["backend"], "CPU");
     assert_eq!(totals["forward"]["of"], rows.iter().filter(|row| row["backend"] == "CPU").count());

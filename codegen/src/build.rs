@@ -41,7 +41,8 @@ pub fn build(path: impl AsRef<Path>) {
 
 /// Generates a library as configured.
 pub fn build_with(config: &Config) {
-    let checked = pipeline::check(config).unwrap_or_else(|failure| fail(&failure.to_string()));
+    let mut checked = pipeline::check(config).unwrap_or_else(|failure| fail(&failure.to_string()));
+    pipeline::check_kernel_files(&mut checked, config);
     for file in &checked.files {
         println!("cargo::rerun-if-changed={}", file.display());
     }
@@ -87,9 +88,6 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
         for kernel in op.body.kernels.iter().filter(|kernel| kernel.backend == Backend::Cpu) {
             if let KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. } = &kernel.source {
                 let path = base.join(file);
-                if !path.is_file() {
-                    fail(&format!("{}: the kernel file `{}` does not exist", op.location, path.display()));
-                }
                 let compiled_here = matches!(kernel.source, KernelSource::Foreign { .. });
                 if compiled_here && !files.contains(&path) {
                     files.push(path);

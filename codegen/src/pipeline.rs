@@ -5,11 +5,13 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use opsmith_core::Backend;
+
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceMap, catalogue};
 use crate::emit::{self, File, Generation, Part, Selection};
 use crate::lower::{self, Loaded};
-use crate::model::Model;
+use crate::model::{KernelSource, Model};
 use crate::spec::document::Document;
 use crate::spec::yaml;
 
@@ -54,6 +56,27 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
     reader.read_parents(config)?;
     reader.read(&config.spec, &config.spec_name, false)?;
     Ok(reader.lower())
+}
+
+/// Looks for the files of kernels that a spec without mistakes names, as a build will. A spec that stands
+/// elsewhere than its crate, as for a comparison, is not looked at so.
+pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
+    if checked.diagnostics.has_errors() {
+        return;
+    }
+    let folder = config.spec.parent().unwrap_or(Path::new(""));
+    // No backend but the host's has rows in the tables yet, so nothing refers to its files.
+    let own = checked.model.ops.iter().filter(|op| !op.external);
+    let kernels = own.flat_map(|op| &op.body.kernels).filter(|kernel| kernel.backend == Backend::Cpu);
+    for kernel in kernels {
+        let (KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. }) = &kernel.source else {
+            continue;
+        };
+        if !folder.join(file).is_file() {
+            let path = file.display().to_string();
+            checked.diagnostics.push(catalogue::kernel_file_missing(kernel.span, &path));
+        }
+    }
 }
 
 /// Checks a configuration as [`check`] does, as if its spec had this text.

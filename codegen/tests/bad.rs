@@ -13,7 +13,13 @@ use opsmith_codegen::pipeline::{self, Checked};
 
 fn checked(folder: &Path) -> Checked {
     // The name is what a user sees; the files that a spec includes lie beside it.
-    pipeline::check(&Config::new(folder.join("spec.yaml"))).expect("a bad spec is readable text")
+    let config = Config::new(folder.join("spec.yaml"));
+    let mut checked = pipeline::check(&config).expect("a bad spec is readable text");
+    // A spec that is bad in another way has no kernels beside it.
+    if folder.ends_with("kernel-file-missing") {
+        pipeline::check_kernel_files(&mut checked, &config);
+    }
+    checked
 }
 
 /// What a user sees, and whether the spec was refused.

@@ -121,3 +121,22 @@ fn an_expression_reads_only_the_tensors_it_names() {
     );
     assert_eq!(op.read_tensors(op.body.pointwise.as_ref().expect("an expression")), [0]);
 }
+
+/// Signatures that mean something and that PyTorch's parser refuses, because it splits at commas and
+/// compares spaces.
+#[test]
+fn spaces_and_strings_in_signatures_are_free() {
+    let text = r#"edition: 1
+ops:
+- func: "f(Tensor  self,Tensor other,  *,str s = 'a, b', str t=\"a=b\", int[2] n=[0, 0], int[] m=[ 1,2 ])->Tensor"
+  doc: Spaces where they are not expected.
+  ignored: [s, t, n, m]
+  pointwise: self + other
+"#;
+    let checked = check_text("spec.yaml", text);
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics.sorted().collect::<Vec<_>>());
+    assert_eq!(
+        checked.model.ops[0].signature,
+        "f(Tensor self, Tensor other, *, str s='a, b', str t=\"a=b\", int[2] n=[0, 0], int[] m=[ 1,2 ]) -> Tensor"
+    );
+}

@@ -18,8 +18,8 @@
 pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{
-    Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, MemoryFormat, Result, Scalar, Tensor,
-    Value, View, ViewMut, autograd,
+    Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, Lists, MemoryFormat, Result, Scalar,
+    Tensor, Text, Value, View, ViewMut, autograd,
 };
 
 /// Includes the operators that a crate's build script generated with `opsmith_codegen::build`.

@@ -1,14 +1,19 @@
 //! Arguments of a call: borrowed ([`Arg`]) on the way in, owned ([`Value`]) at the boxed boundary.
 
+mod from_value;
+
 use std::fmt;
 
 use opsmith_core::DType;
 
 use crate::device::Device;
 use crate::error::{Error, Operand, Result};
+use crate::lists::{AnyLists, ListItem, Lists, OwnedLists, Text};
+use crate::op::ItemKind;
 use crate::random::Generator;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+pub use from_value::FromValue;
 
 /// How the dimensions of a new tensor lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -74,6 +79,12 @@ pub enum Arg<'a> {
     Bools(&'a [bool]),
     /// A list of numbers of any kind.
     Scalars(&'a [Scalar]),
+    /// A list of texts.
+    Strs(&'a [Text]),
+    /// A list of element types.
+    DTypes(&'a [DType]),
+    /// A list of lists.
+    Lists(AnyLists<'a>),
     /// An element type.
     DType(DType),
     /// A device.
@@ -115,6 +126,12 @@ pub enum Value {
     Bools(Vec<bool>),
     /// A list of numbers of any kind.
     Scalars(Vec<Scalar>),
+    /// A list of texts.
+    Strs(Vec<Text>),
+    /// A list of element types.
+    DTypes(Vec<DType>),
+    /// A list of lists.
+    Lists(Box<OwnedLists>),
     /// An element type.
     DType(DType),
     /// A device.
@@ -144,6 +161,9 @@ impl Value {
             Value::Floats(value) => Arg::Floats(value),
             Value::Bools(value) => Arg::Bools(value),
             Value::Scalars(value) => Arg::Scalars(value),
+            Value::Strs(value) => Arg::Strs(value),
+            Value::DTypes(value) => Arg::DTypes(value),
+            Value::Lists(value) => Arg::Lists(value.borrow()),
             Value::DType(value) => Arg::DType(*value),
             Value::Device(value) => Arg::Device(*value),
             Value::MemoryFormat(value) => Arg::MemoryFormat(*value),
@@ -178,6 +198,9 @@ impl<'a> Arg<'a> {
             Arg::Floats(value) => Value::Floats(value.to_vec()),
             Arg::Bools(value) => Value::Bools(value.to_vec()),
             Arg::Scalars(value) => Value::Scalars(value.to_vec()),
+            Arg::Strs(value) => Value::Strs(value.to_vec()),
+            Arg::DTypes(value) => Value::DTypes(value.to_vec()),
+            Arg::Lists(value) => Value::Lists(Box::new(value.to_owned())),
             Arg::DType(value) => Value::DType(value),
             Arg::Device(value) => Value::Device(value),
             Arg::MemoryFormat(value) => Value::MemoryFormat(value),
@@ -202,6 +225,9 @@ impl<'a> Arg<'a> {
             Arg::Floats(_) => "a list of floats",
             Arg::Bools(_) => "a list of bools",
             Arg::Scalars(_) => "a list of numbers",
+            Arg::Strs(_) => "a list of strs",
+            Arg::DTypes(_) => "a list of dtypes",
+            Arg::Lists(lists) => lists.kind().lists(),
             Arg::DType(_) => "a dtype",
             Arg::Device(_) => "a device",
             Arg::MemoryFormat(_) => "a memory format",
@@ -273,6 +299,10 @@ accessors! {
     bools: Bools => &'a [bool];
     /// The numbers.
     scalars: Scalars => &'a [Scalar];
+    /// The texts.
+    strs: Strs => &'a [Text];
+    /// The dtypes.
+    dtypes: DTypes => &'a [DType];
     /// The dtype.
     dtype: DType => DType;
     /// The device.
@@ -285,7 +315,30 @@ accessors! {
     generator: Generator => &'a Generator;
 }
 
+impl ItemKind {
+    /// Lists of lists of it, for messages.
+    pub(crate) fn lists(self) -> &'static str {
+        match self {
+            ItemKind::Bool => "a list of lists of bools",
+            ItemKind::Int => "a list of lists of ints",
+            ItemKind::Float => "a list of lists of floats",
+            ItemKind::Scalar => "a list of lists of numbers",
+            ItemKind::Str => "a list of lists of strs",
+            ItemKind::DType => "a list of lists of dtypes",
+        }
+    }
+}
+
 impl<'a> Arg<'a> {
+    /// The list of lists.
+    #[track_caller]
+    pub fn lists<T: ListItem>(self) -> &'a Lists<T> {
+        match self {
+            Arg::Lists(lists) => T::of(lists).unwrap_or_else(|| wrong_variant(T::KIND.lists(), self)),
+            other => wrong_variant(T::KIND.lists(), other),
+        }
+    }
+
     /// `None` if the argument is absent, else what `get` takes from it.
     #[inline]
     pub fn optional<T>(self, get: impl FnOnce(Arg<'a>) -> T) -> Option<T> {
@@ -318,7 +371,8 @@ macro_rules! from_borrowed {
 from_borrowed! {
     &'a Tensor => Tensor; &'a [Tensor] => Tensors; &'a [Option<Tensor>] => OptionalTensors;
     bool => Bool; i64 => Int; f64 => Float; Scalar => Scalar; &'a str => Str; &'a [i64] => Ints;
-    &'a [f64] => Floats; &'a [bool] => Bools; &'a [Scalar] => Scalars; DType => DType;
+    &'a [f64] => Floats; &'a [bool] => Bools; &'a [Scalar] => Scalars; &'a [Text] => Strs;
+    &'a [DType] => DTypes; DType => DType;
     Device => Device; MemoryFormat => MemoryFormat; MemoryLayout => MemoryLayout;
     &'a Generator => Generator;
 }
@@ -334,7 +388,8 @@ macro_rules! from_owned {
 from_owned! {
     Tensor => Tensor; Vec<Tensor> => Tensors; Vec<Option<Tensor>> => OptionalTensors; bool => Bool;
     i64 => Int; i32 => Int; f64 => Float; f32 => Float; Scalar => Scalar; String => Str; &str => Str;
-    Vec<i64> => Ints; Vec<f64> => Floats; Vec<bool> => Bools; DType => DType; Device => Device;
+    Vec<i64> => Ints; Vec<f64> => Floats; Vec<bool> => Bools; Vec<Scalar> => Scalars;
+    Vec<Text> => Strs; Vec<DType> => DTypes; DType => DType; Device => Device;
     Generator => Generator;
 }
 impl From<&Tensor> for Value {
@@ -368,35 +423,4 @@ pub fn describe_operands<'a>(args: impl Iterator<Item = (&'a str, Arg<'a>)>) -> 
         }
     }
     operands
-}
-
-/// Rust types that a boxed result converts to.
-pub trait FromValue: Sized {
-    /// The value as this type.
-    ///
-    /// # Errors
-    /// If it is something else.
-    fn from_value(value: Value) -> Result<Self>;
-}
-
-macro_rules! from_value {
-    ($($ty:ty: $variant:ident, $what:literal;)*) => {$(
-        impl FromValue for $ty {
-            fn from_value(value: Value) -> Result<$ty> {
-                match value {
-                    Value::$variant(value) => Ok(value),
-                    other => Err(Error::argument(format!(
-                        concat!("expected ", $what, ", got {}"),
-                        other.as_arg().kind()
-                    ))),
-                }
-            }
-        }
-    )*};
-}
-
-from_value! {
-    Tensor: Tensor, "a tensor"; Vec<Tensor>: Tensors, "a list of tensors"; bool: Bool, "a bool";
-    i64: Int, "an int"; f64: Float, "a float"; Scalar: Scalar, "a number"; String: Str, "a str";
-    Vec<i64>: Ints, "a list of ints"; DType: DType, "a dtype";
 }

@@ -5,13 +5,17 @@
 //! where a list of fixed length is wanted); then the call goes through the same dispatcher as typed
 //! ones.
 
+use std::panic::Location;
+
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, MemoryFormat, Value};
 use crate::constraint::Constraint;
 use crate::dispatch;
 use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::{Form, Library};
+use crate::lists::{self, OwnedLists};
 use crate::op::{ArgDef, ArgKind, ArgType, DefaultValue, OpDef, Outputs};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -23,12 +27,14 @@ type Keyword<'a> = &'a (&'a str, Value);
 ///
 /// # Errors
 /// If there is no such operator, the arguments do not fit, or the operator itself fails.
+#[track_caller]
 pub fn call(
     library: &'static Library,
     name: &str,
     args: &[Value],
     kwargs: &[(&str, Value)],
 ) -> Result<Vec<Value>> {
+    let _site = recorder::enter(Location::caller());
     let (op, form) = library.get(name)?;
     let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
@@ -56,7 +62,9 @@ pub fn call(
 ///
 /// # Errors
 /// If the arguments do not fit, or the operator itself fails.
+#[track_caller]
 pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
+    let _site = recorder::enter(Location::caller());
     let kwargs: Vec<Keyword<'_>> = kwargs.iter().collect();
     let bound =
         bind(op, args, &kwargs).map_err(|error| error.in_op(op.name, Vec::new()).with_signature(op))?;
@@ -203,11 +211,16 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
         | (ArgKind::Floats, Value::Floats(_))
         | (ArgKind::Bools(_), Value::Bools(_))
         | (ArgKind::Scalars, Value::Scalars(_))
+        | (ArgKind::Strs, Value::Strs(_))
+        | (ArgKind::DTypes, Value::DTypes(_))
         | (ArgKind::DType, Value::DType(_))
         | (ArgKind::Device, Value::Device(_))
         | (ArgKind::MemoryFormat, Value::MemoryFormat(_))
         | (ArgKind::MemoryLayout, Value::MemoryLayout(_))
         | (ArgKind::Generator, Value::Generator(_)) => return Ok(Bound::Given(value)),
+        (ArgKind::Lists(kind), Value::Lists(lists)) if lists.borrow().kind() == kind => {
+            return Ok(Bound::Given(value));
+        }
         (ArgKind::Float, Value::Int(value)) => Some(Value::Float(*value as f64)),
         (ArgKind::Float, Value::Scalar(value)) if !matches!(value, Scalar::Complex(_)) => {
             Some(Value::Float(value.to_f64()))
@@ -244,12 +257,26 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
         (ArgKind::Scalars, Value::Floats(list)) => {
             Some(Value::Scalars(list.iter().map(|value| Scalar::Float(*value)).collect()))
         }
+        (ArgKind::Scalars, Value::Bools(list)) => {
+            Some(Value::Scalars(list.iter().map(|value| Scalar::Bool(*value)).collect()))
+        }
+        (ArgKind::DTypes, Value::Strs(list)) => {
+            list.iter().map(|name| crate::DType::from_name(name)).collect::<Option<_>>().map(Value::DTypes)
+        }
+        (ArgKind::Lists(kind), Value::Lists(lists)) => {
+            lists::convert(lists.borrow(), kind).map(|lists| Value::Lists(Box::new(lists)))
+        }
         // An empty list says nothing of its kind.
         (ArgKind::Tensors, Value::Ints(list)) if list.is_empty() => Some(Value::Tensors(Vec::new())),
         (ArgKind::OptionalTensors, Value::Ints(list)) if list.is_empty() => {
             Some(Value::OptionalTensors(Vec::new()))
         }
         (ArgKind::Bools(_), Value::Ints(list)) if list.is_empty() => Some(Value::Bools(Vec::new())),
+        (ArgKind::Strs, Value::Ints(list)) if list.is_empty() => Some(Value::Strs(Vec::new())),
+        (ArgKind::DTypes, Value::Ints(list)) if list.is_empty() => Some(Value::DTypes(Vec::new())),
+        (ArgKind::Lists(kind), Value::Ints(list)) if list.is_empty() => {
+            Some(Value::Lists(Box::new(OwnedLists::empty(kind))))
+        }
         (ArgKind::MemoryFormat, Value::Str(name)) => MemoryFormat::from_name(name).map(Value::MemoryFormat),
         (ArgKind::DType, Value::Str(name)) => crate::DType::from_name(name).map(Value::DType),
         (ArgKind::Device, Value::Str(name)) => crate::Device::from_name(name).map(Value::Device),
@@ -296,6 +323,10 @@ impl DefaultValue {
             (DefaultValue::Ints(value), _) => Arg::Ints(value),
             (DefaultValue::Floats(value), _) => Arg::Floats(value),
             (DefaultValue::Bools(value), _) => Arg::Bools(value),
+            (DefaultValue::Scalars(value), _) => Arg::Scalars(value),
+            (DefaultValue::Strs(value), _) => Arg::Strs(value),
+            (DefaultValue::DTypes(value), _) => Arg::DTypes(value),
+            (DefaultValue::Lists(value), _) => Arg::Lists(value),
             (DefaultValue::DType(value), _) => Arg::DType(value),
             (DefaultValue::MemoryFormat(value), _) => Arg::MemoryFormat(value),
         }
@@ -317,6 +348,9 @@ impl std::fmt::Display for ArgType {
             ArgKind::Floats => "a list of floats",
             ArgKind::Bools(_) => "a list of bools",
             ArgKind::Scalars => "a list of numbers",
+            ArgKind::Strs => "a list of strs",
+            ArgKind::DTypes => "a list of dtypes",
+            ArgKind::Lists(kind) => kind.lists(),
             ArgKind::DType => "a dtype",
             ArgKind::Device => "a device",
             ArgKind::MemoryFormat => "a memory format",

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::arg::Arg;
 use crate::error::{Error, Result};
+use crate::lists::{AnyLists, ListItem, Lists};
 use crate::op::{ArgDef, OpDef};
 use crate::scalar::Scalar;
 
@@ -29,13 +30,16 @@ pub fn check(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
 fn check_argument(def: &ArgDef, arg: Arg<'_>) -> Result<()> {
     match arg {
         Arg::None => Ok(()),
-        Arg::Int(value) => check_value(def, None, Literal::Int(value)),
-        Arg::Float(value) => check_value(def, None, Literal::Float(value)),
-        Arg::Scalar(value) => check_value(def, None, literal(value)),
-        Arg::Str(text) => check_value(def, None, Literal::Str(Cow::Owned(text.to_owned()))),
+        Arg::Int(value) => check_value(def, Place::Whole, Literal::Int(value)),
+        Arg::Float(value) => check_value(def, Place::Whole, Literal::Float(value)),
+        Arg::Scalar(value) => check_value(def, Place::Whole, literal(value)),
+        Arg::Str(text) => check_value(def, Place::Whole, Literal::Str(Cow::Owned(text.to_owned()))),
         Arg::Ints(values) => check_list(def, arg, values.iter().map(|value| Literal::Int(*value))),
         Arg::Floats(values) => check_list(def, arg, values.iter().map(|value| Literal::Float(*value))),
         Arg::Scalars(values) => check_list(def, arg, values.iter().map(|value| literal(*value))),
+        Arg::Strs(texts) => check_list(def, arg, texts.iter().map(|text| Literal::Str(text.clone()))),
+        Arg::DTypes(dtypes) => check_length(def, arg, dtypes.len()),
+        Arg::Lists(lists) => check_lists(def, arg, lists),
         Arg::Bools(values) => check_length(def, arg, values.len()),
         Arg::Tensors(tensors) => check_length(def, arg, tensors.len()),
         Arg::OptionalTensors(tensors) => check_length(def, arg, tensors.len()),
@@ -53,18 +57,27 @@ fn literal(value: Scalar) -> Literal {
     }
 }
 
-fn check_value(def: &ArgDef, item: Option<usize>, value: Literal) -> Result<()> {
+/// Where in an argument a value stands.
+#[derive(Clone, Copy)]
+enum Place {
+    Whole,
+    Item(usize),
+    Row(usize, usize),
+}
+
+fn check_value(def: &ArgDef, place: Place, value: Literal) -> Result<()> {
     match def.constraints.iter().all(|constraint| constraint.allows(&value)) {
         true => Ok(()),
-        false => Err(refusal(def, item, &value)),
+        false => Err(refusal(def, place, &value)),
     }
 }
 
 #[cold]
-fn refusal(def: &ArgDef, item: Option<usize>, value: &Literal) -> Error {
-    let name = match item {
-        Some(item) => format!("{}[{item}]", def.name),
-        None => def.name.to_owned(),
+fn refusal(def: &ArgDef, place: Place, value: &Literal) -> Error {
+    let name = match place {
+        Place::Whole => def.name.to_owned(),
+        Place::Item(item) => format!("{}[{item}]", def.name),
+        Place::Row(row, item) => format!("{}[{row}][{item}]", def.name),
     };
     let of_items: Vec<Constraint> =
         def.constraints.iter().filter(|constraint| !constraint.is_about_length()).cloned().collect();
@@ -73,7 +86,30 @@ fn refusal(def: &ArgDef, item: Option<usize>, value: &Literal) -> Error {
 
 fn check_list(def: &ArgDef, arg: Arg<'_>, items: impl ExactSizeIterator<Item = Literal>) -> Result<()> {
     check_length(def, arg, items.len())?;
-    items.enumerate().try_for_each(|(index, item)| check_value(def, Some(index), item))
+    items.enumerate().try_for_each(|(index, item)| check_value(def, Place::Item(index), item))
+}
+
+/// The length is that of the whole; all else holds for each item of each row.
+fn check_lists(def: &ArgDef, arg: Arg<'_>, lists: AnyLists<'_>) -> Result<()> {
+    check_length(def, arg, lists.len())?;
+    let item = |(row, item, value)| check_value(def, Place::Row(row, item), value);
+    match lists {
+        AnyLists::Int(lists) => places(lists, |value| Literal::Int(*value)).try_for_each(item),
+        AnyLists::Float(lists) => places(lists, |value| Literal::Float(*value)).try_for_each(item),
+        AnyLists::Scalar(lists) => places(lists, |value| literal(*value)).try_for_each(item),
+        AnyLists::Str(lists) => places(lists, |text| Literal::Str(text.clone())).try_for_each(item),
+        AnyLists::Bool(_) | AnyLists::DType(_) => Ok(()),
+    }
+}
+
+/// Each item with its row and its place there.
+fn places<T: ListItem>(
+    lists: &Lists<T>,
+    literal: impl Fn(&T) -> Literal,
+) -> impl Iterator<Item = (usize, usize, Literal)> {
+    let rows = lists.iter().enumerate();
+    let items = rows.flat_map(|(row, items)| items.iter().enumerate().map(move |item| (row, item)));
+    items.map(move |(row, (item, value))| (row, item, literal(value)))
 }
 
 fn check_length(def: &ArgDef, arg: Arg<'_>, len: usize) -> Result<()> {

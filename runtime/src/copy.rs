@@ -4,6 +4,7 @@ use num_complex::Complex;
 
 use crate::arg::Arg;
 use crate::error::Result;
+use crate::graph::recorder;
 use crate::op::KernelCall;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
@@ -24,8 +25,11 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
         return copy(target, &source.cast_untracked(source.dtype())?);
     }
+    if recorder::is_active() {
+        return recorder::copy(target, source);
+    }
     let reads = [Arg::Tensor(source)];
-    let _held = Borrows::acquire(&reads, std::slice::from_ref(target));
+    let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;
     convert(target, source);
     Ok(())
 }

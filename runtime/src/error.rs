@@ -41,6 +41,8 @@ pub enum ErrorKind {
     Io,
     /// A kernel written outside the project that reported a failure.
     Kernel,
+    /// A function that cannot become a graph, or a graph that does not fit what it is given.
+    Graph,
 }
 
 /// One tensor operand of the call that failed.
@@ -194,6 +196,6 @@ impl Error {
     constructors! {
         shape => Shape, dtype => DType, device => Device, index => Index, value => Value,
         argument => Argument, memory => Memory, aliasing => Aliasing, autograd => Autograd, not_found => NotFound,
-        not_implemented => NotImplemented, io => Io, kernel => Kernel,
+        not_implemented => NotImplemented, io => Io, kernel => Kernel, graph => Graph,
     }
 }

@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::lists::Text;
 use crate::random::{Generator, Stream, default_generator};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -84,7 +85,7 @@ impl<'a> ForeignTensor<'a> {
 }
 
 /// A borrowed list (`OpsmithInts`, `OpsmithFloats`, `OpsmithBools`, `OpsmithScalars`,
-/// `OpsmithTensors`, `OpsmithOptionalTensors`, and `OpsmithString` as a list of bytes).
+/// `OpsmithStrings`, `OpsmithDTypes`, `OpsmithTensors`, `OpsmithOptionalTensors`, and `OpsmithString` as a list of bytes).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a, T> {
@@ -101,6 +102,33 @@ impl<'a, T> List<'a, T> {
     pub fn of(entries: &'a [T]) -> List<'a, T> {
         List { data: entries.as_ptr(), length: entries.len(), marker: PhantomData }
     }
+}
+
+/// A borrowed list of lists (`OpsmithIntLists`, `OpsmithFloatLists`, `OpsmithBoolLists`,
+/// `OpsmithScalarLists`, `OpsmithStringLists`, `OpsmithDTypeLists`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ListOfLists<'a, T> {
+    /// The entries of all rows; dangling if there is none.
+    pub data: *const T,
+    /// Where each row ends among the entries.
+    pub ends: *const usize,
+    /// Number of rows.
+    pub length: usize,
+    marker: PhantomData<&'a [T]>,
+}
+
+impl<'a, T> ListOfLists<'a, T> {
+    /// The entries of all rows, and where each row ends among them.
+    #[inline]
+    pub fn of(entries: &'a [T], ends: &'a [usize]) -> ListOfLists<'a, T> {
+        ListOfLists { data: entries.as_ptr(), ends: ends.as_ptr(), length: ends.len(), marker: PhantomData }
+    }
+}
+
+/// A text as C sees it: [`List::from`] for items of lists.
+pub fn foreign_text(text: &Text) -> List<'_, u8> {
+    List::from(&**text)
 }
 
 impl<'a> From<&'a str> for List<'a, u8> {
@@ -304,7 +332,7 @@ unsafe extern "C" fn allocate_scratch(context: *mut RawContext, bytes: usize) ->
     // SAFETY: the pointer was made from the whole context, whose first field the kernel knows; the
     // kernel has the only reference while it runs.
     let context = unsafe { &mut *context.cast::<Context>() };
-    let Ok(memory) = Tensor::uninitialized(&[bytes as i64], DType::U8, context.device) else {
+    let Ok(memory) = Tensor::with_memory(&[bytes as i64], DType::U8, context.device) else {
         return std::ptr::null_mut();
     };
     let data = memory.data_ptr().cast();

@@ -19,9 +19,11 @@ pub mod error;
 pub mod facts;
 pub mod foreign;
 mod grad;
+pub mod graph;
 pub mod infer;
 pub mod layout;
 pub mod library;
+pub mod lists;
 pub mod npy;
 pub mod op;
 mod operators;
@@ -31,6 +33,7 @@ pub mod random;
 pub mod sample;
 pub mod scalar;
 pub mod storage;
+pub mod symbolic;
 pub mod tensor;
 pub mod view;
 
@@ -42,6 +45,7 @@ pub use half::{bf16, f16};
 #[doc(hidden)]
 pub use inventory;
 pub use layout::{Dims, Layout};
+pub use lists::{Lists, Text};
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use opsmith_core::{Backend, DType, DTypeCategory, DTypeSet};
 pub use random::Generator;

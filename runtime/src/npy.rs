@@ -195,7 +195,7 @@ fn write(tensor: &Tensor, writer: &mut impl Write) -> Result<(), Problem> {
     let tensor = tensor.contiguous_untracked()?;
     let length = tensor.numel() as usize * tensor.dtype().size();
     let reads = [Arg::Tensor(&tensor)];
-    let _held = Borrows::acquire(&reads, &[]);
+    let _held = Borrows::acquire(&reads, &[])?;
     // SAFETY: the tensor is row-major, so its elements are that many bytes, all written before; the
     // borrow is held.
     let bytes = unsafe { std::slice::from_raw_parts(tensor.data_ptr(), length) };

@@ -19,7 +19,7 @@ use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 
-pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
+pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
 #[derive(Clone, Copy)]
@@ -72,6 +72,12 @@ pub struct OpDef {
     pub facts: Facts,
     /// The library the operator belongs to.
     pub library: &'static Library,
+}
+
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 impl OpDef {

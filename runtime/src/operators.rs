@@ -30,6 +30,7 @@ fn find(symbol: Symbol, operand: OperandKind, reversed: bool) -> Result<&'static
     })
 }
 
+#[track_caller]
 fn call(op: &'static OpDef, operands: &[Arg<'_>]) -> Result<Tensor> {
     let mut args: smallvec::SmallVec<[Arg<'_>; 4]> = operands.into();
     for arg in &op.schema.args[operands.len()..] {
@@ -41,11 +42,13 @@ fn call(op: &'static OpDef, operands: &[Arg<'_>]) -> Result<Tensor> {
     dispatch::invoke_single(op, &args)
 }
 
+#[track_caller]
 fn with_tensor(symbol: Symbol, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let op = find(symbol, OperandKind::Tensor, false)?;
     call(op, &[Arg::Tensor(a), Arg::Tensor(b)])
 }
 
+#[track_caller]
 fn with_scalar(symbol: Symbol, tensor: &Tensor, scalar: Scalar, reversed: bool) -> Result<Tensor> {
     let op = find(symbol, OperandKind::Scalar, reversed)?;
     call(op, &[Arg::Tensor(tensor), Arg::Scalar(scalar)])
@@ -55,24 +58,28 @@ macro_rules! binary {
     ($($trait:ident $method:ident;)*) => {$(
         impl std::ops::$trait<&Tensor> for &Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: &Tensor) -> Result<Tensor> {
                 with_tensor(Symbol::$trait, self, other)
             }
         }
         impl std::ops::$trait<Tensor> for &Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: Tensor) -> Result<Tensor> {
                 with_tensor(Symbol::$trait, self, &other)
             }
         }
         impl std::ops::$trait<&Tensor> for Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: &Tensor) -> Result<Tensor> {
                 with_tensor(Symbol::$trait, &self, other)
             }
         }
         impl std::ops::$trait<Tensor> for Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: Tensor) -> Result<Tensor> {
                 with_tensor(Symbol::$trait, &self, &other)
             }
@@ -83,24 +90,28 @@ macro_rules! binary {
     (@numbers $trait:ident $method:ident: $($number:ty)*) => {$(
         impl std::ops::$trait<$number> for &Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: $number) -> Result<Tensor> {
                 with_scalar(Symbol::$trait, self, other.into(), false)
             }
         }
         impl std::ops::$trait<$number> for Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: $number) -> Result<Tensor> {
                 with_scalar(Symbol::$trait, &self, other.into(), false)
             }
         }
         impl std::ops::$trait<&Tensor> for $number {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: &Tensor) -> Result<Tensor> {
                 with_scalar(Symbol::$trait, other, self.into(), true)
             }
         }
         impl std::ops::$trait<Tensor> for $number {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self, other: Tensor) -> Result<Tensor> {
                 with_scalar(Symbol::$trait, &other, self.into(), true)
             }
@@ -123,6 +134,7 @@ macro_rules! unary {
     ($($trait:ident $method:ident;)*) => {$(
         impl std::ops::$trait for &Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self) -> Result<Tensor> {
                 let op = find(Symbol::$trait, OperandKind::None, false)?;
                 call(op, &[Arg::Tensor(self)])
@@ -130,6 +142,7 @@ macro_rules! unary {
         }
         impl std::ops::$trait for Tensor {
             type Output = Result<Tensor>;
+            #[track_caller]
             fn $method(self) -> Result<Tensor> {
                 std::ops::$trait::$method(&self)
             }

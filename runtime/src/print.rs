@@ -106,10 +106,13 @@ fn write_elements(f: &mut fmt::Formatter<'_>, tensor: &Tensor, column: usize) ->
     if tensor.numel() == 0 {
         return f.write_str("[]");
     }
+    if tensor.storage().is_meta() {
+        return f.write_str("[... when the graph runs]");
+    }
     let excerpt = (tensor.numel() as u64 > options.threshold as u64).then_some(options.edge_items as i64);
     let words = {
         let reads = [Arg::Tensor(tensor)];
-        let _held = Borrows::acquire(&reads, &[]);
+        let _held = Borrows::acquire(&reads, &[]).map_err(|_| fmt::Error)?;
         crate::with_dtype!(tensor.dtype(), T => {
             // SAFETY: the dtype is T's, and the borrow is held.
             let view = unsafe { tensor.view_unchecked::<T>() };

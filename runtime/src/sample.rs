@@ -7,7 +7,9 @@ pub use opsmith_core::Check;
 
 use crate::arg::Value;
 use crate::error::{Error, Result};
-use crate::op::{ArgKind, OpDef};
+use crate::lists::{ListItem, Lists, Text};
+use crate::op::{ArgKind, ItemKind, OpDef};
+use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::{Complex64, DType};
 
@@ -35,12 +37,8 @@ pub enum SampleValue {
     Str(&'static str),
     /// An element type.
     DType(DType),
-    /// Integers.
-    Ints(&'static [i64]),
-    /// Floating-point numbers.
-    Floats(&'static [f64]),
-    /// Truth values.
-    Bools(&'static [bool]),
+    /// A list that holds no tensors; of lists, if the argument is a list of lists.
+    List(&'static [SampleValue]),
     /// A tensor.
     Tensor(SampleTensor),
     /// Tensors, of which some may be absent.
@@ -111,6 +109,31 @@ impl Sample {
 }
 
 impl SampleValue {
+    fn truth(&self) -> Option<bool> {
+        if let SampleValue::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    fn int(&self) -> Option<i64> {
+        if let SampleValue::Int(value) = self { Some(*value) } else { None }
+    }
+
+    fn scalar(&self) -> Option<Scalar> {
+        Some(match *self {
+            SampleValue::Bool(value) => value.into(),
+            SampleValue::Int(value) => value.into(),
+            SampleValue::Float(value) => value.into(),
+            _ => return None,
+        })
+    }
+
+    fn text(&self) -> Option<Text> {
+        if let SampleValue::Str(text) = self { Some(Text::Borrowed(text)) } else { None }
+    }
+
+    fn dtype(&self) -> Option<DType> {
+        if let SampleValue::DType(dtype) = self { Some(*dtype) } else { None }
+    }
+
     fn build(&self, kind: ArgKind, dtype: DType, seed: usize) -> Result<Value> {
         Ok(match *self {
             SampleValue::None => Value::None,
@@ -129,12 +152,7 @@ impl SampleValue {
             },
             SampleValue::Str(value) => Value::Str(value.to_owned()),
             SampleValue::DType(value) => Value::DType(value),
-            SampleValue::Ints(values) => Value::Ints(values.to_vec()),
-            SampleValue::Floats(values) => match kind {
-                ArgKind::Scalars => Value::Scalars(values.iter().map(|value| (*value).into()).collect()),
-                _ => Value::Floats(values.to_vec()),
-            },
-            SampleValue::Bools(values) => Value::Bools(values.to_vec()),
+            SampleValue::List(items) => list(kind, items),
             SampleValue::Tensor(tensor) => Value::Tensor(tensor.build(dtype, seed)?),
             SampleValue::Tensors(items) => {
                 let tensors = items
@@ -150,6 +168,33 @@ impl SampleValue {
                 }
             }
         })
+    }
+}
+
+/// A list of an argument's kind. Items are of the kind's, because the generator checked them.
+fn list(kind: ArgKind, items: &[SampleValue]) -> Value {
+    fn rows<T: ListItem>(items: &[SampleValue], item: fn(&SampleValue) -> Option<T>) -> Value {
+        let rows = items.iter().map(|row| match row {
+            SampleValue::List(items) => items.iter().filter_map(item).collect(),
+            _ => Vec::new(),
+        });
+        Value::from(Lists::<T>::from_iter(rows))
+    }
+    let float = |item: &SampleValue| item.scalar().map(Scalar::to_f64);
+    match kind {
+        ArgKind::Bools(_) => Value::Bools(items.iter().filter_map(SampleValue::truth).collect()),
+        ArgKind::Ints(_) => Value::Ints(items.iter().filter_map(SampleValue::int).collect()),
+        ArgKind::Floats => Value::Floats(items.iter().filter_map(float).collect()),
+        ArgKind::Strs => Value::Strs(items.iter().filter_map(SampleValue::text).collect()),
+        ArgKind::DTypes => Value::DTypes(items.iter().filter_map(SampleValue::dtype).collect()),
+        ArgKind::Scalars => Value::Scalars(items.iter().filter_map(SampleValue::scalar).collect()),
+        ArgKind::Lists(ItemKind::Bool) => rows(items, SampleValue::truth),
+        ArgKind::Lists(ItemKind::Int) => rows(items, SampleValue::int),
+        ArgKind::Lists(ItemKind::Float) => rows(items, float),
+        ArgKind::Lists(ItemKind::Scalar) => rows(items, SampleValue::scalar),
+        ArgKind::Lists(ItemKind::Str) => rows(items, SampleValue::text),
+        ArgKind::Lists(ItemKind::DType) => rows(items, SampleValue::dtype),
+        _ => Value::None,
     }
 }
 

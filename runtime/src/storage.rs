@@ -69,6 +69,21 @@ impl Storage {
         Self::with_header(block, bytes, data, Some(owner))
     }
 
+    /// The memory of a tensor of a traced function: so many bytes, and none of them anywhere. Nobody
+    /// can borrow it.
+    pub(crate) fn meta(bytes: usize) -> Result<Storage> {
+        let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
+        let storage = Self::with_header(block, bytes, std::ptr::null_mut(), Some(Box::new(())));
+        storage.header().borrow.store(WRITER, Ordering::Relaxed);
+        Ok(storage)
+    }
+
+    /// Whether there are no elements behind it.
+    #[inline]
+    pub fn is_meta(&self) -> bool {
+        self.header().data.is_null()
+    }
+
     #[inline]
     fn with_header(
         block: Block,
@@ -116,6 +131,11 @@ impl Storage {
         self.0 == other.0
     }
 
+    /// What tells it from every other storage while a handle lives.
+    pub(crate) fn address(&self) -> usize {
+        self.0.addr().get()
+    }
+
     /// How many handles there are.
     pub fn references(&self) -> usize {
         self.header().references.load(Ordering::Relaxed)
@@ -125,6 +145,11 @@ impl Storage {
     #[inline]
     pub fn version(&self) -> u64 {
         self.header().version.load(Ordering::Relaxed)
+    }
+
+    /// Counts a write that a traced function will do.
+    pub(crate) fn count_write(&self) {
+        self.header().version.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Remembers which operator changed the memory, and in which form.
@@ -226,13 +251,30 @@ pub(crate) struct Borrows<'a> {
 impl<'a> Borrows<'a> {
     /// Borrows the storages of the tensors among `reads`, and those of `writes`, waiting while other
     /// threads use them.
+    ///
+    /// # Errors
+    /// If there are no elements behind a storage: it belongs to a traced function.
     #[inline]
-    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Borrows<'a> {
+    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
         while !try_acquire(reads, writes) {
+            refuse_meta(reads, writes)?;
             std::thread::yield_now();
         }
-        Borrows { reads, writes }
+        Ok(Borrows { reads, writes })
     }
+}
+
+#[cold]
+fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
+    let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
+    for arg in reads {
+        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
+    }
+    if !meta {
+        return Ok(());
+    }
+    Err(Error::graph("a tensor of a traced function has no elements: they exist when the graph runs")
+        .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
 }
 
 /// Whether an earlier tensor of the list shows the same storage.
@@ -331,7 +373,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor));
+                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor)).unwrap();
                         // SAFETY: borrowed for writing.
                         unsafe { *storage.data().cast::<u64>() += 1 };
                     }

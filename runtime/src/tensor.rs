@@ -12,6 +12,7 @@ use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
+use crate::graph::recorder;
 use crate::layout::{Dims, Layout, checked_numel};
 use crate::scalar::Scalar;
 use crate::storage::{Borrows, Storage};
@@ -80,8 +81,28 @@ impl Tensor {
     /// A row-major tensor whose elements are still to be written, for kernels and factories.
     ///
     /// `sizes` must be non-negative and fit in memory, as inference guarantees.
+    ///
+    /// While a function is traced it has no elements; who writes them itself, and at once, wants
+    /// [`Tensor::with_memory`].
     #[inline]
     pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
+        if recorder::is_active() {
+            let tensor = Tensor::meta(sizes, dtype, device)?;
+            recorder::allocated(&tensor);
+            return Ok(tensor);
+        }
+        Tensor::with_memory(sizes, dtype, device)
+    }
+
+    /// A row-major tensor without elements, as traced functions compute with.
+    pub(crate) fn meta(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
+        let storage = Storage::meta(crate::layout::numel(sizes) as usize * dtype.size())?;
+        Ok(Self::from_inner(storage, Layout::contiguous(sizes), dtype, device, 0, None))
+    }
+
+    /// A row-major tensor whose elements are still to be written, also while a function is traced.
+    #[inline]
+    pub(crate) fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let numel = crate::layout::numel(sizes);
         let storage = Storage::uninitialized(numel as usize * dtype.size())?;
         let mut inner = Arc::<Inner>::new_uninit();
@@ -119,7 +140,7 @@ impl Tensor {
                 ShapeText(shape)
             )));
         }
-        let tensor = Tensor::uninitialized(shape, T::DTYPE, Device::CPU)?;
+        let tensor = Tensor::with_memory(shape, T::DTYPE, Device::CPU)?;
         // SAFETY: the new storage holds `numel` elements of T and nobody else knows it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
@@ -136,7 +157,7 @@ impl Tensor {
     /// A tensor without dimensions that holds one number, of the given dtype.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
         let value = value.into();
-        let tensor = Tensor::uninitialized(&[], dtype, Device::CPU).expect("memory for one element");
+        let tensor = Tensor::with_memory(&[], dtype, Device::CPU).expect("memory for one element");
         // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
         tensor
@@ -254,6 +275,30 @@ impl Tensor {
         Ok(self.view_inside(layout))
     }
 
+    /// Shows another storage, from so many elements further on, with a new handle if others hold this one.
+    /// For memory that a plan owns: the storage holds whatever the old one held of this layout.
+    pub(crate) fn point_at(&mut self, storage: &Storage, elements: i64) {
+        match Arc::get_mut(&mut self.0) {
+            Some(inner) => {
+                if !inner.storage.same(storage) {
+                    inner.storage = storage.clone();
+                }
+                inner.layout.offset += elements;
+            }
+            None => {
+                let mut layout = self.0.layout.clone();
+                layout.offset += elements;
+                *self = Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, 0, None);
+            }
+        }
+    }
+
+    /// Begins so many elements further on.
+    pub(crate) fn shift(&mut self, elements: i64) {
+        let storage = self.0.storage.clone();
+        self.point_at(&storage, elements);
+    }
+
     /// A view of all elements.
     pub(crate) fn view_of_all(&self) -> Tensor {
         self.view_inside(self.0.layout.clone())
@@ -308,7 +353,7 @@ impl Tensor {
                 .with_help("convert it first, or ask for the type it holds"));
         }
         let reads = [Arg::Tensor(self)];
-        let _held = Borrows::acquire(&reads, &[]);
+        let _held = Borrows::acquire(&reads, &[])?;
         // SAFETY: the dtype was checked and the borrow is held.
         Ok(unsafe { self.view_unchecked::<T>() }.iter().collect())
     }
@@ -323,7 +368,7 @@ impl Tensor {
                 .with_help("reduce it or select one element first"));
         }
         let reads = [Arg::Tensor(self)];
-        let _held = Borrows::acquire(&reads, &[]);
+        let _held = Borrows::acquire(&reads, &[])?;
         // SAFETY: one element of the dtype, and the borrow is held.
         Ok(crate::with_dtype!(self.dtype(), T => unsafe { *self.data_ptr().cast::<T>() }.to_scalar()))
     }

@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 
 use libloading::Library;
 use opsmith_runtime::foreign::{
-    self, Context, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, List, RawContext,
+    self, Context, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, List, ListOfLists,
+    RawContext,
 };
 use opsmith_runtime::random::{Generator, Integers, Normal, Stream, Uniform};
 use opsmith_runtime::{
@@ -92,6 +93,14 @@ fn assertions() -> String {
     assert_fields!(text, "OpsmithScalars", List<ForeignScalar>, { data = "data", length = "length" });
     assert_fields!(text, "OpsmithTensors", List<ForeignTensor>, { data = "data", length = "length" });
     assert_fields!(text, "OpsmithOptionalTensors", List<*const ForeignTensor>, { data = "data", length = "length" });
+    assert_fields!(text, "OpsmithStrings", List<List<u8>>, { data = "data", length = "length" });
+    assert_fields!(text, "OpsmithDTypes", List<i32>, { data = "data", length = "length" });
+    assert_fields!(text, "OpsmithIntLists", ListOfLists<i64>, { data = "data", ends = "ends", length = "length" });
+    assert_fields!(text, "OpsmithFloatLists", ListOfLists<f64>, { data = "data", ends = "ends", length = "length" });
+    assert_fields!(text, "OpsmithBoolLists", ListOfLists<bool>, { data = "data", ends = "ends", length = "length" });
+    assert_fields!(text, "OpsmithScalarLists", ListOfLists<ForeignScalar>, { data = "data", ends = "ends", length = "length" });
+    assert_fields!(text, "OpsmithStringLists", ListOfLists<List<u8>>, { data = "data", ends = "ends", length = "length" });
+    assert_fields!(text, "OpsmithDTypeLists", ListOfLists<i32>, { data = "data", ends = "ends", length = "length" });
     assert_fields!(text, "OpsmithString", List<u8>, { data = "data", length = "length" });
     text
 }

@@ -3,7 +3,7 @@
 mod aot_support;
 
 use aot_support::{add_reduce, example, matrix};
-use opsmith::runtime::aot::{AttrType, AttrValue, Declaration, Operator};
+use opsmith::runtime::aot::{AttrValue, Declaration, Operator};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
 
 fn same_shape(declaration: Declaration, outputs: usize) -> Declaration {
@@ -202,7 +202,6 @@ fn mistakes_in_declarations() {
             new("k.cc:F").dtypes([DType::F32]).declare(),
             "a combination has 1 dtypes, for 1 inputs and 1 outputs",
         ),
-        (new("k.cc:F").attribute_at_call("a", AttrType::IntLists).declare(), "calls cannot give"),
         (
             Declaration::new("mm", "k.cc:F").input("x").output("y").declare(),
             "`mm` is an operator of the library",

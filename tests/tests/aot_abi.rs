@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use aot_support::{add_reduce, matrix, prebuilt};
-use opsmith::runtime::aot::{Declaration, StringAbi, inspect};
-use opsmith::{Arg, DType, Result, Tensor};
+use opsmith::runtime::aot::{AttrType, AttrValue, Declaration, StringAbi, inspect};
+use opsmith::{Arg, DType, Result, Tensor, Value};
 
 /// The kernels, compiled by hand with one layout of strings, with and without optimisation; once for all
 /// tests.
@@ -58,6 +58,46 @@ fn attributes_of_every_type_arrive_under_both_layouts() -> Result<()> {
             "{path}"
         );
     }
+    Ok(())
+}
+
+/// Lists of lists at a call, by default and by name, in eager calls of every kind.
+#[test]
+fn lists_of_lists_are_given_at_calls() -> Result<()> {
+    let echo = Declaration::new("aot_echo_lists", format!("{}:Echo", library(1, false)))
+        .input("x")
+        .output("y")
+        .attribute("flag", true)
+        .attribute("a_number_with_a_name_that_is_rather_long", 1)
+        .attribute("real", 0.5)
+        .attribute("short", "s")
+        .attribute("long", "l")
+        .attribute("empty", "")
+        .attribute_at_call("ints", AttrType::Ints)
+        .attribute_with_default("floats", vec![0.5])
+        .attribute_at_call("int_lists", AttrType::IntLists)
+        .attribute_with_default("float_lists", vec![vec![1.5], vec![]])
+        .declare()?;
+    let schema = echo.definition().schema.text;
+    assert!(schema.contains("int[][] int_lists, float[][] float_lists=[[1.5], []]"), "{schema}");
+    let x = Tensor::of(&[1.0f32]);
+    let shown = |ints: &str, floats: &str| format!("true 1 0.500000 s|l| [7][0.500000] {ints} {floats} yes");
+    let lists = || AttrValue::from(vec![vec![1i64, 2], vec![3]]);
+    let ints = || ("ints", AttrValue::from(vec![7i64]));
+    let out = echo.call_with(&[&x], &[ints(), ("int_lists", lists())])?;
+    assert_eq!(text(&out[0])?, shown("[[1 2][3]]", "[[1.500000][]]"));
+    // Integers where numbers are wanted, and other values than in the call before.
+    let out =
+        echo.call_with(&[&x], &[ints(), ("int_lists", vec![vec![4i64]].into()), ("float_lists", lists())])?;
+    assert_eq!(text(&out[0])?, shown("[[4]]", "[[1.000000 2.000000][3.000000]]"));
+    let args = [Value::from(&x), vec![7i64].into(), Value::Ints(Vec::new())];
+    let named = [("float_lists", Value::from(vec![vec![2.5]]))];
+    // Arguments that can be left out come last, so the lists of integers are given by name.
+    let by_name =
+        opsmith::call("aot_echo_lists", &args[..2], &[("int_lists", args[2].clone()), named[0].clone()])?;
+    assert_eq!(text(&by_name[0].clone().into_tensor()?)?, shown("[]", "[[2.500000]]"));
+    let error = echo.call_with(&[&x], &[ints(), ("int_lists", "text".into())]).unwrap_err().to_string();
+    assert!(error.contains("`int_lists` must be a list of lists of ints, got a str"), "{error}");
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 //! not are made from them.
 
 use opsmith::runtime::constraint::{Constraint, Literal};
-use opsmith::runtime::op::{ArgDef, ArgKind, OpDef};
+use opsmith::runtime::op::{ArgDef, ArgKind, ItemKind, OpDef};
 use opsmith::runtime::{Arg, Device, MemoryFormat, MemoryLayout, boxed};
-use opsmith::{DType, Error, ErrorKind, Generator, LIBRARY, Reduction, Scalar, Tensor, Value, call};
+use opsmith::{DType, Error, ErrorKind, Generator, LIBRARY, Reduction, Scalar, Tensor, Text, Value, call};
 
 /// A value of an argument's type that breaks none of its constraints.
 fn fine(def: &ArgDef) -> Value {
@@ -35,11 +35,26 @@ fn fine(def: &ArgDef) -> Value {
         ArgKind::Floats => Value::Floats(vec![number; len]),
         ArgKind::Bools(_) => Value::Bools(vec![false; len]),
         ArgKind::Scalars => Value::Scalars(vec![Scalar::Float(number); len]),
+        ArgKind::Strs => Value::Strs(vec![allowed_text(def).into(); len]),
+        ArgKind::DTypes => Value::DTypes(vec![DType::F32; len]),
+        ArgKind::Lists(kind) => lists(kind, number, &allowed_text(def), len),
         ArgKind::DType => Value::DType(DType::F32),
         ArgKind::Device => Value::Device(Device::CPU),
         ArgKind::MemoryFormat => Value::MemoryFormat(MemoryFormat::Contiguous),
         ArgKind::MemoryLayout => Value::MemoryLayout(MemoryLayout::Strided),
         ArgKind::Generator => Value::Generator(Generator::new(1)),
+    }
+}
+
+/// As many rows with one item each.
+fn lists(kind: ItemKind, number: f64, text: &str, len: usize) -> Value {
+    match kind {
+        ItemKind::Bool => vec![vec![false]; len].into(),
+        ItemKind::Int => vec![vec![number as i64]; len].into(),
+        ItemKind::Float => vec![vec![number]; len].into(),
+        ItemKind::Scalar => vec![vec![Scalar::Float(number)]; len].into(),
+        ItemKind::Str => vec![vec![Text::Owned(text.to_owned())]; len].into(),
+        ItemKind::DType => vec![vec![DType::F32]; len].into(),
     }
 }
 
@@ -59,7 +74,7 @@ fn candidates(def: &ArgDef) -> Vec<Literal> {
         };
         numbers.extend(limits.into_iter().flat_map(|limit| [limit - 1.0, limit, limit + 1.0]));
     }
-    let integer = matches!(def.ty.kind, ArgKind::Int | ArgKind::Ints(_));
+    let integer = matches!(def.ty.kind, ArgKind::Int | ArgKind::Ints(_) | ArgKind::Lists(ItemKind::Int));
     numbers
         .into_iter()
         .map(|number| if integer { Literal::Int(number as i64) } else { Literal::Float(number) })
@@ -93,13 +108,20 @@ fn violations(def: &ArgDef, constraint: &Constraint) -> Vec<Value> {
             ArgKind::Floats => Value::Floats(vec![allowed_number(def); len]),
             ArgKind::Bools(_) => Value::Bools(vec![true; len]),
             ArgKind::Scalars => Value::Scalars(vec![Scalar::Float(allowed_number(def)); len]),
+            ArgKind::Strs => Value::Strs(vec![allowed_text(def).into(); len]),
+            ArgKind::DTypes => Value::DTypes(vec![DType::F32; len]),
+            ArgKind::Lists(kind) => lists(kind, allowed_number(def), &allowed_text(def), len),
             ArgKind::Tensors => Value::Tensors(vec![Tensor::scalar(Scalar::Int(1), DType::F32); len]),
             _ => panic!("`{}` has no length", def.name),
         };
         return lengths.map(of).collect();
     }
-    if def.ty.kind == ArgKind::Str {
-        return vec![Value::Str("no such choice".to_owned())];
+    const NO_CHOICE: &str = "no such choice";
+    match def.ty.kind {
+        ArgKind::Str => return vec![Value::Str(NO_CHOICE.to_owned())],
+        ArgKind::Strs => return vec![Value::Strs(vec![NO_CHOICE.into()])],
+        ArgKind::Lists(ItemKind::Str) => return vec![vec![vec![Text::Borrowed(NO_CHOICE)]].into()],
+        _ => {}
     }
     let refused = candidates(def).into_iter().filter(|value| !constraint.allows(value));
     let mut values: Vec<Value> = Vec::new();
@@ -109,6 +131,7 @@ fn violations(def: &ArgDef, constraint: &Constraint) -> Vec<Value> {
             ArgKind::Int => Value::Int(number as i64),
             ArgKind::Float => Value::Float(number),
             ArgKind::Scalar => Value::Scalar(Scalar::Float(number)),
+            ArgKind::Lists(kind) => lists(kind, number, NO_CHOICE, 1),
             ArgKind::Ints(_) | ArgKind::Floats | ArgKind::Scalars => with_item(fine(def), number),
             _ => panic!("`{}` is no number", def.name),
         });

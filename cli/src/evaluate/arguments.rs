@@ -1,9 +1,10 @@
 //! The arguments of a call that is only thought of: shapes, a dtype, and attributes as text.
 
 use anyhow::{Context, Result, bail};
-use opsmith_codegen::model::{Arg, Default, Element, Kind, Op};
+use opsmith_codegen::model::{Arg, Default, Element, Item, Kind, Op};
 use opsmith_runtime::{
-    DType, Device, Element as _, MemoryFormat, MemoryLayout, Scalar, Tensor, Value, with_dtype,
+    DType, Device, Element as _, MemoryFormat, MemoryLayout, Scalar, Tensor, Text, Value, lists::ListItem,
+    with_dtype,
 };
 
 /// Larger tensors are not made just to look at their shape.
@@ -76,7 +77,7 @@ pub fn values(op: &Op, given: &Given) -> Result<Vec<Value>> {
             _ => match (set, &arg.default) {
                 (Some((name, text)), _) => parse(text, arg)
                     .with_context(|| format!("--set {name}={text}: `{name}` is of type {}", arg.ty))?,
-                (None, Some(default)) => default_value(default, arg),
+                (None, Some(default)) => default_value(default, &arg.ty.kind),
                 (None, None) if arg.ty.optional => Value::None,
                 (None, None) if arg.ty.kind == Kind::Generator => Value::None,
                 (None, None) => bail!("`{}` has no default; give it with --set {}=…", arg.name, arg.name),
@@ -114,32 +115,33 @@ fn parse(text: &str, arg: &Arg) -> Result<Value> {
     if arg.ty.optional && text == "None" {
         return Ok(Value::None);
     }
-    let items = || {
-        text.trim_start_matches('[')
-            .trim_end_matches(']')
-            .split(',')
-            .map(str::trim)
-            .filter(|item| !item.is_empty())
-    };
     Ok(match arg.ty.kind {
         Kind::Bool => Value::Bool(bool(text)?),
         Kind::Int => Value::Int(text.parse()?),
         Kind::Float => Value::Float(text.parse()?),
         Kind::Scalar => Value::Scalar(scalar(text)?),
-        Kind::Str => Value::Str(text.trim_matches(['"', '\'']).to_owned()),
+        Kind::Str => Value::Str(string(text)?.into_owned()),
         Kind::Ints(length) => {
-            let mut list: Vec<i64> = items().map(str::parse).collect::<std::result::Result<_, _>>()?;
+            let mut list: Vec<i64> = each(text, |item| Ok(item.parse()?))?;
             if let (Some(length), [one]) = (length, list.as_slice()) {
                 list = vec![*one; length as usize];
             }
             Value::Ints(list)
         }
-        Kind::Floats => Value::Floats(items().map(str::parse).collect::<std::result::Result<_, _>>()?),
-        Kind::Bools(_) => Value::Bools(items().map(bool).collect::<Result<_>>()?),
-        Kind::Scalars => Value::Scalars(items().map(scalar).collect::<Result<_>>()?),
-        Kind::DType => {
-            Value::DType(DType::from_name(text).with_context(|| format!("no dtype is called `{text}`"))?)
-        }
+        Kind::Floats => Value::Floats(each(text, |item| Ok(item.parse()?))?),
+        Kind::Bools(_) => Value::Bools(each(text, bool)?),
+        Kind::Scalars => Value::Scalars(each(text, scalar)?),
+        Kind::Strs => Value::Strs(each(text, string)?),
+        Kind::DTypes => Value::DTypes(each(text, dtype)?),
+        Kind::Lists(item) => match item {
+            Item::Bool => rows(text, bool)?,
+            Item::Int => rows(text, |item| Ok(item.parse::<i64>()?))?,
+            Item::Float => rows(text, |item| Ok(item.parse::<f64>()?))?,
+            Item::Scalar => rows(text, scalar)?,
+            Item::Str => rows(text, string)?,
+            Item::DType => rows(text, dtype)?,
+        },
+        Kind::DType => Value::DType(dtype(text)?),
         Kind::Device => {
             Value::Device(Device::from_name(text).with_context(|| format!("no device is called `{text}`"))?)
         }
@@ -149,6 +151,44 @@ fn parse(text: &str, arg: &Arg) -> Result<Value> {
         Kind::MemoryLayout => Value::MemoryLayout(MemoryLayout::Strided),
         _ => bail!("it cannot be written as text"),
     })
+}
+
+/// The items of a list, with or without its brackets; an item may be a list in brackets.
+fn items(text: &str) -> Vec<&str> {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    // `[1], [2]` begins and ends with brackets that are not those of the whole.
+    let balanced = |text: &str| {
+        let mut depth = 0;
+        text.chars().all(|letter| {
+            depth += i32::from(letter == '[') - i32::from(letter == ']');
+            depth >= 0
+        })
+    };
+    let text = inner.filter(|inner| balanced(inner)).unwrap_or(text);
+    let mut depth = 0;
+    let parts = text.split(|letter| {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        letter == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|item| !item.is_empty()).collect()
+}
+
+fn each<T>(text: &str, item: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    items(text).into_iter().map(item).collect()
+}
+
+/// `[[1, 2], [3]]`
+fn rows<T: ListItem>(text: &str, item: impl Fn(&str) -> Result<T>) -> Result<Value> {
+    Ok(Value::from(each(text, |row| each(row, &item))?))
+}
+
+fn string(text: &str) -> Result<Text> {
+    Ok(Text::Owned(text.trim_matches(['"', '\'']).to_owned()))
+}
+
+fn dtype(text: &str) -> Result<DType> {
+    DType::from_name(text).with_context(|| format!("no dtype is called `{text}`"))
 }
 
 fn bool(text: &str) -> Result<bool> {
@@ -169,23 +209,61 @@ fn scalar(text: &str) -> Result<Scalar> {
     }
 }
 
-fn default_value(default: &Default, arg: &Arg) -> Value {
-    let number =
-        |value: Scalar, plain: Value| if arg.ty.kind == Kind::Scalar { Value::Scalar(value) } else { plain };
+fn default_value(default: &Default, kind: &Kind) -> Value {
+    let number = |value: Scalar, plain: Value| match kind {
+        Kind::Scalar => Value::Scalar(value),
+        _ => plain,
+    };
     match default {
         Default::None => Value::None,
         Default::Bool(value) => number(Scalar::Bool(*value), Value::Bool(*value)),
         Default::Int(value) => number(Scalar::Int(*value), Value::Int(*value)),
         Default::Float(value) => number(Scalar::Float(*value), Value::Float(*value)),
         Default::Str(text) => Value::Str(text.clone()),
-        Default::Ints(list) => Value::Ints(list.clone()),
-        Default::Floats(list) => Value::Floats(list.clone()),
-        Default::Bools(list) => Value::Bools(list.clone()),
+        Default::List(items) => default_list(items, kind),
         Default::DType(dtype) => Value::DType(*dtype),
         // The model keeps the variant's name.
         Default::MemoryFormat("Preserve") => Value::MemoryFormat(MemoryFormat::Preserve),
         Default::MemoryFormat("ChannelsLast") => Value::MemoryFormat(MemoryFormat::ChannelsLast),
         Default::MemoryFormat("ChannelsLast3d") => Value::MemoryFormat(MemoryFormat::ChannelsLast3d),
         Default::MemoryFormat(_) => Value::MemoryFormat(MemoryFormat::Contiguous),
+    }
+}
+
+/// A list, whose items are of the kind's because the spec was checked.
+fn default_list(items: &[Default], kind: &Kind) -> Value {
+    fn each<T>(items: &[Default], item: impl Fn(&Default) -> Option<T>) -> Vec<T> {
+        items.iter().filter_map(item).collect()
+    }
+    fn rows<T: ListItem>(items: &[Default], item: impl Fn(&Default) -> Option<T>) -> Value {
+        let row =
+            |row: &Default| if let Default::List(items) = row { Some(each(items, &item)) } else { None };
+        Value::from(each(items, row))
+    }
+    let truth = |item: &Default| if let Default::Bool(value) = item { Some(*value) } else { None };
+    let int = |item: &Default| if let Default::Int(value) = item { Some(*value) } else { None };
+    let float = |item: &Default| if let Default::Float(value) = item { Some(*value) } else { None };
+    let dtype = |item: &Default| if let Default::DType(value) = item { Some(*value) } else { None };
+    let text = |item: &Default| match item {
+        Default::Str(value) => Some(Text::Owned(value.clone())),
+        _ => None,
+    };
+    let scalar = |item: &Default| match default_value(item, &Kind::Scalar) {
+        Value::Scalar(value) => Some(value),
+        _ => None,
+    };
+    match kind {
+        Kind::Bools(_) => Value::Bools(each(items, truth)),
+        Kind::Floats => Value::Floats(each(items, float)),
+        Kind::Scalars => Value::Scalars(each(items, scalar)),
+        Kind::Strs => Value::Strs(each(items, text)),
+        Kind::DTypes => Value::DTypes(each(items, dtype)),
+        Kind::Lists(Item::Bool) => rows(items, truth),
+        Kind::Lists(Item::Int) => rows(items, int),
+        Kind::Lists(Item::Float) => rows(items, float),
+        Kind::Lists(Item::Scalar) => rows(items, scalar),
+        Kind::Lists(Item::Str) => rows(items, text),
+        Kind::Lists(Item::DType) => rows(items, dtype),
+        _ => Value::Ints(each(items, int)),
     }
 }

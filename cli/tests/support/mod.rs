@@ -12,12 +12,18 @@ pub struct Run {
 
 /// Runs `opsmith` in the root of the workspace.
 pub fn opsmith(arguments: &[&str]) -> Run {
+    opsmith_with(&[], arguments)
+}
+
+/// The same with environment variables.
+pub fn opsmith_with(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is a folder of the workspace");
     let output = Command::new(env!("CARGO_BIN_EXE_opsmith"))
         .args(arguments)
         .current_dir(root)
         .env_remove("NO_COLOR")
+        .envs(variables.iter().copied())
         .output()
         .expect("the command was just built");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the command writes UTF-8");

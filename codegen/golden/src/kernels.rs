@@ -8,6 +8,8 @@ fn nothing<T>() -> Result<T> {
     Err(Error::not_implemented("the golden kernels compute nothing"))
 }
 
+pub mod lists;
+
 /// Scalar functions.
 pub mod scalar {
     use opsmith_runtime::Element;

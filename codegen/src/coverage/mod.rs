@@ -45,8 +45,10 @@ pub struct Row {
     pub inplace: bool,
     /// Whether there is an out form.
     pub out: bool,
-    /// Whether a test names it.
-    pub tested: bool,
+    /// Whether it has samples: the checks made for every operator with samples call it then.
+    pub sampled: bool,
+    /// Whether the text of a test names it, which says nothing of what the test asserts.
+    pub named: bool,
 }
 
 /// Shares of one backend, each as a part of a whole.
@@ -68,7 +70,11 @@ pub struct Totals {
     pub inplace: Share,
     /// Operators with an out form, of all.
     pub out: Share,
+    /// Operators with samples, of all.
+    pub sampled: Share,
     /// Operators that a test names, of all.
+    pub named: Share,
+    /// Operators with samples or named by a test, of all.
     pub tested: Share,
 }
 
@@ -88,15 +94,15 @@ impl Share {
     }
 }
 
-/// Looks at every operator of a spec; `is_tested` says whether a test names one.
-pub fn coverage(model: &Model, is_tested: &dyn Fn(&Op) -> bool) -> Coverage {
+/// Looks at every operator of a spec; `is_named` says whether a test names one.
+pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
     let mut asked = Asked { model, known: HashMap::new() };
     let mut rows = Vec::new();
     for op in model.ops.iter().filter(|op| !op.external) {
         // Another name does what the operator does.
         let meant = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
         for backend in Backend::ALL {
-            let row = row(meant, backend, &mut asked, is_tested(op));
+            let row = row(meant, backend, &mut asked, is_named(op));
             let (inplace, out) = (op.forms.inplace.is_some(), op.forms.out.is_some());
             rows.push(Row { op: op.name.clone(), inplace, out, ..row });
         }
@@ -105,7 +111,7 @@ pub fn coverage(model: &Model, is_tested: &dyn Fn(&Op) -> bool) -> Coverage {
     Coverage { rows, totals }
 }
 
-fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, tested: bool) -> Row {
+fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
     let forward = asked.dtypes(op, backend);
     let source = op.gradient_source();
     let takes = op.args.iter().any(|arg| arg.ty.holds_tensors() && is_inexact(arg.element));
@@ -133,7 +139,8 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, tested: bool) -> Row {
         forward_mode: if has_gradients { op.forward.word() } else { "" },
         inplace: op.forms.inplace.is_some(),
         out: op.forms.out.is_some(),
-        tested,
+        sampled: !op.samples.is_empty(),
+        named,
     }
 }
 
@@ -216,6 +223,8 @@ fn totals(backend: &'static str, rows: &[Row]) -> Totals {
         forward_mode: share(&could, &|row| !row.forward_mode.is_empty()),
         inplace: share(&all, &|row| row.inplace),
         out: share(&all, &|row| row.out),
-        tested: share(&all, &|row| row.tested),
+        sampled: share(&all, &|row| row.sampled),
+        named: share(&all, &|row| row.named),
+        tested: share(&all, &|row| row.sampled || row.named),
     }
 }

@@ -93,6 +93,8 @@ pub struct Kernel {
     pub text: String,
     /// Where its source is, `kernels/src/cpu/linalg/mod.rs:32`.
     pub source: Option<String>,
+    /// The function that it must be, if it is one that a person writes.
+    pub signature: Option<String>,
 }
 
 /// How outputs get their shapes and dtypes.
@@ -251,6 +253,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         kind,
         text,
         source,
+        signature: None,
     };
     if let Some(path) = &body.view {
         found.push(any("view", path.clone(), sources.rust(path)));
@@ -264,7 +267,17 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
             KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
             KernelSource::Aot { file, symbol } => ("custom kernel", sources.foreign(file, symbol)),
         };
+        let signature = match &kernel.source {
+            KernelSource::Rust { path, arguments } => {
+                let name = path.rsplit("::").next().unwrap_or(path);
+                Some(emit::rust_kernel_signature(op, name, arguments))
+            }
+            KernelSource::Foreign { symbol, .. } => Some(emit::c_declaration(op, symbol)),
+            // Its type is the interface's.
+            KernelSource::Aot { .. } => None,
+        };
         found.push(Kernel {
+            signature,
             backend: kernel.backend.key().to_owned(),
             dtypes: body.dtypes[kernel.backend.index()].iter().map(DType::name).collect(),
             kind,
@@ -279,6 +292,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
             dtypes: body.dtypes[Backend::Cpu.index()].iter().map(DType::name).collect(),
             kind: "expression",
             text: print(expression, op, &checked.model),
+            signature: None,
             source: source::of_key(checked, op, "pointwise"),
         });
     }

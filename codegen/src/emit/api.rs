@@ -10,7 +10,7 @@ use super::names::{doc, ident, parameter, position, raw_name};
 use super::naming::{self, Form};
 use super::options::{option_argument, options_name, options_struct};
 use super::{Generation, bind, document, enums};
-use crate::model::{Arg, Default, Kind, Op, Ty};
+use crate::model::{Arg, Kind, Op};
 
 pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {
     generation.own_ops().map(|op| raw(generation, op)).collect()
@@ -182,6 +182,11 @@ fn public_type(arg: &Arg) -> TokenStream {
         (Kind::Scalar, false) => quote!(impl Into<rt::Scalar>),
         (Kind::Tensors, false) => quote!(&[impl std::borrow::Borrow<rt::Tensor>]),
         (Kind::Ints(_), false) => quote!(impl AsRef<[i64]>),
+        (Kind::Strs, false) => quote!(&[impl AsRef<str>]),
+        (Kind::Lists(item), false) => {
+            let item = bind::item_type(*item);
+            quote!(impl Into<rt::Lists<#item>>)
+        }
         _ => bind::borrowed_type(ty),
     }
 }
@@ -196,6 +201,17 @@ fn public_argument(arg: &Arg) -> (TokenStream, TokenStream) {
             quote!(rt::Arg::Tensors(&#name)),
         ),
         (Kind::Ints(_), false) => (quote!(), quote!(rt::Arg::Ints(#name.as_ref()))),
+        (Kind::Strs, false) => (
+            quote! {
+                let #name: Vec<rt::Text> =
+                    #name.iter().map(|text| rt::Text::Owned(text.as_ref().to_owned())).collect();
+            },
+            quote!(rt::Arg::Strs(&#name)),
+        ),
+        (Kind::Lists(item), false) => {
+            let item = bind::item_type(*item);
+            (quote!(let #name: rt::Lists<#item> = #name.into();), quote!(rt::Arg::from(&#name)))
+        }
         (Kind::Int, false) if naming::named_values(arg).is_some() => {
             (quote!(), quote!(rt::Arg::Int(#name.into())))
         }
@@ -223,6 +239,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     quote! {
         #doc
         #attributes
+        #[track_caller]
         pub fn #name(#(#params),*) -> #result {
             #bindings
             #call
@@ -246,7 +263,7 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
                 values.push(value);
             }
             (Some(_), true) => values.push(option_argument(arg)),
-            (Some(default), false) => values.push(default_argument(default, &arg.ty)),
+            (Some(default), false) => values.push(super::default::argument(default, &arg.ty)),
         }
     }
     let args = quote!(&[#(#values),*]);
@@ -259,43 +276,4 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
         }
     };
     (bindings, call)
-}
-
-fn default_argument(default: &Default, ty: &Ty) -> TokenStream {
-    match default {
-        Default::None => quote!(rt::Arg::None),
-        Default::Bool(value) => {
-            scalar_or(ty, quote!(rt::Scalar::Bool(#value)), quote!(rt::Arg::Bool(#value)))
-        }
-        Default::Int(value) => {
-            let value = super::expr::int(*value);
-            scalar_or(ty, quote!(rt::Scalar::Int(#value)), quote!(rt::Arg::Int(#value)))
-        }
-        Default::Float(value) => {
-            let value = super::expr::float(*value);
-            scalar_or(ty, quote!(rt::Scalar::Float(#value)), quote!(rt::Arg::Float(#value)))
-        }
-        Default::Str(value) => quote!(rt::Arg::Str(#value)),
-        Default::Ints(values) => {
-            let values = values.iter().map(|value| super::expr::int(*value));
-            quote!(rt::Arg::Ints(&[#(#values),*]))
-        }
-        Default::Floats(values) => {
-            let values = values.iter().map(|value| super::expr::float(*value));
-            quote!(rt::Arg::Floats(&[#(#values),*]))
-        }
-        Default::Bools(values) => quote!(rt::Arg::Bools(&[#(#values),*])),
-        Default::DType(dtype) => {
-            let dtype = ident(dtype.ident());
-            quote!(rt::Arg::DType(rt::DType::#dtype))
-        }
-        Default::MemoryFormat(name) => {
-            let name = ident(name);
-            quote!(rt::Arg::MemoryFormat(rt::MemoryFormat::#name))
-        }
-    }
-}
-
-fn scalar_or(ty: &Ty, scalar: TokenStream, plain: TokenStream) -> TokenStream {
-    if ty.kind == Kind::Scalar { quote!(rt::Arg::Scalar(#scalar)) } else { plain }
 }

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::names::{parameter, position};
-use crate::model::{Arg, Kind, Ty};
+use crate::model::{Arg, Item, Kind, Ty};
 
 /// The value of an argument, borrowed: `args[1].int()`.
 pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
@@ -21,6 +21,12 @@ pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
         Kind::Floats => quote!(floats),
         Kind::Bools(_) => quote!(bools),
         Kind::Scalars => quote!(scalars),
+        Kind::Strs => quote!(strs),
+        Kind::DTypes => quote!(dtypes),
+        Kind::Lists(item) => {
+            let item = item_type(item);
+            quote!(lists::<#item>)
+        }
         Kind::DType => quote!(dtype),
         Kind::Device => quote!(device),
         Kind::MemoryFormat => quote!(memory_format),
@@ -61,6 +67,12 @@ pub(super) fn borrowed_type(ty: &Ty) -> TokenStream {
         Kind::Floats => quote!(&[f64]),
         Kind::Bools(_) => quote!(&[bool]),
         Kind::Scalars => quote!(&[rt::Scalar]),
+        Kind::Strs => quote!(&[rt::Text]),
+        Kind::DTypes => quote!(&[rt::DType]),
+        Kind::Lists(item) => {
+            let item = item_type(item);
+            quote!(&rt::Lists<#item>)
+        }
         Kind::DType => quote!(rt::DType),
         Kind::Device => quote!(rt::Device),
         Kind::MemoryFormat => quote!(rt::MemoryFormat),
@@ -71,6 +83,18 @@ pub(super) fn borrowed_type(ty: &Ty) -> TokenStream {
         }
     };
     if ty.optional { quote!(Option<#plain>) } else { plain }
+}
+
+/// The Rust type of an item of a list of lists.
+pub(super) fn item_type(item: Item) -> TokenStream {
+    match item {
+        Item::Bool => quote!(bool),
+        Item::Int => quote!(i64),
+        Item::Float => quote!(f64),
+        Item::Scalar => quote!(rt::Scalar),
+        Item::Str => quote!(rt::Text),
+        Item::DType => quote!(rt::DType),
+    }
 }
 
 /// The Rust type of an owned value.
@@ -84,6 +108,12 @@ pub(super) fn owned_type(ty: &Ty) -> TokenStream {
         Kind::Floats => quote!(Vec<f64>),
         Kind::Bools(_) => quote!(Vec<bool>),
         Kind::Scalars => quote!(Vec<rt::Scalar>),
+        Kind::Strs => quote!(Vec<rt::Text>),
+        Kind::DTypes => quote!(Vec<rt::DType>),
+        Kind::Lists(item) => {
+            let item = item_type(*item);
+            quote!(rt::Lists<#item>)
+        }
         Kind::Generator => quote!(rt::Generator),
         Kind::Unit => quote!(()),
         Kind::Tuple(items) => {

@@ -3,6 +3,7 @@
 //! The kernel has a type parameter for each tensor it takes and each result, in this order.
 
 use opsmith_core::DType;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::kernels::{Adapter, adapter_name, rust_type};
@@ -11,28 +12,13 @@ use super::{Generation, bind, header};
 use crate::model::{Combination, Op};
 
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
-    let (mut generics, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    for &index in arguments {
-        let arg = &op.args[index];
-        let name = parameter(arg);
-        if arg.ty.is_tensor() {
-            let generic = format_ident!("T{}", generics.len());
-            types.push(quote!(#name: rt::View<'_, #generic>));
-            values.push(quote!(call.view(#index)));
-            generics.push(generic);
-        } else {
-            let ty = bind::borrowed_type(&arg.ty);
-            types.push(quote!(#name: #ty));
-            values.push(bind::access(quote!(call.args[#index]), &arg.ty));
-        }
-    }
-    for index in 0..op.outputs.len() {
-        let generic = format_ident!("T{}", generics.len());
-        let name = header::output_name(op, index);
-        types.push(quote!(#name: rt::ViewMut<'_, #generic>));
-        values.push(quote!(call.view_mut(#index)));
-        generics.push(generic);
-    }
+    let (generics, types) = parameters(op, arguments);
+    let taken = arguments.iter().map(|&index| match &op.args[index].ty {
+        ty if ty.is_tensor() => quote!(call.view(#index)),
+        ty => bind::access(quote!(call.args[#index]), ty),
+    });
+    let written = (0..op.outputs.len()).map(|index| quote!(call.view_mut(#index)));
+    let values = taken.chain(written);
     let name = adapter_name(op);
     let root = &generation.config.cpu_kernels;
     let path = match syn::parse_str::<syn::Path>(path) {
@@ -75,8 +61,35 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     Adapter { definition, entry: Box::new(entry) }
 }
 
+/// The type parameters of a kernel that takes these arguments, and its parameters: `name: type`.
+pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<TokenStream>) {
+    let mut generics = Vec::new();
+    let mut generic = || {
+        let next = format_ident!("T{}", generics.len());
+        generics.push(next.clone());
+        next
+    };
+    let mut types = Vec::new();
+    for &index in arguments {
+        let arg = &op.args[index];
+        let name = parameter(arg);
+        types.push(if arg.ty.is_tensor() {
+            let element = generic();
+            quote!(#name: rt::View<'_, #element>)
+        } else {
+            let ty = bind::borrowed_type(&arg.ty);
+            quote!(#name: #ty)
+        });
+    }
+    for index in 0..op.outputs.len() {
+        let (name, element) = (header::output_name(op, index), generic());
+        types.push(quote!(#name: rt::ViewMut<'_, #element>));
+    }
+    (generics, types)
+}
+
 /// The element types of the tensors that a kernel takes, and of the results.
-fn columns(row: &Combination, taken: &[usize]) -> Vec<proc_macro2::TokenStream> {
+fn columns(row: &Combination, taken: &[usize]) -> Vec<TokenStream> {
     let inputs = taken
         .iter()
         .filter_map(|index| row.inputs.iter().find(|(argument, _)| argument == index))

@@ -7,7 +7,7 @@ use quote::quote;
 use super::names::{def_name, doc, ident, part_name, position};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Default, Element, Facts, Kind, Op, Ty, ValueUse};
+use crate::model::{Arg, Element, Facts, Kind, Op, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(definition).collect()
@@ -153,7 +153,7 @@ fn argument(arg: &Arg) -> TokenStream {
     let ty = arg_type(&arg.ty);
     let default = match &arg.default {
         Some(default) => {
-            let value = default_value(default);
+            let value = super::default::constant(default, &arg.ty);
             quote!(Some(#value))
         }
         None => quote!(None),
@@ -288,6 +288,12 @@ fn arg_type(ty: &Ty) -> TokenStream {
             quote!(Bools(#count))
         }
         Kind::Scalars => quote!(Scalars),
+        Kind::Strs => quote!(Strs),
+        Kind::DTypes => quote!(DTypes),
+        Kind::Lists(item) => {
+            let item = ident(&format!("{item:?}"));
+            quote!(Lists(rt::op::ItemKind::#item))
+        }
         Kind::DType => quote!(DType),
         Kind::Device => quote!(Device),
         Kind::MemoryFormat => quote!(MemoryFormat),
@@ -301,40 +307,6 @@ fn arg_type(ty: &Ty) -> TokenStream {
         true => quote!(rt::op::ArgKind::#kind.optional()),
         false => quote!(rt::op::ArgKind::#kind.required()),
     }
-}
-
-fn default_value(default: &Default) -> TokenStream {
-    let value = match default {
-        Default::None => quote!(None),
-        Default::Bool(value) => quote!(Bool(#value)),
-        Default::Int(value) => {
-            let value = super::expr::int(*value);
-            quote!(Int(#value))
-        }
-        Default::Float(value) => {
-            let value = super::expr::float(*value);
-            quote!(Float(#value))
-        }
-        Default::Str(value) => quote!(Str(#value)),
-        Default::Ints(values) => {
-            let values = values.iter().map(|value| super::expr::int(*value));
-            quote!(Ints(&[#(#values),*]))
-        }
-        Default::Floats(values) => {
-            let values = values.iter().map(|value| super::expr::float(*value));
-            quote!(Floats(&[#(#values),*]))
-        }
-        Default::Bools(values) => quote!(Bools(&[#(#values),*])),
-        Default::DType(dtype) => {
-            let dtype = ident(dtype.ident());
-            quote!(DType(rt::DType::#dtype))
-        }
-        Default::MemoryFormat(name) => {
-            let name = ident(name);
-            quote!(MemoryFormat(rt::MemoryFormat::#name))
-        }
-    };
-    quote!(rt::op::DefaultValue::#value)
 }
 
 fn element(element: Element) -> TokenStream {

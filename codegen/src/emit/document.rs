@@ -118,16 +118,18 @@ pub(super) fn attributes(op: &Op) -> TokenStream {
 
 /// A default as documents show it.
 pub(super) fn default(default: &Default) -> String {
+    format!("`{}`", written(default))
+}
+
+fn written(default: &Default) -> String {
     match default {
-        Default::None => "`None`".into(),
-        Default::Bool(value) => format!("`{value}`"),
-        Default::Int(value) => format!("`{value}`"),
-        Default::Float(value) => format!("`{value:?}`"),
-        Default::Str(value) => format!("`{value:?}`"),
-        Default::Ints(values) => format!("`{values:?}`"),
-        Default::Floats(values) => format!("`{values:?}`"),
-        Default::Bools(values) => format!("`{values:?}`"),
-        Default::DType(dtype) => format!("`{dtype}`"),
-        Default::MemoryFormat(name) => format!("`{name}`"),
+        Default::None => "None".to_owned(),
+        Default::Bool(value) => value.to_string(),
+        Default::Int(value) => value.to_string(),
+        Default::Float(value) => format!("{value:?}"),
+        Default::Str(value) => format!("{value:?}"),
+        Default::List(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Default::DType(dtype) => dtype.to_string(),
+        Default::MemoryFormat(name) => (*name).to_owned(),
     }
 }

@@ -39,8 +39,12 @@ impl Emit<'_> {
             ExprKind::None => quote!(None),
             ExprKind::Str(text) => quote!(#text),
             ExprKind::Convert(inner) => self.borrowed_conversion(inner, &expr.ty),
+            ExprKind::List(items) if matches!(expr.ty.kind, Kind::Lists(_)) => {
+                let lists = self.lists(items, &expr.ty.kind);
+                quote!(&#lists)
+            }
             ExprKind::List(items) => {
-                let items = self.list_items(items);
+                let items = self.list_items(items, &expr.ty.kind);
                 quote!(&[#(#items),*][..])
             }
             ExprKind::Query(Query::Sizes, base, _) => self.tensor_query(Query::Sizes, base, quote!(shape())),
@@ -62,6 +66,14 @@ impl Emit<'_> {
             ExprKind::Index(base, position) if base.ty.kind == Kind::OptionalTensors => {
                 let (base, position) = (self.borrowed(base), self.plain(position));
                 quote!(rt::dispatch::item(#base, #position)?.as_ref())
+            }
+            ExprKind::Index(base, position) if base.ty.kind == Kind::Strs => {
+                let (base, position) = (self.borrowed(base), self.plain(position));
+                quote!((&**rt::dispatch::item(#base, #position)?))
+            }
+            ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Lists(_)) => {
+                let (base, position) = (self.borrowed(base), self.plain(position));
+                quote!(rt::dispatch::row(#base, #position)?)
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
                 borrow(self.tuple_item(base, position), &expr.ty)
@@ -98,9 +110,12 @@ impl Emit<'_> {
         }
         match &expr.kind {
             ExprKind::Op(id, args) => self.op_call(*id, args),
+            ExprKind::List(items) if matches!(expr.ty.kind, Kind::Lists(_)) => {
+                self.lists(items, &expr.ty.kind)
+            }
             ExprKind::List(items) => {
                 let is_sizes = matches!(expr.ty.kind, Kind::Ints(_));
-                let items = self.list_items(items);
+                let items = self.list_items(items, &expr.ty.kind);
                 if is_sizes {
                     quote!(rt::Dims::from_slice(&[#(#items),*]))
                 } else {
@@ -164,6 +179,8 @@ impl Emit<'_> {
                     (Kind::Tensor, false) => quote!(#borrowed.clone()),
                     (Kind::Tensor, true) => quote!((#borrowed).cloned()),
                     (Kind::Str, false) => quote!((#borrowed).to_owned()),
+                    (Kind::Lists(_), false) => quote!((#borrowed).clone()),
+                    (Kind::Lists(_), true) => quote!((#borrowed).cloned()),
                     (Kind::Ints(_), false) => quote!(rt::Dims::from_slice(#borrowed)),
                     (Kind::Ints(_), true) => quote!((#borrowed).map(rt::Dims::from_slice)),
                     (_, true) => quote!((#borrowed).map(ToOwned::to_owned)),
@@ -192,8 +209,28 @@ impl Emit<'_> {
         }
     }
 
-    fn list_items(&self, items: &[Expr]) -> Vec<TokenStream> {
-        items.iter().map(|item| self.owned(item)).collect()
+    fn list_items(&self, items: &[Expr], list: &Kind) -> Vec<TokenStream> {
+        let items = items.iter().map(|item| self.owned(item));
+        match list {
+            Kind::Strs => items.map(|text| quote!(rt::Text::from(#text))).collect(),
+            _ => items.collect(),
+        }
+    }
+
+    /// A list of lists from its rows.
+    fn lists(&self, rows: &[Expr], kind: &Kind) -> TokenStream {
+        let Kind::Lists(item) = kind else { unreachable!("the checker gives rows to a list of lists") };
+        let item = super::bind::item_type(*item);
+        if rows.is_empty() {
+            return quote!(rt::Lists::<#item>::default());
+        }
+        let rows = rows.iter().map(|row| match &row.kind {
+            ExprKind::List(items) if items.is_empty() && row.ty.kind != Kind::Ints(None) => {
+                quote!(Vec::<#item>::new())
+            }
+            _ => self.owned(row),
+        });
+        quote!(rt::Lists::<#item>::from_iter([#(#rows),*]))
     }
 
     fn bindings(&self, bindings: &[(String, Expr)]) -> TokenStream {
@@ -309,9 +346,9 @@ fn refusal(reason: &str, ty: &Ty) -> TokenStream {
 /// The borrowed form of an owned value.
 fn borrow(owned: TokenStream, ty: &Ty) -> TokenStream {
     match (&ty.kind, ty.optional) {
-        (Kind::Tensor, true) => quote!((#owned).as_ref()),
+        (Kind::Tensor | Kind::Lists(_), true) => quote!((#owned).as_ref()),
         (_, true) => quote!((#owned).as_deref()),
-        (Kind::Tensor, false) => quote!(&#owned),
+        (Kind::Tensor | Kind::Lists(_), false) => quote!(&#owned),
         (_, false) => quote!(&(#owned)[..]),
     }
 }

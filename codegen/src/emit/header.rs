@@ -13,7 +13,7 @@ use quote::quote;
 use super::format::comment;
 use super::names::{Taken, doc, ident, parameter};
 use super::{File, Generation, Part, Selection, bind};
-use crate::model::{KernelSource, Kind, Model, Op, Ty};
+use crate::model::{Item, KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
 pub const HEADER: &str = "opsmith_kernels.h";
@@ -124,6 +124,26 @@ fn c_type(ty: &Ty) -> &'static str {
         (Kind::Bools(_), true) => "const OpsmithBools*",
         (Kind::Scalars, false) => "OpsmithScalars",
         (Kind::Scalars, true) => "const OpsmithScalars*",
+        (Kind::Strs, false) => "OpsmithStrings",
+        (Kind::Strs, true) => "const OpsmithStrings*",
+        (Kind::DTypes, false) => "OpsmithDTypes",
+        (Kind::DTypes, true) => "const OpsmithDTypes*",
+        (Kind::Lists(item), false) => match item {
+            Item::Bool => "OpsmithBoolLists",
+            Item::Int => "OpsmithIntLists",
+            Item::Float => "OpsmithFloatLists",
+            Item::Scalar => "OpsmithScalarLists",
+            Item::Str => "OpsmithStringLists",
+            Item::DType => "OpsmithDTypeLists",
+        },
+        (Kind::Lists(item), true) => match item {
+            Item::Bool => "const OpsmithBoolLists*",
+            Item::Int => "const OpsmithIntLists*",
+            Item::Float => "const OpsmithFloatLists*",
+            Item::Scalar => "const OpsmithScalarLists*",
+            Item::Str => "const OpsmithStringLists*",
+            Item::DType => "const OpsmithDTypeLists*",
+        },
         (Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout, false) => "int32_t",
         (Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout, true) => "const int32_t*",
         (Kind::Device, false) => "OpsmithDevice",
@@ -206,6 +226,19 @@ fn rust_abi_type(ty: &Ty) -> TokenStream {
         Kind::Floats => quote!(rt::foreign::List<'_, f64>),
         Kind::Bools(_) => quote!(rt::foreign::List<'_, bool>),
         Kind::Scalars => quote!(rt::foreign::List<'_, rt::foreign::ForeignScalar>),
+        Kind::Strs => quote!(rt::foreign::List<'_, rt::foreign::List<'_, u8>>),
+        Kind::DTypes => quote!(rt::foreign::List<'_, i32>),
+        Kind::Lists(item) => {
+            let item = match item {
+                Item::Bool => quote!(bool),
+                Item::Int => quote!(i64),
+                Item::Float => quote!(f64),
+                Item::Scalar => quote!(rt::foreign::ForeignScalar),
+                Item::Str => quote!(rt::foreign::List<'_, u8>),
+                Item::DType => quote!(i32),
+            };
+            quote!(rt::foreign::ListOfLists<'_, #item>)
+        }
         Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout => quote!(i32),
         Kind::Device => quote!(rt::foreign::ForeignDevice),
         Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
@@ -258,6 +291,39 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
     }
 }
 
+/// The function that turns an item of a list into what C sees, where it is not the same.
+fn converted_item(kind: &Kind) -> Option<TokenStream> {
+    match kind {
+        Kind::Scalar => Some(quote!(|value| rt::foreign::ForeignScalar::from(*value))),
+        Kind::Str => Some(quote!(rt::foreign::foreign_text)),
+        Kind::DType => Some(quote!(|value| rt::foreign::foreign_dtype(*value))),
+        _ => None,
+    }
+}
+
+/// [`foreign_value`] of a list of lists: its items, converted if they have to be, and the ends of its rows.
+fn foreign_lists(
+    name: &proc_macro2::Ident,
+    value: TokenStream,
+    item: Item,
+    optional: bool,
+) -> (TokenStream, TokenStream) {
+    let (kept, passed) = match converted_item(&item.kind()) {
+        Some(item) => (
+            quote!((lists.items().iter().map(#item).collect::<Vec<_>>(), lists.ends())),
+            quote!(rt::foreign::ListOfLists::of(&lists.0, lists.1)),
+        ),
+        None => (quote!(lists), quote!(rt::foreign::ListOfLists::of(lists.items(), lists.ends()))),
+    };
+    match optional {
+        true => (
+            quote!(#value.map(|lists| #kept)),
+            quote!(rt::foreign::address_or_null(&#name.as_ref().map(|lists| #passed))),
+        ),
+        false => (quote!({ let lists = #value; #kept }), quote!({ let lists = &#name; #passed })),
+    }
+}
+
 /// A value kept alive by a binding, and what is passed of it.
 fn foreign_value(name: &proc_macro2::Ident, value: TokenStream, ty: &Ty) -> (TokenStream, TokenStream) {
     let pointer = quote!(rt::foreign::address_or_null(&#name));
@@ -283,11 +349,20 @@ fn foreign_value(name: &proc_macro2::Ident, value: TokenStream, ty: &Ty) -> (Tok
         Kind::DType => quote!(rt::foreign::foreign_dtype),
         Kind::Device => quote!(rt::foreign::ForeignDevice::from),
         Kind::MemoryFormat | Kind::MemoryLayout => quote!((|value| value as i32)),
-        Kind::Scalars => {
-            let value =
-                quote!(#value.iter().copied().map(rt::foreign::ForeignScalar::from).collect::<Vec<_>>());
-            return (value, quote!(rt::foreign::List::of(&#name)));
+        Kind::Scalars | Kind::Strs | Kind::DTypes => {
+            let item = ty.kind.item().and_then(|item| converted_item(&item.kind));
+            return match ty.optional {
+                true => (
+                    quote!(#value.map(|list| list.iter().map(#item).collect::<Vec<_>>())),
+                    quote!(rt::foreign::address_or_null(&#name.as_deref().map(rt::foreign::List::of))),
+                ),
+                false => (
+                    quote!(#value.iter().map(#item).collect::<Vec<_>>()),
+                    quote!(rt::foreign::List::of(&#name)),
+                ),
+            };
         }
+        Kind::Lists(item) => return foreign_lists(name, value, item, ty.optional),
         _ if ty.optional => return (value, pointer),
         _ => return (value, quote!(#name)),
     };

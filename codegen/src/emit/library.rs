@@ -41,6 +41,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         /// # Errors
         /// If there is no such operator (near names are listed), if the arguments do not fit its
         /// signature, and whatever the operator itself reports.
+        #[track_caller]
         pub fn call(name: &str, args: &[rt::Value], kwargs: &[(&str, rt::Value)]) -> rt::Result<Vec<rt::Value>> {
             rt::boxed::call(&LIBRARY, name, args, kwargs)
         }

@@ -51,6 +51,7 @@ fn method(function: &Function<'_>) -> TokenStream {
     quote! {
         #doc
         #attributes
+        #[track_caller]
         fn #name(&#receiver, #(#declared),*) -> #result {
             super::functions::#name(#receiver.as_tensor(), #(#passed),*)
         }

@@ -5,6 +5,7 @@
 mod api;
 mod bind;
 mod combined;
+mod default;
 mod defs;
 mod document;
 mod enums;
@@ -34,7 +35,7 @@ use crate::model::{Model, Op};
 
 pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
 pub use names::raw_name;
-pub use signature::{Signature, rust_kernel_parameters, signatures};
+pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]

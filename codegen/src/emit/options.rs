@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::names::{doc, ident, parameter};
 use super::{bind, document, naming};
-use crate::model::{Arg, Default, Kind, Op, Ty};
+use crate::model::{Arg, Default, Kind, Op};
 
 /// The name of an operator's struct of options.
 pub(super) fn options_name(op: &Op) -> Ident {
@@ -16,26 +16,32 @@ pub(super) fn options_name(op: &Op) -> Ident {
 pub(super) fn option_argument(arg: &Arg) -> TokenStream {
     let name = parameter(arg);
     match (&arg.ty.kind, arg.ty.optional) {
-        (Kind::Tensor | Kind::Generator, true) => quote!(rt::Arg::from(options.#name.as_ref())),
+        (Kind::Tensor | Kind::Generator | Kind::Lists(_), true) => {
+            quote!(rt::Arg::from(options.#name.as_ref()))
+        }
         (
             Kind::Str
             | Kind::Ints(_)
             | Kind::Floats
             | Kind::Bools(_)
             | Kind::Scalars
+            | Kind::Strs
+            | Kind::DTypes
             | Kind::Tensors
             | Kind::OptionalTensors,
             true,
         ) => {
             quote!(rt::Arg::from(options.#name.as_deref()))
         }
-        (Kind::Tensor | Kind::Generator, false) => quote!(rt::Arg::from(&options.#name)),
+        (Kind::Tensor | Kind::Generator | Kind::Lists(_), false) => quote!(rt::Arg::from(&options.#name)),
         (Kind::Str, false) => quote!(rt::Arg::from(options.#name.as_str())),
         (
             Kind::Ints(_)
             | Kind::Floats
             | Kind::Bools(_)
             | Kind::Scalars
+            | Kind::Strs
+            | Kind::DTypes
             | Kind::Tensors
             | Kind::OptionalTensors,
             false,
@@ -59,7 +65,7 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
         quote!(#name: #ty)
     });
     let defaults = optional.iter().map(|(arg, default)| {
-        let (name, value) = (parameter(arg), default_field(default, &arg.ty));
+        let (name, value) = (parameter(arg), super::default::field(default, &arg.ty));
         quote!(#name: #value)
     });
     let setters = optional.iter().map(|(arg, default)| setter(arg, default));
@@ -86,41 +92,6 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
     }
 }
 
-fn default_field(default: &Default, ty: &Ty) -> TokenStream {
-    let value = match default {
-        Default::None => return quote!(None),
-        Default::Bool(value) if ty.kind == Kind::Scalar => quote!(rt::Scalar::Bool(#value)),
-        Default::Bool(value) => quote!(#value),
-        Default::Int(value) => {
-            let value = super::expr::int(*value);
-            if ty.kind == Kind::Scalar { quote!(rt::Scalar::Int(#value)) } else { value }
-        }
-        Default::Float(value) => {
-            let value = super::expr::float(*value);
-            if ty.kind == Kind::Scalar { quote!(rt::Scalar::Float(#value)) } else { value }
-        }
-        Default::Str(value) => quote!(#value.to_owned()),
-        Default::Ints(values) => {
-            let values = values.iter().map(|value| super::expr::int(*value));
-            quote!(vec![#(#values),*])
-        }
-        Default::Floats(values) => {
-            let values = values.iter().map(|value| super::expr::float(*value));
-            quote!(vec![#(#values),*])
-        }
-        Default::Bools(values) => quote!(vec![#(#values),*]),
-        Default::DType(dtype) => {
-            let dtype = ident(dtype.ident());
-            quote!(rt::DType::#dtype)
-        }
-        Default::MemoryFormat(name) => {
-            let name = ident(name);
-            quote!(rt::MemoryFormat::#name)
-        }
-    };
-    if ty.optional { quote!(Some(#value)) } else { value }
-}
-
 fn setter(arg: &Arg, default: &Default) -> TokenStream {
     let name = parameter(arg);
     let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, document::default(default)));
@@ -131,6 +102,15 @@ fn setter(arg: &Arg, default: &Default) -> TokenStream {
         Kind::Ints(_) => (quote!(impl AsRef<[i64]>), quote!(#name.as_ref().to_vec())),
         Kind::Floats => (quote!(impl AsRef<[f64]>), quote!(#name.as_ref().to_vec())),
         Kind::Bools(_) => (quote!(impl AsRef<[bool]>), quote!(#name.as_ref().to_vec())),
+        Kind::Strs => {
+            let texts = quote!(#name.iter().map(|text| rt::Text::Owned(text.as_ref().to_owned())).collect());
+            (quote!(&[impl AsRef<str>]), texts)
+        }
+        Kind::DTypes => (quote!(impl AsRef<[rt::DType]>), quote!(#name.as_ref().to_vec())),
+        Kind::Lists(item) => {
+            let item = bind::item_type(*item);
+            (quote!(impl Into<rt::Lists<#item>>), quote!(#name.into()))
+        }
         Kind::Tensor | Kind::Generator => {
             let ty = bind::borrowed_type(&arg.ty.required());
             (ty, quote!(#name.clone()))

@@ -44,8 +44,8 @@ pub(super) fn tolerances(op: &Op) -> TokenStream {
     quote!(&[#(#tolerances),*])
 }
 
-fn value(value: &SampleValue) -> TokenStream {
-    match value {
+fn value(given: &SampleValue) -> TokenStream {
+    match given {
         SampleValue::None => quote!(None),
         SampleValue::Bool(value) => quote!(Bool(#value)),
         SampleValue::Int(value) => {
@@ -61,15 +61,13 @@ fn value(value: &SampleValue) -> TokenStream {
             let dtype = ident(dtype.ident());
             quote!(DType(rt::DType::#dtype))
         }
-        SampleValue::Ints(values) => {
-            let values = values.iter().map(|value| int(*value));
-            quote!(Ints(&[#(#values),*]))
+        SampleValue::List(items) => {
+            let items = items.iter().map(|item| {
+                let item = value(item);
+                quote!(rt::sample::SampleValue::#item)
+            });
+            quote!(List(&[#(#items),*]))
         }
-        SampleValue::Floats(values) => {
-            let values = values.iter().map(|value| float(*value));
-            quote!(Floats(&[#(#values),*]))
-        }
-        SampleValue::Bools(values) => quote!(Bools(&[#(#values),*])),
         SampleValue::Tensor(given) => {
             let tensor = tensor(given);
             quote!(Tensor(#tensor))

@@ -37,12 +37,30 @@ pub fn signatures(op: &Op) -> Vec<Signature> {
 /// The parameters of a Rust kernel that takes every argument, as text: `self_: View<'_, T>`.
 pub fn rust_kernel_parameters(op: &Op) -> Vec<String> {
     let arguments: Vec<usize> = (0..op.args.len()).collect();
-    let parameters = super::kernels::kernel_parameters(op, &arguments);
+    rust_kernel(op, &arguments).1
+}
+
+/// The function that a Rust kernel of that name must be if it takes these arguments.
+pub fn rust_kernel_signature(op: &Op, name: &str, arguments: &[usize]) -> String {
+    let (generics, parameters) = rust_kernel(op, arguments);
+    let generics: Vec<String> = generics.iter().map(|generic| format!("{generic}: Element")).collect();
+    format!("pub fn {name}<{}>({}) -> Result<()>", generics.join(", "), parameters.join(", "))
+}
+
+/// The type parameters and the parameters of a Rust kernel.
+fn rust_kernel(op: &Op, arguments: &[usize]) -> (Vec<String>, Vec<String>) {
+    let (generics, parameters) = if op.combinations.is_empty() {
+        (vec!["T".to_owned()], super::kernels::kernel_parameters(op, arguments))
+    } else {
+        // A type for each tensor, because rows of dtypes say which go together.
+        let (generics, parameters) = super::combined::parameters(op, arguments);
+        (generics.iter().map(ToString::to_string).collect(), parameters)
+    };
     let text = |parameter| {
         let function = one_line(quote!(pub fn f(#parameter) {}));
         function.trim_start_matches("pub fn f(").trim_end_matches(')').to_owned()
     };
-    parameters.into_iter().map(text).collect()
+    (generics, parameters.into_iter().map(text).collect())
 }
 
 /// A function without its body, in one line and without the generator's name for the runtime.

@@ -73,9 +73,7 @@ fn sample_value(value: &SampleValue) -> Value {
         SampleValue::Float(value) => json!(value),
         SampleValue::Str(text) => json!(text),
         SampleValue::DType(dtype) => json!(dtype.name()),
-        SampleValue::Ints(values) => json!(values),
-        SampleValue::Floats(values) => json!(values),
-        SampleValue::Bools(values) => json!(values),
+        SampleValue::List(items) => items.iter().map(sample_value).collect(),
         SampleValue::Tensor(tensor) => sample_tensor(tensor),
         SampleValue::Tensors(tensors) => {
             tensors.iter().map(|tensor| tensor.as_ref().map(sample_tensor)).collect()

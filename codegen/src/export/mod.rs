@@ -143,11 +143,12 @@ fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
 }
 
 fn scalar_function(function: &Function) -> Value {
-    let Function { name, params, returns, rust, dtypes, derivatives, span: _, external: _ } = function;
+    let Function { name, doc, params, returns, rust, dtypes, derivatives, span: _, external: _ } = function;
     let by_parameter: Map<String, Value> =
         params.iter().zip(derivatives).map(|(param, text)| (param.clone(), json!(text))).collect();
     json!({
         "name": name,
+        "doc": doc,
         "parameters": params,
         "returns": match returns {
             FunctionReturn::Element => "element",

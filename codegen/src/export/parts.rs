@@ -63,9 +63,7 @@ pub(crate) fn default_value(default: &Default) -> Value {
         Default::Float(value) if value.is_finite() => json!(value),
         Default::Float(value) => json!(value.to_string()),
         Default::Str(text) => json!(text),
-        Default::Ints(values) => json!(values),
-        Default::Floats(values) => json!(values),
-        Default::Bools(values) => json!(values),
+        Default::List(items) => items.iter().map(default_value).collect(),
         Default::DType(dtype) => json!(dtype.name()),
         Default::MemoryFormat(name) => json!(name),
     }

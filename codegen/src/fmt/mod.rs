@@ -3,7 +3,7 @@
 //! In: the text of one spec file. Out: the same spec with keys in the order of the key tables, one way
 //! to indent and to quote, and lines of at most [`WIDTH`] columns where text can be broken. What is
 //! written is read again and compared with what was read before anyone sees it. Must not know what a
-//! key means: [`tree`] reads, [`attach`] finds each comment its place, [`write`] prints.
+//! key means: `tree` reads, `attach` finds each comment its place, `write` prints.
 
 mod attach;
 mod scalar;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::{Context, kernel, names};
 use crate::diagnostics::catalogue;
-use crate::model::{KernelSource, Kind, Op};
+use crate::model::{Item, KernelSource, Kind, Op};
 use crate::spec::document::{RawOp, Text};
 
 /// What marks such a kernel.
@@ -44,9 +44,12 @@ fn refuse_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     for arg in &op.args {
         lists += usize::from(arg.ty.holds_tensors() && !arg.ty.is_tensor());
         let why = match arg.ty.kind {
-            Kind::Device | Kind::MemoryFormat | Kind::MemoryLayout | Kind::Generator => {
-                "the interface has no attribute of this type"
-            }
+            Kind::Device
+            | Kind::MemoryFormat
+            | Kind::MemoryLayout
+            | Kind::Generator
+            | Kind::Strs
+            | Kind::Lists(Item::Str) => "the interface has no attribute of this type",
             Kind::Tensors | Kind::OptionalTensors if lists > 1 => {
                 "the interface passes one tensor after the other, so only one argument can be a list"
             }

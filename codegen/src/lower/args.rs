@@ -142,7 +142,6 @@ fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
     if *value == DefaultValue::None {
         return ty.optional.then_some(Default::None);
     }
-    let int_list = |value: &DefaultValue| value.as_int_list();
     Some(match (&ty.kind, value) {
         (Kind::Bool | Kind::Scalar, DefaultValue::Bool(value)) => Default::Bool(*value),
         (Kind::Int | Kind::Scalar, DefaultValue::Int(value)) => Default::Int(*value),
@@ -150,30 +149,6 @@ fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
         (Kind::Float | Kind::Scalar, DefaultValue::Float(value)) => Default::Float(*value),
         (Kind::Float, DefaultValue::Int(value)) => Default::Float(*value as f64),
         (Kind::Str, DefaultValue::Str(value)) => Default::Str(value.clone()),
-        (Kind::Ints(Some(length)), DefaultValue::Int(value)) => Default::Ints(vec![*value; *length as usize]),
-        (Kind::Ints(_), DefaultValue::List(_)) => Default::Ints(int_list(value)?),
-        (Kind::Bools(Some(length)), DefaultValue::Bool(value)) => {
-            Default::Bools(vec![*value; *length as usize])
-        }
-        (Kind::Bools(_), DefaultValue::List(items)) => Default::Bools(
-            items
-                .iter()
-                .map(|item| match item {
-                    DefaultValue::Bool(value) => Some(*value),
-                    _ => None,
-                })
-                .collect::<Option<_>>()?,
-        ),
-        (Kind::Floats, DefaultValue::List(items)) => Default::Floats(
-            items
-                .iter()
-                .map(|item| match item {
-                    DefaultValue::Float(value) => Some(*value),
-                    DefaultValue::Int(value) => Some(*value as f64),
-                    _ => None,
-                })
-                .collect::<Option<_>>()?,
-        ),
         (Kind::DType, DefaultValue::Ident(name)) => Default::DType(DType::from_name(name)?),
         (Kind::MemoryFormat, DefaultValue::Ident(name)) => Default::MemoryFormat(match name.as_str() {
             "contiguous_format" => "Contiguous",
@@ -182,6 +157,14 @@ fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
             "channels_last_3d" => "ChannelsLast3d",
             _ => return None,
         }),
+        (list, DefaultValue::List(items)) => {
+            let item = list.item().filter(|item| !item.holds_tensors())?;
+            Default::List(items.iter().map(|value| default_value(value, &item)).collect::<Option<_>>()?)
+        }
+        // One value stands for as many as a declared length says.
+        (list @ (Kind::Ints(Some(length)) | Kind::Bools(Some(length))), value) => {
+            Default::List(vec![default_value(value, &list.item()?)?; *length as usize])
+        }
         _ => return None,
     })
 }

@@ -62,19 +62,17 @@ pub(super) fn check_default(
 ) {
     let fits = |value: Literal| written.constraints.iter().all(|constraint| constraint.allows(&value));
     let fits_len = |len: usize| written.constraints.iter().all(|constraint| constraint.allows_len(len));
-    let fine = match default {
-        Default::Int(value) => fits(Literal::Int(*value)),
-        Default::Float(value) => fits(Literal::Float(*value)),
-        Default::Str(text) => fits(Literal::Str(Cow::Owned(text.clone()))),
-        Default::Ints(values) => {
-            fits_len(values.len()) && values.iter().all(|value| fits(Literal::Int(*value)))
+    // The length is that of the whole; all else holds for each item, of each row if there are rows.
+    let length = if let Default::List(items) = default { fits_len(items.len()) } else { true };
+    let mut fine = length;
+    default.for_each_item(&mut |item| {
+        fine &= match item {
+            Default::Int(value) => fits(Literal::Int(*value)),
+            Default::Float(value) => fits(Literal::Float(*value)),
+            Default::Str(text) => fits(Literal::Str(Cow::Owned(text.clone()))),
+            _ => true,
         }
-        Default::Floats(values) => {
-            fits_len(values.len()) && values.iter().all(|value| fits(Literal::Float(*value)))
-        }
-        Default::Bools(values) => fits_len(values.len()),
-        Default::None | Default::Bool(_) | Default::DType(_) | Default::MemoryFormat(_) => true,
-    };
+    });
     if !fine {
         let words = describe(&written.constraints, is_list(ty));
         context.push(catalogue::default_refused(place, written.place, &written.name, &words));
@@ -83,10 +81,15 @@ pub(super) fn check_default(
 
 /// Whether a type holds several values.
 pub(crate) fn is_list(ty: &Ty) -> bool {
-    matches!(
-        ty.kind,
-        Kind::Ints(_) | Kind::Floats | Kind::Bools(_) | Kind::Scalars | Kind::Tensors | Kind::OptionalTensors
-    )
+    ty.kind.item().is_some()
+}
+
+/// What one item is: of each row, of a list of lists.
+fn innermost(ty: &Ty) -> Kind {
+    match ty.kind.item() {
+        Some(item) => innermost(&item),
+        None => ty.kind.clone(),
+    }
 }
 
 struct Reader<'a, 'b> {
@@ -97,9 +100,9 @@ struct Reader<'a, 'b> {
 
 impl Reader<'_, '_> {
     fn constraint(&mut self, key: &str, place: Span, value: &Node) -> Option<Constraint> {
-        let is_integer = matches!(self.ty.kind, Kind::Int | Kind::Ints(_));
-        let is_number =
-            is_integer || matches!(self.ty.kind, Kind::Float | Kind::Floats | Kind::Scalar | Kind::Scalars);
+        let item = innermost(self.ty);
+        let is_integer = item == Kind::Int;
+        let is_number = is_integer || matches!(item, Kind::Float | Kind::Scalar);
         match key {
             "min" | "max" | "above" | "below" => {
                 self.fits(key, place, is_number, "numbers and lists of them")?;
@@ -112,7 +115,7 @@ impl Reader<'_, '_> {
                 })
             }
             "one_of" => {
-                let fits = is_number || self.ty.kind == Kind::Str;
+                let fits = is_number || item == Kind::Str;
                 self.fits(key, place, fits, "numbers and text")?;
                 self.choices(key, value).map(|choices| Constraint::OneOf(Cow::Owned(choices)))
             }
@@ -163,8 +166,8 @@ impl Reader<'_, '_> {
     /// A number that the argument's type compares with.
     fn number(&mut self, key: &str, node: &Node) -> Option<Literal> {
         let int = integer(node).map(Literal::Int);
-        match self.ty.kind {
-            Kind::Int | Kind::Ints(_) => self.or_refuse(int, node.span, key, "an integer"),
+        match innermost(self.ty) {
+            Kind::Int => self.or_refuse(int, node.span, key, "an integer"),
             _ => {
                 let float =
                     || node.as_text()?.parse().ok().filter(|value: &f64| !value.is_nan()).map(Literal::Float);
@@ -178,7 +181,7 @@ impl Reader<'_, '_> {
         let items = self.or_refuse(items, node.span, key, "a list of values")?;
         let mut choices: Vec<(Literal, Span)> = Vec::new();
         for item in items {
-            let choice = match (&self.ty.kind, item.as_text()) {
+            let choice = match (innermost(self.ty), item.as_text()) {
                 (Kind::Str, Some(text)) => Literal::Str(Cow::Owned(text.to_owned())),
                 (Kind::Str, None) => return self.or_refuse(None, item.span, key, "text"),
                 _ => self.number(key, item)?,

@@ -37,7 +37,7 @@ pub(super) fn lower(
         (Some(ELEMENT_WISE), _) => element_wise(context, op, node, derivatives),
         (_, Some(entries)) => formulas(context, expressions, entries),
         _ => {
-            context.push(catalogue::forward_malformed(node.span));
+            context.push(catalogue::forward_malformed(node.span, node.as_text(), &[LINEAR, ELEMENT_WISE]));
             Forward::None
         }
     }

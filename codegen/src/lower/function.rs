@@ -51,6 +51,11 @@ impl Functions {
             None if raw.complete => context.push(catalogue::function_without_body(span, &name)),
             None => {}
         }
+        if let Some(cuda) = raw.get("cuda").filter(|_| !external) {
+            const WHY: &str = "loops over expressions are not generated for CUDA yet";
+            context.push(catalogue::key_unused(cuda.span, "cuda", WHY));
+        }
+        let doc = raw.text("doc").map(|doc| doc.as_str().trim().to_owned()).unwrap_or_default();
         let dtypes = match raw.get("dtypes") {
             Some(_) => dtypes::union(context, &raw.texts("dtypes")),
             None => DTypeSet::from_name("all").unwrap_or_default(),
@@ -70,7 +75,7 @@ impl Functions {
         }
         self.by_name.insert(name.clone(), index);
         let rust = rust.map(|rust| rust.as_str().to_owned()).unwrap_or_default();
-        self.list.push(Function { name, params, returns, rust, dtypes, derivatives, span, external });
+        self.list.push(Function { name, doc, params, returns, rust, dtypes, derivatives, span, external });
     }
 
     /// Every function, in order.

@@ -104,34 +104,62 @@ fn read(arg: &Arg, text: &str) -> Result<SampleValue, String> {
             let one = |item| if is_none(item) { Ok(None) } else { tensor(item).map(Some) };
             items(&expr)?.map(one).collect::<Result<_, _>>().map(SampleValue::Tensors)
         }
-        Kind::Bool => truth(&expr).map(SampleValue::Bool),
-        Kind::Int => integer(&expr).map(SampleValue::Int),
-        Kind::Float => number(&expr).map(SampleValue::Float),
-        Kind::Scalar => match (truth(&expr), integer(&expr)) {
+        // One number stands for as many as a declared length says.
+        Kind::Ints(Some(length)) if integer(&expr).is_ok() => {
+            integer(&expr).map(|value| SampleValue::List(vec![SampleValue::Int(value); *length as usize]))
+        }
+        kind => {
+            let value = plain(kind, &expr)?;
+            match (kind, &value) {
+                (Kind::Ints(Some(length)), SampleValue::List(items))
+                    if *length > 1 && items.len() != *length as usize =>
+                {
+                    Err(format!("has {} numbers, not {length}", items.len()))
+                }
+                _ => Ok(value),
+            }
+        }
+    }
+}
+
+/// A value of a kind that holds no tensors.
+fn plain(kind: &Kind, expr: &syn::Expr) -> Result<SampleValue, String> {
+    match kind {
+        Kind::Bool => truth(expr).map(SampleValue::Bool),
+        Kind::Int => integer(expr).map(SampleValue::Int),
+        Kind::Float => number(expr).map(SampleValue::Float),
+        Kind::Scalar => match (truth(expr), integer(expr)) {
             (Ok(value), _) => Ok(SampleValue::Bool(value)),
             (_, Ok(value)) => Ok(SampleValue::Int(value)),
-            _ => number(&expr).map(SampleValue::Float),
+            _ => number(expr).map(SampleValue::Float),
         },
-        Kind::Ints(length) => match (integer(&expr), length) {
-            (Ok(value), Some(length)) => Ok(SampleValue::Ints(vec![value; *length as usize])),
-            _ => {
-                let values: Vec<i64> = items(&expr)?.map(integer).collect::<Result<_, _>>()?;
-                match length {
-                    Some(length) if *length > 1 && values.len() != *length as usize => {
-                        Err(format!("has {} numbers, not {length}", values.len()))
-                    }
-                    _ => Ok(SampleValue::Ints(values)),
-                }
+        Kind::Str => match expr {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
+                Ok(SampleValue::Str(text.value()))
             }
+            syn::Expr::Path(path) => path
+                .path
+                .get_ident()
+                .map(|word| SampleValue::Str(word.to_string()))
+                .ok_or_else(|| "is no text".to_owned()),
+            _ => Err("is no text; write it in quotes".to_owned()),
         },
-        Kind::Floats | Kind::Scalars => {
-            items(&expr)?.map(number).collect::<Result<_, _>>().map(SampleValue::Floats)
-        }
-        Kind::Bools(_) => items(&expr)?.map(truth).collect::<Result<_, _>>().map(SampleValue::Bools),
-        Kind::DType => {
-            DType::from_name(text.trim()).map(SampleValue::DType).ok_or_else(|| "is no dtype".to_owned())
-        }
-        _ => Err("has a type that samples cannot give; leave it out".to_owned()),
+        Kind::DType => match expr {
+            syn::Expr::Path(path) => path
+                .path
+                .get_ident()
+                .and_then(|name| DType::from_name(&name.to_string()))
+                .map(SampleValue::DType)
+                .ok_or_else(|| "is no dtype".to_owned()),
+            _ => Err("is no dtype".to_owned()),
+        },
+        list => match list.item().filter(|item| !item.holds_tensors()) {
+            Some(item) => {
+                let items = items(expr)?.map(|value| plain(&item.kind, value));
+                items.collect::<Result<_, _>>().map(SampleValue::List)
+            }
+            None => Err("has a type that samples cannot give; leave it out".to_owned()),
+        },
     }
 }
 

@@ -24,7 +24,7 @@ pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSourc
 pub use roles::{Operator, Role, Symbol};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use supplied::{Note, Supplied, SuppliedKernel};
-pub use ty::{Kind, Ty};
+pub use ty::{Item, Kind, Ty};
 
 /// Everything one run of the generator knows.
 #[derive(Clone, Debug, Default)]
@@ -140,16 +140,22 @@ pub enum Default {
     Float(f64),
     /// A text.
     Str(String),
-    /// Integers.
-    Ints(Vec<i64>),
-    /// Floats.
-    Floats(Vec<f64>),
-    /// Truth values.
-    Bools(Vec<bool>),
+    /// A list; of lists, if the argument is a list of lists.
+    List(Vec<Default>),
     /// An element type.
     DType(DType),
     /// A memory format, by its variant's name.
     MemoryFormat(&'static str),
+}
+
+impl Default {
+    /// Calls `visit` with each value that is no list: itself, or the items of all its lists.
+    pub fn for_each_item(&self, visit: &mut dyn FnMut(&Default)) {
+        match self {
+            Default::List(items) => items.iter().for_each(|item| item.for_each_item(visit)),
+            item => visit(item),
+        }
+    }
 }
 
 /// The element type of a tensor argument as a kernel sees it.
@@ -294,6 +300,8 @@ pub enum KernelSource {
 pub struct Function {
     /// Its name.
     pub name: String,
+    /// What it computes, Markdown.
+    pub doc: String,
     /// Its parameters.
     pub params: Vec<String>,
     /// What it returns.

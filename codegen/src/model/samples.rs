@@ -26,12 +26,8 @@ pub enum SampleValue {
     Str(String),
     /// An element type.
     DType(DType),
-    /// Integers.
-    Ints(Vec<i64>),
-    /// Floats.
-    Floats(Vec<f64>),
-    /// Truth values.
-    Bools(Vec<bool>),
+    /// A list that holds no tensors; of lists, if the argument is a list of lists.
+    List(Vec<SampleValue>),
     /// A tensor.
     Tensor(SampleTensor),
     /// Tensors, of which some may be absent.

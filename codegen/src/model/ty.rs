@@ -40,6 +40,12 @@ pub enum Kind {
     Bools(Option<u32>),
     /// Numbers of any kind.
     Scalars,
+    /// Texts.
+    Strs,
+    /// Element types.
+    DTypes,
+    /// A list of lists of this.
+    Lists(Item),
     /// An element type.
     DType,
     /// A device.
@@ -62,6 +68,70 @@ pub enum Kind {
     Element,
     /// The real part of one element (pointwise expressions only).
     RealElement,
+}
+
+/// What an item of a list of lists is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Item {
+    /// A truth value.
+    Bool,
+    /// An integer.
+    Int,
+    /// A float.
+    Float,
+    /// A number of any kind.
+    Scalar,
+    /// A text.
+    Str,
+    /// An element type.
+    DType,
+}
+
+impl Item {
+    /// Every one.
+    pub const ALL: [Item; 6] = [Item::Bool, Item::Int, Item::Float, Item::Scalar, Item::Str, Item::DType];
+
+    /// One such value.
+    pub fn kind(self) -> Kind {
+        match self {
+            Item::Bool => Kind::Bool,
+            Item::Int => Kind::Int,
+            Item::Float => Kind::Float,
+            Item::Scalar => Kind::Scalar,
+            Item::Str => Kind::Str,
+            Item::DType => Kind::DType,
+        }
+    }
+
+    /// A list of such values.
+    pub fn list(self) -> Kind {
+        match self {
+            Item::Bool => Kind::Bools(None),
+            Item::Int => Kind::Ints(None),
+            Item::Float => Kind::Floats,
+            Item::Scalar => Kind::Scalars,
+            Item::Str => Kind::Strs,
+            Item::DType => Kind::DTypes,
+        }
+    }
+}
+
+impl Kind {
+    /// The type of a list's items; a row, of a list of lists. `None` for what is no list.
+    pub fn item(&self) -> Option<Ty> {
+        Some(Ty::new(match self {
+            Kind::Tensors => Kind::Tensor,
+            Kind::OptionalTensors => return Some(Ty::new(Kind::Tensor).or_none()),
+            Kind::Ints(_) => Kind::Int,
+            Kind::Floats => Kind::Float,
+            Kind::Bools(_) => Kind::Bool,
+            Kind::Scalars => Kind::Scalar,
+            Kind::Strs => Kind::Str,
+            Kind::DTypes => Kind::DType,
+            Kind::Lists(item) => item.list(),
+            _ => return None,
+        }))
+    }
 }
 
 impl Ty {
@@ -125,6 +195,12 @@ impl Ty {
                     (Kind::Float, false) => Kind::Floats,
                     (Kind::Bool, false) => Kind::Bools(*length),
                     (Kind::Scalar, false) => Kind::Scalars,
+                    (Kind::Str, false) if length.is_none() => Kind::Strs,
+                    (Kind::DType, false) if length.is_none() => Kind::DTypes,
+                    // Lengths of rows are for constraints to say.
+                    (kind, false) if length.is_none() => {
+                        Kind::Lists(*Item::ALL.iter().find(|item| item.list() == kind)?)
+                    }
                     _ => return None,
                 })
             }
@@ -148,6 +224,9 @@ impl fmt::Display for Ty {
             Kind::Floats => f.write_str("float[]")?,
             Kind::Bools(_) => f.write_str("bool[]")?,
             Kind::Scalars => f.write_str("Scalar[]")?,
+            Kind::Strs => f.write_str("str[]")?,
+            Kind::DTypes => f.write_str("dtype[]")?,
+            Kind::Lists(item) => write!(f, "{}[][]", Ty::new(item.kind()))?,
             Kind::DType => f.write_str("dtype")?,
             Kind::Device => f.write_str("Device")?,
             Kind::MemoryFormat => f.write_str("MemoryFormat")?,

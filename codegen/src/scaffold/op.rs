@@ -189,9 +189,10 @@ fn entry(
         .map(|arg| format!("    {}: not_implemented(\"the gradient is not written yet\")\n", arg.name));
     let gradients: String = gradients.collect();
     let derivatives = if gradients.is_empty() { gradients } else { format!("  derivatives:\n{gradients}") };
+    let samples = sample::entry(schema).map(|samples| format!("  samples: {samples}\n")).unwrap_or_default();
     let signature = signature.trim().replace('\\', "\\\\").replace('"', "\\\"");
     let text = format!(
-        "edition: 1\nops:\n- func: \"{signature}\"\n  doc: Not described yet.\n  shape: {}\n  dtype: {}\n  dispatch: {dispatch}\n{derivatives}",
+        "edition: 1\nops:\n- func: \"{signature}\"\n  doc: Not described yet.\n  shape: {}\n  dtype: {}\n  dispatch: {dispatch}\n{derivatives}{samples}",
         each(&shape),
         each(&dtype),
     );
@@ -242,10 +243,12 @@ fn rust_kernel(op: &Op, stem: &str, place: &Place, changes: &mut Vec<Change>) ->
         "Element",
         "Error",
         "Generator",
+        "Lists",
         "MemoryFormat",
         "MemoryLayout",
         "Result",
         "Scalar",
+        "Text",
         "View",
         "ViewMut",
         "bf16",

@@ -1,10 +1,40 @@
-//! A test that calls a new operator once.
+//! A call of a new operator: as a sample of its entry, and as a test.
 
 use minijinja::context;
 
 use super::{Refusal, render};
 use crate::emit::naming;
-use crate::model::{Arg, Element, Kind, Op};
+use crate::model::{Arg, Element, Item, Kind, Op, Ty};
+use crate::spec::schema::Schema;
+
+/// The value of `samples` of an entry: one call, in which arguments that can be left out are. None if an
+/// argument has a type that samples cannot give.
+pub(super) fn entry(schema: &Schema) -> Option<String> {
+    let required = schema.args.iter().filter(|arg| arg.default.is_none() && !arg.ty.is_optional());
+    let values =
+        required.map(|arg| Some(format!("{}: {}", arg.name, sample_value(&Ty::from_schema(&arg.ty)?)?)));
+    Some(format!("[{{{}}}]", values.collect::<Option<Vec<_>>>()?.join(", ")))
+}
+
+/// A value as a sample has it.
+fn sample_value(ty: &Ty) -> Option<String> {
+    Some(match &ty.kind {
+        Kind::Tensor => "\"spread(2, 3)\"".to_owned(),
+        Kind::Tensors => "[\"spread(2, 3)\", \"spread(2, 3)\"]".to_owned(),
+        Kind::OptionalTensors => "[\"spread(2, 3)\"]".to_owned(),
+        Kind::Bool => "true".to_owned(),
+        Kind::Int => "1".to_owned(),
+        Kind::Float => "0.5".to_owned(),
+        Kind::Scalar => "2.0".to_owned(),
+        Kind::Str => "text".to_owned(),
+        Kind::DType => "float32".to_owned(),
+        Kind::Ints(Some(length)) | Kind::Bools(Some(length)) => {
+            let item = sample_value(&ty.kind.item()?)?;
+            format!("[{}]", vec![item; *length as usize].join(", "))
+        }
+        list => format!("[{}]", sample_value(&list.item()?)?),
+    })
+}
 
 /// The text of a test file. Arguments with defaults are left out.
 pub(super) fn test(op: &Op, stem: &str, library: &str) -> Result<String, Refusal> {
@@ -79,6 +109,16 @@ fn value(arg: &Arg, name: &str) -> (String, String) {
             borrowed(&format!("[{}]", vec!["true"; length.unwrap_or(1) as usize].join(", ")))
         }
         Kind::Scalars => borrowed("[opsmith::Scalar::Float(2.0)]"),
+        Kind::Strs => borrowed("[\"text\"]"),
+        Kind::DTypes => borrowed("[DType::F32]"),
+        Kind::Lists(item) => plain(match item {
+            Item::Bool => "[[true]]",
+            Item::Int => "[[1, 2], [3, 4]]",
+            Item::Float => "[[0.5, 1.5]]",
+            Item::Scalar => "[[opsmith::Scalar::Float(2.0)]]",
+            Item::Str => "[[\"text\"]]",
+            Item::DType => "[[DType::F32]]",
+        }),
         Kind::DType => plain("DType::F32"),
         Kind::Device => plain("Device::CPU"),
         Kind::MemoryFormat => plain("MemoryFormat::Contiguous"),

@@ -3,9 +3,9 @@
 use opsmith::autograd::Options;
 use opsmith::{ErrorKind, Result, Tensor, TensorOps as _, Value};
 use opsmith_example_custom_op::{
-    AddReduceOptions, GaussianOptions, HeatStepOptions, TensorOps as _, add_reduce, add_reduce_out,
-    add_reduce_with, call, gaussian, heat_step_with, invert_permutation, laplacian, laplacian_out,
-    transpose_copy, transpose_copy_out,
+    AddReduceOptions, GaussianOptions, HeatStepOptions, PlusOptions, TensorOps as _, add_reduce,
+    add_reduce_out, add_reduce_with, call, gaussian, heat_step_with, invert_permutation, laplacian,
+    laplacian_out, plus, plus_out, plus_with, transpose_copy, transpose_copy_out,
 };
 
 fn arange(rows: i64, columns: i64) -> Tensor {
@@ -23,6 +23,32 @@ fn assert_close(tensor: &Tensor, elements: &[f32]) {
     let found = tensor.to_vec::<f32>().unwrap();
     let close = found.iter().zip(elements).all(|(a, b)| (a - b).abs() <= 1e-6);
     assert!(close && found.len() == elements.len(), "{found:?} is not near {elements:?}");
+}
+
+/// A name of this crate for an operator of the stock library, in every way to call it.
+#[test]
+fn another_name_of_a_stock_operator() -> Result<()> {
+    let (x, y) = (Tensor::of(&[1.0f32, 2.0]), Tensor::of(&[10.0f32, 20.0]));
+    assert_tensor(&plus(&x, &y)?, &[2], &[11.0, 22.0]);
+    let options = PlusOptions::new().alpha(2.0);
+    assert_tensor(&plus_with(&x, &y, &options)?, &[2], &[21.0, 42.0]);
+    assert_tensor(&x.plus(&y)?, &[2], &[11.0, 22.0]);
+    let mut out = Tensor::of(&[0.0f32, 0.0]);
+    plus_out(&x, &y, &mut out)?;
+    assert_tensor(&out, &[2], &[11.0, 22.0]);
+    // By name, with the argument's names of the stock library.
+    let named = [("other", (&y).into()), ("alpha", 3i64.into())];
+    let by_name = call("plus", &[(&x).into()], &named)?.remove(0).into_tensor()?;
+    assert_tensor(&by_name, &[2], &[31.0, 62.0]);
+    let error = call("plus", &[(&x).into()], &[("beta", 1i64.into())]).unwrap_err().to_string();
+    assert!(error.contains("there is no argument `beta`") && error.contains("self, other, alpha"), "{error}");
+    // One definition: the gradient is that of the stock operator, and errors name it.
+    let x = x.requires_grad_(true)?;
+    plus(&x, &y)?.sum()?.backward()?;
+    assert_tensor(&x.grad().unwrap(), &[2], &[1.0, 1.0]);
+    let error = plus(&x, &Tensor::of(&[1.0f32; 3])).unwrap_err().to_string();
+    assert!(error.starts_with("add.Tensor: "), "{error}");
+    Ok(())
 }
 
 /// MindSpore's tutorial example of an operator of one's own.
@@ -209,6 +235,12 @@ fn a_custom_kernel_is_an_operator_like_all_others() -> Result<()> {
     let x = x.requires_grad_(true)?;
     add_reduce(&x, &x.detach())?.mul(&Tensor::of(&[1.0f32, 10.0]))?.sum()?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0, 1.0, 10.0, 10.0, 10.0]);
+    // The spec's formula is one for each argument, and for every attribute.
+    let y = Tensor::from_slice(&[1.0f32; 6], &[2, 3])?.requires_grad_(true)?;
+    let options = AddReduceOptions::new().axis(0).keep_dim(true);
+    let kept = add_reduce_with(&x.detach(), &y, &options)?;
+    kept.mul(&Tensor::of(&[1.0f32, 2.0, 3.0]))?.sum()?.backward()?;
+    assert_eq!(y.grad().unwrap().to_vec::<f32>()?, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
 
     let error = add_reduce(&x, &ones).unwrap_err().to_string();
     assert!(error.contains("x.size(0) == y.size(0)"), "{error}");

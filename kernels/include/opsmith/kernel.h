@@ -17,6 +17,11 @@
  *   float[]                 OpsmithFloats                   const OpsmithFloats*
  *   bool[]                  OpsmithBools                    const OpsmithBools*
  *   Scalar[]                OpsmithScalars                  const OpsmithScalars*
+ *   str[]                   OpsmithStrings                  const OpsmithStrings*
+ *   ScalarType[]            OpsmithDTypes                   const OpsmithDTypes*
+ *   int[][], float[][]      OpsmithIntLists, ...FloatLists  const OpsmithIntLists*, ...
+ *   bool[][], Scalar[][]    OpsmithBoolLists, ...ScalarLists
+ *   str[][], ScalarType[][] OpsmithStringLists, ...DTypeLists
  *   ScalarType              int32_t (OPSMITH_FLOAT32, ...)  const int32_t*
  *   Device                  OpsmithDevice                   const OpsmithDevice*
  *   MemoryFormat            int32_t (OPSMITH_CONTIGUOUS...) const int32_t*
@@ -127,6 +132,26 @@ typedef struct OpsmithTensors { const OpsmithTensor* data; size_t length; } Opsm
 typedef struct OpsmithOptionalTensors { const OpsmithTensor* const* data; size_t length; } OpsmithOptionalTensors;
 /* UTF-8 without a final zero byte. */
 typedef struct OpsmithString { const char* data; size_t length; } OpsmithString;
+
+typedef struct OpsmithStrings { const OpsmithString* data; size_t length; } OpsmithStrings;
+typedef struct OpsmithDTypes { const int32_t* data; size_t length; } OpsmithDTypes;
+
+/* Lists of lists: `length` rows, one after the other from `data`. Row i is the entries from ends[i - 1],
+ * or 0 for the first, up to before ends[i]. */
+typedef struct OpsmithIntLists { const int64_t* data; const size_t* ends; size_t length; } OpsmithIntLists;
+typedef struct OpsmithFloatLists { const double* data; const size_t* ends; size_t length; } OpsmithFloatLists;
+typedef struct OpsmithBoolLists { const bool* data; const size_t* ends; size_t length; } OpsmithBoolLists;
+typedef struct OpsmithScalarLists {
+  const OpsmithScalar* data;
+  const size_t* ends;
+  size_t length;
+} OpsmithScalarLists;
+typedef struct OpsmithStringLists {
+  const OpsmithString* data;
+  const size_t* ends;
+  size_t length;
+} OpsmithStringLists;
+typedef struct OpsmithDTypeLists { const int32_t* data; const size_t* ends; size_t length; } OpsmithDTypeLists;
 
 /* Blocks of random bits that were reserved for one call; see random.h. */
 typedef struct OpsmithStream {

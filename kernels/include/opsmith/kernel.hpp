@@ -287,6 +287,17 @@ inline Range<OpsmithScalar> range(OpsmithScalars list) { return {list.data, list
 inline Range<OpsmithTensor> range(OpsmithTensors list) { return {list.data, list.length}; }
 inline Range<const OpsmithTensor*> range(OpsmithOptionalTensors list) { return {list.data, list.length}; }
 
+inline Range<OpsmithString> range(OpsmithStrings list) { return {list.data, list.length}; }
+inline Range<std::int32_t> range(OpsmithDTypes list) { return {list.data, list.length}; }
+
+/// A row of a list of lists: `for (std::size_t i = 0; i < pairs.length; ++i) opsmith::row(pairs, i)`.
+template <class Lists>
+auto row(const Lists& lists, std::size_t index) {
+  using T = std::remove_const_t<std::remove_pointer_t<decltype(lists.data)>>;
+  const std::size_t start = index == 0 ? 0 : lists.ends[index - 1];
+  return Range<T>{lists.data + start, lists.ends[index] - start};
+}
+
 inline std::string_view text(OpsmithString string) { return {string.data, string.length}; }
 
 /// The scalar as an element type: integers wrap, a complex number loses its imaginary part in a real type.

@@ -5,9 +5,12 @@
 
 use std::fmt;
 
+use opsmith_core::DType;
+
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result};
-use crate::op::{ArgKind, DefaultValue};
+use crate::lists::{AnyLists, Lists};
+use crate::op::{ArgKind, DefaultValue, ItemKind};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,17 +51,18 @@ impl AttrType {
         Self::NAMES.iter().find(|(ty, _)| *ty == self).map_or("", |(_, name)| name)
     }
 
-    /// What a signature calls it; `None` for lists of lists, which calls cannot pass.
-    pub(super) fn schema(self) -> Option<(&'static str, ArgKind)> {
-        Some(match self {
+    /// What a signature calls it.
+    pub(super) fn schema(self) -> (&'static str, ArgKind) {
+        match self {
             AttrType::Bool => ("bool", ArgKind::Bool),
             AttrType::Int => ("int", ArgKind::Int),
             AttrType::Float => ("float", ArgKind::Float),
             AttrType::Str => ("str", ArgKind::Str),
             AttrType::Ints => ("int[]", ArgKind::Ints(None)),
             AttrType::Floats => ("float[]", ArgKind::Floats),
-            AttrType::IntLists | AttrType::FloatLists => return None,
-        })
+            AttrType::IntLists => ("int[][]", ArgKind::Lists(ItemKind::Int)),
+            AttrType::FloatLists => ("float[][]", ArgKind::Lists(ItemKind::Float)),
+        }
     }
 
     /// The type of an argument of a signature that a kernel can read as an attribute.
@@ -68,8 +72,10 @@ impl AttrType {
             ArgKind::Int | ArgKind::DType => AttrType::Int,
             ArgKind::Float | ArgKind::Scalar => AttrType::Float,
             ArgKind::Str => AttrType::Str,
-            ArgKind::Ints(_) | ArgKind::Bools(_) => AttrType::Ints,
+            ArgKind::Ints(_) | ArgKind::Bools(_) | ArgKind::DTypes => AttrType::Ints,
             ArgKind::Floats | ArgKind::Scalars => AttrType::Floats,
+            ArgKind::Lists(ItemKind::Bool | ItemKind::Int | ItemKind::DType) => AttrType::IntLists,
+            ArgKind::Lists(ItemKind::Float | ItemKind::Scalar) => AttrType::FloatLists,
             _ => return None,
         })
     }
@@ -91,9 +97,9 @@ pub enum AttrValue {
     /// Numbers.
     Floats(Vec<f64>),
     /// Lists of integers.
-    IntLists(Vec<Vec<i64>>),
+    IntLists(Lists<i64>),
     /// Lists of numbers.
-    FloatLists(Vec<Vec<f64>>),
+    FloatLists(Lists<f64>),
 }
 
 impl AttrValue {
@@ -120,14 +126,19 @@ impl AttrValue {
             (AttrValue::Ints(list), AttrType::Floats) => {
                 AttrValue::Floats(list.into_iter().map(|value| value as f64).collect())
             }
-            (AttrValue::Ints(list), AttrType::IntLists) if list.is_empty() => AttrValue::IntLists(Vec::new()),
+            (AttrValue::Ints(list), AttrType::IntLists) if list.is_empty() => {
+                AttrValue::IntLists(Lists::default())
+            }
             (AttrValue::Ints(list), AttrType::FloatLists) if list.is_empty() => {
-                AttrValue::FloatLists(Vec::new())
+                AttrValue::FloatLists(Lists::default())
             }
             (AttrValue::Floats(list), AttrType::Ints) if list.is_empty() => AttrValue::Ints(Vec::new()),
-            (AttrValue::IntLists(lists), AttrType::FloatLists) => AttrValue::FloatLists(
-                lists.into_iter().map(|list| list.into_iter().map(|value| value as f64).collect()).collect(),
-            ),
+            (AttrValue::IntLists(lists), AttrType::FloatLists) => {
+                AttrValue::FloatLists(lists.map(|value| *value as f64))
+            }
+            (AttrValue::FloatLists(lists), AttrType::IntLists) if lists.items().is_empty() => {
+                AttrValue::IntLists(lists.map(|value| *value as i64))
+            }
             (value, _) => return Err(value),
         })
     }
@@ -144,7 +155,16 @@ impl AttrValue {
             Arg::Floats(list) => AttrValue::Floats(list.to_vec()),
             Arg::Bools(list) => AttrValue::Ints(list.iter().map(|value| i64::from(*value)).collect()),
             Arg::Scalars(list) => AttrValue::Floats(list.iter().map(|value| value.to_f64()).collect()),
-            Arg::DType(dtype) => AttrValue::Int(i64::from(super::dtypes::type_id(dtype))),
+            Arg::DType(dtype) => AttrValue::Int(type_id(dtype)),
+            Arg::DTypes(list) => AttrValue::Ints(list.iter().copied().map(type_id).collect()),
+            Arg::Lists(lists) => match lists {
+                AnyLists::Int(lists) => AttrValue::IntLists(lists.clone()),
+                AnyLists::Float(lists) => AttrValue::FloatLists(lists.clone()),
+                AnyLists::Bool(lists) => AttrValue::IntLists(lists.map(|value| i64::from(*value))),
+                AnyLists::Scalar(lists) => AttrValue::FloatLists(lists.map(|value| value.to_f64())),
+                AnyLists::DType(lists) => AttrValue::IntLists(lists.map(|dtype| type_id(*dtype))),
+                AnyLists::Str(_) => return None,
+            },
             _ => return None,
         })
     }
@@ -159,36 +179,49 @@ impl AttrValue {
             (AttrValue::Str(a), Arg::Str(b)) => a == b,
             (AttrValue::Ints(a), Arg::Ints(b)) => a == b,
             (AttrValue::Floats(a), Arg::Floats(b)) => a == b,
+            (AttrValue::IntLists(a), Arg::Lists(AnyLists::Int(b))) => a == b,
+            (AttrValue::FloatLists(a), Arg::Lists(AnyLists::Float(b))) => a == b,
             (value, arg) => AttrValue::of_argument(arg).as_ref() == Some(value),
         }
     }
 
-    /// The value as an argument of a call by name; `None` for lists of lists.
-    pub(super) fn to_value(&self) -> Option<Value> {
-        Some(match self {
+    /// The value as an argument of a call by name.
+    pub(super) fn to_value(&self) -> Value {
+        match self {
             AttrValue::Bool(value) => Value::Bool(*value),
             AttrValue::Int(value) => Value::Int(*value),
             AttrValue::Float(value) => Value::Float(*value),
             AttrValue::Str(value) => Value::Str(value.clone()),
             AttrValue::Ints(list) => Value::Ints(list.clone()),
             AttrValue::Floats(list) => Value::Floats(list.clone()),
-            AttrValue::IntLists(_) | AttrValue::FloatLists(_) => return None,
-        })
+            AttrValue::IntLists(lists) => Value::from(lists.clone()),
+            AttrValue::FloatLists(lists) => Value::from(lists.clone()),
+        }
     }
 
     /// The value as the default of an argument. What it refers to lives as long as the program; callers
     /// keep what they made (`registry.rs`).
-    pub(super) fn to_default(&self) -> Option<DefaultValue> {
-        Some(match self {
+    pub(super) fn to_default(&self) -> DefaultValue {
+        match self {
             AttrValue::Bool(value) => DefaultValue::Bool(*value),
             AttrValue::Int(value) => DefaultValue::Int(*value),
             AttrValue::Float(value) => DefaultValue::Float(*value),
             AttrValue::Str(value) => DefaultValue::Str(value.clone().leak()),
             AttrValue::Ints(list) => DefaultValue::Ints(list.clone().leak()),
             AttrValue::Floats(list) => DefaultValue::Floats(list.clone().leak()),
-            AttrValue::IntLists(_) | AttrValue::FloatLists(_) => return None,
-        })
+            AttrValue::IntLists(lists) => {
+                DefaultValue::Lists(AnyLists::Int(Box::leak(Box::new(lists.clone()))))
+            }
+            AttrValue::FloatLists(lists) => {
+                DefaultValue::Lists(AnyLists::Float(Box::leak(Box::new(lists.clone()))))
+            }
+        }
     }
+}
+
+/// How the interface numbers a dtype.
+fn type_id(dtype: DType) -> i64 {
+    i64::from(super::dtypes::type_id(dtype))
 }
 
 impl fmt::Display for AttrValue {

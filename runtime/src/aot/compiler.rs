@@ -135,7 +135,20 @@ impl Compiler {
             // Libraries with unique symbols are never unloaded.
             flags.push("-fno-gnu-unique".to_owned());
         }
+        if self.language == Language::Cuda {
+            flags.extend(self.library_folder().map(|folder| format!("-L{}", folder.display())));
+        }
         flags
+    }
+
+    /// Where the libraries of a CUDA toolkit are, if its compiler does not look there: Python's packages
+    /// have them in `lib`, and `nvcc` looks into `lib64`.
+    fn library_folder(&self) -> Option<PathBuf> {
+        let program = fs::canonicalize(&self.program).ok()?;
+        let toolkit = program.parent()?.parent()?;
+        let folder = toolkit.join("lib");
+        let is_there = folder.join("libcudart_static.a").is_file() && !toolkit.join("lib64").is_dir();
+        is_there.then_some(folder)
     }
 
     /// Compiles `source` to `output`, and writes which files were read to `dependencies`.

@@ -193,9 +193,9 @@ getters! {
     get_new_string: Str(text) -> NewString = NewString::new(&text);
     get_ints: Ints(list) -> RawVector = RawVector::of(list);
     get_floats: Floats(list) -> RawVector = RawVector::of(narrow(list));
-    get_int_lists: IntLists(lists) -> RawVector = RawVector::of(lists.into_iter().map(RawVector::of).collect());
+    get_int_lists: IntLists(lists) -> RawVector = RawVector::of(lists.to_vecs().into_iter().map(RawVector::of).collect());
     get_float_lists: FloatLists(lists) -> RawVector =
-        RawVector::of(lists.into_iter().map(|list| RawVector::of(narrow(list))).collect());
+        RawVector::of(lists.to_vecs().into_iter().map(|list| RawVector::of(narrow(list))).collect());
 }
 
 #[cfg(not(target_arch = "x86_64"))]

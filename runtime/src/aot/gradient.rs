@@ -155,7 +155,7 @@ fn run(op: &'static OpDef, takes_outputs: bool, call: &BpropContext) -> Result<V
         values.push(Value::Tensor(call.grad_or_zeros(output)?));
     }
     for def in op.schema.args.iter().skip(values.len()) {
-        let given = call.attributes.get(def.name).and_then(AttrValue::to_value);
+        let given = call.attributes.get(def.name).map(AttrValue::to_value);
         let value = match (given, def.default) {
             (Some(value), _) => value,
             (None, Some(default)) => default.as_arg(def.ty).to_value(),

@@ -1,10 +1,12 @@
 //! What is in a library, and what is wrong with it, for people.
 //!
-//! In: the path of a shared object. Out: its kernels with the functions beside them, its layout of strings,
+//! In: the path of a shared object, or of a source, which is compiled first. Out: its kernels with the functions beside them, its layout of strings,
 //! and the problems that would keep a kernel from running. Loads the library, as running it would.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::build::{self, Recipe};
+use super::compiler::Language;
 use super::elf::LibraryFacts;
 use super::library::{FINGERPRINT, Library, check_allowed};
 use super::strings::StringAbi;
@@ -13,6 +15,8 @@ use crate::error::Result;
 /// A library as seen from the outside.
 #[derive(Clone, Debug)]
 pub struct Inspection {
+    /// The shared object itself.
+    pub library: PathBuf,
     /// The layout of strings it was compiled with; `None` if nothing in it shows which.
     pub strings: Option<StringAbi>,
     /// Its kernels, by name.
@@ -39,12 +43,23 @@ pub struct KernelFacts {
 /// The names of functions beside a kernel.
 const BESIDE: [&str; 3] = ["Init", "InferShape", "InferType"];
 
-/// Looks into a library.
+/// Looks into a library, or into what a source compiles to.
 ///
 /// # Errors
-/// If it is no library for this processor, or must not be loaded.
+/// If it is no library for this processor, must not be loaded, or does not compile.
 pub fn inspect(path: &Path) -> Result<Inspection> {
     check_allowed(path)?;
+    match Language::of(path) {
+        Some(language) => {
+            let recipe = Recipe { source: path, language, flags: &[], fingerprint: None };
+            look(&build::build(&recipe)?.library)
+        }
+        None => look(path),
+    }
+}
+
+/// What is in a library that may be loaded.
+pub(super) fn look(path: &Path) -> Result<Inspection> {
     let facts = LibraryFacts::read(path)?;
     let has = |name: &str| facts.functions.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
     let is_beside = |name: &str| {
@@ -52,7 +67,12 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
         owners.any(|owner| !owner.is_empty() && has(owner))
     };
     let plain = facts.functions.iter().filter(|name| !name.starts_with('_') && !is_beside(name));
-    let mut inspection = Inspection { strings: facts.strings, kernels: Vec::new(), problems: Vec::new() };
+    let mut inspection = Inspection {
+        library: path.to_owned(),
+        strings: facts.strings,
+        kernels: Vec::new(),
+        problems: Vec::new(),
+    };
     for name in plain {
         let orphan = BESIDE.iter().find_map(|end| Some((name.strip_suffix(end)?, end)));
         if let Some((owner, end)) = orphan.filter(|(owner, _)| !owner.is_empty()) {

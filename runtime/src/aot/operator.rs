@@ -10,6 +10,7 @@ use std::time::Duration;
 use opsmith_core::DType;
 
 use super::attributes::AttrValue;
+use super::inspect::Inspection;
 use super::instance::{Shape, Slot};
 use super::registry::{self, Active};
 use crate::arg::{Arg, Value};
@@ -85,14 +86,8 @@ impl Operator {
                 .with_help(format!("the signature is {}", self.op.schema.text))
                 .in_op(self.op.name, Vec::new()));
         }
-        let mut named = Vec::new();
-        for (name, value) in attributes {
-            let value = value.to_value().ok_or_else(|| {
-                Error::argument(format!("`{name}` is a list of lists, which calls cannot give"))
-                    .in_op(self.op.name, Vec::new())
-            })?;
-            named.push((*name, value));
-        }
+        let named: Vec<(&str, Value)> =
+            attributes.iter().map(|(name, value)| (*name, value.to_value())).collect();
         let results = crate::boxed::call_definition(self.op, &args, &named)?;
         let mut outs = Outputs::new();
         for result in results {
@@ -143,6 +138,14 @@ impl Operator {
             .kernel
             .object(&mut active.kernel.state())
             .map_err(|error| error.in_op(self.op.name, Vec::new()))
+    }
+
+    /// What is in its library; a source is compiled for it.
+    ///
+    /// # Errors
+    /// If there is none, or it is none for this processor.
+    pub fn inspect(self) -> Result<Inspection> {
+        super::inspect::look(&self.library()?)
     }
 
     /// How long the compiler ran for this operator; `None` if its library was in the cache, or given.

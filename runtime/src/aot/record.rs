@@ -173,10 +173,10 @@ fn value(json: &Json) -> Option<AttrValue> {
                     Ok(AttrValue::Floats(list)) => Some(list),
                     _ => None,
                 };
-                AttrValue::FloatLists(lists.into_iter().map(floats).collect::<Option<_>>()?)
+                AttrValue::FloatLists(lists.into_iter().map(floats).collect::<Option<Vec<_>>>()?.into())
             } else {
                 let ints = |list| if let AttrValue::Ints(list) = list { Some(list) } else { None };
-                AttrValue::IntLists(lists.into_iter().map(ints).collect::<Option<_>>()?)
+                AttrValue::IntLists(lists.into_iter().map(ints).collect::<Option<Vec<_>>>()?.into())
             }
         }
         Json::Array(list) if list.iter().all(|item| item.is_i64() || item.is_boolean()) => {

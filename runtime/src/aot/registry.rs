@@ -138,7 +138,7 @@ fn schema_text(signature: &Signature) -> String {
         args.push(format!("{ty} {}", input.name));
     }
     for attribute in signature.attributes.iter().filter(|attribute| attribute.value.is_none()) {
-        let Some((ty, _)) = attribute.ty.schema() else { continue };
+        let (ty, _) = attribute.ty.schema();
         let default = attribute.default.as_ref().map_or(String::new(), |default| format!("={default}"));
         args.push(format!("{ty} {}{default}", attribute.name));
     }
@@ -166,8 +166,8 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         args.push(argument(leak(&input.name), ty, default));
     }
     for attribute in signature.attributes.iter().filter(|attribute| attribute.value.is_none()) {
-        let Some((_, kind)) = attribute.ty.schema() else { continue };
-        let default = attribute.default.as_ref().and_then(|default| default.to_default());
+        let (_, kind) = attribute.ty.schema();
+        let default = attribute.default.as_ref().map(|default| default.to_default());
         args.push(argument(leak(&attribute.name), ArgType { kind, optional: false }, default));
     }
     let inputs = signature.inputs.len();

@@ -276,16 +276,6 @@ pub(super) fn check_signature(signature: &Signature) -> Result<()> {
             names.len()
         )));
     }
-    for attribute in &signature.attributes {
-        if attribute.value.is_none() && attribute.ty.schema().is_none() {
-            return Err(Error::argument(format!(
-                "the attribute `{}` is a {}, which calls cannot give",
-                attribute.name,
-                attribute.ty.name()
-            ))
-            .with_help("give its value where it is declared"));
-        }
-    }
     let wanted = signature.inputs.len() + signature.outputs.len();
     if let Some(row) = signature.combinations.iter().find(|row| row.len() != wanted) {
         return Err(Error::argument(format!(

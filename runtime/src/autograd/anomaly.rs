@@ -56,7 +56,8 @@ fn callers(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().map(str::trim).collect();
     // Of a function that was inlined the name has no path, but its place is known.
     let is_dispatcher = |line: &&str| {
-        line.contains("::dispatch::invoke") || (line.starts_with("at ") && line.contains(crate::dispatch::FILE))
+        line.contains("::dispatch::invoke")
+            || (line.starts_with("at ") && line.contains(crate::dispatch::FILE))
     };
     let start = lines.iter().rposition(is_dispatcher).map_or(0, |last| last + 1);
     let mut shown = String::new();

@@ -1,5 +1,7 @@
 //! What a user calls: the autograd methods of tensors, `backward` and `grad`.
 
+use std::panic::Location;
+
 use smallvec::SmallVec;
 
 use super::context::TensorMeta;
@@ -10,6 +12,7 @@ use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
+use crate::graph::recorder;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
@@ -103,6 +106,7 @@ impl Tensor {
     /// # Errors
     /// If the tensor is not part of a graph or has more than one element; if the graph's saved
     /// tensors were freed by an earlier pass or changed since; or whatever a formula reports.
+    #[track_caller]
     pub fn backward(&self) -> Result<()> {
         backward(&[self], &[None], Options::default())
     }
@@ -111,6 +115,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::backward`], and if the gradient does not have the tensor's shape and dtype.
+    #[track_caller]
     pub fn backward_with(&self, gradient: Option<&Tensor>, options: Options) -> Result<()> {
         backward(&[self], &[gradient], options)
     }
@@ -121,7 +126,9 @@ impl Tensor {
 ///
 /// # Errors
 /// As [`Tensor::backward_with`].
+#[track_caller]
 pub fn backward(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -> Result<()> {
+    let _site = recorder::enter(Location::caller());
     engine::backward(roots(outputs, gradients, options)?, options)
 }
 
@@ -132,12 +139,14 @@ pub fn backward(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Opt
 ///
 /// # Errors
 /// As [`Tensor::backward_with`], and if an input is not part of a graph.
+#[track_caller]
 pub fn grad(
     outputs: &[&Tensor],
     inputs: &[&Tensor],
     gradients: &[Option<&Tensor>],
     options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
+    let _site = recorder::enter(Location::caller());
     let target = |(index, input): (usize, &&Tensor)| {
         edge_of(input)?.ok_or_else(|| {
             Error::autograd(format!("input {index} is not part of a graph, so it has no gradient"))
@@ -161,12 +170,10 @@ fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -
     let mut roots = Roots::default();
     for (output, gradient) in outputs.iter().zip(gradients) {
         let Some(edge) = edge_of(output)? else {
-            return Err(Error::autograd(
-                "backward needs a tensor that is part of a graph, this one is not",
-            )
-            .with_help(
-                "compute it from tensors on which requires_grad_(true) was called, outside no_grad",
-            ));
+            return Err(Error::autograd("backward needs a tensor that is part of a graph, this one is not")
+                .with_help(
+                    "compute it from tensors on which requires_grad_(true) was called, outside no_grad",
+                ));
         };
         roots.edges.push(edge);
         roots.gradients.push(match gradient {
@@ -196,7 +203,7 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
         ))
         .with_help("reduce the tensor to a real number, for instance its magnitude, or use backward_with"));
     }
-    let one = Tensor::uninitialized(output.shape(), output.dtype(), output.device())?;
+    let one = Tensor::with_memory(output.shape(), output.dtype(), output.device())?;
     if output.device() == Device::CPU {
         // SAFETY: new memory for one element of the dtype, which nobody else knows.
         crate::with_dtype!(output.dtype(), T => unsafe {

@@ -1,7 +1,8 @@
 //! Leaves: tensors that the user declared to require a gradient, and the gradient they hold.
 
 use super::attach;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::Roles;
 use crate::tensor::Tensor;
 
@@ -12,6 +13,12 @@ pub(super) fn accumulate(
     mut roles: impl FnMut() -> Result<&'static Roles>,
 ) -> Result<()> {
     let Some(mut gradient) = gradient else { return Ok(()) };
+    if recorder::is_active() && !leaf.storage().is_meta() {
+        return Err(Error::graph(
+            "backward in a traced function would leave a gradient without elements in a tensor from outside it",
+        )
+        .with_help("ask for the gradients with `grad`, and return them or use them inside"));
+    }
     let mut owned = false;
     // The lock is not held while an operator adds; if another thread added meanwhile, add to that.
     loop {

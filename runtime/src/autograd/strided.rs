@@ -20,6 +20,7 @@ use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
+use crate::graph::recorder;
 use crate::layout::Layout;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
@@ -193,6 +194,16 @@ fn alias(tensor: &Tensor, offset: i64, layout: &Layout) -> Tensor {
 
 /// Adds elements to a tensor that may show one element at several indices.
 fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+    if recorder::is_active() {
+        return recorder::add(target, source);
+    }
+    let reads = [Arg::Tensor(source)];
+    let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;
+    add_into(target, source)
+}
+
+/// The same of two tensors whose borrows are held.
+pub(crate) fn add_into(target: &Tensor, source: &Tensor) -> Result<()> {
     match target.dtype() {
         DType::F16 => add_typed::<crate::f16>(target, source),
         DType::BF16 => add_typed::<crate::bf16>(target, source),
@@ -207,8 +218,6 @@ fn add(target: &Tensor, source: &Tensor) -> Result<()> {
 
 fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) {
     assert!(target.dtype() == T::DTYPE && source.dtype() == T::DTYPE);
-    let reads = [Arg::Tensor(source)];
-    let _held = Borrows::acquire(&reads, std::slice::from_ref(target));
     for_each_row(&[target, source], &mut |row| {
         for position in 0..row.length as isize {
             // SAFETY: the plan keeps both inside their tensors, whose dtype is T, and the borrows

@@ -14,8 +14,9 @@ use super::targets::{
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
+use crate::graph::{recorder, unknown};
 use crate::layout::{checked_numel, same_sizes};
-use crate::op::{Inferred, KernelCall, OpDef, OutSpec, Outputs, Uniform};
+use crate::op::{Inferred, KernelCall, KernelFn, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
@@ -23,16 +24,22 @@ use crate::tensor::Tensor;
 pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if let Some(view) = op.view {
         let base = args[0].tensor();
-        return view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect();
+        let outs: Outputs =
+            view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect::<Result<_>>()?;
+        if recorder::is_active() {
+            recorder::view(op, args, &outs)?;
+        }
+        return Ok(outs);
     }
     if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
         let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
-        if out.numel() != 0 {
-            run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(&out) }, false)?;
-        }
+        run_uniform(kernel, &KernelCall { op, args, outs: std::slice::from_ref(&out) }, like, false)?;
         let mut outs = Outputs::new();
         outs.push(out);
         return Ok(outs);
+    }
+    if recorder::is_active() && unknown::wants_elements(op, args) {
+        return unknown::call(op, args);
     }
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
     let inferred = inferred?;
@@ -47,7 +54,7 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
 /// operand has one shape, dtype and device, so that inference has nothing to decide ([`Uniform`]).
 #[inline]
-fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(crate::op::KernelFn, DType, &'a Tensor)> {
+fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(KernelFn, DType, &'a Tensor)> {
     if op.uniform == Uniform::No {
         return None;
     }
@@ -101,15 +108,13 @@ fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
 /// The in-place form without recording.
 pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let target = args[0].tensor();
-    if let Some((kernel, dtype, _)) = uniform_kernel(op, args)
+    if let Some((kernel, dtype, like)) = uniform_kernel(op, args)
         && dtype == target.dtype()
         && target.is_contiguous()
         && !shares_elsewhere(args, target)
     {
-        if target.numel() == 0 {
-            return Ok(());
-        }
-        return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(target) }, true);
+        let call = KernelCall { op, args, outs: std::slice::from_ref(target) };
+        return run_uniform(kernel, &call, like, true);
     }
     refuse_overlapping_target(target, "self")?;
     let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
@@ -139,10 +144,8 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
         && out.is_contiguous()
         && !shares_elsewhere(args, out)
     {
-        if out.numel() == 0 {
-            return Ok(());
-        }
-        return run_borrowed(kernel, &KernelCall { op, args, outs: std::slice::from_ref(*out) }, true);
+        let call = KernelCall { op, args, outs: std::slice::from_ref(*out) };
+        return run_uniform(kernel, &call, like, true);
     }
     let inferred = match op.inferred(args) {
         Some(inferred) => inferred?,
@@ -206,24 +209,42 @@ fn run_kernel(
     shared: bool,
 ) -> Result<()> {
     let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
-    if outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() {
+    let traced = recorder::is_active();
+    if !traced && outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() {
         return Ok(());
     }
+    let compute = inferred.compute;
     let converted = convert_inputs(op, args, inferred.compute)?;
     match &converted {
+        None if traced => recorder::call(op, compute, args, outs, shared),
         None => run_borrowed(kernel, &KernelCall { op, args, outs }, shared),
         Some(replaced) => {
             let mut args: SmallVec<[Arg<'_>; 8]> = args.into();
             for (index, value) in replaced {
                 args[*index] = value.as_arg();
             }
+            if traced {
+                return recorder::call(op, compute, &args, outs, shared);
+            }
             run_borrowed(kernel, &KernelCall { op, args: &args, outs }, shared)
         }
     }
 }
 
+/// Runs the kernel of operands that are alike, one of which is `like`.
 #[inline]
-fn run_borrowed(kernel: crate::op::KernelFn, call: &KernelCall<'_>, shared: bool) -> Result<()> {
-    let _held = Borrows::acquire(call.args, if shared { call.outs } else { &[] });
+fn run_uniform(kernel: KernelFn, call: &KernelCall<'_>, like: &Tensor, shared: bool) -> Result<()> {
+    if recorder::is_active() {
+        return recorder::call(call.op, like.dtype(), call.args, call.outs, shared);
+    }
+    if call.outs[0].numel() == 0 {
+        return Ok(());
+    }
+    run_borrowed(kernel, call, shared)
+}
+
+#[inline]
+fn run_borrowed(kernel: KernelFn, call: &KernelCall<'_>, shared: bool) -> Result<()> {
+    let _held = Borrows::acquire(call.args, if shared { call.outs } else { &[] })?;
     kernel(call)
 }

@@ -10,7 +10,9 @@ mod pairs;
 mod targets;
 mod values;
 
-pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, present, several, size};
+use std::panic::Location;
+
+pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, present, row, several, size};
 
 pub use pairs::invoke_pairs;
 
@@ -20,6 +22,7 @@ pub(crate) use targets::{check_inplace, overlap};
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
@@ -32,7 +35,9 @@ pub(crate) const FILE: &str = file!();
 /// # Errors
 /// Whatever inference, conversion or the kernel report, with the operator and operands added.
 #[inline]
+#[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let _site = recorder::enter(Location::caller());
     let result = if autograd::forward_is_active() {
         autograd::invoke_forward(op, args)
     } else {
@@ -46,6 +51,7 @@ pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// # Errors
 /// As [`invoke`].
 #[inline]
+#[track_caller]
 pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     let mut outs = invoke(op, args)?;
     debug_assert_eq!(outs.len(), 1);
@@ -56,7 +62,9 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
 ///
 /// # Errors
 /// As [`invoke`], and if the result does not fit into the tensor.
+#[track_caller]
 pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let _site = recorder::enter(Location::caller());
     let result = if autograd::recording() || autograd::forward_is_active() {
         autograd::invoke_inplace(op, args)
     } else {
@@ -78,7 +86,9 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 ///
 /// # Errors
 /// As [`invoke`], and if a result does not fit into its tensor.
+#[track_caller]
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    let _site = recorder::enter(Location::caller());
     match autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs)) {
         Ok(()) => {
             for out in outs.iter() {

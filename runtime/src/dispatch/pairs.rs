@@ -3,12 +3,15 @@
 //! In: a definition with pairs of arguments and results. Out: the results that no argument takes. The
 //! functional form runs first, recorded if it has to be; then its results are written, all or none.
 
+use std::panic::Location;
+
 use super::targets::{check_written, overlap, refuse_overlapping_target};
 use super::{in_op, invoke};
 use crate::arg::Arg;
 use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
@@ -20,7 +23,9 @@ use crate::tensor::Tensor;
 /// # Errors
 /// As [`invoke`], if a result does not fit into its argument, and if an argument or what would be written
 /// into it is part of a graph.
+#[track_caller]
 pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let _site = recorder::enter(Location::caller());
     run(op, args).map_err(|error| in_op(error, op.forms.inplace.unwrap_or(op.name), op, args))
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::arg::Value;
 use crate::error::{Error, Result};
+use crate::lists::Lists;
 use crate::op::Outputs;
 use crate::tensor::Tensor;
 
@@ -36,6 +37,17 @@ pub fn item<T>(list: &[T], position: i64) -> Result<&T> {
         .ok()
         .and_then(|position| list.get(position))
         .ok_or_else(|| Error::index(format!("position {position} is outside a list of {}", list.len())))
+}
+
+/// A row of a list of lists, where a spec's expression takes one.
+///
+/// # Errors
+/// If there is no such row.
+pub fn row<T: Clone>(lists: &Lists<T>, position: i64) -> Result<&[T]> {
+    usize::try_from(position)
+        .ok()
+        .and_then(|position| lists.get(position))
+        .ok_or_else(|| Error::index(format!("position {position} is outside a list of {}", lists.len())))
 }
 
 /// A size that a spec's expression names; negative dimensions count from the end.

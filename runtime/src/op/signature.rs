@@ -6,6 +6,8 @@ use opsmith_core::DType;
 use crate::arg::Arg;
 use crate::constraint::Constraint;
 use crate::facts::ValueUse;
+use crate::lists::{AnyLists, Text};
+use crate::scalar::Scalar;
 
 /// A signature.
 #[derive(Clone, Copy)]
@@ -80,6 +82,12 @@ pub enum ArgKind {
     Bools(Option<u32>),
     /// A list of numbers.
     Scalars,
+    /// A list of texts.
+    Strs,
+    /// A list of element types.
+    DTypes,
+    /// A list of lists of this.
+    Lists(ItemKind),
     /// An element type.
     DType,
     /// A device.
@@ -90,6 +98,23 @@ pub enum ArgKind {
     MemoryLayout,
     /// A random generator.
     Generator,
+}
+
+/// What an item of a list of lists is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ItemKind {
+    /// A truth value.
+    Bool,
+    /// An integer.
+    Int,
+    /// A floating-point number.
+    Float,
+    /// A number of any kind.
+    Scalar,
+    /// A text.
+    Str,
+    /// An element type.
+    DType,
 }
 
 /// A default in a signature.
@@ -111,6 +136,14 @@ pub enum DefaultValue {
     Floats(&'static [f64]),
     /// A list of truth values.
     Bools(&'static [bool]),
+    /// A list of numbers.
+    Scalars(&'static [Scalar]),
+    /// A list of texts.
+    Strs(&'static [Text]),
+    /// A list of element types.
+    DTypes(&'static [DType]),
+    /// A list of lists.
+    Lists(AnyLists<'static>),
     /// An element type.
     DType(DType),
     /// A memory format.
@@ -169,6 +202,8 @@ impl ArgType {
             | (ArgKind::Str, Arg::Str(_))
             | (ArgKind::Floats, Arg::Floats(_))
             | (ArgKind::Scalars, Arg::Scalars(_))
+            | (ArgKind::Strs, Arg::Strs(_))
+            | (ArgKind::DTypes, Arg::DTypes(_))
             | (ArgKind::DType, Arg::DType(_))
             | (ArgKind::Device, Arg::Device(_))
             | (ArgKind::MemoryFormat, Arg::MemoryFormat(_))
@@ -180,6 +215,7 @@ impl ArgType {
             (ArgKind::Bools(length), Arg::Bools(list)) => {
                 length.is_none_or(|length| length as usize == list.len())
             }
+            (ArgKind::Lists(kind), Arg::Lists(lists)) => lists.kind() == kind,
             _ => false,
         }
     }

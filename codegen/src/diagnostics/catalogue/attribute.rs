@@ -23,7 +23,7 @@ pub fn constraint_unknown(span: Span, key: &str, known: &[&str]) -> Diagnostic {
 
 /// A constraint on a type that has nothing of the kind.
 pub fn constraint_misfit(span: Span, key: &str, name: &str, ty: &str, wants: &str) -> Diagnostic {
-    let message = format!("`{key}` says nothing of `{name}`, which is a `{ty}`");
+    let message = format!("`{key}` says nothing of `{name}`, which has the type `{ty}`");
     Diagnostic::error("E0481", message, span, format!("for {wants}")).with_help(
         "constraints are for attributes; what holds between shapes and dtypes is written after `check:`",
     )

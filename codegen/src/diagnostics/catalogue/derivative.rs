@@ -1,7 +1,7 @@
 //! Mistakes of `derivatives`.
 
-use super::super::{Diagnostic, Span};
-use super::near_or_all;
+use super::super::{Diagnostic, Span, nearest};
+use super::{did_you_mean, near_or_all};
 
 /// `derivatives: grad`
 pub fn derivatives_not_mapping(span: Span) -> Diagnostic {
@@ -86,11 +86,16 @@ pub fn formula_of_backend(span: Span) -> Diagnostic {
 }
 
 /// `forward: linear`
-pub fn forward_malformed(span: Span) -> Diagnostic {
+pub fn forward_malformed(span: Span, text: Option<&str>, rules: &[&str]) -> Diagnostic {
+    let help = match text.and_then(|text| nearest(text, rules.iter().copied())) {
+        Some(near) => did_you_mean(near),
+        None => {
+            "write `auto_linear`, `auto_element_wise`, or a formula of each output: `{result: self_t * 2}`"
+                .to_owned()
+        }
+    };
     Diagnostic::error("E0600", "`forward` says how tangents flow", span, "neither a rule nor formulas")
-        .with_help(
-            "write `auto_linear`, `auto_element_wise`, or a formula of each output: `{result: self_t * 2}`",
-        )
+        .with_help(help)
 }
 
 /// `forward` of an operator through which no gradient flows.

@@ -34,7 +34,8 @@ pub fn type_unsupported(span: Span, ty: &str) -> Diagnostic {
     Diagnostic::error("E0405", format!("the runtime has no values of type `{ty}`"), span, "unsupported type")
         .with_help(
             "use Tensor, Scalar, int, float, bool, str, ScalarType, Device, Layout, MemoryFormat, Generator, \
-             an optional of them, or a list of tensors or numbers",
+             an optional of them, or a list of tensors, numbers, texts or dtypes; of the last three also a \
+             list of lists, without lengths: `int[][]`",
         )
 }
 

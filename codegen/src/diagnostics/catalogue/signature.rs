@@ -269,13 +269,20 @@ pub fn default_none(span: Span, ty: &Type) -> Diagnostic {
 }
 
 /// A default of another kind than the type.
-pub fn default_of_wrong_kind(span: Span, ty: &Type, text: &str, found: &str, expected: &str) -> Diagnostic {
+pub fn default_of_wrong_kind(
+    span: Span,
+    ty: &Type,
+    text: &str,
+    (is_item, found): (bool, &str),
+    expected: &str,
+) -> Diagnostic {
     let message = match text.len() {
         0..40 => format!("`{text}` is no default for `{ty}`"),
+        _ if is_item => format!("this list is no default for `{ty}`"),
         _ => format!("{found} is no default for `{ty}`"),
     };
-    Diagnostic::error("E0121", message, span, format!("this is {found}"))
-        .with_help(format!("write {expected}"))
+    let label = if is_item { format!("an item is {found}") } else { format!("this is {found}") };
+    Diagnostic::error("E0121", message, span, label).with_help(format!("write {expected}"))
 }
 
 /// `none`, `true`

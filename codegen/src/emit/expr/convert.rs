@@ -5,8 +5,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::Emit;
+use crate::emit::bind::item_type;
 use crate::expr::Expr;
-use crate::model::{Kind, Ty};
+use crate::model::{Item, Kind, Ty};
 
 impl Emit<'_> {
     pub(super) fn plain_conversion(&self, inner: &Expr, to: &Ty) -> TokenStream {
@@ -53,6 +54,10 @@ impl Emit<'_> {
                 let value = self.plain(inner);
                 quote!(&[#value][..])
             }
+            (_, Kind::Lists(_)) => {
+                let owned = self.owned_conversion(inner, to);
+                quote!(&#owned)
+            }
             _ => {
                 let owned = self.owned_conversion(inner, to);
                 quote!(&(#owned)[..])
@@ -90,7 +95,21 @@ impl Emit<'_> {
                 let value = self.owned(inner);
                 quote!((#value).into_iter().map(Some).collect::<Vec<_>>())
             }
-            (Kind::Ints(_), Kind::Tensors | Kind::OptionalTensors | Kind::Bools(_)) => quote!(Vec::new()),
+            (
+                Kind::Ints(_),
+                Kind::Tensors | Kind::OptionalTensors | Kind::Bools(_) | Kind::Strs | Kind::DTypes,
+            ) => quote!(Vec::new()),
+            (Kind::Ints(_), Kind::Lists(item)) => {
+                let item = item_type(*item);
+                quote!(rt::Lists::<#item>::default())
+            }
+            (Kind::Lists(_), Kind::Lists(item)) => {
+                let value = self.borrowed(inner);
+                match item {
+                    Item::Scalar => quote!((#value).map(|value| rt::Scalar::Int(*value))),
+                    _ => quote!((#value).map(|value| *value as f64)),
+                }
+            }
             (Kind::Ints(_), Kind::Floats) => {
                 let value = self.borrowed(inner);
                 quote!((#value).iter().map(|value| *value as f64).collect::<Vec<f64>>())
@@ -109,6 +128,9 @@ impl Emit<'_> {
 }
 
 fn needs_conversion(from: &Ty, to: &Ty) -> bool {
+    if let (Kind::Lists(from), Kind::Lists(to)) = (&from.kind, &to.kind) {
+        return from != to;
+    }
     std::mem::discriminant(&from.kind) != std::mem::discriminant(&to.kind)
 }
 

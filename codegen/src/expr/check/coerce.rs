@@ -3,7 +3,7 @@
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind};
-use crate::model::{Kind, Ty};
+use crate::model::{Item, Kind, Ty};
 
 /// How much a conversion changes: none, an implied widening, or not possible.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,7 +41,17 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
         (Kind::Int | Kind::Float | Kind::Scalar, Kind::RealElement) => true,
         (Kind::Ints(_), Kind::Floats | Kind::Scalars) => true,
         (Kind::Tensors, Kind::OptionalTensors) => true,
-        (Kind::Ints(_), Kind::Tensors | Kind::OptionalTensors | Kind::Bools(_)) => is_empty_list,
+        (Kind::Lists(Item::Int), Kind::Lists(Item::Float | Item::Scalar)) => true,
+        (Kind::Lists(_), Kind::Lists(_)) => is_empty_list,
+        (
+            Kind::Ints(_),
+            Kind::Tensors
+            | Kind::OptionalTensors
+            | Kind::Bools(_)
+            | Kind::Strs
+            | Kind::DTypes
+            | Kind::Lists(_),
+        ) => is_empty_list,
         _ => false,
     };
     if converts { Fit::Converted } else { Fit::Never }
@@ -57,8 +67,21 @@ pub(super) fn becomes_optional(found: &Ty, want: &Ty) -> bool {
     }
 }
 
-fn is_empty_list(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::List(items) if items.is_empty())
+/// Whether a list, or each of its rows, is empty, so that nothing says of what.
+pub(super) fn is_empty_list(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::List(items) if items.iter().all(is_empty_list))
+}
+
+/// Rows that are empty, as rows of the wanted kind.
+fn empty_rows(expr: Expr, want: &Ty) -> Expr {
+    let row = want.kind.item();
+    let kind = match (expr.kind, row) {
+        (ExprKind::List(rows), Some(row)) => {
+            ExprKind::List(rows.into_iter().map(|found| Expr { ty: row.clone(), ..found }).collect())
+        }
+        (kind, _) => kind,
+    };
+    Expr { kind, ty: want.required(), range: expr.range }
 }
 
 /// What stands for any value, since it never gives one.
@@ -110,6 +133,10 @@ impl Checker<'_> {
         let expr = match self.is_native_number(&expr, want) {
             true => self.native_as(expr, &Ty::new(Kind::Int)),
             false => expr,
+        };
+        let expr = match (&expr.ty.kind, &want.kind) {
+            (Kind::Lists(_), Kind::Lists(_)) if is_empty_list(&expr) => empty_rows(expr, want),
+            _ => expr,
         };
         match self.fit(&expr, want) {
             Fit::Exact => Some(expr),

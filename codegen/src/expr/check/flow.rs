@@ -113,12 +113,6 @@ impl Checker<'_> {
         let position = self.expr_as(&index.index, &Ty::new(Kind::Int));
         let (base, position) = (base?, position?);
         let ty = match (&base.ty.kind, base.ty.optional) {
-            (Kind::Ints(_), false) => Ty::new(Kind::Int),
-            (Kind::Floats, false) => Ty::new(Kind::Float),
-            (Kind::Bools(_), false) => Ty::new(Kind::Bool),
-            (Kind::Scalars, false) => Ty::new(Kind::Scalar),
-            (Kind::Tensors, false) => Ty::new(Kind::Tensor),
-            (Kind::OptionalTensors, false) => Ty::new(Kind::Tensor).or_none(),
             (Kind::Tuple(items), false) => match position.kind {
                 ExprKind::Int(position) if (0..items.len() as i64).contains(&position) => {
                     items[position as usize].clone()
@@ -128,10 +122,13 @@ impl Checker<'_> {
                     return self.refuse(catalogue::index_out_of_range(span, items.len()));
                 }
             },
-            (_, optional) => {
-                let span = self.at(&base.range);
-                return self.refuse(catalogue::not_indexable(span, &base.ty.to_string(), optional));
-            }
+            (list, optional) => match list.item() {
+                Some(item) if !optional => item,
+                _ => {
+                    let span = self.at(&base.range);
+                    return self.refuse(catalogue::not_indexable(span, &base.ty.to_string(), optional));
+                }
+            },
         };
         Some(Expr { kind: ExprKind::Index(Box::new(base), Box::new(position)), ty, range })
     }

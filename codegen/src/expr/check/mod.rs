@@ -21,7 +21,7 @@ use syn::Lit;
 use super::parse::{self, ParseError, Places};
 use super::{Expr, ExprKind};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span, catalogue};
-use crate::model::{Kind, Ty};
+use crate::model::{Item, Kind, Ty};
 
 pub use scope::{Mode, OpTable, Scope};
 
@@ -115,7 +115,7 @@ impl Checker<'_> {
                     self.coerce_or_report(found, want)
                 }
             },
-            syn::Expr::Array(array) => match item_type(&want.kind) {
+            syn::Expr::Array(array) => match want.kind.item() {
                 Some(item) => {
                     let items: Vec<Option<Expr>> =
                         array.elems.iter().map(|element| self.expr_as(element, &item)).collect();
@@ -171,11 +171,20 @@ impl Checker<'_> {
             () if optional || has(Kind::None) => Kind::OptionalTensors,
             () if has(Kind::Tensor) => Kind::Tensors,
             () if has(Kind::Bool) => Kind::Bools(None),
+            () if has(Kind::Str) => Kind::Strs,
+            () if has(Kind::DType) => Kind::DTypes,
             () if has(Kind::Scalar) => Kind::Scalars,
             () if has(Kind::Float) => Kind::Floats,
+            // A Rust function may give the number that is wanted.
+            () if items
+                .iter()
+                .any(|item| item.ty.kind.item().is_some() && !matches!(item.kind, ExprKind::Native(..))) =>
+            {
+                Kind::Lists(rows_of(&items)?)
+            }
             () => Kind::Ints(None),
         };
-        let item = item_type(&list)?;
+        let item = list.item()?;
         let items: Vec<Option<Expr>> =
             items.into_iter().map(|found| self.coerce_or_report(found, &item)).collect();
         let items = items.into_iter().collect::<Option<Vec<_>>>()?;
@@ -212,15 +221,17 @@ impl Checker<'_> {
     }
 }
 
-/// The type of a list's items.
-fn item_type(list: &Kind) -> Option<Ty> {
-    Some(match list {
-        Kind::Tensors => Ty::new(Kind::Tensor),
-        Kind::OptionalTensors => Ty::new(Kind::Tensor).or_none(),
-        Kind::Ints(_) => Ty::new(Kind::Int),
-        Kind::Floats => Ty::new(Kind::Float),
-        Kind::Bools(_) => Ty::new(Kind::Bool),
-        Kind::Scalars => Ty::new(Kind::Scalar),
-        _ => return None,
-    })
+/// What the items of all rows are, if rows are lists of values: the type that the others widen to. Rows
+/// that are empty say nothing.
+fn rows_of(rows: &[Expr]) -> Option<Item> {
+    let is = |item: Item| {
+        rows.iter().any(|row| same_list(&row.ty.kind, &item.list()) && !coerce::is_empty_list(row))
+    };
+    let order = [Item::Bool, Item::Str, Item::DType, Item::Scalar, Item::Float];
+    Some(order.into_iter().find(|item| is(*item)).unwrap_or(Item::Int))
+}
+
+/// Whether two kinds of lists are the same, whatever their declared lengths.
+fn same_list(a: &Kind, b: &Kind) -> bool {
+    std::mem::discriminant(a) == std::mem::discriminant(b)
 }

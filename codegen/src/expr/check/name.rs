@@ -143,7 +143,13 @@ impl Checker<'_> {
         match self.scope.mode {
             Mode::Derivative => {
                 names.push("grad".into());
-                names.extend(self.result_names());
+                let results = self.result_names();
+                if results.len() > 1 {
+                    names.push("grads".into());
+                    let named = self.scope.outputs.iter().filter_map(|output| output.name.as_ref());
+                    names.extend(named.map(|name| format!("grad_{name}")));
+                }
+                names.extend(results);
             }
             Mode::Forward => {
                 let tensors = self.scope.args.iter().filter(|arg| arg.ty.holds_tensors());

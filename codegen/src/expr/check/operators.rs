@@ -234,7 +234,10 @@ fn is_comparable(ty: &Ty) -> bool {
         | Kind::MemoryLayout
         | Kind::Ints(_)
         | Kind::Floats
-        | Kind::Bools(_) => true,
+        | Kind::Bools(_)
+        | Kind::Strs
+        | Kind::DTypes => true,
+        Kind::Lists(_) => !ty.optional,
         Kind::Scalar | Kind::Element | Kind::RealElement => !ty.optional,
         _ => false,
     }

@@ -136,7 +136,7 @@ impl Checker<'_> {
             });
             let value = match value {
                 Some(value) => value,
-                None => default_expr(param.default.as_ref()?, range.clone()),
+                None => default_expr(param.default.as_ref()?, &param.ty, range.clone()),
             };
             complete.push(self.coerce_or_report(value, &param.ty)?);
         }
@@ -154,14 +154,7 @@ pub(super) fn cost(fit: Fit) -> Option<usize> {
 }
 
 /// A default as the expression a caller would have written.
-fn default_expr(default: &Default, range: Range<usize>) -> Expr {
-    let list = |items: Vec<ExprKind>, item: Kind, list: Kind| {
-        let items = items
-            .into_iter()
-            .map(|kind| Expr { kind, ty: Ty::new(item.clone()), range: range.clone() })
-            .collect();
-        (ExprKind::List(items), list)
-    };
+fn default_expr(default: &Default, want: &Ty, range: Range<usize>) -> Expr {
     let (kind, ty) = match default {
         Default::None => (ExprKind::None, Kind::None),
         Default::Bool(value) => (ExprKind::Bool(*value), Kind::Bool),
@@ -169,16 +162,21 @@ fn default_expr(default: &Default, range: Range<usize>) -> Expr {
         Default::Float(value) => (ExprKind::Float(*value), Kind::Float),
         Default::Str(value) => (ExprKind::Str(value.clone()), Kind::Str),
         Default::DType(value) => (ExprKind::DType(*value), Kind::DType),
-        Default::Ints(values) => {
-            list(values.iter().map(|value| ExprKind::Int(*value)).collect(), Kind::Int, Kind::Ints(None))
-        }
-        Default::Floats(values) => {
-            list(values.iter().map(|value| ExprKind::Float(*value)).collect(), Kind::Float, Kind::Floats)
-        }
-        Default::Bools(values) => {
-            list(values.iter().map(|value| ExprKind::Bool(*value)).collect(), Kind::Bool, Kind::Bools(None))
-        }
         Default::MemoryFormat(name) => (ExprKind::Str((*name).to_owned()), Kind::MemoryFormat),
+        Default::List(items) => {
+            let item = want.kind.item().expect("a list is the default of a list only");
+            let items = items.iter().map(|value| {
+                let found = default_expr(value, &item, range.clone());
+                match found.ty == item || matches!(found.kind, ExprKind::List(_)) {
+                    true => found,
+                    false => {
+                        let kind = ExprKind::Convert(Box::new(found));
+                        Expr { kind, ty: item.clone(), range: range.clone() }
+                    }
+                }
+            });
+            return Expr { kind: ExprKind::List(items.collect()), ty: want.required(), range };
+        }
     };
     Expr { kind, ty: Ty::new(ty), range }
 }

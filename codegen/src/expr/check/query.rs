@@ -70,16 +70,7 @@ impl Checker<'_> {
 fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
     let tensor = receiver.is_tensor();
     let dtype = *receiver == Ty::new(Kind::DType);
-    let list = !receiver.optional
-        && matches!(
-            receiver.kind,
-            Kind::Ints(_)
-                | Kind::Floats
-                | Kind::Bools(_)
-                | Kind::Tensors
-                | Kind::OptionalTensors
-                | Kind::Scalars
-        );
+    let list = !receiver.optional && receiver.kind.item().is_some();
     let number = receiver.is_number();
     let ints = !receiver.optional && matches!(receiver.kind, Kind::Ints(_));
     let kind = match query {

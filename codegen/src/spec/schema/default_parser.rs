@@ -37,7 +37,9 @@ impl Parser<'_> {
             let expected = expected_default(ty);
             self.report(range.clone(), |span| match misfit {
                 Misfit::None => catalogue::default_none(span, ty),
-                Misfit::Kind => catalogue::default_of_wrong_kind(span, ty, &text, value.kind(), &expected),
+                Misfit::Kind { is_item, found } => {
+                    catalogue::default_of_wrong_kind(span, ty, &text, (is_item, found), &expected)
+                }
                 Misfit::Length { wanted, found } => catalogue::default_length(span, ty, wanted, found),
                 Misfit::Name(known) => catalogue::default_name_unknown(span, ty, &text, &known),
             });
@@ -137,12 +139,26 @@ fn unescape(quoted: &str) -> String {
 enum Misfit {
     /// `None` for an argument that is not optional.
     None,
-    /// Another kind of value.
-    Kind,
+    /// Another kind of value: that of the whole, or of an item of a list.
+    Kind { is_item: bool, found: &'static str },
     /// A list of another length.
     Length { wanted: u32, found: usize },
     /// A name that is not among these.
     Name(Vec<&'static str>),
+}
+
+impl Misfit {
+    /// The same of an item of a list.
+    fn of_item(self) -> Misfit {
+        match self {
+            Misfit::Kind { found, .. } => Misfit::Kind { is_item: true, found },
+            other => other,
+        }
+    }
+}
+
+fn other_kind(value: &DefaultValue) -> Misfit {
+    Misfit::Kind { is_item: false, found: value.kind() }
 }
 
 /// Why `value` is no value of `ty`; `None` if it is one.
@@ -153,9 +169,9 @@ fn misfit(ty: &Type, value: &DefaultValue) -> Option<Misfit> {
         // The class of a type that was not understood fits anything.
         (Type::Class(path), _) if path.is_empty() => None,
         (_, DefaultValue::None) => Some(Misfit::None),
-        (Type::Class(_), _) => Some(Misfit::Kind),
+        (Type::Class(_), value) => Some(other_kind(value)),
         (Type::List(item, length), DefaultValue::List(items)) => {
-            let misfits = items.iter().find_map(|value| misfit(item, value));
+            let misfits = items.iter().find_map(|value| misfit(item, value)).map(Misfit::of_item);
             // `T[1]` is a list of any length that may be given as one `T`. An empty list of
             // another length means "as another argument says".
             let wanted = length.filter(|&n| n > 1 && !items.is_empty() && items.len() != n as usize);
@@ -163,7 +179,7 @@ fn misfit(ty: &Type, value: &DefaultValue) -> Option<Misfit> {
         }
         // One value stands for a list of equal ones.
         (Type::List(item, Some(_)), value) => misfit(item, value),
-        (Type::List(_, None), _) => Some(Misfit::Kind),
+        (Type::List(_, None), value) => Some(other_kind(value)),
         (Type::Base(base), value) => base_misfit(*base, value),
     }
 }
@@ -184,7 +200,7 @@ fn base_misfit(base: BaseType, value: &DefaultValue) -> Option<Misfit> {
             let names: Vec<_> = INT_CONSTANTS.iter().map(|(name, _)| *name).collect();
             match names.contains(&name.as_str()) || nearest(name, names.iter().copied()).is_some() {
                 true => known(name, names),
-                false => Some(Misfit::Kind),
+                false => Some(other_kind(value)),
             }
         }
         (B::ScalarType, V::Ident(name)) if DType::from_name(name).is_some() => None,
@@ -192,7 +208,7 @@ fn base_misfit(base: BaseType, value: &DefaultValue) -> Option<Misfit> {
         (B::MemoryFormat, V::Ident(name)) => known(name, MEMORY_FORMATS.to_vec()),
         (B::Layout, V::Ident(name)) => known(name, LAYOUTS.to_vec()),
         (B::Device, V::Ident(name)) => known(name, vec!["cpu", "cuda"]),
-        _ => Some(Misfit::Kind),
+        _ => Some(other_kind(value)),
     }
 }
 
@@ -212,6 +228,9 @@ fn expected_default(ty: &Type) -> String {
         _ => return format!("`None`, and make the type `{ty}?`"),
     };
     match ty.without_optional() {
+        Type::List(row, None) if row.is_list_like() => {
+            format!("a list of lists, such as `[[…], […]]`, each item {one}")
+        }
         Type::List(_, None) => format!("a list in brackets, each item {one}"),
         Type::List(_, Some(_)) => format!("a list in brackets or one item, each {one}"),
         _ => one.to_owned(),

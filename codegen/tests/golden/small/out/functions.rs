@@ -45,6 +45,7 @@ impl PlusOptions {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:8`.
+#[track_caller]
 pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
     rt::dispatch::invoke_single(
         &super::defs::PLUS_TENSOR,
@@ -73,6 +74,7 @@ pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:8`.
+#[track_caller]
 pub fn plus_with(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -103,6 +105,7 @@ pub fn plus_with(
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:8`.
+#[track_caller]
 pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
     rt::dispatch::invoke_inplace(
         &super::defs::PLUS_TENSOR,
@@ -133,6 +136,7 @@ pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:8`.
+#[track_caller]
 pub fn plus_with_(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -163,6 +167,7 @@ pub fn plus_with_(
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:8`.
+#[track_caller]
 pub fn plus_out(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -198,6 +203,7 @@ pub fn plus_out(
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:8`.
+#[track_caller]
 pub fn plus_with_out(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -250,6 +256,7 @@ impl GrownOptions {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:22`.
+#[track_caller]
 pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
     rt::dispatch::invoke_single(
         &super::defs::GROWN,
@@ -271,6 +278,7 @@ pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:22`.
+#[track_caller]
 pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::Tensor> {
     rt::dispatch::invoke_single(
         &super::defs::GROWN,
@@ -292,6 +300,7 @@ pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:30`.
+#[track_caller]
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
     rt::dispatch::invoke_single(
         &super::defs::PRODUCT,
@@ -315,6 +324,7 @@ pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> 
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:30`.
+#[track_caller]
 pub fn product_out(
     self_: &rt::Tensor,
     mat2: &rt::Tensor,
@@ -366,6 +376,7 @@ impl LargestOptions {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:43`.
+#[track_caller]
 pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
     let [out0, out1] = rt::dispatch::several(
         rt::dispatch::invoke(
@@ -390,6 +401,7 @@ pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:43`.
+#[track_caller]
 pub fn largest_with(
     self_: &rt::Tensor,
     options: &LargestOptions,
@@ -418,6 +430,7 @@ pub fn largest_with(
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:53`.
+#[track_caller]
 pub fn spread(
     self_: &rt::Tensor,
     index: &rt::Tensor,
@@ -444,6 +457,7 @@ pub fn spread(
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:62`.
+#[track_caller]
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
     rt::dispatch::invoke_single(
         &super::defs::FLIPPED,
@@ -465,6 +479,7 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:69`.
+#[track_caller]
 pub fn sum_and_growth(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -491,6 +506,7 @@ pub fn sum_and_growth(
 /// If shapes, dtypes or attributes do not go together; the error says which and what to do.
 ///
 /// Declared at `spec.yaml:73`.
+#[track_caller]
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
     rt::dispatch::host_result(
         rt::dispatch::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,

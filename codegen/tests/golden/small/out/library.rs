@@ -49,6 +49,7 @@ rt::library::register!(& LIBRARY);
 /// # Errors
 /// If there is no such operator (near names are listed), if the arguments do not fit its
 /// signature, and whatever the operator itself reports.
+#[track_caller]
 pub fn call(
     name: &str,
     args: &[rt::Value],

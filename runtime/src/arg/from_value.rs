@@ -1,0 +1,41 @@
+//! Results of boxed calls as the Rust types that callers want.
+//!
+//! In: a value. Out: what it holds, or an error that says what is there instead.
+
+use opsmith_core::DType;
+
+use super::Value;
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+
+/// Rust types that a boxed result converts to.
+pub trait FromValue: Sized {
+    /// The value as this type.
+    ///
+    /// # Errors
+    /// If it is something else.
+    fn from_value(value: Value) -> Result<Self>;
+}
+
+macro_rules! from_value {
+    ($($ty:ty: $variant:ident, $what:literal;)*) => {$(
+        impl FromValue for $ty {
+            fn from_value(value: Value) -> Result<$ty> {
+                match value {
+                    Value::$variant(value) => Ok(value),
+                    other => Err(Error::argument(format!(
+                        concat!("expected ", $what, ", got {}"),
+                        other.as_arg().kind()
+                    ))),
+                }
+            }
+        }
+    )*};
+}
+
+from_value! {
+    Tensor: Tensor, "a tensor"; Vec<Tensor>: Tensors, "a list of tensors"; bool: Bool, "a bool";
+    i64: Int, "an int"; f64: Float, "a float"; Scalar: Scalar, "a number"; String: Str, "a str";
+    Vec<i64>: Ints, "a list of ints"; DType: DType, "a dtype";
+}

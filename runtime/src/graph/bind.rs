@@ -1,0 +1,266 @@
+//! The layout of every tensor of a graph, for sizes that are known.
+//!
+//! In: a graph and a value for each symbol. Out: a tensor without elements for each of its tensors. Nothing
+//! is taken on trust: inference runs again for every node, so a size that an operator refuses is refused
+//! here, with the operator and the place of its call, and a formula that inference contradicts is an error.
+
+use smallvec::SmallVec;
+
+use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolicScalar, TensorId};
+use crate::arg::{Arg, Value};
+use crate::error::{Error, Result, ShapeText};
+use crate::layout::Layout;
+use crate::scalar::Scalar;
+use crate::symbolic::Size;
+use crate::tensor::Tensor;
+
+/// A graph's tensors at known sizes, and its arguments as calls get them.
+pub(super) struct Bound {
+    /// A value for each symbol.
+    pub symbols: Vec<Option<i64>>,
+    /// The layout of each tensor; none of those that no node reached.
+    pub layouts: Vec<Option<Layout>>,
+}
+
+/// Computes every layout.
+///
+/// # Errors
+/// If the sizes break a guard, an operator refuses them, or inference contradicts a formula.
+pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
+    check_guards(graph, &symbols)?;
+    let fixed = graph.symbols.is_empty();
+    let mut layouts: Vec<Option<Layout>> = graph
+        .tensors
+        .iter()
+        .map(|info| if fixed { Some(info.example.clone()) } else { info.layout.evaluate(&symbols) })
+        .collect();
+    if !fixed {
+        let mut binder = Binder { graph, symbols: &symbols, metas: Vec::new() };
+        binder.start(&layouts)?;
+        binder.nodes(&graph.nodes)?;
+        for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
+            *layout = meta.map(|meta| meta.layout().clone());
+        }
+    }
+    Ok(Bound { symbols, layouts })
+}
+
+fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
+    for (info, value) in graph.symbols.iter().zip(symbols) {
+        let Some(value) = *value else { continue };
+        if value < info.least || value > info.most {
+            let bounds = match info.most {
+                i64::MAX => format!("at least {}", info.least),
+                most => format!("from {} to {most}", info.least),
+            };
+            return Err(Error::graph(format!(
+                "`{}` is {value}, and the graph was made for {bounds}: other sizes take other steps",
+                info.name
+            ))
+            .with_help("trace the function again with that size as a number"));
+        }
+        if value % info.multiple_of != 0 {
+            return Err(Error::graph(format!(
+                "`{}` is {value}, and was declared to be a multiple of {}",
+                info.name, info.multiple_of
+            )));
+        }
+    }
+    for guard in &graph.guards {
+        let value = guard.size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+        if value.is_some_and(|value| value != guard.equals) {
+            let value = value.unwrap_or_default();
+            return Err(Error::graph(format!(
+                "the graph is for {} only, and got {value}: {}",
+                guard.equals, guard.reason
+            ))
+            .with_help(
+                "trace the function again with that size, or write it so that it does the same for all sizes",
+            ));
+        }
+    }
+    Ok(())
+}
+
+struct Binder<'a> {
+    graph: &'a Graph,
+    symbols: &'a [Option<i64>],
+    metas: Vec<Option<Tensor>>,
+}
+
+impl Binder<'_> {
+    /// The tensors of inputs and constants.
+    fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
+        self.metas = vec![None; layouts.len()];
+        for buffer in &self.graph.buffers {
+            if !matches!(buffer.kind, BufferKind::Internal) {
+                let layout = layouts[buffer.root.index()].clone();
+                self.make_root(buffer.root, layout)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_root(&mut self, id: TensorId, layout: Option<Layout>) -> Result<()> {
+        let info = self.graph.tensor(id);
+        let layout = layout.ok_or_else(|| Error::graph("the size of an input is not known"))?;
+        crate::layout::checked_numel(&layout.sizes)?;
+        self.metas[id.index()] = Some(Tensor::meta(&layout.sizes, info.dtype, info.device)?);
+        Ok(())
+    }
+
+    /// A tensor whose layout the formulas give, over the memory of its buffer.
+    fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
+        if let Some(tensor) = &self.metas[id.index()] {
+            return Ok(tensor.clone());
+        }
+        let info = self.graph.tensor(id);
+        let layout = info.layout.evaluate(self.symbols);
+        let root = self.graph.buffers[info.buffer.index()].root;
+        if root == id {
+            self.make_root(id, layout)?;
+        } else {
+            let layout = layout.ok_or_else(|| Error::graph("the layout of a tensor is not known"))?;
+            let storage = self.tensor(root)?.storage().clone();
+            let bytes = storage.bytes() as i64;
+            let size = info.dtype.size() as i64;
+            if layout.extent().is_some_and(|(low, high)| low < 0 || high * size > bytes) {
+                return Err(Error::graph("a view would reach outside its memory at these sizes"));
+            }
+            // SAFETY: the layout was just found to lie inside; there are no elements to read.
+            let tensor = unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
+            self.metas[id.index()] = Some(tensor);
+        }
+        Ok(self.metas[id.index()].clone().expect("made above"))
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
+        nodes.iter().try_for_each(|node| {
+            self.node(node).map_err(|error| {
+                let error = if error.op().is_some() { error } else { in_node(error, node, self) };
+                error.with_note(format!("called at {}", node.site))
+            })
+        })
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let symbols = self.symbols;
+        let values = node
+            .args
+            .iter()
+            .map(|arg| argument(arg, symbols, &mut |id| self.tensor(id)))
+            .collect::<Result<SmallVec<[Value; 6]>>>()?;
+        let args: SmallVec<[Arg<'_>; 6]> = values.iter().map(Value::as_arg).collect();
+        match &node.kind {
+            NodeKind::Call { op, .. } => {
+                let Some(inferred) = op.inferred(&args) else {
+                    return Err(Error::graph("the operator's inference is not known"));
+                };
+                for (&out, spec) in node.outs.iter().zip(&inferred?.outs) {
+                    self.output(out, &spec.sizes)?;
+                }
+            }
+            NodeKind::View { op } => {
+                let view = op.view.ok_or_else(|| Error::graph("the operator is no view any more"))?;
+                let base = args[0].tensor();
+                for (&out, layout) in node.outs.iter().zip(view(&args)?) {
+                    let made = base.with_layout(layout)?.detach();
+                    self.agree(out, made.layout())?;
+                    self.metas[out.index()] = Some(made);
+                }
+            }
+            _ => {}
+        }
+        for region in node.kind.regions() {
+            self.nodes(&region.nodes)?;
+        }
+        for &out in &node.outs {
+            self.tensor(out)?;
+        }
+        Ok(())
+    }
+
+    /// A result of a call: new memory, unless the call writes to memory that exists.
+    fn output(&mut self, id: TensorId, sizes: &[i64]) -> Result<()> {
+        let info = self.graph.tensor(id);
+        let is_root = self.graph.buffers[info.buffer.index()].root == id;
+        if is_root && self.metas[id.index()].is_none() {
+            let layout = Layout::contiguous(sizes);
+            self.agree(id, &layout)?;
+            return self.make_root(id, Some(layout));
+        }
+        let known = self.tensor(id)?;
+        if known.shape() != sizes {
+            return Err(Error::graph(format!(
+                "at these sizes the result has the shape {}, and the tensor that it is written to {}",
+                ShapeText(sizes),
+                ShapeText(known.shape())
+            )));
+        }
+        Ok(())
+    }
+
+    /// Refuses a layout that the formulas contradict.
+    fn agree(&self, id: TensorId, layout: &Layout) -> Result<()> {
+        let formulas = &self.graph.tensor(id).layout;
+        let number = |size: &Size| size.evaluate(|symbol| *self.symbols.get(symbol.0 as usize)?);
+        let agrees = formulas.sizes.len() == layout.sizes.len()
+            && formulas
+                .sizes
+                .iter()
+                .zip(&layout.sizes)
+                .all(|(formula, size)| number(formula).is_none_or(|formula| formula == *size));
+        if agrees {
+            return Ok(());
+        }
+        Err(Error::graph(format!(
+            "at these sizes a tensor has the shape {}, which the sizes that the function was traced with did not show",
+            ShapeText(&layout.sizes)
+        ))
+        .with_help("trace the function again with these sizes as numbers"))
+    }
+}
+
+fn in_node(error: Error, node: &Node, binder: &Binder<'_>) -> Error {
+    let Some(op) = node.kind.op() else { return error };
+    let known = |id: TensorId| binder.metas[id.index()].clone();
+    let values = node.args.iter().filter_map(|arg| match arg {
+        Argument::Tensor(id) => known(*id).map(Value::Tensor),
+        Argument::Tensors(ids) => ids.iter().map(|id| known(*id)).collect::<Option<_>>().map(Value::Tensors),
+        _ => Some(Value::None),
+    });
+    let values: Vec<Value> = values.collect();
+    let names = op.schema.args.iter().map(|arg| arg.name);
+    error.in_op(op.name, crate::arg::describe_operands(names.zip(values.iter().map(Value::as_arg))))
+}
+
+/// An argument as a call gets it.
+pub(super) fn argument(
+    arg: &Argument,
+    symbols: &[Option<i64>],
+    tensor: &mut dyn FnMut(TensorId) -> Result<Tensor>,
+) -> Result<Value> {
+    let number = |size: &Size| {
+        size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?)
+            .ok_or_else(|| Error::graph(format!("the size {size} is not known")))
+    };
+    let scalar = |scalar: &SymbolicScalar| {
+        Ok::<Scalar, Error>(match scalar {
+            SymbolicScalar::Int(size) => Scalar::Int(number(size)?),
+            SymbolicScalar::Float(size) => Scalar::Float(number(size)? as f64),
+            SymbolicScalar::Reciprocal(size) => Scalar::Float(1.0 / number(size)? as f64),
+        })
+    };
+    Ok(match arg {
+        Argument::Tensor(id) => Value::Tensor(tensor(*id)?),
+        Argument::Tensors(ids) => Value::Tensors(ids.iter().map(|id| tensor(*id)).collect::<Result<_>>()?),
+        Argument::OptionalTensors(ids) => Value::OptionalTensors(
+            ids.iter().map(|id| id.map(&mut *tensor).transpose()).collect::<Result<_>>()?,
+        ),
+        Argument::Value(value) => value.clone(),
+        Argument::Int(size) => Value::Int(number(size)?),
+        Argument::Ints(sizes) => Value::Ints(sizes.iter().map(number).collect::<Result<_>>()?),
+        Argument::Scalar(value) => Value::Scalar(scalar(value)?),
+        Argument::Float(value) => Value::Float(scalar(value)?.to_f64()),
+    })
+}

@@ -1,0 +1,445 @@
+//! What a graph is made of: buffers, tensors over them, and nodes in the order they run.
+//!
+//! A buffer is memory; a tensor is a layout over a buffer, as in eager mode, so views and in-place calls
+//! need no translation: a view is another tensor of the same buffer, an in-place call a node that writes
+//! to a buffer that exists. The order of nodes is an order of execution; two nodes may change places if
+//! neither writes to what the other touches ([`Node::for_each_read`], [`Node::for_each_write`]).
+//!
+//! Sizes are formulas over the graph's symbols ([`Size`]); without symbols all are numbers.
+
+use std::fmt;
+use std::panic::Location;
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::run::Plans;
+use super::stages::Stage;
+use crate::arg::Value;
+use crate::device::Device;
+use crate::layout::Layout;
+use crate::op::OpDef;
+use crate::symbolic::{Size, Symbol};
+use crate::tensor::Tensor;
+
+/// The number of a tensor in [`Graph::tensors`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TensorId(pub u32);
+
+/// The number of a buffer in [`Graph::buffers`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct BufferId(pub u32);
+
+impl TensorId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl BufferId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A function as data: what it computes, in which order, on which memory.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    pub(crate) symbols: Vec<SymbolInfo>,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) tensors: Vec<TensorInfo>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) inputs: Vec<TensorId>,
+    pub(crate) input_names: Vec<String>,
+    pub(crate) outputs: Vec<TensorId>,
+    pub(crate) guards: Vec<Guard>,
+    /// The inputs by which the function computes gradients.
+    pub(crate) grad_inputs: Vec<usize>,
+    pub(crate) plans: Plans,
+    /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
+    pub(crate) stages: Vec<Stage>,
+}
+
+/// A size that is not known before the graph runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolInfo {
+    /// Its name, e.g. `batch`.
+    pub name: String,
+    /// The smallest value it may have.
+    pub least: i64,
+    /// The largest value it may have.
+    pub most: i64,
+    /// What it is always a multiple of.
+    pub multiple_of: i64,
+    /// A value it had when the function was traced.
+    pub example: i64,
+    /// Where its value comes from.
+    pub source: SymbolSource,
+}
+
+/// Where a symbol's value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SymbolSource {
+    /// The size of an input along a dimension.
+    Input {
+        /// The input's position.
+        input: usize,
+        /// The dimension.
+        dim: usize,
+    },
+    /// What a node found: how many elements its result has is known once it ran.
+    Node {
+        /// The tensor whose first dimension it is.
+        tensor: TensorId,
+        /// The dimension.
+        dim: usize,
+    },
+}
+
+/// What must hold for the graph to be right for other sizes than those it was traced with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Guard {
+    /// The formula that must have the value.
+    pub size: Size,
+    /// The value.
+    pub equals: i64,
+    /// Why: what was specialised, and where.
+    pub reason: String,
+}
+
+/// Memory.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// What it is for.
+    pub kind: BufferKind,
+    /// The tensor that shows all of it.
+    pub root: TensorId,
+}
+
+/// What a buffer is for.
+#[derive(Clone, Debug)]
+pub enum BufferKind {
+    /// Memory that a caller brings, by the input's position.
+    Input(usize),
+    /// Memory that the function found: a tensor made outside it. A node may write to it.
+    Constant(Tensor),
+    /// Memory of the graph's own.
+    Internal,
+}
+
+/// A tensor: a layout over a buffer.
+#[derive(Clone, Debug)]
+pub struct TensorInfo {
+    /// Its memory.
+    pub buffer: BufferId,
+    /// Its element type.
+    pub dtype: DType,
+    /// Where it is.
+    pub device: Device,
+    /// Sizes, strides and offset.
+    pub layout: SymbolicLayout,
+    /// The layout it had when the function was traced.
+    pub example: Layout,
+}
+
+/// Sizes, strides and offset, each a number or a formula.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SymbolicLayout {
+    /// Elements along each dimension.
+    pub sizes: SmallVec<[Size; 4]>,
+    /// Elements to step in memory for one step along each dimension.
+    pub strides: SmallVec<[Size; 4]>,
+    /// Elements to skip at the start of the buffer.
+    pub offset: Size,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is done.
+    pub kind: NodeKind,
+    /// Its arguments, in the order of the operator's signature.
+    pub args: Vec<Argument>,
+    /// The tensors it makes or writes to.
+    pub outs: SmallVec<[TensorId; 1]>,
+    /// The call in the traced function that it came from.
+    pub site: Site,
+}
+
+/// What a node does.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// Runs an operator's kernel on inputs that are as it wants them.
+    Call {
+        /// The operator.
+        op: &'static OpDef,
+        /// The dtype that chooses the kernel.
+        compute: DType,
+    },
+    /// Makes a tensor over memory that exists. Nothing runs.
+    View {
+        /// The operator.
+        op: &'static OpDef,
+    },
+    /// Writes the only argument, broadcast and converted, into the only output.
+    Copy,
+    /// Adds the only argument to the only output, which may show one element at several indices.
+    Add,
+    /// Runs one of two branches: the first if the only argument, a truth value, is true. Both write the
+    /// outputs.
+    Cond {
+        /// The steps of each branch.
+        branches: Box<[Region; 2]>,
+    },
+    /// Runs a body as long as a condition holds. The outputs are the state: written before, and by each
+    /// run of the body.
+    While {
+        /// Computes the predicate from the state.
+        condition: Region,
+        /// A truth value that the condition writes.
+        predicate: TensorId,
+        /// Computes the next state.
+        body: Region,
+    },
+    /// Runs a body once for each position along a dimension. The outputs are the state and the stacks of
+    /// results.
+    Scan {
+        /// How often the body runs.
+        length: Size,
+        /// Tensors inside that show another part of their buffer in each run.
+        moving: Vec<Moving>,
+        /// The steps of one run.
+        body: Region,
+    },
+}
+
+/// Steps inside a step.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    /// The steps in the order they run.
+    pub nodes: Vec<Node>,
+}
+
+/// A tensor that moves over its buffer from one run of a body to the next.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moving {
+    /// The tensor; its layout is that of the first run.
+    pub tensor: TensorId,
+    /// How many elements further it starts in each run.
+    pub step: Size,
+}
+
+/// An argument of a node.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// A tensor.
+    Tensor(TensorId),
+    /// A list of tensors.
+    Tensors(Vec<TensorId>),
+    /// A list of tensors of which some may be absent.
+    OptionalTensors(Vec<Option<TensorId>>),
+    /// Anything else; holds no tensor.
+    Value(Value),
+    /// An integer that depends on sizes.
+    Int(Size),
+    /// Integers of which some depend on sizes.
+    Ints(Vec<Size>),
+    /// A number that depends on sizes.
+    Scalar(SymbolicScalar),
+    /// A float that depends on sizes.
+    Float(SymbolicScalar),
+}
+
+/// A number that depends on sizes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SymbolicScalar {
+    /// An integer.
+    Int(Size),
+    /// An integer as a float.
+    Float(Size),
+    /// One divided by an integer.
+    Reciprocal(Size),
+}
+
+/// Where a node was asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Site {
+    /// Nowhere: it was added by a pass, or loaded without its place.
+    #[default]
+    Unknown,
+    /// In this program.
+    Here(&'static Location<'static>),
+    /// In the program that saved the graph.
+    Elsewhere(String),
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Site::Unknown => f.write_str("unknown place"),
+            Site::Here(location) => {
+                write!(f, "{}:{}:{}", location.file(), location.line(), location.column())
+            }
+            Site::Elsewhere(text) => f.write_str(text),
+        }
+    }
+}
+
+impl SymbolicLayout {
+    /// A layout of numbers.
+    pub fn of(layout: &Layout) -> SymbolicLayout {
+        SymbolicLayout {
+            sizes: layout.sizes.iter().map(|size| Size::Const(*size)).collect(),
+            strides: layout.strides.iter().map(|stride| Size::Const(*stride)).collect(),
+            offset: Size::Const(layout.offset),
+        }
+    }
+
+    /// The layout where symbols have values; `None` if something is unknown.
+    pub fn evaluate(&self, symbols: &[Option<i64>]) -> Option<Layout> {
+        let number = |size: &Size| size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+        Some(Layout {
+            sizes: self.sizes.iter().map(number).collect::<Option<_>>()?,
+            strides: self.strides.iter().map(number).collect::<Option<_>>()?,
+            offset: number(&self.offset)?,
+        })
+    }
+}
+
+impl NodeKind {
+    /// The operator, if it is a call of one.
+    pub fn op(&self) -> Option<&'static OpDef> {
+        match self {
+            NodeKind::Call { op, .. } | NodeKind::View { op } => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The operator's name, or what the step is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NodeKind::Call { op, .. } | NodeKind::View { op } => op.name,
+            NodeKind::Copy => "copy elements",
+            NodeKind::Add => "add elements",
+            NodeKind::Cond { .. } => "cond",
+            NodeKind::While { .. } => "while",
+            NodeKind::Scan { .. } => "scan",
+        }
+    }
+
+    /// The steps inside.
+    pub fn regions(&self) -> SmallVec<[&Region; 2]> {
+        match self {
+            NodeKind::Cond { branches } => branches.iter().collect(),
+            NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
+            NodeKind::Scan { body, .. } => std::iter::once(body).collect(),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// The steps inside, to be changed.
+    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region; 2]> {
+        match self {
+            NodeKind::Cond { branches } => branches.iter_mut().collect(),
+            NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
+            NodeKind::Scan { body, .. } => std::iter::once(body).collect(),
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+impl Argument {
+    /// Calls `visit` with each tensor of the argument, in order.
+    pub fn for_each_tensor(&self, mut visit: impl FnMut(TensorId)) {
+        match self {
+            Argument::Tensor(tensor) => visit(*tensor),
+            Argument::Tensors(tensors) => tensors.iter().copied().for_each(visit),
+            Argument::OptionalTensors(tensors) => tensors.iter().flatten().copied().for_each(visit),
+            _ => {}
+        }
+    }
+}
+
+impl Node {
+    /// Calls `visit` with each tensor that the node, or a step inside it, reads. One that makes a view
+    /// reads nothing.
+    pub fn for_each_read(&self, visit: &mut dyn FnMut(TensorId)) {
+        match &self.kind {
+            NodeKind::View { .. } => return,
+            NodeKind::Add => self.outs.iter().copied().for_each(&mut *visit),
+            // The predicate is written inside, and read by the loop itself, as its state is.
+            NodeKind::While { predicate, .. } => {
+                visit(*predicate);
+                self.outs.iter().copied().for_each(&mut *visit);
+            }
+            NodeKind::Scan { .. } => self.outs.iter().copied().for_each(&mut *visit),
+            _ => {}
+        }
+        self.args.iter().for_each(|arg| arg.for_each_tensor(&mut *visit));
+        for region in self.kind.regions() {
+            region.nodes.iter().for_each(|node| node.for_each_read(visit));
+        }
+    }
+
+    /// Calls `visit` with each tensor that the node, or a step inside it, writes to.
+    pub fn for_each_write(&self, visit: &mut dyn FnMut(TensorId)) {
+        if matches!(self.kind, NodeKind::View { .. }) {
+            return;
+        }
+        self.outs.iter().copied().for_each(&mut *visit);
+        for region in self.kind.regions() {
+            region.nodes.iter().for_each(|node| node.for_each_write(visit));
+        }
+    }
+}
+
+impl Graph {
+    /// The steps in the order they run.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Every tensor.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    /// Every piece of memory.
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// The inputs in order.
+    pub fn inputs(&self) -> &[TensorId] {
+        &self.inputs
+    }
+
+    /// The outputs in order.
+    pub fn outputs(&self) -> &[TensorId] {
+        &self.outputs
+    }
+
+    /// The sizes that are not known before the graph runs.
+    pub fn symbols(&self) -> &[SymbolInfo] {
+        &self.symbols
+    }
+
+    /// What must hold of sizes for the graph to be right.
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    /// A size as text, with the names of the graph's symbols.
+    pub fn text(&self, size: &Size) -> String {
+        let name = |symbol: Symbol| self.symbols.get(symbol.0 as usize).map(|info| info.name.as_str());
+        size.with_names(&name).to_string()
+    }
+
+    pub(crate) fn tensor(&self, id: TensorId) -> &TensorInfo {
+        &self.tensors[id.index()]
+    }
+
+    pub(crate) fn buffer_of(&self, id: TensorId) -> BufferId {
+        self.tensors[id.index()].buffer
+    }
+}

@@ -1,0 +1,134 @@
+//! The sizes that a function is traced with.
+
+use super::ir::Graph;
+use super::trace::{Dim, InputSpec, Run};
+use crate::error::{Error, Result};
+
+/// A value for each symbol.
+pub(super) type Point = Vec<i64>;
+
+/// Sizes that functions may treat in their own way. A graph is for them too if they change nothing.
+pub(super) const SMALL: [i64; 2] = [1, 0];
+
+/// Sizes that have no factors in common, so that a product tells which ones it is made of.
+const PRIMES: [i64; 24] =
+    [5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101];
+
+/// A symbol of the inputs.
+pub(super) struct InputSymbol {
+    pub name: String,
+    pub multiple_of: i64,
+    /// The first input and dimension that have it.
+    pub input: usize,
+    pub dim: usize,
+}
+
+/// The symbols of the inputs, in order of appearance.
+pub(super) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
+    let mut found: Vec<InputSymbol> = Vec::new();
+    for (input, spec) in specs.iter().enumerate() {
+        for (dim, size) in spec.dims.iter().enumerate() {
+            let Dim::Symbol { name, multiple_of } = size else { continue };
+            match found.iter_mut().find(|known| known.name == *name) {
+                Some(known) => known.multiple_of = least_common_multiple(known.multiple_of, *multiple_of)?,
+                None => found.push(InputSymbol { name: name.clone(), multiple_of: *multiple_of, input, dim }),
+            }
+        }
+    }
+    const MOST: usize = 8;
+    if found.len() > MOST {
+        let text = format!("the inputs have {} different symbols, and a graph can have {MOST}", found.len());
+        return Err(Error::graph(text).with_help("give the same name to sizes that are equal"));
+    }
+    Ok(found)
+}
+
+fn least_common_multiple(a: i64, b: i64) -> Result<i64> {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x).checked_mul(b).ok_or_else(|| Error::graph(format!("no size is a multiple of {a} and {b}")))
+}
+
+/// The names of the symbols, in order.
+pub(super) fn names(specs: &[InputSpec]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for dim in specs.iter().flat_map(|spec| &spec.dims) {
+        if let Dim::Symbol { name, .. } = dim
+            && !names.contains(&name.as_str())
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// A size of an input at a point.
+pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
+    match dim {
+        Dim::Fixed(size) => *size,
+        Dim::Symbol { name, .. } => {
+            let number = names.iter().position(|known| known == name).expect("collected from these inputs");
+            point[number]
+        }
+    }
+}
+
+/// What stands for the first size that depends on elements in the first run.
+pub(super) const FIRST_EXAMPLE: i64 = PRIMES[0];
+
+/// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
+/// coordinates stand for sizes that depend on elements, of which there are `unknown`.
+pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
+    let count = symbols.len() + unknown;
+    let needed = match count {
+        0 => 1,
+        1..=3 => (count + 1) * (count + 2) / 2 + 1,
+        // Beyond, linear formulas and products.
+        _ => count + 3,
+    };
+    (0..needed)
+        .map(|number| {
+            // Different steps for different symbols, so that the points lie in no plane.
+            let prime = |position: usize| PRIMES[(number * (position + 1) + 3 * position) % PRIMES.len()];
+            let of = |position: usize| {
+                prime(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
+            };
+            (0..count).map(of).collect()
+        })
+        .collect()
+}
+
+/// Says at which sizes a function failed that did not fail at others.
+pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol]) -> Error {
+    let sizes: Vec<String> =
+        symbols.iter().zip(point).map(|(symbol, size)| format!("{} = {size}", symbol.name)).collect();
+    error
+        .with_note(format!("while the function was traced with {}", sizes.join(", ")))
+        .with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")
+}
+
+/// Whether a run at other sizes did what the graph says it does there.
+pub(super) fn agrees(graph: &Graph, point: &Point, run: &Run) -> bool {
+    let shapes_agree = graph.outputs.iter().zip(&run.shapes).all(|(output, shape)| {
+        let sizes = &graph.tensor(*output).layout.sizes;
+        sizes.len() == shape.len()
+            && sizes.iter().zip(shape).all(|(size, real)| {
+                size.evaluate(|symbol| point.get(symbol.0 as usize).copied()).is_none_or(|size| size == *real)
+            })
+    });
+    // Copies come and go with what is contiguous by chance; operators do not.
+    let of_graph = graph.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);
+    let of_run = run.raw.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);
+    shapes_agree && graph.outputs.len() == run.shapes.len() && of_graph.eq(of_run)
+}
+
+/// Notes that the graph is for larger symbols than those of a point, unless it is for them, too.
+pub(super) fn allow(graph: &mut Graph, point: &Point, alike: bool) {
+    for (symbol, size) in graph.symbols.iter_mut().zip(point) {
+        if !alike {
+            symbol.least = symbol.least.max(size + 1);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Recording what the dispatcher does while a function is traced.
+//!
+//! In: allocations, views, copies and kernel calls, from the places where they happen in eager mode.
+//! Out: a [`RawTrace`]. Recording at that level leaves inference, conversion, composition and
+//! differentiation to the code that always does them, so a graph runs exactly the kernels that eager
+//! mode runs. Traced tensors have sizes and no elements (`Storage::meta`).
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::panic::Location;
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::ir::{Site, TensorId};
+use crate::arg::{Arg, Value};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::{Inferred, OpDef, Outputs};
+use crate::storage::Storage;
+use crate::tensor::Tensor;
+
+thread_local! {
+    static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+/// Whether this thread traces a function.
+#[inline]
+pub(crate) fn is_active() -> bool {
+    ACTIVE.get()
+}
+
+/// What one run of a function did.
+#[derive(Default)]
+pub(super) struct RawTrace {
+    pub storages: Vec<RawStorage>,
+    pub tensors: Vec<RawTensor>,
+    pub nodes: Vec<RawNode>,
+    /// Sizes that depend on elements.
+    pub unknown: Vec<UnknownSize>,
+}
+
+/// A size that is known when the step that makes its tensor has run.
+pub(super) struct UnknownSize {
+    pub tensor: TensorId,
+    pub dim: usize,
+    /// What stood for it.
+    pub example: i64,
+    /// The largest it may be, as far as is known.
+    pub most: i64,
+}
+
+pub(super) struct RawStorage {
+    /// Kept, so that no other storage gets its address.
+    pub storage: Storage,
+    /// The tensors over it, the first over all of it.
+    pub tensors: SmallVec<[u32; 2]>,
+}
+
+pub(super) struct RawTensor {
+    pub storage: u32,
+    pub layout: Layout,
+    pub dtype: DType,
+    pub device: Device,
+    /// Whether it shows another part of its storage in each run of a loop.
+    pub moves: bool,
+}
+
+pub(super) struct RawNode {
+    pub kind: RawKind,
+    pub args: Vec<RawArg>,
+    pub outs: SmallVec<[TensorId; 1]>,
+    pub site: Site,
+}
+
+pub(super) enum RawKind {
+    Call { op: &'static OpDef, compute: DType },
+    View { op: &'static OpDef },
+    Copy,
+    Add,
+    Cond { branches: [Vec<RawNode>; 2] },
+    While { condition: Vec<RawNode>, predicate: TensorId, body: Vec<RawNode> },
+    Scan { length: i64, moving: Vec<(TensorId, i64)>, body: Vec<RawNode> },
+}
+
+pub(super) enum RawArg {
+    Tensor(TensorId),
+    Tensors(Vec<TensorId>),
+    OptionalTensors(Vec<Option<TensorId>>),
+    Value(Value),
+}
+
+/// What is being recorded in this thread.
+#[derive(Default)]
+struct Recorder {
+    trace: RawTrace,
+    by_address: HashMap<usize, u32>,
+    /// Steps of the regions around the current one, which is `trace.nodes`.
+    outside: Vec<Vec<RawNode>>,
+    site: Option<&'static Location<'static>>,
+    /// What stands for sizes that depend on elements, in order.
+    examples: Vec<i64>,
+}
+
+/// Runs a function while this thread records; the recording ends even if it panics.
+///
+/// # Errors
+/// If this thread records already.
+///
+/// `examples` stand for sizes that depend on elements.
+pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>) -> Result<(R, RawTrace)> {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            ACTIVE.set(false);
+            RECORDER.with_borrow_mut(|recorder| *recorder = None);
+        }
+    }
+    if is_active() {
+        return Err(Error::graph("a function is traced while another one is")
+            .with_help("call the inner function instead of tracing it"));
+    }
+    RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
+    ACTIVE.set(true);
+    let _end = End;
+    let result = function()?;
+    let recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
+    Ok((result, recorder.trace))
+}
+
+fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
+    RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
+}
+
+/// The outermost call that is running, for as long as the value lives.
+pub(crate) struct SiteScope(bool);
+
+/// Notes where a call was made, unless it is part of another one.
+#[inline]
+pub(crate) fn enter(site: &'static Location<'static>) -> SiteScope {
+    if !is_active() {
+        return SiteScope(false);
+    }
+    SiteScope(with(|recorder| {
+        let outermost = recorder.site.is_none();
+        recorder.site.get_or_insert(site);
+        outermost
+    }))
+}
+
+impl Drop for SiteScope {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0 && is_active() {
+            with(|recorder| recorder.site = None);
+        }
+    }
+}
+
+/// Notes new memory: the tensor shows all of it.
+pub(crate) fn allocated(tensor: &Tensor) {
+    with(|recorder| recorder.tensor(tensor));
+}
+
+/// Notes a kernel that would run, on outputs that others know if they are `shared`.
+pub(crate) fn call(
+    op: &'static OpDef,
+    compute: DType,
+    args: &[Arg<'_>],
+    outs: &[Tensor],
+    shared: bool,
+) -> Result<()> {
+    if shared {
+        count_writes(outs);
+    }
+    push(RawKind::Call { op, compute }, args, outs)
+}
+
+/// Lets automatic differentiation notice a write, as the kernel would.
+fn count_writes(outs: &[Tensor]) {
+    outs.iter().for_each(|out| out.storage().count_write());
+}
+
+/// Notes views of the first argument.
+pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    push(RawKind::View { op }, args, outs)
+}
+
+/// Notes a copy of elements.
+pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target));
+    push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
+}
+
+/// Notes a copy from or to a tensor that moves from run to run of a loop; gives that tensor's number. No other
+/// tensor has the number, even one of the same layout, since that one stays where it is.
+pub(super) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) -> TensorId {
+    with(|recorder| {
+        let moving = recorder.new_tensor(if source_moves { source } else { target }, true);
+        let (from, to) = match source_moves {
+            true => (moving, recorder.tensor(target)),
+            false => (recorder.tensor(source), moving),
+        };
+        recorder.push(RawKind::Copy, vec![RawArg::Tensor(from)], SmallVec::from_elem(to, 1));
+        moving
+    })
+}
+
+/// Notes an addition of elements to a tensor that may show one at several indices.
+pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target));
+    push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
+}
+
+fn push(kind: RawKind, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    with(|recorder| {
+        let args = args.iter().map(|arg| recorder.argument(*arg)).collect();
+        let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
+        recorder.push(kind, args, outs);
+    });
+    Ok(())
+}
+
+/// The number of a tensor in the trace.
+pub(super) fn tensor(tensor: &Tensor) -> TensorId {
+    with(|recorder| recorder.tensor(tensor))
+}
+
+/// Runs a function whose steps are a region of their own.
+pub(super) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Vec<RawNode>)> {
+    with(|recorder| {
+        let outside = std::mem::take(&mut recorder.trace.nodes);
+        recorder.outside.push(outside);
+    });
+    let result = function();
+    let inside = with(|recorder| {
+        let outside = recorder.outside.pop().expect("pushed above");
+        std::mem::replace(&mut recorder.trace.nodes, outside)
+    });
+    Ok((result?, inside))
+}
+
+/// Adds a step with regions.
+pub(super) fn control(kind: RawKind, args: &[&Tensor], outs: &[&Tensor]) {
+    with(|recorder| {
+        let args = args.iter().map(|arg| RawArg::Tensor(recorder.tensor(arg))).collect();
+        let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
+        recorder.push(kind, args, outs);
+    });
+}
+
+impl Recorder {
+    fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
+        let site = self.site.map_or(Site::Unknown, Site::Here);
+        self.trace.nodes.push(RawNode { kind, args, outs, site });
+    }
+
+    fn argument(&mut self, arg: Arg<'_>) -> RawArg {
+        match arg {
+            Arg::Tensor(tensor) => RawArg::Tensor(self.tensor(tensor)),
+            Arg::Tensors(tensors) => {
+                RawArg::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
+            }
+            Arg::OptionalTensors(tensors) => RawArg::OptionalTensors(
+                tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
+            ),
+            other => RawArg::Value(other.to_value()),
+        }
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> TensorId {
+        let storage = self.storage(tensor);
+        let known = self.trace.storages[storage as usize].tensors.iter().copied().find(|&known| {
+            let known = &self.trace.tensors[known as usize];
+            !known.moves && known.dtype == tensor.dtype() && known.layout == *tensor.layout()
+        });
+        known.map_or_else(|| self.new_tensor(tensor, false), TensorId)
+    }
+
+    fn new_tensor(&mut self, tensor: &Tensor, moves: bool) -> TensorId {
+        let storage = self.storage(tensor);
+        let number = self.trace.tensors.len() as u32;
+        self.trace.tensors.push(RawTensor {
+            storage,
+            layout: tensor.layout().clone(),
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+            moves,
+        });
+        self.trace.storages[storage as usize].tensors.push(number);
+        TensorId(number)
+    }
+
+    fn storage(&mut self, tensor: &Tensor) -> u32 {
+        let storage = tensor.storage();
+        *self.by_address.entry(storage.address()).or_insert_with(|| {
+            self.trace.storages.push(RawStorage { storage: storage.clone(), tensors: SmallVec::new() });
+            self.trace.storages.len() as u32 - 1
+        })
+    }
+}
+
+/// Whether a tensor without elements belongs to this trace.
+pub(super) fn knows(tensor: &Tensor) -> bool {
+    with(|recorder| recorder.by_address.contains_key(&tensor.storage().address()))
+}
+
+/// Notes a kernel whose outputs have sizes that depend on elements: `varies` says which, and their bounds.
+pub(super) fn call_of_unknown_size(
+    op: &'static OpDef,
+    inferred: Inferred,
+    args: &[Arg<'_>],
+    varies: &[Vec<Option<i64>>],
+) -> Result<Outputs> {
+    if with(|recorder| !recorder.outside.is_empty()) {
+        return Err(Error::graph(
+            "the size of the result depends on elements, which a branch or loop of a graph cannot have",
+        )
+        .with_help("compute it outside, or keep the size with `where` or a mask"));
+    }
+    let mut outs = Outputs::new();
+    let mut unknown = Vec::new();
+    for (number, (spec, varies)) in inferred.outs.iter().zip(varies).enumerate() {
+        let mut sizes = spec.sizes.clone();
+        for (dim, most) in varies.iter().enumerate() {
+            if let Some(most) = *most {
+                let example = with(|recorder| {
+                    let position = recorder.trace.unknown.len() + unknown.len();
+                    recorder.examples.get(position).copied().unwrap_or(super::probe::FIRST_EXAMPLE)
+                });
+                sizes[dim] = example;
+                unknown.push((number, dim, example, most));
+            }
+        }
+        outs.push(Tensor::uninitialized(&sizes, spec.dtype, inferred.device)?);
+    }
+    call(op, inferred.compute, args, &outs, false)?;
+    with(|recorder| {
+        for (number, dim, example, most) in unknown {
+            let tensor = recorder.tensor(&outs[number]);
+            recorder.trace.unknown.push(UnknownSize { tensor, dim, example, most });
+        }
+    });
+    Ok(outs)
+}
+
+impl RawKind {
+    pub fn op(&self) -> Option<&'static OpDef> {
+        match self {
+            RawKind::Call { op, .. } | RawKind::View { op } => Some(op),
+            _ => None,
+        }
+    }
+}

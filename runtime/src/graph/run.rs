@@ -1,0 +1,349 @@
+//! Running a graph.
+//!
+//! In: a plan and inputs. Out: outputs. A warm run points the tensors over inputs at the given memory, calls
+//! the kernels one after the other, and asks for no memory.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::bind::bind;
+use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
+use super::plan::{Outside, Plan, Step, StepArg, StepKind};
+use super::stages;
+use crate::arg::{Arg, Value, describe_operands};
+use crate::autograd;
+use crate::copy;
+use crate::error::{Error, Result, ShapeText};
+use crate::op::{KernelCall, Outputs};
+use crate::storage::{Borrows, Storage};
+use crate::tensor::Tensor;
+
+/// Plans that were made, by the values of the symbols.
+#[derive(Default)]
+pub(crate) struct Plans(Mutex<HashMap<Vec<i64>, Vec<Plan>>>);
+
+/// For how many sizes plans are kept.
+const KEPT_SIZES: usize = 16;
+
+impl Clone for Plans {
+    fn clone(&self) -> Plans {
+        Plans::default()
+    }
+}
+
+impl std::fmt::Debug for Plans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "plans for {} sizes", self.lock().len())
+    }
+}
+
+impl Plans {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<i64>, Vec<Plan>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, key: &[i64]) -> Option<Plan> {
+        self.lock().get_mut(key)?.pop()
+    }
+
+    fn give_back(&self, key: &[i64], plan: Plan) {
+        let mut plans = self.lock();
+        if let Some(waiting) = plans.get_mut(key) {
+            return waiting.push(plan);
+        }
+        if plans.len() >= KEPT_SIZES {
+            plans.clear();
+        }
+        plans.insert(key.to_vec(), vec![plan]);
+    }
+}
+
+impl Graph {
+    /// Runs the graph.
+    ///
+    /// The first run for some sizes makes a plan for them, which later runs use. Runs from several threads
+    /// at a time have a plan each.
+    ///
+    /// # Errors
+    /// If the inputs are not what the graph was made for, and whatever kernels report.
+    pub fn run<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        self.run_into(inputs, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is
+    /// dropped first, so that the same memory can serve again. Once the sizes were seen, and if nobody else
+    /// holds the outputs of the run before, this asks for no memory.
+    ///
+    /// # Errors
+    /// As [`Graph::run`].
+    pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
+        outputs.clear();
+        if !self.stages.is_empty() {
+            return stages::run(self, &self.stages, inputs, outputs);
+        }
+        let key = self.match_inputs(inputs)?;
+        let mut plan = match self.plans.take(&key) {
+            Some(plan) => plan,
+            None => {
+                let known = self.symbol_values(inputs).into_iter();
+                Plan::new(self, &bind(self, known.map(|(value, known)| known.then_some(value)).collect())?)?
+            }
+        };
+        plan.run(inputs)?;
+        outputs.extend(self.outputs.iter().map(|output| plan.tensors[output.index()].clone()));
+        self.plans.give_back(&key, plan);
+        Ok(())
+    }
+
+    /// The values of the symbols, from the inputs' shapes.
+    fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<SmallVec<[i64; 8]>> {
+        if inputs.len() != self.inputs.len() {
+            return Err(Error::graph(format!(
+                "the graph has {} inputs, {} were given",
+                self.inputs.len(),
+                inputs.len()
+            )));
+        }
+        let symbols: SmallVec<[i64; 8]> =
+            self.symbol_values(inputs).into_iter().map(|(value, _)| value).collect();
+        for (number, input) in inputs.iter().enumerate() {
+            self.match_input(number, input.borrow(), &symbols)?;
+        }
+        Ok(symbols)
+    }
+
+    /// The value of each symbol, and whether it is known before the graph runs.
+    pub(super) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> SmallVec<[(i64, bool); 8]> {
+        let value = |symbol: &SymbolInfo| match symbol.source {
+            // A shape with too few dimensions is refused later.
+            SymbolSource::Input { input, dim } => {
+                (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
+            }
+            SymbolSource::Node { .. } => (symbol.example, false),
+        };
+        self.symbols.iter().map(value).collect()
+    }
+
+    fn match_input(&self, number: usize, input: &Tensor, symbols: &[i64]) -> Result<()> {
+        let info = self.tensor(self.inputs[number]);
+        let sizes = &info.layout.sizes;
+        let fits = input.dtype() == info.dtype
+            && input.device() == info.device
+            && input.dim() == sizes.len()
+            && sizes.iter().zip(input.shape()).all(|(size, given)| {
+                size.evaluate(|symbol| symbols.get(symbol.0 as usize).copied()) == Some(*given)
+            });
+        if !fits {
+            return Err(self.misfit(number, input));
+        }
+        if input.requires_grad() && autograd::recording() && !self.grad_inputs.contains(&number) {
+            return Err(Error::graph(format!(
+                "input `{}` requires a gradient, and running a graph records nothing",
+                self.input_names[number]
+            ))
+            .with_help(
+                "compute the gradient inside the traced function with `grad`, or run the graph under no_grad",
+            ));
+        }
+        if input.storage().is_meta() {
+            return Err(Error::graph("a graph runs while a function is traced")
+                .with_help("call the function that the graph was traced from"));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn misfit(&self, number: usize, input: &Tensor) -> Error {
+        let info = self.tensor(self.inputs[number]);
+        let sizes: Vec<String> = info.layout.sizes.iter().map(|size| self.text(size)).collect();
+        Error::graph(format!(
+            "input `{}` is {} of shape {} on {}, and the graph takes {} of shape ({}) on {}",
+            self.input_names[number],
+            input.dtype(),
+            ShapeText(input.shape()),
+            input.device(),
+            info.dtype,
+            sizes.join(", "),
+            info.device
+        ))
+        .with_help("trace the function with a symbol where the size differs from run to run")
+    }
+}
+
+impl Plan {
+    fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T]) -> Result<()> {
+        for (position, _) in &self.lists {
+            match &mut self.list_values[*position] {
+                Value::Tensors(list) => list.clear(),
+                Value::OptionalTensors(list) => list.clear(),
+                _ => {}
+            }
+        }
+        for (number, input) in inputs.iter().enumerate() {
+            self.point_at_input(number, input.borrow(), inputs)?;
+        }
+        for result in &self.results {
+            renew(&mut self.tensors, result)?;
+        }
+        for (position, ids) in &self.lists {
+            match &mut self.list_values[*position] {
+                Value::Tensors(list) => {
+                    list.extend(ids.iter().flatten().map(|id| self.tensors[id.index()].clone()));
+                }
+                Value::OptionalTensors(list) => {
+                    list.extend(ids.iter().map(|id| id.map(|id| self.tensors[id.index()].clone())));
+                }
+                _ => {}
+            }
+        }
+        self.run_steps()
+    }
+
+    fn run_steps(&mut self) -> Result<()> {
+        let roots = |ids: &[TensorId], written: bool| -> SmallVec<[Tensor; 16]> {
+            let inputs = self.inputs.iter().filter(|input| input.written == written).map(|input| input.root);
+            ids.iter().copied().chain(inputs).map(|id| self.tensors[id.index()].clone()).collect()
+        };
+        let (reads, writes) = (roots(&self.reads, false), roots(&self.writes, true));
+        let reads: SmallVec<[Arg<'_>; 16]> = reads.iter().map(Arg::Tensor).collect();
+        let _held = Borrows::acquire(&reads, &writes)?;
+        run_all(&self.steps, &mut self.tensors, &self.list_values)
+    }
+
+    /// Points the tensors over an input at its memory.
+    fn point_at_input<T: Borrow<Tensor>>(
+        &mut self,
+        number: usize,
+        input: &Tensor,
+        inputs: &[T],
+    ) -> Result<()> {
+        let outside = &self.inputs[number];
+        if outside.written {
+            let shared = inputs
+                .iter()
+                .enumerate()
+                .any(|(other, tensor)| other != number && tensor.borrow().shares_storage(input));
+            if shared || !input.is_contiguous() {
+                return Err(Error::graph(format!(
+                    "the graph writes to input {number}, which {}",
+                    if shared { "shares memory with another input" } else { "is not row-major" }
+                ))
+                .with_help("give it memory of its own"));
+            }
+        }
+        let input = input.contiguous_untracked()?;
+        let start = input.layout().offset;
+        point_at(&mut self.tensors, outside, input.storage(), start)
+    }
+}
+
+/// Points tensors at other memory, where their buffer starts at an element.
+fn point_at(tensors: &mut [Tensor], outside: &Outside, storage: &Storage, start: i64) -> Result<()> {
+    // Where the buffer starts now: at the root's offset.
+    let before = tensors[outside.root.index()].layout().offset;
+    for id in &outside.tensors {
+        tensors[id.index()].point_at(storage, start - before);
+    }
+    Ok(())
+}
+
+/// Gives outputs new memory, unless nobody holds what the last run wrote.
+fn renew(tensors: &mut [Tensor], outside: &Outside) -> Result<()> {
+    let own = outside.tensors.len();
+    let alone = tensors[outside.root.index()].storage().references() == own
+        && outside.tensors.iter().all(|id| tensors[id.index()].is_unique());
+    if alone {
+        return Ok(());
+    }
+    let storage = Storage::uninitialized(tensors[outside.root.index()].storage().bytes())?;
+    for id in &outside.tensors {
+        tensors[id.index()].point_at(&storage, 0);
+    }
+    Ok(())
+}
+
+fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+    steps.iter().try_for_each(|step| run_step(step, tensors, lists))
+}
+
+fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+    match &step.kind {
+        StepKind::Kernel { kernel, op } => {
+            let args: SmallVec<[Arg<'_>; 8]> = step
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
+                    StepArg::List(position) => lists[*position].as_arg(),
+                    StepArg::Value(value) => value.as_arg(),
+                })
+                .collect();
+            let several: Outputs;
+            let outs = match step.outs.as_slice() {
+                [only] => std::slice::from_ref(&tensors[only.index()]),
+                outs => {
+                    several = outs.iter().map(|out| tensors[out.index()].clone()).collect();
+                    &several
+                }
+            };
+            kernel(&KernelCall { op, args: &args, outs }).map_err(|error| {
+                let names = op.schema.args.iter().map(|arg| arg.name);
+                let error = error.in_op(op.name, describe_operands(names.zip(args.iter().copied())));
+                error.with_note(format!("called at {}", step.site))
+            })
+        }
+        StepKind::Copy => {
+            let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
+            copy::convert(&tensors[step.outs[0].index()], &tensors[source.index()]);
+            Ok(())
+        }
+        StepKind::Add => {
+            let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
+            autograd::add_into(&tensors[step.outs[0].index()], &tensors[source.index()])
+        }
+        StepKind::Cond { branches } => {
+            let [StepArg::Tensor(predicate)] = &*step.args else { return Err(malformed(step)) };
+            let chosen = if truth(&tensors[predicate.index()]) { 0 } else { 1 };
+            run_all(&branches[chosen], tensors, lists)
+        }
+        StepKind::While { condition, predicate, body } => loop {
+            run_all(condition, tensors, lists)?;
+            if !truth(&tensors[predicate.index()]) {
+                return Ok(());
+            }
+            run_all(body, tensors, lists)?;
+        },
+        StepKind::Scan { length, moving, body } => {
+            let mut result = Ok(());
+            let mut moved = 0;
+            while moved < *length && result.is_ok() {
+                result = run_all(body, tensors, lists);
+                moved += 1;
+                for (id, step) in moving {
+                    tensors[id.index()].shift(*step);
+                }
+            }
+            for (id, step) in moving {
+                tensors[id.index()].shift(-*step * moved);
+            }
+            result
+        }
+    }
+}
+
+/// The truth value that a predicate holds.
+fn truth(predicate: &Tensor) -> bool {
+    // SAFETY: tracing made sure that the predicate is one `bool`, which a step before wrote; the plan's
+    // memory is this run's alone.
+    unsafe { *predicate.data_ptr().cast::<u8>() != 0 }
+}
+
+#[cold]
+fn malformed(step: &Step) -> Error {
+    Error::graph(format!("a step at {} does not have the arguments that it needs", step.site))
+}

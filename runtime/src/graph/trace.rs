@@ -1,0 +1,273 @@
+//! From a function to a graph.
+//!
+//! In: a function over tensors, and what its inputs are like. Out: a [`Graph`]. The function runs on tensors
+//! without elements while the dispatcher's steps are recorded. If sizes are symbols it runs several times,
+//! with other sizes each time (`probe`); what varies from run to run, sizes, strides, attributes, becomes the
+//! formula that explains it (`merge`). So the code is that of eager mode and may compute with `x.shape()`; where
+//! no formula explains a number, or the runs do different things, the graph is guarded to the sizes of the
+//! first run.
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::ir::{Graph, SymbolicLayout, TensorId};
+use super::merge::merge;
+use super::probe::{self, InputSymbol, Point};
+use super::recorder::{self, RawTrace};
+use super::stages;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::op::Outputs;
+use crate::symbolic::{Size, Symbol};
+use crate::tensor::Tensor;
+
+/// What an input of a graph is like.
+#[derive(Clone, Debug)]
+pub struct InputSpec {
+    /// Its name, for messages and pictures.
+    pub name: Option<String>,
+    /// Its element type.
+    pub dtype: DType,
+    /// Where it is.
+    pub device: Device,
+    /// Its sizes.
+    pub dims: Vec<Dim>,
+    /// Whether gradients by it are asked for inside the function.
+    pub requires_grad: bool,
+}
+
+/// One size of an input.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Dim {
+    /// A number.
+    Fixed(i64),
+    /// A size that differs from run to run; equal names are equal sizes.
+    Symbol {
+        /// Its name.
+        name: String,
+        /// What it is a multiple of.
+        multiple_of: i64,
+    },
+}
+
+impl Dim {
+    /// A size that differs from run to run and is always a multiple of a number.
+    pub fn multiple(name: impl Into<String>, of: i64) -> Dim {
+        Dim::Symbol { name: name.into(), multiple_of: of.max(1) }
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(size: i64) -> Dim {
+        Dim::Fixed(size)
+    }
+}
+
+impl From<&str> for Dim {
+    fn from(name: &str) -> Dim {
+        Dim::multiple(name, 1)
+    }
+}
+
+impl InputSpec {
+    /// An input on the CPU of some dtype and sizes: `InputSpec::new(DType::F32, ["batch".into(), 64.into()])`.
+    pub fn new(dtype: DType, dims: impl IntoIterator<Item = Dim>) -> InputSpec {
+        InputSpec {
+            name: None,
+            dtype,
+            device: Device::CPU,
+            dims: dims.into_iter().collect(),
+            requires_grad: false,
+        }
+    }
+
+    /// The same input with a name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> InputSpec {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The same input, by which gradients are asked for inside the function.
+    #[must_use]
+    pub fn requiring_grad(mut self) -> InputSpec {
+        self.requires_grad = true;
+        self
+    }
+}
+
+impl InputSpec {
+    /// The row-major layout of the sizes, with the numbers of the symbols.
+    pub(super) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
+        let size = |dim: &Dim| match dim {
+            Dim::Fixed(size) => Size::Const(*size),
+            Dim::Symbol { name, .. } => {
+                let number = symbols.iter().position(|symbol| symbol.name == *name).unwrap_or(0);
+                Size::from(Symbol(number as u32))
+            }
+        };
+        let sizes: SmallVec<[Size; 4]> = self.dims.iter().map(size).collect();
+        let mut strides: SmallVec<[Size; 4]> = SmallVec::new();
+        let mut stride = Size::Const(1);
+        for size in sizes.iter().rev() {
+            strides.push(stride.clone());
+            stride = stride * size.clone();
+        }
+        strides.reverse();
+        SymbolicLayout { sizes, strides, offset: Size::Const(0) }
+    }
+}
+
+impl From<&Tensor> for InputSpec {
+    fn from(tensor: &Tensor) -> InputSpec {
+        InputSpec {
+            name: None,
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+            dims: tensor.shape().iter().map(|size| Dim::Fixed(*size)).collect(),
+            requires_grad: tensor.requires_grad(),
+        }
+    }
+}
+
+impl From<&&Tensor> for InputSpec {
+    fn from(tensor: &&Tensor) -> InputSpec {
+        InputSpec::from(*tensor)
+    }
+}
+
+impl From<&InputSpec> for InputSpec {
+    fn from(spec: &InputSpec) -> InputSpec {
+        spec.clone()
+    }
+}
+
+/// What a traced function may return.
+pub trait IntoTensors {
+    /// The tensors in order.
+    fn into_tensors(self) -> Vec<Tensor>;
+}
+
+impl IntoTensors for Tensor {
+    fn into_tensors(self) -> Vec<Tensor> {
+        vec![self]
+    }
+}
+
+impl IntoTensors for Vec<Tensor> {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self
+    }
+}
+
+impl IntoTensors for Outputs {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self.into_vec()
+    }
+}
+
+impl<const N: usize> IntoTensors for [Tensor; N] {
+    fn into_tensors(self) -> Vec<Tensor> {
+        self.into()
+    }
+}
+
+impl IntoTensors for (Tensor, Tensor) {
+    fn into_tensors(self) -> Vec<Tensor> {
+        vec![self.0, self.1]
+    }
+}
+
+impl IntoTensors for (Tensor, Tensor, Tensor) {
+    fn into_tensors(self) -> Vec<Tensor> {
+        vec![self.0, self.1, self.2]
+    }
+}
+
+/// One run of the traced function.
+pub(super) struct Run {
+    pub raw: RawTrace,
+    pub inputs: Vec<TensorId>,
+    pub outputs: Vec<TensorId>,
+    /// The shapes of the outputs.
+    pub shapes: Vec<Vec<i64>>,
+}
+
+impl Graph {
+    /// Records what a function does with inputs like the given ones.
+    ///
+    /// The function is the one that runs in eager mode. It must do the same each time it runs, since it may
+    /// run several times; tensors that it finds outside are part of the graph, and may be changed by it.
+    ///
+    /// ```
+    /// use opsmith_runtime::graph::{Graph, InputSpec};
+    /// use opsmith_runtime::{DType, Tensor};
+    /// // A function would call operators here.
+    /// let graph = Graph::trace(|x| Ok(x[0].clone()), [InputSpec::new(DType::F32, ["n".into()])])?;
+    /// assert_eq!(graph.run(&[Tensor::of(&[1.0f32, 2.0])])?[0].to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), opsmith_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Whatever the function reports; and if it reads elements of a tensor, which do not exist yet.
+    pub fn trace<R: IntoTensors>(
+        function: impl Fn(&[Tensor]) -> Result<R>,
+        inputs: impl IntoIterator<Item = impl Into<InputSpec>>,
+    ) -> Result<Graph> {
+        let specs: Vec<InputSpec> = inputs.into_iter().map(Into::into).collect();
+        let function = |inputs: &[Tensor]| function(inputs).map(R::into_tensors);
+        let symbols = probe::symbols(&specs)?;
+        let mut points = probe::points(&symbols, 0);
+        let mut runs = vec![run_at(&function, &specs, &points[0])?];
+        let unknown = runs[0].raw.unknown.len();
+        if unknown > 0 {
+            // The first run shows how many sizes depend on elements; each is one more symbol.
+            points = probe::points(&symbols, unknown);
+            runs = vec![run_at(&function, &specs, &points[0])?];
+        }
+        for point in &points[1..] {
+            let run = run_at(&function, &specs, point);
+            runs.push(run.map_err(|error| probe::note(error, point, &symbols))?);
+        }
+        let mut graph = merge(&specs, &symbols, &points, runs);
+        for least in probe::SMALL {
+            let mut small: Point = symbols.iter().map(|symbol| least * symbol.multiple_of).collect();
+            small.extend(std::iter::repeat_n(least, unknown));
+            let alike = !small.is_empty()
+                && run_at(&function, &specs, &small).is_ok_and(|run| probe::agrees(&graph, &small, &run));
+            probe::allow(&mut graph, &small, alike);
+        }
+        graph.stages = stages::split(&graph);
+        Ok(graph)
+    }
+}
+
+/// Records the function with sizes from a point.
+fn run_at(
+    function: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    specs: &[InputSpec],
+    point: &Point,
+) -> Result<Run> {
+    let names = probe::names(specs);
+    let run = || {
+        let inputs = specs.iter().map(|spec| input(spec, &names, point)).collect::<Result<Vec<_>>>()?;
+        let ids: Vec<TensorId> = inputs.iter().map(recorder::tensor).collect();
+        let outputs = function(&inputs)?;
+        if let Some(position) =
+            outputs.iter().position(|output| output.storage().is_meta() && !recorder::knows(output))
+        {
+            return Err(Error::graph(format!("output {position} belongs to another traced function")));
+        }
+        let shapes = outputs.iter().map(|output| output.shape().to_vec()).collect();
+        Ok((ids, outputs.iter().map(recorder::tensor).collect(), shapes))
+    };
+    let ((inputs, outputs, shapes), raw) = recorder::record(point[names.len()..].to_vec(), run)?;
+    Ok(Run { raw, inputs, outputs, shapes })
+}
+
+fn input(spec: &InputSpec, names: &[&str], point: &Point) -> Result<Tensor> {
+    let sizes: Vec<i64> = spec.dims.iter().map(|dim| probe::size_at(dim, names, point)).collect();
+    crate::layout::checked_numel(&sizes)?;
+    let tensor = Tensor::meta(&sizes, spec.dtype, spec.device)?;
+    if spec.requires_grad { tensor.requires_grad_(true) } else { Ok(tensor) }
+}

@@ -1,0 +1,302 @@
+//! The table of symbols: their names, what they may be, and where they come from.
+//!
+//! In: symbols as they are needed, with bounds. Out: their names, bounds and values. Symbols that are
+//! computed from others (quotients, the greater of two) are in the table once, however often they are asked
+//! for.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::range::Range;
+use super::size::Size;
+use crate::error::{Error, Result};
+
+/// A size that has a name and no value yet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Symbol(pub u32);
+
+/// The name of a symbol that was given none: `s0`.
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0)
+    }
+}
+
+/// When the value of a symbol is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// When the inputs are.
+    Input,
+    /// After the operator that computes it has run.
+    Run,
+    /// When other symbols are, from which it is computed.
+    Derived(Derivation),
+}
+
+/// How a symbol is computed from sizes that are no whole formula.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "each variant is what it says of its two sizes")]
+pub enum Derivation {
+    /// Rounded toward zero.
+    Quotient(Size, Size),
+    /// With the sign of the dividend.
+    Remainder(Size, Size),
+    Greater(Size, Size),
+    Smaller(Size, Size),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    low: i64,
+    high: Size,
+    origin: Origin,
+}
+
+/// All symbols of a graph. A [`Symbol`] is an index into the table that made it.
+#[derive(Clone, Default, Debug)]
+pub struct Symbols {
+    entries: Vec<Entry>,
+    derived: HashMap<Derivation, Symbol>,
+}
+
+/// Values of symbols, by position in their table.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Bindings {
+    values: Vec<Option<i64>>,
+}
+
+impl Bindings {
+    /// A symbol's value.
+    #[inline]
+    pub fn get(&self, symbol: Symbol) -> Option<i64> {
+        self.values.get(symbol.0 as usize).copied().flatten()
+    }
+}
+
+impl Symbols {
+    /// A table without symbols.
+    pub fn new() -> Symbols {
+        Symbols::default()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All symbols in order.
+    pub fn all(&self) -> impl Iterator<Item = Symbol> + use<> {
+        (0..self.entries.len() as u32).map(Symbol)
+    }
+
+    /// A new size of an input, at least 0.
+    pub fn fresh(&mut self) -> Symbol {
+        let name = format!("s{}", self.entries.len());
+        self.push(name, 0, Size::Unknown, Origin::Input)
+    }
+
+    /// A new size of an input with a name of its own, from `low` to `high`.
+    ///
+    /// # Errors
+    /// If the name is taken, or the bounds leave nothing.
+    pub fn named(&mut self, name: &str, low: i64, high: Option<i64>) -> Result<Symbol> {
+        if self.entries.iter().any(|entry| entry.name == name) {
+            return Err(Error::value(format!("there is a symbol `{name}` already"))
+                .with_help("use that symbol, or give this one another name"));
+        }
+        if low < 0 || high.is_some_and(|high| high < low) {
+            let high = high.map_or("any".to_owned(), |high| high.to_string());
+            return Err(Error::value(format!("`{name}` would be a size from {low} to {high}"))
+                .with_help("sizes are 0 or more, and the upper bound is not below the lower one"));
+        }
+        Ok(self.push(name.to_owned(), low, high.map_or(Size::Unknown, Size::Const), Origin::Input))
+    }
+
+    /// A new size that is known when its operator has run: at least 0, at most `high`, which may be unknown.
+    pub fn of_run(&mut self, high: Size) -> Symbol {
+        let name = format!("u{}", self.entries.len());
+        self.push(name, 0, high, Origin::Run)
+    }
+
+    /// The quotient of two sizes, rounded toward zero: a formula if there is one, else a symbol for it.
+    pub fn quotient(&mut self, dividend: &Size, divisor: &Size) -> Size {
+        match (dividend, divisor) {
+            (_, Size::Const(0)) | (Size::Unknown, _) | (_, Size::Unknown) => Size::Unknown,
+            (Size::Const(a), Size::Const(b)) => a.checked_div(*b).map_or(Size::Unknown, Size::Const),
+            (a, b) => match a.div_exact(b) {
+                Some(exact) => exact,
+                None => self.derive(Derivation::Quotient(a.clone(), b.clone())),
+            },
+        }
+    }
+
+    /// What a division rounded toward zero leaves.
+    pub fn remainder(&mut self, dividend: &Size, divisor: &Size) -> Size {
+        match (dividend, divisor) {
+            (_, Size::Const(0)) | (Size::Unknown, _) | (_, Size::Unknown) => Size::Unknown,
+            (Size::Const(a), Size::Const(b)) => a.checked_rem(*b).map_or(Size::Unknown, Size::Const),
+            (a, b) if a.div_exact(b).is_some() => Size::Const(0),
+            (a, b) => self.derive(Derivation::Remainder(a.clone(), b.clone())),
+        }
+    }
+
+    /// The greater of two sizes.
+    pub fn greater(&mut self, a: &Size, b: &Size) -> Size {
+        match a.is_less(b, self) {
+            Some(true) => b.clone(),
+            Some(false) => a.clone(),
+            None if a.is_unknown() || b.is_unknown() => Size::Unknown,
+            None => self.derive(Derivation::Greater(a.clone(), b.clone())),
+        }
+    }
+
+    /// The smaller of two sizes.
+    pub fn smaller(&mut self, a: &Size, b: &Size) -> Size {
+        match a.is_less(b, self) {
+            Some(true) => a.clone(),
+            Some(false) => b.clone(),
+            None if a.is_unknown() || b.is_unknown() => Size::Unknown,
+            None => self.derive(Derivation::Smaller(a.clone(), b.clone())),
+        }
+    }
+
+    /// Where a symbol comes from.
+    ///
+    /// # Panics
+    /// If the symbol is of another table.
+    pub fn origin(&self, symbol: Symbol) -> &Origin {
+        &self.entries[symbol.0 as usize].origin
+    }
+
+    /// The values of symbols, and of those that are derived from them.
+    ///
+    /// # Errors
+    /// If a value is outside the symbol's bounds, or a symbol is of another table.
+    pub fn bind(&self, values: &[(Symbol, i64)]) -> Result<Bindings> {
+        let mut bindings = Bindings::default();
+        for &(symbol, value) in values {
+            self.set(&mut bindings, symbol, value)?;
+        }
+        self.complete(&mut bindings);
+        Ok(bindings)
+    }
+
+    /// Gives a symbol a value.
+    ///
+    /// # Errors
+    /// If it is outside the symbol's bounds, as far as those are known, or the symbol is of another table.
+    pub fn set(&self, bindings: &mut Bindings, symbol: Symbol, value: i64) -> Result<()> {
+        let Some(entry) = self.entries.get(symbol.0 as usize) else {
+            return Err(Error::value(format!("{symbol} is not in this table of {} symbols", self.len())));
+        };
+        let high = entry.high.bind(bindings);
+        if value < entry.low || high.is_some_and(|high| value > high) {
+            let high = high.map_or(String::new(), |high| format!(" and at most {high}"));
+            return Err(Error::shape(format!("the size `{}` is {value}", entry.name))
+                .with_help(format!("it is declared to be at least {}{high}", entry.low)));
+        }
+        bindings.values.resize(self.len().max(bindings.values.len()), None);
+        bindings.values[symbol.0 as usize] = Some(value);
+        Ok(())
+    }
+
+    /// Computes the derived symbols of which everything they are derived from is known.
+    pub fn complete(&self, bindings: &mut Bindings) {
+        bindings.values.resize(self.len().max(bindings.values.len()), None);
+        // A derivation mentions older symbols only.
+        for (index, entry) in self.entries.iter().enumerate() {
+            if let Origin::Derived(derivation) = &entry.origin {
+                bindings.values[index] = derivation.value(bindings);
+            }
+        }
+    }
+
+    /// A symbol's name; one of another table has that of its number.
+    pub(super) fn write_name(&self, f: &mut fmt::Formatter<'_>, symbol: Symbol) -> fmt::Result {
+        match self.entries.get(symbol.0 as usize).map(|entry| (&entry.origin, &entry.name)) {
+            None => write!(f, "{symbol}"),
+            Some((Origin::Derived(derivation), _)) => derivation.write(f, self),
+            Some((_, name)) => f.write_str(name),
+        }
+    }
+
+    pub(super) fn range(&self, symbol: Symbol) -> Range {
+        let Some(entry) = self.entries.get(symbol.0 as usize) else { return Range { low: 0, ..Range::ALL } };
+        Range { low: entry.low, high: entry.high.known().unwrap_or(i64::MAX) }
+    }
+
+    pub(super) fn high(&self, symbol: Symbol) -> &Size {
+        self.entries.get(symbol.0 as usize).map_or(&Size::Unknown, |entry| &entry.high)
+    }
+
+    fn derive(&mut self, derivation: Derivation) -> Size {
+        if let Some(known) = self.derived.get(&derivation) {
+            return Size::from(*known);
+        }
+        let range = derivation.range(self);
+        let high = if range.high == i64::MAX { Size::Unknown } else { Size::Const(range.high) };
+        let name = format!("s{}", self.entries.len());
+        let symbol = self.push(name, range.low, high, Origin::Derived(derivation.clone()));
+        self.derived.insert(derivation, symbol);
+        Size::from(symbol)
+    }
+
+    fn push(&mut self, name: String, low: i64, high: Size, origin: Origin) -> Symbol {
+        let symbol = Symbol(self.entries.len() as u32);
+        self.entries.push(Entry { name, low, high, origin });
+        symbol
+    }
+}
+
+impl Derivation {
+    fn sizes(&self) -> [&Size; 2] {
+        match self {
+            Derivation::Quotient(a, b)
+            | Derivation::Remainder(a, b)
+            | Derivation::Greater(a, b)
+            | Derivation::Smaller(a, b) => [a, b],
+        }
+    }
+
+    fn value(&self, bindings: &Bindings) -> Option<i64> {
+        let [a, b] = self.sizes().map(|size| size.bind(bindings));
+        let (a, b) = (a?, b?);
+        match self {
+            Derivation::Quotient(..) => a.checked_div(b),
+            Derivation::Remainder(..) => a.checked_rem(b),
+            Derivation::Greater(..) => Some(a.max(b)),
+            Derivation::Smaller(..) => Some(a.min(b)),
+        }
+    }
+
+    fn range(&self, symbols: &Symbols) -> Range {
+        let [a, b] = self.sizes().map(|size| size.range(symbols));
+        match self {
+            Derivation::Quotient(_, Size::Const(divisor)) if *divisor > 0 => a.divide(*divisor),
+            Derivation::Quotient(..) if a.low >= 0 && b.low >= 0 => Range { low: 0, high: a.high },
+            Derivation::Remainder(_, Size::Const(divisor)) if *divisor > 0 && a.low >= 0 => {
+                Range { low: 0, high: divisor - 1 }
+            }
+            Derivation::Remainder(..) if a.low >= 0 => Range { low: 0, high: a.high },
+            Derivation::Quotient(..) | Derivation::Remainder(..) => Range::ALL,
+            Derivation::Greater(..) => Range { low: a.low.max(b.low), high: a.high.max(b.high) },
+            Derivation::Smaller(..) => Range { low: a.low.min(b.low), high: a.high.min(b.high) },
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, symbols: &Symbols) -> fmt::Result {
+        let [a, b] = self.sizes().map(|size| size.named(symbols));
+        match self {
+            Derivation::Quotient(..) => write!(f, "(({a})/({b}))"),
+            Derivation::Remainder(..) => write!(f, "(({a})%({b}))"),
+            Derivation::Greater(..) => write!(f, "max({a}, {b})"),
+            Derivation::Smaller(..) => write!(f, "min({a}, {b})"),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Custom operators in graphs: the documented flows, with sizes that differ from run to run.
+
+mod aot_support;
+
+use aot_support::{add_reduce, example, matrix};
+use opsmith::runtime::aot::{AttrValue, Declaration};
+use opsmith::runtime::graph::{Graph, InputSpec};
+use opsmith::{DType, Result, Tensor, TensorOps, autograd};
+
+fn same_shape(declaration: Declaration, outputs: usize) -> Declaration {
+    declaration.output_shape_fn(move |call| Ok(vec![call.shape(0)?.to_vec(); outputs]))
+}
+
+fn grad(output: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let found = autograd::grad(&[output], inputs, &[None], Default::default())?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+#[test]
+fn the_documented_example_has_four_rows_and_unknown_columns() -> Result<()> {
+    let op = add_reduce("aot_graph_documented").declare()?;
+    let attributes = [("axis", AttrValue::Int(1)), ("keep_dim", false.into())];
+    let spec = || InputSpec::new(DType::F32, [4.into(), "columns".into()]);
+    let graph = Graph::trace(|x: &[Tensor]| op.call_with(&[&x[0], &x[1]], &attributes), [spec(), spec()])?;
+    assert!(graph.guards().is_empty());
+    let ones = matrix(4, 5, |_| 1.0);
+    let result = graph.run(&[&ones, &ones])?;
+    assert_eq!((result[0].shape(), result[0].to_vec::<f32>()?), (&[4][..], vec![10.0; 4]));
+    Ok(())
+}
+
+/// One graph for each way to reduce serves every size, in any order.
+#[test]
+fn growing_sizes_equal_the_reference() -> Result<()> {
+    let op = add_reduce("aot_graph_growing").declare()?;
+    let ways = [(0, false), (1, false), (0, true), (1, true)];
+    let graphs = ways.map(|(axis, keep)| {
+        let attributes = [("axis", AttrValue::Int(axis)), ("keep_dim", keep.into())];
+        let spec = || InputSpec::new(DType::F32, [4.into(), "columns".into()]);
+        Graph::trace(|x: &[Tensor]| op.call_with(&[&x[0], &x[1]], &attributes), [spec(), spec()]).unwrap()
+    });
+    for columns in [5usize, 50, 500, 5000, 50_000, 500_000, 50, 5_000_000, 5, 500] {
+        let x = matrix(4, columns, |index| ((index * 7919) % 1000) as f32 / 500.0);
+        let y = matrix(4, columns, |index| ((index * 104_729) % 1000) as f32 / 500.0);
+        let sums: Vec<f64> =
+            x.to_vec::<f32>()?.iter().zip(y.to_vec::<f32>()?).map(|(x, y)| f64::from(x + y)).collect();
+        let by_row: Vec<f64> = sums.chunks(columns).map(|row| row.iter().sum()).collect();
+        let by_column: Vec<f64> =
+            (0..columns).map(|column| sums[column..].iter().step_by(columns).sum()).collect();
+        for ((axis, keep), graph) in ways.into_iter().zip(&graphs) {
+            let expected = if axis == 0 { &by_column } else { &by_row };
+            let out = &graph.run(&[&x, &y])?[0];
+            let kept = expected.len() as i64;
+            let shape = match (keep, axis) {
+                (false, _) => vec![kept],
+                (true, 0) => vec![1, kept],
+                (true, _) => vec![kept, 1],
+            };
+            assert_eq!(out.shape(), shape);
+            for (got, want) in out.to_vec::<f32>()?.iter().zip(expected) {
+                let error = (f64::from(*got) - want).abs();
+                let what = || format!("{columns} columns, axis {axis}: {got} instead of {want}");
+                assert!(error <= 1e-6 * want.abs(), "{}", what());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_a_square_twice() -> Result<()> {
+    let square = Declaration::new("aot_graph_square", example("square.cc:Square")).input("x").output("y");
+    let op = same_shape(square, 1)
+        .dtypes([DType::F32; 2])
+        .bprop(|call| {
+            let two = Tensor::scalar(2.0, DType::F32);
+            Ok(vec![Some(call.input(0)?.mul(&two)?.mul(&call.grad_or_zeros(0)?)?)])
+        })
+        .declare()?;
+    let spec = InputSpec::new(DType::F32, ["n".into()]).requiring_grad();
+    let graph =
+        Graph::trace(|x: &[Tensor]| grad(&op.call(&[&op.call(&[&x[0]])?])?.sum()?, &[&x[0]]), [spec])?;
+    assert_eq!(graph.run(&[Tensor::of(&[1.0f32, 4.0, 9.0])])?[0].to_vec::<f32>()?, [4.0, 256.0, 2916.0]);
+    assert_eq!(graph.run(&[Tensor::of(&[1.0f32])])?[0].to_vec::<f32>()?, [4.0]);
+    Ok(())
+}
+
+#[test]
+fn gradients_of_several_outputs() -> Result<()> {
+    let bprop = Declaration::new("aot_graph_amd_bprop", example("add_mul_div.cc:AddMulDivBprop"));
+    let bprop = ["x", "y", "dsum", "dproduct", "dquotient"].into_iter().fold(bprop, Declaration::input);
+    let bprop = same_shape(bprop.output("dx").output("dy").output_dtypes([DType::F32; 2]), 2).declare()?;
+    let op = Declaration::new("aot_graph_amd", example("add_mul_div.cc:AddMulDiv"));
+    let op = op.input("x").input("y").output("sum").output("product").output("quotient");
+    let op = same_shape(op.dtypes([DType::F32; 5]).bprop_operator(&bprop), 3).declare()?;
+    let function = |x: &[Tensor]| {
+        let outs = op.call_several(&[&x[0], &x[1]])?;
+        grad(&outs[0].add(&outs[1])?.mul(&outs[2])?.sum()?, &[&x[0], &x[1]])
+    };
+    let spec = || InputSpec::new(DType::F32, ["n".into()]).requiring_grad();
+    let graph = Graph::trace(function, [spec(), spec()])?;
+    let found = graph.run(&[Tensor::of(&[1.0f32, 4.0, 9.0]), Tensor::of(&[1.0f32, 1.0, 1.0])])?;
+    assert_eq!(found[0].to_vec::<f32>()?, [5.0, 17.0, 37.0]);
+    assert_eq!(found[1].to_vec::<f32>()?, [-1.0, -16.0, -81.0]);
+    Ok(())
+}
+
+#[test]
+fn a_transpose_and_its_gradient() -> Result<()> {
+    let declare = |name: &str| {
+        let new = Declaration::new(name, aot_support::kernel("transpose.cc:Transpose"));
+        new.input("x").output("y").dtypes([DType::F32; 2])
+    };
+    let back = declare("aot_graph_transpose_back").declare()?;
+    let op = declare("aot_graph_transpose")
+        .bprop(move |call| Ok(vec![Some(back.call(&[&call.grad_or_zeros(0)?])?)]))
+        .declare()?;
+    let function = |x: &[Tensor]| {
+        let y = op.call(&[&x[0]])?;
+        let dx = autograd::grad(&[&y], &[&x[0]], &[Some(&x[1])], Default::default())?;
+        Ok([y.detach(), dx[0].clone().expect("y depends on x")])
+    };
+    let spec = |dims: [&str; 2]| InputSpec::new(DType::F32, dims.map(Into::into));
+    let graph = Graph::trace(function, [spec(["r", "c"]).requiring_grad(), spec(["c", "r"])])?;
+    let found = graph.run(&[matrix(2, 3, |index| index as f32), matrix(3, 2, |index| index as f32)])?;
+    assert_eq!(
+        (found[0].shape(), found[0].to_vec::<f32>()?),
+        (&[3, 2][..], vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0])
+    );
+    assert_eq!(
+        (found[1].shape(), found[1].to_vec::<f32>()?),
+        (&[2, 3][..], vec![0.0, 2.0, 4.0, 1.0, 3.0, 5.0])
+    );
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Graph mode against eager mode: for every operator and every sample.
+
+use opsmith::autograd::{self, Options};
+use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::ErrorKind;
+use opsmith_runtime::graph::{Dim, Graph, InputSpec};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::{Arg, dispatch};
+use opsmith_tests::samples::{repeatable, samples};
+
+/// The bytes of every element in row-major order.
+fn bits(tensor: &Tensor) -> Vec<u8> {
+    opsmith_runtime::with_dtype!(tensor.dtype(), T => {
+        let values = tensor.to_vec::<T>().unwrap();
+        // SAFETY: plain numbers, all of whose bytes are initialised.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values.as_slice())) }.to_vec()
+    })
+}
+
+/// The tensors among some arguments.
+fn tensors(args: &[Value]) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    args.iter().for_each(|value| value.as_arg().for_each_tensor(|tensor| found.push(tensor.clone())));
+    found
+}
+
+/// The arguments with other tensors in place of theirs.
+fn with_tensors(args: &[Value], tensors: &[Tensor]) -> Vec<Value> {
+    let mut left = tensors.iter().cloned();
+    let mut next = || left.next().expect("as many as there are");
+    let replaced = args.iter().map(|value| match value {
+        Value::Tensor(_) => Value::Tensor(next()),
+        Value::Tensors(list) => Value::Tensors(list.iter().map(|_| next()).collect()),
+        Value::OptionalTensors(list) => {
+            Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(|_| next())).collect())
+        }
+        other => other.clone(),
+    });
+    replaced.collect()
+}
+
+fn call(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
+    let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
+    Ok(dispatch::invoke(op, &args)?.into_vec())
+}
+
+/// What is different about two results.
+fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
+    if graph.len() != eager.len() {
+        return Some(format!("{} outputs in place of {}", graph.len(), eager.len()));
+    }
+    graph.iter().zip(eager).enumerate().find_map(|(number, (graph, eager))| {
+        if (graph.dtype(), graph.shape(), graph.strides()) != (eager.dtype(), eager.shape(), eager.strides())
+        {
+            return Some(format!(
+                "output {number} is {} {:?} {:?} in place of {} {:?} {:?}",
+                graph.dtype(),
+                graph.shape(),
+                graph.strides(),
+                eager.dtype(),
+                eager.shape(),
+                eager.strides()
+            ));
+        }
+        (bits(graph) != bits(eager)).then(|| format!("output {number} is {graph} in place of {eager}"))
+    })
+}
+
+#[test]
+fn every_sample_gives_the_same_bits() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for op in opsmith::LIBRARY.all_ops() {
+        if op.host.is_some() {
+            continue;
+        }
+        for dtype in [DType::F64, DType::F32, DType::C128] {
+            for (number, args) in samples(op, dtype).into_iter().enumerate() {
+                let Ok(eager) = repeatable(op, || call(op, &args)) else { continue };
+                let inputs = tensors(&args);
+                let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
+                let graph = Graph::trace(|inputs: &[Tensor]| call(op, &with_tensors(&args, inputs)), &specs);
+                let result = graph.and_then(|graph| repeatable(op, || graph.run(&inputs)));
+                let found = match result {
+                    Ok(outs) => difference(&outs, &eager),
+                    Err(error) => Some(error.to_string()),
+                };
+                count += 1;
+                wrong.extend(found.map(|found| format!("{} {dtype} sample {number}: {found}", op.name)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The gradients of a call by all its inputs, of the sum of its results with fixed weights.
+fn gradients(op: &'static OpDef, args: &[Value], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let outs = call(op, &with_tensors(args, inputs))?;
+    let tracked: Vec<&Tensor> = outs.iter().filter(|out| out.requires_grad()).collect();
+    let leaves: Vec<&Tensor> = inputs.iter().filter(|input| input.requires_grad()).collect();
+    if tracked.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Made of the results, since how many elements they have may depend on elements.
+    let starts: Vec<Tensor> = tracked.iter().map(|out| (out.detach() * 0.3)? + 0.7).collect::<Result<_>>()?;
+    let starts: Vec<Option<&Tensor>> = starts.iter().map(Some).collect();
+    let found = autograd::grad(&tracked, &leaves, &starts, Options::default())?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+#[test]
+fn every_gradient_has_the_same_bits() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for op in opsmith::LIBRARY.all_ops() {
+        if op.host.is_some() {
+            continue;
+        }
+        for dtype in [DType::F64, DType::C128] {
+            for (number, args) in samples(op, dtype).into_iter().enumerate() {
+                let leaf = |tensor: &Tensor| match tensor.dtype().is_differentiable() {
+                    true => tensor.detach().requires_grad_(true).unwrap(),
+                    false => tensor.clone(),
+                };
+                let inputs: Vec<Tensor> = tensors(&args).iter().map(leaf).collect();
+                let Ok(eager) = repeatable(op, || gradients(op, &args, &inputs)) else { continue };
+                if eager.is_empty() {
+                    continue;
+                }
+                let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
+                let graph = Graph::trace(|inputs: &[Tensor]| gradients(op, &args, inputs), &specs);
+                let result = graph.and_then(|graph| repeatable(op, || graph.run(&inputs)));
+                let found = match result {
+                    Ok(outs) => difference(&outs, &eager),
+                    Err(error) => Some(error.to_string()),
+                };
+                count += 1;
+                wrong.extend(found.map(|found| format!("{} {dtype} sample {number}: {found}", op.name)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 300, "{count} gradients were compared");
+}
+
+/// Sizes in place of those of the samples, by a function of them.
+const OTHER_SIZES: [fn(i64) -> i64; 3] = [|size| size, |size| size + 4, |size| 2 * size + 1];
+
+/// A tensor of other sizes with elements like those of a sample.
+fn resized(tensor: &Tensor, sizes: fn(i64) -> i64) -> Result<Tensor> {
+    let shape: Vec<i64> =
+        tensor.shape().iter().map(|&size| if size > 1 { sizes(size) } else { size }).collect();
+    let numel = shape.iter().product::<i64>();
+    let known = opsmith::to_dtype(&tensor.detach(), DType::C128)?.to_vec::<opsmith_runtime::Complex64>()?;
+    let repeated: Vec<_> =
+        (0..numel as usize).map(|at| known.get(at % known.len().max(1)).copied()).collect();
+    let values: Vec<_> = repeated.into_iter().flatten().collect();
+    opsmith::to_dtype(&Tensor::from_slice(&values, &shape)?, tensor.dtype())
+}
+
+/// One graph for all sizes: what it gives at three of them is what eager mode gives there.
+#[test]
+fn symbolic_sizes_give_the_same_bits() {
+    let (mut wrong, mut count, mut specialised, mut refused) = (Vec::new(), 0, 0, 0);
+    for op in opsmith::LIBRARY.all_ops() {
+        if op.host.is_some() {
+            continue;
+        }
+        for (number, args) in samples(op, DType::F64).into_iter().enumerate() {
+            let inputs = tensors(&args);
+            let symbol = |&size: &i64| {
+                if size > 1 { Dim::from(format!("s{size}").as_str()) } else { Dim::Fixed(size) }
+            };
+            let spec = |input: &Tensor| InputSpec::new(input.dtype(), input.shape().iter().map(symbol));
+            let specs: Vec<InputSpec> = inputs.iter().map(spec).collect();
+            let trace = Graph::trace(|inputs: &[Tensor]| call(op, &with_tensors(&args, inputs)), &specs);
+            // Attributes of the sample can make an operator refuse other sizes.
+            let Ok(graph) = trace else {
+                refused += 1;
+                continue;
+            };
+            for sizes in OTHER_SIZES {
+                let inputs: Result<Vec<Tensor>> = inputs.iter().map(|input| resized(input, sizes)).collect();
+                let Ok(inputs) = inputs else { continue };
+                let eager = repeatable(op, || call(op, &with_tensors(&args, &inputs)));
+                let found = repeatable(op, || graph.run(&inputs));
+                count += 1;
+                let problem = match (found, eager) {
+                    (Ok(found), Ok(eager)) => difference(&found, &eager),
+                    (Err(error), _) if error.kind() == ErrorKind::Graph => {
+                        specialised += 1;
+                        None
+                    }
+                    (Err(_), Err(_)) => None,
+                    (Ok(_), Err(error)) => Some(format!("eager mode refuses: {error}")),
+                    (Err(error), Ok(_)) => Some(format!("the graph refuses: {error}")),
+                };
+                wrong.extend(problem.map(|problem| format!("{} sample {number}: {problem}", op.name)));
+            }
+        }
+    }
+    println!("{count} runs, {specialised} of them refused by a guard; {refused} samples refuse other sizes");
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 2000 && specialised * 10 < count, "{count} runs, {specialised} guarded");
+}
