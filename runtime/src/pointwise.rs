@@ -145,23 +145,27 @@ macro_rules! map {
             for (tensor, dtype) in operands.iter().zip(types) {
                 assert_eq!(tensor.dtype(), dtype, "the kernel's element type differs from the declared one");
             }
-            // One after the other in memory. A function, so that both ways to it share its code.
+            /// Elements one after the other in memory. A function, so that both ways to it share its code.
+            ///
+            /// # Safety
+            /// Every pointer is valid for `length` elements.
             #[inline(never)]
-            fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
                 function: &F,
                 out: *mut R,
-                $($input: *const $T,)*
+                ($($input,)*): ($(*const $T,)*),
                 length: usize,
             ) {
                 for position in 0..length {
-                    // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher
-                    // holds the borrows.
+                    // SAFETY: the caller's promise.
                     unsafe { *out.add(position) = function($(*$input.add(position)),*) }
                 }
             }
             if let Some(length) = natural_length(&operands) {
                 let out = operands[0].data_ptr().cast();
-                natural_row(&function, out, $(operands[$slot].data_ptr().cast::<$T>().cast_const(),)* length);
+                let inputs = ($(operands[$slot].data_ptr().cast::<$T>().cast_const(),)*);
+                // SAFETY: each operand has as many elements, and the dispatcher holds the borrows.
+                unsafe { natural_row(&function, out, inputs, length) };
                 return Ok(());
             }
             for_each_row(&operands, &mut |row| {
@@ -170,7 +174,10 @@ macro_rules! map {
                 let natural = strides[0] == size_of::<R>() as isize
                     $(&& strides[$slot] == size_of::<$T>() as isize)*;
                 if natural {
-                    natural_row(&function, out.cast(), $(pointers[$slot].cast::<$T>().cast_const(),)* length);
+                    let inputs = ($(pointers[$slot].cast::<$T>().cast_const(),)*);
+                    // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher holds the
+                    // borrows.
+                    unsafe { natural_row(&function, out.cast(), inputs, length) };
                 } else {
                     for position in 0..length as isize {
                         // SAFETY: as above.

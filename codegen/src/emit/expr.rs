@@ -78,7 +78,9 @@ impl Emit<'_> {
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
                 borrow(self.tuple_item(base, position), &expr.ty)
             }
-            ExprKind::Op(id, args) if self.model.ops[id.0].role == Some(Role::Conjugate) && args.len() == 1 => {
+            ExprKind::Op(id, args)
+                if self.model.ops[id.0].role == Some(Role::Conjugate) && args.len() == 1 =>
+            {
                 // Nearly all tensors are real, and a call that gives back what it got costs as much as one
                 // that computes.
                 let (path, tensor) = (self.op_path(*id), self.borrowed(&args[0]));

@@ -85,9 +85,8 @@ impl Walk<'_> {
     fn flows_through_call(&self, id: OpId, args: &[Expr], known: &HashMap<&str, bool>) -> bool {
         let called = &self.model.ops[id.0];
         let written = !called.derivatives.is_empty();
-        let into = |(index, arg): (usize, &Expr)| {
-            (!written || has_formula(called, index)) && self.flows(arg, known)
-        };
+        let into =
+            |(index, arg): (usize, &Expr)| (!written || has_formula(called, index)) && self.flows(arg, known);
         args.iter().enumerate().any(into) && self.model.flows_through(called, self.depth)
     }
 }

@@ -324,7 +324,8 @@ mod tests {
         assert_eq!(out.to_vec(), [1.5, 6.0, 1.5, 6.0]);
         let input = Array::new(&[2, 2], [1.0f64, 2.0, 4.0, 8.0]);
         let mut out = Array::zeros(&[2, 2]);
-        as_strided_backward_backward(input.view(), &[2, 2], &[0, 1], 0, &[1, 0], Some(0), out.view_mut()).unwrap();
+        as_strided_backward_backward(input.view(), &[2, 2], &[0, 1], 0, &[1, 0], Some(0), out.view_mut())
+            .unwrap();
         assert_eq!(out.to_vec(), [2.5, 2.5, 5.0, 5.0]);
     }
 }

@@ -78,10 +78,10 @@ fn cotangent_derivative(order: usize, x: f64) -> f64 {
     coefficients[1] = PI;
     for step in 1..=order {
         let before = coefficients;
-        for power in 0..=step + 1 {
-            let slope = |power: usize| before.get(power + 1).map_or(0.0, |next| (power + 1) as f64 * next);
+        let slope = |power: usize| before.get(power + 1).map_or(0.0, |next| (power + 1) as f64 * next);
+        for (power, coefficient) in coefficients.iter_mut().enumerate().take(step + 2) {
             let shifted = if power >= 2 { slope(power - 2) } else { 0.0 };
-            coefficients[power] = -PI * (slope(power) + shifted);
+            *coefficient = -PI * (slope(power) + shifted);
         }
     }
     // The fraction is exact and keeps the cotangent's digits.
