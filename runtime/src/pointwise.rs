@@ -43,17 +43,20 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) {
     if numel == 0 {
         return;
     }
-    let whole = operands
-        .iter()
-        .all(|tensor| tensor.numel() == 1 || (tensor.is_contiguous() && tensor.numel() == numel));
-    if whole {
+    let dense = |tensor: &Tensor| tensor.is_contiguous() && tensor.numel() == numel;
+    if dense(target) && operands[1..].iter().all(|tensor| dense(tensor) || shows_one_element(tensor)) {
         let mut strides = [0; MAX_OPERANDS];
-        for (stride, tensor) in strides.iter_mut().zip(operands) {
-            *stride = if tensor.numel() == 1 && numel != 1 { 0 } else { tensor.dtype().size() as isize };
+        for (stride, tensor) in strides.iter_mut().zip(operands).filter(|(_, tensor)| dense(tensor)) {
+            *stride = tensor.dtype().size() as isize;
         }
         return body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
     }
     walk(&merge(axes(operands), count), count, pointers, body);
+}
+
+/// Whether every index leads to one element, as in a number that was expanded.
+fn shows_one_element(tensor: &Tensor) -> bool {
+    std::iter::zip(tensor.shape(), tensor.strides()).all(|(&size, &stride)| size == 1 || stride == 0)
 }
 
 /// The dimensions to walk, innermost first, with byte strides (0 where an operand is broadcast).
