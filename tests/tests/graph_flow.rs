@@ -281,3 +281,24 @@ fn a_stale_saved_tensor_is_noticed_while_tracing() {
     let traced = Graph::trace(function, [&x]).map(|_| ()).unwrap_err().to_string();
     assert_eq!(eager, traced);
 }
+
+#[test]
+fn inputs_are_let_go_when_a_run_ends() {
+    let function = |x: &[Tensor]| opsmith::cat(&[x[0].clone(), x[0].relu()?]);
+    let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
+    for _ in 0..3 {
+        let x = numbers(&[4]);
+        assert_eq!(
+            values(&graph.run(&[&x]).unwrap()[0]),
+            values(&function(std::slice::from_ref(&x)).unwrap())
+        );
+        assert_eq!(x.storage().references(), 1);
+    }
+}
+
+#[test]
+fn even_and_odd_sizes_are_told_apart() {
+    let function = |x: &[Tensor]| if x[0].shape()[0] % 2 == 0 { x[0].relu() } else { x[0].neg() };
+    let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
+    assert_eq!(graph.guards().len(), 1);
+}

@@ -3,6 +3,7 @@
 //! In: a function over tensors ([`Graph::trace`]). Out: a [`Graph`], which can be checked, described, drawn,
 //! optimised, saved, and run without allocating ([`Graph::run`]).
 
+mod alike;
 mod bind;
 mod control;
 mod ir;

@@ -33,6 +33,8 @@ pub(super) struct Plan {
     /// External memory that is read, and that is written.
     pub reads: Vec<TensorId>,
     pub writes: Vec<TensorId>,
+    /// Where tensors over inputs point between runs.
+    pub nowhere: Storage,
     /// How much memory the arena has.
     pub arena_bytes: usize,
 }
@@ -87,11 +89,13 @@ impl Plan {
                 list_values: Vec::new(),
                 reads: Vec::new(),
                 writes: Vec::new(),
+                nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
             },
         };
         builder.tensors(&uses)?;
         builder.plan.steps = builder.steps(&graph.nodes)?;
+        builder.plan.let_go();
         Ok(builder.plan)
     }
 }
@@ -197,12 +201,11 @@ impl Builder<'_> {
                 Outside { root: *root, tensors: Vec::new(), written: uses.written[buffer] }
             })
             .collect();
-        let nowhere = Storage::meta(0)?;
         for (number, info) in graph.tensors.iter().enumerate() {
             let id = TensorId(number as u32);
             let buffer = info.buffer.index();
             let home = homes[buffer].clone();
-            let (storage, start) = home.unwrap_or_else(|| (nowhere.clone(), 0));
+            let (storage, start) = home.unwrap_or_else(|| (self.plan.nowhere.clone(), 0));
             let mut layout = match &self.bound.layouts[number] {
                 Some(layout) => layout.clone(),
                 // Nothing reached it, so nothing needs it.

@@ -10,9 +10,10 @@ pub(super) type Point = Vec<i64>;
 /// Sizes that functions may treat in their own way. A graph is for them too if they change nothing.
 pub(super) const SMALL: [i64; 2] = [1, 0];
 
-/// Sizes that have no factors in common, so that a product tells which ones it is made of.
-const PRIMES: [i64; 24] =
-    [5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101];
+/// Sizes of many kinds, since functions may treat even, odd, small, large sizes and powers of two in their own
+/// ways: what differs between them is seen.
+const SIZES: [i64; 24] =
+    [6, 11, 1024, 9, 14, 35, 64, 25, 130, 7, 48, 2049, 27, 16, 77, 10, 512, 33, 8, 121, 20, 4096, 15, 49];
 
 /// A symbol of the inputs.
 pub(super) struct InputSymbol {
@@ -76,7 +77,7 @@ pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
 }
 
 /// What stands for the first size that depends on elements in the first run.
-pub(super) const FIRST_EXAMPLE: i64 = PRIMES[0];
+pub(super) const FIRST_EXAMPLE: i64 = SIZES[0];
 
 /// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
 /// coordinates stand for sizes that depend on elements, of which there are `unknown`.
@@ -91,9 +92,9 @@ pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
     (0..needed)
         .map(|number| {
             // Different steps for different symbols, so that the points lie in no plane.
-            let prime = |position: usize| PRIMES[(number * (position + 1) + 3 * position) % PRIMES.len()];
+            let size = |position: usize| SIZES[(number * (position + 1) + 3 * position) % SIZES.len()];
             let of = |position: usize| {
-                prime(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
+                size(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
             };
             (0..count).map(of).collect()
         })

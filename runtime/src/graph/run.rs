@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::bind::bind;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
 use super::plan::{Outside, Plan, Step, StepArg, StepKind};
+use super::recorder;
 use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
@@ -96,6 +97,7 @@ impl Graph {
         };
         plan.run(inputs)?;
         outputs.extend(self.outputs.iter().map(|output| plan.tensors[output.index()].clone()));
+        plan.let_go();
         self.plans.give_back(&key, plan);
         Ok(())
     }
@@ -150,7 +152,7 @@ impl Graph {
                 "compute the gradient inside the traced function with `grad`, or run the graph under no_grad",
             ));
         }
-        if input.storage().is_meta() {
+        if recorder::is_active() || input.storage().is_meta() {
             return Err(Error::graph("a graph runs while a function is traced")
                 .with_help("call the function that the graph was traced from"));
         }
@@ -177,13 +179,6 @@ impl Graph {
 
 impl Plan {
     fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T]) -> Result<()> {
-        for (position, _) in &self.lists {
-            match &mut self.list_values[*position] {
-                Value::Tensors(list) => list.clear(),
-                Value::OptionalTensors(list) => list.clear(),
-                _ => {}
-            }
-        }
         for (number, input) in inputs.iter().enumerate() {
             self.point_at_input(number, input.borrow(), inputs)?;
         }
@@ -215,6 +210,21 @@ impl Plan {
         run_all(&self.steps, &mut self.tensors, &self.list_values)
     }
 
+    /// Lets go of the inputs' memory.
+    pub(super) fn let_go(&mut self) {
+        for (position, _) in &self.lists {
+            match &mut self.list_values[*position] {
+                Value::Tensors(list) => list.clear(),
+                Value::OptionalTensors(list) => list.clear(),
+                _ => {}
+            }
+        }
+        for input in &self.inputs {
+            let start = self.tensors[input.root.index()].layout().offset;
+            point_at(&mut self.tensors, input, &self.nowhere, -start);
+        }
+    }
+
     /// Points the tensors over an input at its memory.
     fn point_at_input<T: Borrow<Tensor>>(
         &mut self,
@@ -238,18 +248,16 @@ impl Plan {
         }
         let input = input.contiguous_untracked()?;
         let start = input.layout().offset;
-        point_at(&mut self.tensors, outside, input.storage(), start)
+        point_at(&mut self.tensors, outside, input.storage(), start);
+        Ok(())
     }
 }
 
-/// Points tensors at other memory, where their buffer starts at an element.
-fn point_at(tensors: &mut [Tensor], outside: &Outside, storage: &Storage, start: i64) -> Result<()> {
-    // Where the buffer starts now: at the root's offset.
-    let before = tensors[outside.root.index()].layout().offset;
+/// Points tensors at other memory, in which they begin so many elements further on.
+fn point_at(tensors: &mut [Tensor], outside: &Outside, storage: &Storage, elements: i64) {
     for id in &outside.tensors {
-        tensors[id.index()].point_at(storage, start - before);
+        tensors[id.index()].point_at(storage, elements);
     }
-    Ok(())
 }
 
 /// Gives outputs new memory, unless nobody holds what the last run wrote.

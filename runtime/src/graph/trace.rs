@@ -196,8 +196,10 @@ pub(super) struct Run {
 impl Graph {
     /// Records what a function does with inputs like the given ones.
     ///
-    /// The function is the one that runs in eager mode. It must do the same each time it runs, since it may
-    /// run several times; tensors that it finds outside are part of the graph, and may be changed by it.
+    /// The function is the one that runs in eager mode. It must do the same each time it runs, since with symbols
+    /// it runs several times, for sizes of many kinds. Where it does something else at some of them, the graph is
+    /// guarded to the first; a branch that it takes at none of them is not seen. Tensors that it finds outside
+    /// are part of the graph, and may be changed by it.
     ///
     /// ```
     /// use opsmith_runtime::graph::{Graph, InputSpec};
