@@ -21,7 +21,7 @@ Examples:
       One line a mistake, for editors and grep.
   opsmith check --format json ops.yaml
       One object a line: severity, code, message, help, notes; file, line, column, end_line, end_column
-      (from 1, in characters), byte_start, byte_end (from 0) and label; `related` holds further places.
+      (from 1, in characters), utf16_column, utf16_end_column (from 1, as editors count), byte_start, byte_end (from 0) and label; `related` holds further places.
   opsmith check --format github ops.yaml
       In a workflow: the mistakes appear beside the changed lines.
 

@@ -52,10 +52,14 @@ pub fn answer(op: &Op, infer: &Infer, args: &[Value]) -> Answer {
         Value::Ints(sizes) => Ok(sizes),
         other => Err(unexpected(&other)),
     };
+    // A hand-written function says it for every output.
+    let function = infer.function.as_deref().map(|path| vec![path; op.outputs.len()]).unwrap_or_default();
+    let compiled_shapes = function.iter().map(|path| Err(compiled(path)));
+    let written = infer.dtypes.iter().filter(|_| function.is_empty()).map(dtype);
     Answer {
         checks: op.checks.iter().filter_map(|check| failed(check, args)).collect(),
-        shapes: infer.shapes.iter().map(sizes).collect(),
-        dtypes: infer.dtypes.iter().map(dtype).collect(),
+        shapes: infer.shapes.iter().map(sizes).chain(compiled_shapes).collect(),
+        dtypes: written.chain(function.iter().map(|path| Err(compiled(path)))).collect(),
         compute: dtype(&infer.compute),
     }
 }

@@ -107,8 +107,11 @@ fn place(sources: &SourceMap, label: &Label) -> Place {
 fn object(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
     let labelled = |label: &Label| {
         let Place { file, start, end } = place(sources, label);
+        let text = sources.file(label.span.source);
+        let utf16 = |offset: u32| text.utf16_column(offset as usize);
         json!({
             "file": file, "line": start.0, "column": start.1, "end_line": end.0, "end_column": end.1,
+            "utf16_column": utf16(label.span.start), "utf16_end_column": utf16(label.span.end),
             "byte_start": label.span.start, "byte_end": label.span.end, "label": label.text,
         })
     };

@@ -71,7 +71,7 @@ fn one_object_a_mistake() {
         objects[0],
         serde_json::json!({
             "file": MISTAKES, "line": 10, "column": 21, "end_line": 10, "end_column": 25,
-            "byte_start": byte, "byte_end": byte + 4,
+            "utf16_column": 21, "utf16_end_column": 25, "byte_start": byte, "byte_end": byte + 4,
             "severity": "error", "code": "E0305", "message": "nothing is called `sefl` here",
             "label": "unknown name", "help": "did you mean `self`?", "notes": [], "related": [],
         })
@@ -107,6 +107,30 @@ fn formulas_call_the_operators_of_libraries_the_crate_depends_on() {
     assert_eq!(alone.status, Some(1));
     let explicit = opsmith(&["check", "--builds-on", "ops.yaml", custom]);
     explicit.assert(0, "examples/custom_op/ops.yaml: 7 operators, no mistakes\n", "");
+}
+
+/// A definition of another library takes no further names, so an alias should have its names.
+#[test]
+fn arguments_of_another_name_of_a_stock_operator() {
+    let spec = "cli/tests/data/renamed.yaml";
+    opsmith(&["check", "--builds-on", "ops.yaml", "--format", "short", spec]).assert(
+        0,
+        "cli/tests/data/renamed.yaml:3:35: warning[W0510]: calls by name know `added` as `other` only\n\
+         cli/tests/data/renamed.yaml: 1 warning\n",
+        "",
+    );
+}
+
+/// What a build would say, with the place in the spec.
+#[test]
+fn files_of_kernels_that_are_not_there() {
+    let spec = "codegen/tests/bad/kernel-file-missing/spec.yaml";
+    let run = opsmith(&["check", "--format", "short", "--stand-alone", spec]);
+    run.assert_parts(&[
+        ":7:19: error[E0472]: there is no file `kernels/none.cc`\n",
+        ":13:19: error[E0472]: there is no file `kernels/none.cu`\n",
+    ]);
+    assert_eq!(run.status, Some(1));
 }
 
 #[test]

@@ -2,8 +2,12 @@
 //!
 //! Every rule of `opsmith_core::rules` is a function here under its own name.
 
+pub mod context;
 pub mod dtype;
+pub mod expr;
 pub mod shape;
+
+pub use context::InferContext;
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -146,6 +150,12 @@ pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
     if op.combinations.iter().any(fits) {
         return Ok(());
     }
+    Err(combination_refused(op))
+}
+
+/// The error of dtypes that are in no row of an operator's combinations.
+#[cold]
+pub fn combination_refused(op: &OpDef) -> Error {
     let names = |row: &Combination| {
         let each = row
             .inputs
@@ -154,8 +164,8 @@ pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
         each.collect::<Vec<_>>().join(", ")
     };
     let rows: Vec<String> = op.combinations.iter().map(names).collect();
-    Err(Error::dtype("the dtypes of the arguments do not go together")
-        .with_help(format!("convert them to one of: {}", rows.join("; "))))
+    Error::dtype("the dtypes of the arguments do not go together")
+        .with_help(format!("convert them to one of: {}", rows.join("; ")))
 }
 
 /// The device of the tensor operands. A tensor without dimensions on the CPU goes with any device.

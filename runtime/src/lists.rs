@@ -342,4 +342,10 @@ mod tests {
         let texts = OwnedLists::Str(vec![Vec::<Text>::new(); 2].into());
         assert_eq!(convert(AnyLists::Int(&empty), ItemKind::Str), Some(texts));
     }
+
+    /// Every call passes arguments by value.
+    #[test]
+    fn arguments_are_no_larger_than_a_number_of_any_kind_makes_them() {
+        assert_eq!(size_of::<Arg<'_>>(), size_of::<Scalar>().max(24));
+    }
 }

@@ -13,6 +13,8 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
+use crate::infer::context::InferFunction;
+use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};
 use crate::library::Library;
 use crate::sample::{Sample, Tolerance};
@@ -37,6 +39,10 @@ pub struct OpDef {
     /// Shape and dtype of each output, and the dtype that selects the kernel. Views and
     /// compositions have none.
     pub infer: Option<InferFn>,
+    /// The same rules as data, with the conditions on arguments, for sizes that are not known yet.
+    pub rules: Option<&'static Rules>,
+    /// The hand-written function that `infer` calls, which takes sizes that are not known as well.
+    pub infer_function: Option<InferFunction>,
     /// What an operator declared while the program runs carries; its inference is there.
     pub custom: Option<&'static crate::aot::Declared>,
     /// What inference comes to where every tensor has one shape and dtype.
@@ -95,6 +101,8 @@ impl OpDef {
             location,
             forms: Forms { inplace: None, out: None, elementwise: false },
             infer: None,
+            rules: None,
+            infer_function: None,
             custom: None,
             uniform: Uniform::No,
             element_types: &[],

@@ -1,15 +1,30 @@
 //! Shapes and dtypes of results before any size is known.
 //!
-//! In: sizes that are numbers, formulas over symbols, or unknown. Out: the same of results. Nothing here
-//! knows an operator or a graph; what must hold when the sizes are known is handed out as guards.
+//! In: an operator's definition, and arguments whose sizes are numbers, formulas over symbols, or unknown
+//! ([`infer()`]). Out: the same of results. Nothing here knows an operator by name or a graph; what must hold
+//! when the sizes are known is handed out as guards ([`Context`]).
 
+mod call;
+mod condition;
+mod evaluate;
 mod fit;
 mod formula;
+mod infer;
+mod meta;
+mod query;
 mod range;
+mod rules;
+mod sample;
+mod search;
 pub mod shape;
 pub mod size;
+mod stairs;
 pub mod symbols;
 
+pub use call::Call;
+pub use condition::{Condition, Context, Guard};
+pub use infer::{Inference, Outputs, infer};
+pub use meta::{Argument, Meta, Strides};
 pub use shape::Shape;
 pub use size::Size;
 pub use symbols::{Bindings, Derivation, Origin, Symbol, Symbols};

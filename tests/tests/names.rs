@@ -77,7 +77,8 @@ fn definitions_say_what_specs_say() {
         let op = op(name);
         op.schema.args[op.argument(arg).unwrap()].value
     };
-    assert_eq!(value("masked_select", "mask"), ValueUse::Required);
+    assert_eq!(value("reshape.tensor", "shape"), ValueUse::Required);
+    assert_eq!(value("masked_select", "mask"), ValueUse::Optional);
     assert_eq!(value("masked_select", "self"), ValueUse::None);
     assert_eq!(value("index.Tensor", "indices"), ValueUse::Optional);
 }

@@ -3,6 +3,7 @@
 mod aot;
 mod ew;
 mod generator;
+mod infer;
 mod mm;
 mod ovh;
 mod train;
@@ -19,6 +20,7 @@ pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ew::run(harness)?;
     mm::run(harness)?;
     train::run(harness)?;
+    infer::run(harness)?;
     generator::run(harness)?;
     Ok(())
 }

@@ -9,9 +9,11 @@ mod checks;
 pub mod constraint;
 mod dtype;
 mod promotion;
+mod query;
 pub mod rules;
 
 pub use backend::Backend;
 pub use checks::Check;
 pub use dtype::{DType, DTypeCategory, DTypeSet};
 pub use promotion::{can_cast, promote};
+pub use query::{Query, Symbol};

@@ -74,6 +74,13 @@ impl SourceFile {
         (line + 1, self.text[start..end].chars().count() + 1)
     }
 
+    /// The column of an offset from 1, in units of UTF-16, as editors count.
+    pub fn utf16_column(&self, offset: usize) -> usize {
+        let start = self.line_starts[self.line_index(offset)] as usize;
+        let end = self.text.floor_char_boundary(offset.clamp(start, self.text.len()));
+        self.text[start..end].encode_utf16().count() + 1
+    }
+
     /// The line that holds an offset, from 0.
     pub(super) fn line_index(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|&start| start as usize <= offset).saturating_sub(1)
@@ -149,12 +156,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn editors_count_two_for_what_lies_beyond_16_bits() {
+        let mut sources = SourceMap::new();
+        let id = sources.add("a.yaml", "x\n🦀é: y\n");
+        let file = sources.file(id);
+        let y = file.text().find('y').unwrap();
+        assert_eq!((file.line_column(y), file.utf16_column(y)), ((2, 5), 6));
+        assert_eq!((file.utf16_column(0), file.utf16_column(1000)), (1, 1));
+    }
+
+    #[test]
     fn lines_and_columns_count_characters_from_one() {
         let mut sources = SourceMap::new();
         let id = sources.add("a.yaml", "\u{feff}é: x\r\nb\n");
         let file = sources.file(id);
         assert_eq!(file.line_column(0), (1, 1));
         assert_eq!(file.line_column(2), (1, 2));
+        assert_eq!(file.utf16_column(2), 2);
         assert_eq!(file.line_column(7), (2, 1));
         assert_eq!(file.line_column(9), (3, 1));
         assert_eq!(file.line_column(1000), (3, 1));

@@ -60,6 +60,9 @@ fn fields(op: &Op) -> TokenStream {
         quote!(Some(super::inference::#name))
     };
     field(op.infer.is_some(), quote!(infer), function("infer"));
+    let by_function = op.infer.as_ref().is_some_and(|infer| infer.function.is_some());
+    field(by_function, quote!(infer_function), function("infer_function"));
+    field(super::rules::has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
     let uniform = uniform(op);
     field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
     // What nothing here computes never sees an element.

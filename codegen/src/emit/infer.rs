@@ -7,7 +7,7 @@ use super::expr::Emit;
 use super::names::{Taken, def_name, doc, ident, parameter, part_name, position};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Kind, Op, POSITION, Ty};
+use crate::model::{Infer, Kind, Op, POSITION, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -70,6 +70,17 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let bindings = bind::all(&op.args, &args);
         let checks = checks(emit, op, &args);
         let rule = emit.borrowed(&infer.compute);
+        if let Some(path) = &infer.function {
+            return by_function(
+                op,
+                infer,
+                path,
+                &name,
+                &args,
+                &quote!(#bindings #checks let #compute = #rule;),
+                &compute,
+            );
+        }
         let outs = infer.shapes.iter().zip(&infer.dtypes).enumerate().map(|(index, (shape, dtype))| {
             let sizes = emit.owned(shape);
             // What chooses the kernel is computed once, also if it is the first output's dtype.
@@ -120,6 +131,44 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             }
         }
     })
+}
+
+/// Inference by a hand-written function, and the function itself for sizes that are not known yet.
+fn by_function(
+    op: &Op,
+    infer: &Infer,
+    path: &str,
+    name: &Ident,
+    args: &Ident,
+    start: &TokenStream,
+    compute: &Ident,
+) -> TokenStream {
+    let path: syn::Path = match syn::parse_str(path) {
+        Ok(path) => path,
+        Err(error) => return error.to_compile_error(),
+    };
+    let (def, function) = (def_name(op), part_name(op, "infer_function"));
+    let written = infer.dtypes.iter().map(|dtype| match dtype.kind {
+        ExprKind::DType(dtype) => {
+            let dtype = ident(dtype.ident());
+            quote!(Some(rt::DType::#dtype))
+        }
+        _ => quote!(None),
+    });
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
+    quote! {
+        #doc
+        #[allow(unused_variables, reason = "a rule need not use every argument")]
+        pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
+            #start
+            rt::infer::context::infer_by(&super::defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
+        }
+
+        #doc
+        pub fn #function(context: &mut rt::infer::InferContext<'_>) -> rt::Result<()> {
+            kernels::#path(context)
+        }
+    }
 }
 
 /// Which results are there, a bit each.

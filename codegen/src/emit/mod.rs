@@ -23,6 +23,7 @@ pub mod naming;
 mod options;
 mod pieces;
 mod pointwise;
+mod rules;
 mod samples;
 mod signature;
 
@@ -110,6 +111,15 @@ pub const EMITTERS: &[Emitter] = &[
         divisible: true,
         doc: "Shape and dtype inference.",
         emit: infer::emit,
+    },
+    Emitter {
+        module: "rules",
+        source: "codegen/src/emit/rules.rs",
+        public: false,
+        by_operator: true,
+        divisible: true,
+        doc: "The same rules as data, for sizes that are not known yet.",
+        emit: rules::emit,
     },
     Emitter {
         module: "kernel_tables",

@@ -130,7 +130,11 @@ fn merge(into: &mut Value, more: Value) {
 }
 
 fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
-    let Infer { shapes, dtypes, compute, length } = infer;
+    let Infer { shapes, dtypes, compute, length, function, run_sizes, run_shapes } = infer;
+    let bounds: Vec<Value> = run_sizes
+        .iter()
+        .map(|(name, bound)| json!({ "name": name, "at_most": expression(bound, op, model) }))
+        .collect();
     let all = |rules: &[crate::expr::Expr]| {
         rules.iter().map(|rule| expression(rule, op, model)).collect::<Vec<_>>()
     };
@@ -139,6 +143,9 @@ fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
         "shapes": all(shapes),
         "dtypes": all(dtypes),
         "compute": expression(compute, op, model),
+        "function": function,
+        "run_sizes": bounds,
+        "run_shapes": all(run_shapes),
     })
 }
 

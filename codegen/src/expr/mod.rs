@@ -11,6 +11,7 @@ pub mod print;
 use std::ops::Range;
 
 use opsmith_core::DType;
+pub use opsmith_core::Query;
 
 use crate::model::{FunctionId, OpId, Symbol, Ty};
 
@@ -93,35 +94,6 @@ pub enum Variable {
     GradInputMask,
     /// A name bound by `let`.
     Local(String),
-}
-
-/// Questions about a value that need no elements.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs, reason = "each variant is the method's name")]
-pub enum Query {
-    Sizes,
-    Size,
-    Dim,
-    Numel,
-    Strides,
-    StorageOffset,
-    IsContiguous,
-    DType,
-    Device,
-    Layout,
-    IsComplex,
-    IsFloat,
-    IsInt,
-    Len,
-    SizesAlong,
-    IsSome,
-    IsNone,
-    Unwrap,
-    UnwrapOr,
-    Conj,
-    IsZero,
-    Contains,
-    Concat,
 }
 
 /// One row of the table of questions.

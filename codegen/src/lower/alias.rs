@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::names::argument_place;
 use super::{Context, Head, forms};
 use crate::diagnostics::{Span, catalogue, nearest};
 use crate::model::{Forms, Op, OpId};
@@ -49,6 +50,9 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
                 }
             }
         }
+        if heads[target].op.external && !heads[index].op.external {
+            renamed_arguments(context, &heads[index], &heads[target].op);
+        }
         let head = &mut heads[index];
         head.op.alias_of = Some(OpId(target));
         head.op.forms = alias_forms(context, head.raw, &head.op, &target_forms);
@@ -57,6 +61,17 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
         }
         for (arg, (element, value)) in head.op.args.iter_mut().zip(elements) {
             (arg.element, arg.value) = (element, value);
+        }
+    }
+}
+
+/// Warns of names of arguments that a definition of another library does not have.
+fn renamed_arguments(context: &mut Context<'_>, head: &Head<'_>, target: &Op) {
+    for (own, known) in head.op.args.iter().zip(&target.args) {
+        if own.name != known.name && !known.aliases.contains(&own.name) {
+            let place = argument_place(context, head.raw, &own.name).unwrap_or(head.op.span);
+            let (name, known) = (&own.name, &known.name);
+            context.push(catalogue::alias_argument_renamed(place, name, &target.name, known));
         }
     }
 }

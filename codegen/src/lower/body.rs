@@ -195,7 +195,7 @@ fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: 
         return;
     }
     let Some(infer) = infer else {
-        if !has("shape") && !has("dtype") && raw.complete {
+        if !has("shape") && !has("dtype") && !has("infer") && raw.complete {
             context.push(catalogue::kernel_without_shape(op.span, &op.name));
         }
         return;

@@ -1,13 +1,13 @@
-//! `shape`, `dtype`, `compute` and `check`.
+//! `infer`, `shape`, `dtype`, `compute`, `run_sizes` and `check`.
 
 use std::ops::Range;
 
 use opsmith_core::{DType, DTypeSet};
 
 use super::{Context, combinations, dtypes, follow, names};
-use crate::diagnostics::catalogue;
+use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{self, Mode, OpTable, Scope};
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::expr::{Expr, ExprKind, Variable, path};
 use crate::model::{Check, Combination, Element, Infer, Kind, Op, POSITION, Ty};
 use crate::spec::document::{RawOp, Text};
 
@@ -60,16 +60,22 @@ pub(super) fn lower(
     let op = expressions.op;
     let length = length(context, expressions, raw)?;
     refuse_without_tensors(context, op, raw)?;
+    if let Some(entry) = raw.entry("infer") {
+        return by_function(context, expressions, raw, entry.key.span, is_pointwise);
+    }
     let sizes = Ty::new(Kind::Ints(None));
     let dtype = Ty::new(Kind::DType);
+    // For each tensor of a list, the rule is by its position.
+    let position = [(POSITION.to_owned(), Ty::new(Kind::Int))];
+    let locals = if raw.get("length").is_some() { &position[..] } else { &[] };
     let shapes = match raw.get("shape") {
-        Some(_) => Some(each(context, expressions, raw, "shape", Mode::Shape, &sizes)),
+        Some(_) => Some(each(context, expressions, raw, "shape", Mode::Shape, &sizes, locals)),
         None if is_pointwise => Some(Some(vec![rule("broadcast", tensors(op), sizes)])),
         None => None,
     };
     let dtypes = match raw.get("dtype") {
         None if !combinations.is_empty() => Some(Some(combinations::dtypes(op, combinations))),
-        Some(_) => Some(each(context, expressions, raw, "dtype", Mode::DType, &dtype)),
+        Some(_) => Some(each(context, expressions, raw, "dtype", Mode::DType, &dtype, locals)),
         None if is_pointwise => Some(Some(vec![rule("promote", operands(op), dtype)])),
         None => None,
     };
@@ -92,7 +98,95 @@ pub(super) fn lower(
         }
         None => default_compute(op, &dtypes, is_pointwise),
     };
-    Some(Infer { length, shapes, dtypes, compute })
+    let (run_sizes, run_shapes) = run_sizes(context, expressions, raw)?;
+    Some(Infer { length, shapes, dtypes, compute, function: None, run_sizes, run_shapes })
+}
+
+/// `infer: shapes::mine`: a function says everything. Fixed dtypes of `dtype` are what kernels write.
+fn by_function(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+    place: Span,
+    is_pointwise: bool,
+) -> Option<Infer> {
+    let op = expressions.op;
+    let why = match () {
+        () if is_pointwise => Some("an expression says what each element is, and rules the rest"),
+        () if !op.returns_single_tensors() => Some("the result is a list of tensors"),
+        () if op.may_lack_results() => Some("a result may be absent, of which a condition must say when"),
+        () if raw.get("combinations").is_some() => Some("`combinations` say the dtypes"),
+        () if raw.get("view").is_some() => Some("the layout function says it"),
+        () => None,
+    };
+    if let Some(why) = why {
+        context.push(catalogue::inference_not_here(place, "infer", why));
+        return None;
+    }
+    let text = raw.text("infer")?;
+    if let Err(problem) = path::check(text.as_str()) {
+        let place = text.span_within(problem.range, context.sources);
+        context.push(catalogue::kernel_path(place, problem.label));
+        return None;
+    }
+    let dtype = Ty::new(Kind::DType);
+    if raw.get("shape").is_some() {
+        each(context, expressions, raw, "shape", Mode::Shape, &Ty::new(Kind::Ints(None)), &[])?;
+    }
+    let given = match raw.get("dtype") {
+        Some(_) => each(context, expressions, raw, "dtype", Mode::DType, &dtype, &[])?,
+        None => Vec::new(),
+    };
+    let compute = match raw.text("compute") {
+        Some(text) => expressions.check(context, &text, Mode::DType, &dtype)?,
+        None => rule("promote", operands(op), dtype),
+    };
+    let fixed = |index: usize| given.get(index).filter(|rule| matches!(rule.kind, ExprKind::DType(_)));
+    let dtypes = (0..op.outputs.len()).map(|index| fixed(index).unwrap_or(&compute).clone()).collect();
+    Some(Infer {
+        length: None,
+        shapes: Vec::new(),
+        dtypes,
+        compute,
+        function: Some(text.as_str().to_owned()),
+        run_sizes: Vec::new(),
+        run_shapes: Vec::new(),
+    })
+}
+
+type RunSizes = (Vec<(String, Expr)>, Vec<Expr>);
+
+/// `run_sizes: {found: self.numel()}` and `run_shape: "[found]"`: what is known of a shape before a run.
+fn run_sizes(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Option<RunSizes> {
+    let op = expressions.op;
+    let halves = [("run_sizes", "run_shape"), ("run_shape", "run_sizes")];
+    for (there, missing) in halves {
+        if let (Some(entry), None) = (raw.entry(there), raw.entry(missing)) {
+            context.push(catalogue::run_sizes_half(entry.key.span, there, missing));
+            return None;
+        }
+    }
+    let mut sizes = Vec::new();
+    let mut fine = true;
+    for (name, bound) in raw.text_map("run_sizes") {
+        if op.arg_index(&name.text).is_some() || !path::is_identifier(&name.text) {
+            context.push(catalogue::run_size_name(name.span, &name.text));
+            fine = false;
+            continue;
+        }
+        match expressions.check(context, &bound, Mode::Shape, &Ty::new(Kind::Int)) {
+            Some(bound) => sizes.push((name.text.clone(), bound)),
+            None => fine = false,
+        }
+    }
+    if sizes.is_empty() || !fine {
+        return fine.then(RunSizes::default);
+    }
+    let locals: Vec<(String, Ty)> =
+        sizes.iter().map(|(name, _)| (name.clone(), Ty::new(Kind::Int))).collect();
+    let want = Ty::new(Kind::Ints(None));
+    let shapes = each(context, expressions, raw, "run_shape", Mode::Shape, &want, &locals)?;
+    Some((sizes, shapes))
 }
 
 /// Refuses rules for results that have no sizes, or not one list of them.
@@ -103,7 +197,7 @@ fn refuse_without_tensors(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Op
         _ if !op.returns_single_tensors() => "the result is not a tensor",
         _ => return Some(()),
     };
-    for key in ["shape", "dtype", "compute"] {
+    for key in ["infer", "shape", "dtype", "compute", "run_sizes", "run_shape"] {
         if let Some(entry) = raw.entry(key) {
             context.push(catalogue::inference_not_here(entry.key.span, key, why));
         }
@@ -119,8 +213,9 @@ fn each(
     key: &str,
     mode: Mode,
     want: &Ty,
+    locals: &[(String, Ty)],
 ) -> Option<Vec<Expr>> {
-    let example = if key == "shape" { "\"[self.size(0), n]\"" } else { "promote(self, other)" };
+    let example = if mode == Mode::Shape { "\"[self.size(0), n]\"" } else { "promote(self, other)" };
     let texts = dtypes::words(context, key, example, raw.get(key)?)?;
     let count = expressions.op.outputs.len();
     if texts.len() != count
@@ -130,9 +225,6 @@ fn each(
         context.push(catalogue::rule_count(node.span, key, name, count, texts.len()));
         return None;
     }
-    // For each tensor of a list, the rule is by its position.
-    let position = [(POSITION.to_owned(), Ty::new(Kind::Int))];
-    let locals = if raw.get("length").is_some() { &position[..] } else { &[] };
     let roots = follow::roots(context, expressions.op, &texts)?;
     let checked: Vec<Option<Expr>> = texts
         .iter()

@@ -235,6 +235,13 @@ pub struct Infer {
     pub dtypes: Vec<Expr>,
     /// The dtype that chooses the kernel.
     pub compute: Expr,
+    /// The Rust function that says shape and dtype of every output. There are no `shapes` then, and `dtypes`
+    /// are what kernels write.
+    pub function: Option<String>,
+    /// Sizes of outputs that only a run tells, each with what it is at most.
+    pub run_sizes: Vec<(String, Expr)>,
+    /// The sizes of each output in terms of [`Infer::run_sizes`]; empty if there are none.
+    pub run_shapes: Vec<Expr>,
 }
 
 /// What computes a result.

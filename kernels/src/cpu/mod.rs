@@ -7,6 +7,7 @@
 
 mod axes;
 pub mod backward;
+pub mod by_value;
 pub mod convolution;
 mod copy;
 pub mod distance;

@@ -1,9 +1,11 @@
 //! Shapes that no rule expresses: what a spec names where `broadcast` or `reduce` do not do.
 //!
 //! In: the arguments of a call, tensors as handles. Out: the sizes of an output, or an error about the
-//! arguments. Nothing here reads elements.
+//! arguments. Nothing here reads elements but of
+//! what the spec declares in `value_depends`.
 
 mod assorted;
+mod by_value;
 mod indexing;
 mod pieces;
 mod products;
@@ -12,6 +14,9 @@ mod sequence;
 mod windows;
 
 pub use assorted::{cdist, embedding_bag, embedding_bag_maxima, fft_c2r, fft_r2c, grid_sampler_2d, pdist};
+pub use by_value::{
+    arange_by_tensor, elements, repeat_by_tensor, repeats_between, reshape_by_tensor, slice_by_tensor, unique,
+};
 pub use indexing::{
     Indexed, embedding, embedding_dense_backward, gather, index, index_put, index_select, indexed, scatter,
     topk,

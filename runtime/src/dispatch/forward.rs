@@ -3,7 +3,7 @@
 //! In: an operator definition and arguments. Out: outputs, new or given. What a given output must be
 //! like is in `targets`, what inputs are made into in `convert`.
 
-use opsmith_core::DType;
+use opsmith_core::{Backend, DType};
 use smallvec::SmallVec;
 
 use super::convert::convert_inputs;
@@ -43,7 +43,7 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     }
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
     let inferred = inferred?;
-    if op.composite.is_some() && !has_kernel(op, &inferred) {
+    if op.composite.is_some() && !has_kernel(op, inferred.device.backend, inferred.compute) {
         return compose(op, args);
     }
     let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
@@ -87,8 +87,9 @@ fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(KernelFn, DType, 
     Some((kernel, dtype, first))
 }
 
-fn has_kernel(op: &OpDef, inferred: &Inferred) -> bool {
-    op.kernels.is_some_and(|table| table.get(inferred.device.backend, inferred.compute).is_some())
+/// Whether an operator has a kernel, so that its composition is not needed.
+pub(crate) fn has_kernel(op: &OpDef, backend: Backend, compute: DType) -> bool {
+    op.kernels.is_some_and(|table| table.get(backend, compute).is_some())
 }
 
 fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
@@ -128,7 +129,9 @@ pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()
     let spec = &inferred.outs[0];
     check_inplace(target, &spec.sizes, spec.dtype)?;
     refuse_partial_overlap(op, args, target)?;
-    if spec.dtype == target.dtype() && (op.composite.is_none() || has_kernel(op, &inferred)) {
+    if spec.dtype == target.dtype()
+        && (op.composite.is_none() || has_kernel(op, inferred.device.backend, inferred.compute))
+    {
         return run_kernel(op, args, &inferred, std::slice::from_ref(target), true);
     }
     let results = forward(op, args)?;
@@ -167,7 +170,7 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
             );
         }
     }
-    let direct = (op.composite.is_none() || has_kernel(op, &inferred))
+    let direct = (op.composite.is_none() || has_kernel(op, inferred.device.backend, inferred.compute))
         && outs
             .iter()
             .zip(&inferred.outs)

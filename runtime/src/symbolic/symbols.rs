@@ -51,6 +51,7 @@ struct Entry {
     low: i64,
     high: Size,
     origin: Origin,
+    example: Option<i64>,
 }
 
 /// All symbols of a graph. A [`Symbol`] is an index into the table that made it.
@@ -99,6 +100,57 @@ impl Symbols {
     pub fn fresh(&mut self) -> Symbol {
         let name = format!("s{}", self.entries.len());
         self.push(name, 0, Size::Unknown, Origin::Input)
+    }
+
+    /// A new size of an input that was so large in an example.
+    pub fn fresh_like(&mut self, example: i64) -> Symbol {
+        let symbol = self.fresh();
+        self.entries[symbol.0 as usize].example = Some(example);
+        symbol
+    }
+
+    /// How large a symbol is in an example: what choices are made by that a symbol leaves open.
+    pub fn example(&self, symbol: Symbol) -> Option<i64> {
+        let entry = self.entries.get(symbol.0 as usize)?;
+        match &entry.origin {
+            Origin::Derived(derivation) => {
+                derivation.value(&|size| size.evaluate(|symbol| self.example(symbol)))
+            }
+            _ => entry.example,
+        }
+    }
+
+    /// A symbol's value from those of the symbols that it is derived from.
+    pub(super) fn value(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
+        match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
+            Some(Origin::Derived(derivation)) => {
+                derivation.value(&|size| size.evaluate(|symbol| self.value(symbol, given)))
+            }
+            _ => given(symbol),
+        }
+    }
+
+    /// As [`Symbols::value`], where values of derived symbols may be given as well.
+    pub(super) fn derived_from(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
+        given(symbol).or_else(|| match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
+            Some(Origin::Derived(derivation)) => {
+                derivation.value(&|size| size.evaluate(|symbol| self.derived_from(symbol, given)))
+            }
+            _ => None,
+        })
+    }
+
+    /// The symbols that a size is made of in the end, each once: none that is derived.
+    pub(super) fn leaves(&self, size: &Size, found: &mut Vec<Symbol>) {
+        for symbol in size.symbols() {
+            match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
+                Some(Origin::Derived(derivation)) => {
+                    derivation.sizes().into_iter().for_each(|size| self.leaves(size, found));
+                }
+                _ if found.contains(&symbol) => {}
+                _ => found.push(symbol),
+            }
+        }
     }
 
     /// A new size of an input with a name of its own, from `low` to `high`.
@@ -212,7 +264,7 @@ impl Symbols {
         // A derivation mentions older symbols only.
         for (index, entry) in self.entries.iter().enumerate() {
             if let Origin::Derived(derivation) = &entry.origin {
-                bindings.values[index] = derivation.value(bindings);
+                bindings.values[index] = derivation.value(&|size| size.bind(bindings));
             }
         }
     }
@@ -249,7 +301,7 @@ impl Symbols {
 
     fn push(&mut self, name: String, low: i64, high: Size, origin: Origin) -> Symbol {
         let symbol = Symbol(self.entries.len() as u32);
-        self.entries.push(Entry { name, low, high, origin });
+        self.entries.push(Entry { name, low, high, origin, example: None });
         symbol
     }
 }
@@ -264,8 +316,8 @@ impl Derivation {
         }
     }
 
-    fn value(&self, bindings: &Bindings) -> Option<i64> {
-        let [a, b] = self.sizes().map(|size| size.bind(bindings));
+    fn value(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<i64> {
+        let [a, b] = self.sizes().map(value_of);
         let (a, b) = (a?, b?);
         match self {
             Derivation::Quotient(..) => a.checked_div(b),

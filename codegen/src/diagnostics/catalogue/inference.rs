@@ -19,6 +19,30 @@ pub fn inference_half(span: Span, name: &str, there: &str, missing: &str) -> Dia
     .with_help(help)
 }
 
+/// Sizes that only a run tells without shapes that name them, or the other way round.
+pub fn run_sizes_half(span: Span, there: &str, missing: &str) -> Diagnostic {
+    let help = match missing {
+        "run_sizes" => "add `run_sizes: {found: self.numel()}`: a name and what the size is at most",
+        _ => "add `run_shape: \"[found]\"`: the shape in terms of these names, for each output",
+    };
+    Diagnostic::error("E0433", format!("`{there}` needs `{missing}`"), span, format!("no `{missing}`"))
+        .with_help(help)
+}
+
+/// A name for a size that cannot be one.
+pub fn run_size_name(span: Span, name: &str) -> Diagnostic {
+    let message = format!("`{name}` cannot be the name of a size");
+    Diagnostic::error("E0434", message, span, "an argument has this name, or it is no identifier")
+        .with_help("choose a name of letters and digits that no argument has")
+}
+
+/// Rules beside a function that decides.
+pub fn inference_function_wins(span: Span, key: &str) -> Diagnostic {
+    let message = format!("the function of `infer` decides, and this `{key}` has no effect");
+    Diagnostic::warning("W0510", message, span, "ignored")
+        .with_help(format!("remove `{key}`; the function has to set the shape and dtype of every output"))
+}
+
 /// Another number of rules than of outputs.
 pub fn rule_count(span: Span, key: &str, name: &str, outputs: usize, rules: usize) -> Diagnostic {
     let plural = |count: usize, noun: &str| match count {

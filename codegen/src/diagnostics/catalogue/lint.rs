@@ -44,6 +44,13 @@ pub fn backend_not_built(span: Span, key: &str) -> Diagnostic {
         .with_help(format!("remove `{key}` until this library is built for it"))
 }
 
+/// An argument of another name of a parent's operator, which calls by name know as that operator does.
+pub fn alias_argument_renamed(span: Span, name: &str, target: &str, known: &str) -> Diagnostic {
+    let message = format!("calls by name know `{name}` as `{known}` only");
+    let label = format!("`{known}` in `{target}`, which another library defines");
+    Diagnostic::warning("W0510", message, span, label).with_help(format!("call the argument `{known}`"))
+}
+
 /// An operator without documentation.
 pub fn doc_missing(span: Span, name: &str) -> Diagnostic {
     Diagnostic::warning("W0503", format!("`{name}` has no documentation"), span, "no `doc`")

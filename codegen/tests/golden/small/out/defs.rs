@@ -10,6 +10,7 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
         elementwise: true,
     },
     infer: Some(super::inference::plus_tensor_infer),
+    rules: Some(&super::rules::PLUS_TENSOR),
     uniform: rt::op::Uniform::Same,
     element_types: &[
         rt::op::ElementType::Dispatch,
@@ -52,6 +53,7 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
         elementwise: true,
     },
     infer: Some(super::inference::grown_infer),
+    rules: Some(&super::rules::GROWN),
     uniform: rt::op::Uniform::SameIfInexact,
     element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::NotTensor],
     kernels: Some(&super::kernel_tables::GROWN),
@@ -88,6 +90,7 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
         elementwise: false,
     },
     infer: Some(super::inference::product_infer),
+    rules: Some(&super::rules::PRODUCT),
     element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::Dispatch],
     contiguous: 2,
     kernels: Some(&super::kernel_tables::PRODUCT),
@@ -116,6 +119,7 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
 pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     doc: "A kernel in C++.",
     infer: Some(super::inference::largest_infer),
+    rules: Some(&super::rules::LARGEST),
     element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::NotTensor],
     kernels: Some(&super::kernel_tables::LARGEST),
     grad: Some(&super::gradients::LARGEST),
@@ -150,6 +154,7 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
 pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
     doc: "Puts values at indices.",
     infer: Some(super::inference::spread_infer),
+    rules: Some(&super::rules::SPREAD),
     element_types: &[
         rt::op::ElementType::Dispatch,
         rt::op::ElementType::Fixed {
@@ -184,6 +189,7 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
 /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:62.
 pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
     doc: "Swaps two dimensions.",
+    rules: Some(&super::rules::FLIPPED),
     element_types: &[
         rt::op::ElementType::Dispatch,
         rt::op::ElementType::NotTensor,
@@ -244,6 +250,7 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
 /// `item(Tensor self) -> Scalar`, declared at spec.yaml:73.
 pub static ITEM: rt::op::OpDef = rt::op::OpDef {
     doc: "The only element.",
+    rules: Some(&super::rules::ITEM),
     element_types: &[rt::op::ElementType::Dispatch],
     host: Some(super::inference::item_host),
     ..rt::op::OpDef::new(

@@ -70,6 +70,20 @@ mod inference {
     include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
 }
 
+/// The same rules as data, for sizes that are not known yet.
+#[allow(unused_imports, reason = "every module has the same imports")]
+#[allow(
+    unused_parens,
+    reason = "expressions keep the parentheses that give them their order"
+)]
+#[allow(deprecated, reason = "what is deprecated still has to work")]
+#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
+mod rules {
+    use ::opsmith::runtime as rt;
+    use crate::kernels as kernels;
+    include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
+}
+
 /// Kernels by backend and dtype.
 #[allow(unused_imports, reason = "every module has the same imports")]
 #[allow(

@@ -1,0 +1,90 @@
+//! What expressions of a spec are made of besides values: the questions they ask and the operations they
+//! do, which the generator checks and the runtime carries out.
+
+/// Questions about a value that need no elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "each variant is the method's name")]
+pub enum Query {
+    Sizes,
+    Size,
+    Dim,
+    Numel,
+    Strides,
+    StorageOffset,
+    IsContiguous,
+    DType,
+    Device,
+    Layout,
+    IsComplex,
+    IsFloat,
+    IsInt,
+    Len,
+    SizesAlong,
+    IsSome,
+    IsNone,
+    Unwrap,
+    UnwrapOr,
+    Conj,
+    IsZero,
+    Contains,
+    Concat,
+}
+
+/// The symbols an operator can stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the variants are the symbols' usual names")]
+pub enum Symbol {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Neg,
+    Not,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Symbol {
+    /// Every symbol with its spelling in a spec.
+    pub const ALL: [(Symbol, &'static str); 16] = [
+        (Symbol::Add, "+"),
+        (Symbol::Sub, "-"),
+        (Symbol::Mul, "*"),
+        (Symbol::Div, "/"),
+        (Symbol::Rem, "%"),
+        (Symbol::Neg, "neg"),
+        (Symbol::Not, "!"),
+        (Symbol::BitAnd, "&"),
+        (Symbol::BitOr, "|"),
+        (Symbol::BitXor, "^"),
+        (Symbol::Eq, "=="),
+        (Symbol::Ne, "!="),
+        (Symbol::Lt, "<"),
+        (Symbol::Le, "<="),
+        (Symbol::Gt, ">"),
+        (Symbol::Ge, ">="),
+    ];
+
+    /// The spelling in a spec.
+    pub fn spelling(self) -> &'static str {
+        Self::ALL.iter().find(|(symbol, _)| *symbol == self).map_or("", |(_, text)| text)
+    }
+
+    /// Whether the symbol takes one operand.
+    pub fn is_unary(self) -> bool {
+        matches!(self, Symbol::Neg | Symbol::Not)
+    }
+
+    /// Whether the result is a truth value for plain numbers.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge)
+    }
+}

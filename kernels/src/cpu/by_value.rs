@@ -1,0 +1,111 @@
+//! Kernels whose results have a shape that elements decide: reshaped, repeated, sliced and counted by
+//! tensors, and elements that differ.
+
+use opsmith_runtime::{Element, Error, Layout, Result, Scalar, View, ViewMut};
+
+use super::copy::copy_into;
+use super::sort::SortKey;
+use super::strides::expect_sizes;
+use crate::views;
+
+/// The elements in the same order in the output's shape.
+///
+/// # Errors
+/// If the output has not as many.
+pub fn reshape<T: Element>(self_: View<'_, T>, _shape: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
+    expect_sizes(&[out.numel() as i64], &[self_.numel() as i64])?;
+    out.write(self_.iter());
+    Ok(())
+}
+
+/// A tensor repeated along each dimension.
+///
+/// # Errors
+/// If the output's shape is not that of the repetitions.
+pub fn repeat<T: Element>(self_: View<'_, T>, repeats: View<'_, i64>, out: ViewMut<'_, T>) -> Result<()> {
+    super::pick::repeat(self_, &repeats.to_contiguous(), out)
+}
+
+/// The numbers from `start` in steps of `step`.
+///
+/// # Errors
+/// If the first number or the step is not there.
+pub fn arange<T: Element>(
+    start: View<'_, i64>,
+    _end: View<'_, i64>,
+    step: View<'_, i64>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let (Some(start), Some(step)) = (start.iter().next(), step.iter().next()) else {
+        return Err(Error::shape("a sequence needs a first number and a step"));
+    };
+    let count = out.numel() as i64;
+    out.write((0..count).map(|index| T::from_scalar(Scalar::Int(start + index * step))));
+    Ok(())
+}
+
+/// Every `step`-th slice from the element of `start` to before that of `end`.
+///
+/// # Errors
+/// If there is no such dimension, or the output is not that large.
+pub fn slice<T: Element>(
+    self_: View<'_, T>,
+    start: View<'_, i64>,
+    end: View<'_, i64>,
+    dim: i64,
+    step: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let layout = Layout { sizes: self_.sizes().into(), strides: self_.strides().into(), offset: 0 };
+    let part = views::slice(&layout, dim, start.iter().next(), end.iter().next(), step)?;
+    expect_sizes(out.sizes(), &part.sizes)?;
+    let first = self_.as_ptr().wrapping_offset(part.offset as isize);
+    // SAFETY: a slice reaches only elements of what it is a slice of.
+    copy_into(&unsafe { View::from_raw(first, &part.sizes, &part.strides) }, &mut out)
+}
+
+/// The elements that differ in ascending order, where each element is among them, and how often each is
+/// there. NaN differs from itself.
+///
+/// # Errors
+/// If an output has not the size of what is found.
+pub fn unique<T: SortKey>(
+    self_: View<'_, T>,
+    _sorted: bool,
+    return_inverse: bool,
+    return_counts: bool,
+    mut values: ViewMut<'_, T>,
+    mut inverse: ViewMut<'_, i64>,
+    mut counts: ViewMut<'_, i64>,
+) -> Result<()> {
+    let elements = self_.to_contiguous();
+    let mut order: Vec<(u64, usize)> =
+        elements.iter().enumerate().map(|(place, element)| (element.sort_key(), place)).collect();
+    order.sort_unstable();
+    let nan = |element: T| matches!(element.to_scalar(), Scalar::Float(value) if value.is_nan());
+    let (mut found, mut often, mut places) = (Vec::new(), Vec::new(), vec![0i64; elements.len()]);
+    let mut last = None;
+    for (key, place) in order {
+        let element = elements[place];
+        if last != Some(key) || nan(element) {
+            found.push(element);
+            often.push(0);
+            last = Some(key);
+        }
+        if let Some(count) = often.last_mut() {
+            *count += 1;
+        }
+        places[place] = found.len() as i64 - 1;
+    }
+    expect_sizes(values.sizes(), &[found.len() as i64])?;
+    values.write(found);
+    if return_inverse {
+        expect_sizes(inverse.sizes(), self_.sizes())?;
+        inverse.write(places);
+    }
+    if return_counts {
+        expect_sizes(counts.sizes(), &[often.len() as i64])?;
+        counts.write(often);
+    }
+    Ok(())
+}

@@ -1,0 +1,416 @@
+//! What a hand-written inference function sees and sets.
+//!
+//! In: the arguments of a call, with sizes that are numbers or not known yet. Out: shape and dtype of every
+//! result. One function serves eager calls and graphs. Whatever it asks for that is not there is an error
+//! that says what to ask for, or to declare, instead.
+
+mod attribute;
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+pub use attribute::Attribute;
+
+use super::device_of;
+use crate::arg::Arg;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::facts::ValueUse;
+use crate::op::{ArgDef, ArgKind, Inferred, OpDef, OutSpec};
+use crate::symbolic::{Argument, Condition, Context, Guard, Meta, Shape, Size, Symbols};
+use crate::tensor::Tensor;
+
+/// A hand-written inference function: `infer: shapes::mine` in a spec names one of the kernels crate.
+pub type InferFunction = fn(&mut InferContext<'_>) -> Result<()>;
+
+/// An input, attribute or output: by name, or by position among those of its kind in the signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Key<'k> {
+    /// By name.
+    Name(&'k str),
+    /// By position, counted by declaration: what is absent counts.
+    Index(usize),
+}
+
+impl<'k> From<&'k str> for Key<'k> {
+    fn from(name: &'k str) -> Key<'k> {
+        Key::Name(name)
+    }
+}
+
+impl From<usize> for Key<'_> {
+    fn from(index: usize) -> Self {
+        Key::Index(index)
+    }
+}
+
+/// A call whose results are to be inferred.
+///
+/// Inputs are the tensor arguments, attributes all others; both are found by name, or by position among
+/// their kind in the order of declaration. Outputs are unset at first, and every one must be set.
+///
+/// ```
+/// use opsmith_runtime::infer::InferContext;
+/// use opsmith_runtime::Result;
+///
+/// /// Rows of `x`, once for each of `xs`.
+/// fn rows(context: &mut InferContext<'_>) -> Result<()> {
+///     let rows = context.size("x", 0)?;
+///     let count = context.instances("xs")? as i64;
+///     let dtype = context.dtype("x")?;
+///     context.set_shape(0, [rows * count.into()])?;
+///     context.set_dtype(0, dtype)
+/// }
+/// ```
+pub struct InferContext<'a> {
+    op: &'static OpDef,
+    args: &'a [Argument<'a>],
+    context: &'a mut Context,
+    outs: SmallVec<[(Option<Shape>, Option<DType>); 2]>,
+}
+
+impl<'a> InferContext<'a> {
+    pub(crate) fn new(op: &'static OpDef, args: &'a [Argument<'a>], context: &'a mut Context) -> Self {
+        let outs = SmallVec::from_elem((None, None), op.schema.returns.len());
+        InferContext { op, args, context, outs }
+    }
+
+    /// The operator's full name.
+    pub fn op(&self) -> &'static str {
+        self.op.name
+    }
+
+    /// How many inputs are declared.
+    pub fn input_count(&self) -> usize {
+        self.op.schema.args.iter().filter(|arg| is_input(arg)).count()
+    }
+
+    /// How many attributes are declared.
+    pub fn attribute_count(&self) -> usize {
+        self.op.schema.args.len() - self.input_count()
+    }
+
+    /// How many tensors an input is: those of a list, else 1, or 0 if it is absent.
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn instances<'k>(&self, key: impl Into<Key<'k>>) -> Result<usize> {
+        Ok(match self.args[self.find(key.into(), true)?] {
+            Argument::Tensor(_) => 1,
+            Argument::Tensors(metas) => metas.len(),
+            Argument::OptionalTensors(metas) => metas.len(),
+            _ => 0,
+        })
+    }
+
+    /// An input that is one tensor.
+    ///
+    /// # Errors
+    /// If there is no such input, it is absent, or it is a list.
+    pub fn input<'k>(&self, key: impl Into<Key<'k>>) -> Result<&'a Meta> {
+        let at = self.find(key.into(), true)?;
+        self.one(at)?.ok_or_else(|| {
+            let name = self.op.schema.args[at].name;
+            Error::argument(format!("the input `{name}` is absent"))
+                .with_help("ask for it with `optional_input`, which gives none then")
+        })
+    }
+
+    /// An input that may be absent.
+    ///
+    /// # Errors
+    /// If there is no such input, or it is a list.
+    pub fn optional_input<'k>(&self, key: impl Into<Key<'k>>) -> Result<Option<&'a Meta>> {
+        let at = self.find(key.into(), true)?;
+        self.one(at)
+    }
+
+    /// One tensor of an input that is a list, by the input and the position in the list. In a list of which
+    /// some may be absent, those are none.
+    ///
+    /// # Errors
+    /// If there is no such input, it is no list, or the list is shorter.
+    pub fn variadic_input<'k>(&self, key: impl Into<Key<'k>>, position: usize) -> Result<Option<&'a Meta>> {
+        let at = self.find(key.into(), true)?;
+        let found = match self.args[at] {
+            Argument::Tensors(metas) => metas.get(position).map(Some),
+            Argument::OptionalTensors(metas) => metas.get(position).map(Option::as_ref),
+            _ => {
+                let name = self.op.schema.args[at].name;
+                return Err(Error::argument(format!("the input `{name}` is no list of tensors"))
+                    .with_help("ask for it with `input` or `optional_input`"));
+            }
+        };
+        found.ok_or_else(|| {
+            let name = self.op.schema.args[at].name;
+            let count = self.instances(name).unwrap_or(0);
+            Error::index(format!("`{name}[{position}]` is outside the list of {count}"))
+        })
+    }
+
+    /// The shape of an input.
+    ///
+    /// # Errors
+    /// As [`InferContext::input`].
+    pub fn shape<'k>(&self, key: impl Into<Key<'k>>) -> Result<&'a Shape> {
+        Ok(&self.input(key)?.shape)
+    }
+
+    /// One size of an input; negative dimensions count from the end. Unknown if the rank is.
+    ///
+    /// # Errors
+    /// As [`InferContext::input`], and if there is no such dimension.
+    pub fn size<'k>(&self, key: impl Into<Key<'k>>, dim: i64) -> Result<Size> {
+        let Some(sizes) = self.shape(key)?.sizes() else { return Ok(Size::Unknown) };
+        let dim = crate::layout::wrap_dim(dim, sizes.len())?;
+        sizes.get(dim).cloned().ok_or_else(|| Error::index("a tensor without dimensions has no sizes"))
+    }
+
+    /// The dtype of an input.
+    ///
+    /// # Errors
+    /// As [`InferContext::input`].
+    pub fn dtype<'k>(&self, key: impl Into<Key<'k>>) -> Result<DType> {
+        Ok(self.input(key)?.dtype)
+    }
+
+    /// The elements of an input, if it is a constant. One that is declared `value_depends: required` always is.
+    ///
+    /// # Errors
+    /// If the input is not declared in `value_depends`, is absent, or has elements of another type.
+    pub fn value<'k, T: Element>(&self, key: impl Into<Key<'k>>) -> Result<Option<Vec<T>>> {
+        let at = self.find(key.into(), true)?;
+        let def = &self.op.schema.args[at];
+        if def.value == ValueUse::None {
+            return Err(Error::value(format!(
+                "the elements of `{}` are asked for, and they need not be known when results are inferred",
+                def.name
+            ))
+            .with_help(format!("declare `value_depends: {{{}: required}}`, or `optional`", def.name)));
+        }
+        let meta = self.input(def.name)?;
+        if meta.dtype != T::DTYPE {
+            return Err(Error::dtype(format!(
+                "`{}` holds {}, its elements are asked for as {}",
+                def.name,
+                meta.dtype,
+                T::DTYPE
+            ))
+            .with_help("ask for the type that it holds"));
+        }
+        meta.value.as_ref().map(Tensor::to_vec::<T>).transpose()
+    }
+
+    /// An attribute.
+    ///
+    /// # Errors
+    /// If there is no such attribute, it is of another type, or it is a size that is not known yet and was
+    /// not asked for as a [`Size`].
+    pub fn attribute<'k, T: Attribute<'a>>(&self, key: impl Into<Key<'k>>) -> Result<T> {
+        let at = self.find(key.into(), false)?;
+        T::read(self.args[at]).ok_or_else(|| attribute::refused::<T>(&self.op.schema.args[at], self.args[at]))
+    }
+
+    /// The symbols, to compute quotients and the like with.
+    pub fn symbols(&mut self) -> &mut Symbols {
+        &mut self.context.symbols
+    }
+
+    /// Whether two sizes are equal; what nobody can tell yet can be asked for with [`InferContext::require`].
+    pub fn equal(&self, a: &Size, b: &Size) -> Condition {
+        self.context.equal(a, b)
+    }
+
+    /// Whether the first size is less than the second.
+    pub fn less(&self, a: &Size, b: &Size) -> Condition {
+        self.context.less(a, b)
+    }
+
+    /// Demands that a condition holds: now if that is decided, else when the sizes are known.
+    ///
+    /// # Errors
+    /// If it does not hold, with the reason.
+    pub fn require(&mut self, condition: Condition, reason: &str) -> Result<()> {
+        if condition == Condition::False {
+            return Err(Error::shape(reason));
+        }
+        self.context.assume(Guard { condition, op: self.op.name, reason: reason.to_owned() });
+        Ok(())
+    }
+
+    /// Sets the shape of an output.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn set_shape<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        sizes: impl IntoIterator<Item = Size>,
+    ) -> Result<()> {
+        self.set_whole_shape(key, sizes.into_iter().collect())
+    }
+
+    /// Sets the shape of an output to one that may be of unknown rank.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn set_whole_shape<'k>(&mut self, key: impl Into<Key<'k>>, shape: Shape) -> Result<()> {
+        let at = self.output(key.into())?;
+        self.outs[at].0 = Some(shape);
+        Ok(())
+    }
+
+    /// Sets the dtype of an output.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn set_dtype<'k>(&mut self, key: impl Into<Key<'k>>, dtype: DType) -> Result<()> {
+        let at = self.output(key.into())?;
+        self.outs[at].1 = Some(dtype);
+        Ok(())
+    }
+
+    /// What was set, if everything was.
+    pub(crate) fn finish(self) -> Result<SmallVec<[(Shape, DType); 2]>> {
+        let op = self.op;
+        self.outs
+            .into_iter()
+            .enumerate()
+            .map(|(at, out)| match out {
+                (Some(shape), Some(dtype)) => Ok((shape, dtype)),
+                (shape, _) => {
+                    let what = if shape.is_none() { "shape" } else { "dtype" };
+                    let name = op.schema.returns[at].name.map_or(format!("{at}"), |name| format!("`{name}`"));
+                    Err(Error::new(
+                        crate::error::ErrorKind::NotImplemented,
+                        format!("its inference function leaves the {what} of output {name} unset"),
+                    )
+                    .with_help(format!("call `set_{what}` for every output, whatever the arguments are")))
+                }
+            })
+            .collect()
+    }
+
+    /// The position of an argument: an input, or an attribute.
+    fn find(&self, key: Key<'_>, input: bool) -> Result<usize> {
+        let args = self.op.schema.args;
+        let mut of_kind = args.iter().enumerate().filter(|(_, arg)| is_input(arg) == input);
+        let found = match key {
+            Key::Name(name) => self.op.argument(name).filter(|at| is_input(&args[*at]) == input),
+            Key::Index(index) => of_kind.clone().nth(index).map(|(at, _)| at),
+        };
+        found.ok_or_else(|| {
+            let kind = if input { "input" } else { "attribute" };
+            let names: Vec<&str> = of_kind.by_ref().map(|(_, arg)| arg.name).collect();
+            let what = match key {
+                Key::Name(name) => format!("there is no {kind} `{name}`"),
+                Key::Index(index) => format!("there is no {kind} {index}"),
+            };
+            Error::argument(what).with_help(match names.is_empty() {
+                true => format!("the operator has no {kind}s"),
+                false => format!("the {kind}s are {}, counted from 0", names.join(", ")),
+            })
+        })
+    }
+
+    /// An input that is no list.
+    fn one(&self, at: usize) -> Result<Option<&'a Meta>> {
+        match self.args[at] {
+            Argument::Tensor(meta) => Ok(Some(meta)),
+            Argument::Tensors(_) | Argument::OptionalTensors(_) => {
+                let name = self.op.schema.args[at].name;
+                Err(Error::argument(format!("the input `{name}` is a list of tensors"))
+                    .with_help("ask for each with `variadic_input`, and for how many with `instances`"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn output(&self, key: Key<'_>) -> Result<usize> {
+        let returns = self.op.schema.returns;
+        let found = match key {
+            Key::Name(name) => returns.iter().position(|output| output.name == Some(name)),
+            Key::Index(index) => Some(index).filter(|index| *index < returns.len()),
+        };
+        found.ok_or_else(|| {
+            Error::argument(format!("there is no output {key:?}"))
+                .with_help(format!("the operator has {}, counted from 0", returns.len()))
+        })
+    }
+}
+
+fn is_input(arg: &ArgDef) -> bool {
+    matches!(arg.ty.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
+}
+
+/// Runs a hand-written function for an eager call. `written` is the dtype that the kernel writes into each
+/// output, if that is a fixed one; the others have the dtype that chooses the kernel.
+///
+/// # Errors
+/// Whatever the function reports; if it leaves an output unset, or sets another dtype than the kernel writes.
+pub fn infer_by(
+    op: &'static OpDef,
+    args: &[Arg<'_>],
+    function: InferFunction,
+    compute: DType,
+    written: &[Option<DType>],
+) -> Result<Inferred> {
+    let metas: SmallVec<[Described; 8]> =
+        op.schema.args.iter().zip(args).map(|(def, arg)| Described::of(*arg, def.value)).collect();
+    let arguments: SmallVec<[Argument<'_>; 8]> =
+        metas.iter().zip(args).map(|(meta, arg)| meta.argument(*arg)).collect();
+    let mut context = Context::new();
+    let mut call = InferContext::new(op, &arguments, &mut context);
+    function(&mut call)?;
+    let outs = call.finish()?.into_iter().enumerate().map(|(at, (shape, dtype))| {
+        let expected = written.get(at).copied().flatten().unwrap_or(compute);
+        if dtype != expected {
+            return Err(Error::dtype(format!(
+                "its inference function gives output {at} the dtype {dtype}, and the kernel writes {expected}"
+            ))
+            .with_help("say with `dtype: [...]` which outputs have a fixed dtype, and with `compute:` what chooses the kernel"));
+        }
+        let sizes = shape.known().ok_or_else(|| {
+            Error::shape(format!("its inference function gives output {at} the shape {shape}"))
+                .with_help("sizes are known in a call that runs; compute them from those of the inputs")
+        })?;
+        crate::layout::checked_numel(&sizes)?;
+        Ok(OutSpec { sizes, dtype })
+    });
+    Ok(Inferred { outs: outs.collect::<Result<_>>()?, compute, device: device_of(args)? })
+}
+
+/// What inference may know of an argument of an eager call.
+enum Described {
+    One(Meta),
+    Many(Vec<Meta>),
+    Some(Vec<Option<Meta>>),
+    No,
+}
+
+impl Described {
+    fn of(arg: Arg<'_>, value: ValueUse) -> Described {
+        // Without elements it is a description itself.
+        let meta = |tensor: &Tensor| match value == ValueUse::None || tensor.storage().is_meta() {
+            true => Meta::describe(tensor),
+            false => Meta::constant(tensor),
+        };
+        match arg {
+            Arg::Tensor(tensor) => Described::One(meta(tensor)),
+            Arg::Tensors(tensors) => Described::Many(tensors.iter().map(meta).collect()),
+            Arg::OptionalTensors(tensors) => {
+                Described::Some(tensors.iter().map(|tensor| tensor.as_ref().map(meta)).collect())
+            }
+            _ => Described::No,
+        }
+    }
+
+    fn argument<'a>(&'a self, arg: Arg<'a>) -> Argument<'a> {
+        match self {
+            Described::One(meta) => Argument::Tensor(meta),
+            Described::Many(metas) => Argument::Tensors(metas),
+            Described::Some(metas) => Argument::OptionalTensors(metas),
+            Described::No => Argument::Plain(arg),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Calls of the inference that eager runs use, with numbers in place of sizes.
+//!
+//! In: an operator, arguments, and the values of their sizes. Out: what compiled inference says. The
+//! tensors it sees have shapes and no elements.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::meta::{Argument, Meta, Strides};
+use super::shape::Shape;
+use super::size::Size;
+use crate::arg::{Arg, Value};
+use crate::device::Device;
+use crate::error::Result;
+use crate::layout::{Dims, Layout};
+use crate::op::OpDef;
+use crate::storage::Storage;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// A tensor of which there is nothing but its layout and dtype, for inference. Whoever asks for its
+    /// elements gets an error.
+    pub(crate) fn described(layout: Layout, dtype: DType, device: Device) -> Tensor {
+        // A header alone is a hundred bytes; a program that cannot have them cannot go on.
+        let nothing = Storage::meta(0)
+            .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Storage>()));
+        // SAFETY: such a storage cannot be borrowed, so no element is ever read or written.
+        unsafe { Tensor::from_parts(nothing, layout, dtype, device) }
+    }
+}
+
+/// What compiled inference says of a call.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub outs: SmallVec<[(Layout, DType); 1]>,
+    pub compute: Option<DType>,
+    pub device: Device,
+    pub present: u64,
+}
+
+/// An argument with numbers in it.
+enum Held<'a> {
+    Given(Arg<'a>),
+    Tensor(Tensor),
+    Tensors(Vec<Tensor>),
+    OptionalTensors(Vec<Option<Tensor>>),
+    Ints(Dims),
+}
+
+/// Runs the compiled inference of an operator. `None` if a size has no value, or the operator has no such
+/// inference.
+///
+/// # Errors
+/// Whatever inference reports.
+pub(super) fn run(
+    op: &'static OpDef,
+    args: &[Argument<'_>],
+    value_of: &dyn Fn(&Size) -> Option<i64>,
+) -> Option<Result<Outcome>> {
+    let held: SmallVec<[Held<'_>; 8]> = args.iter().map(|arg| hold(*arg, value_of)).collect::<Option<_>>()?;
+    let args: SmallVec<[Arg<'_>; 8]> = held
+        .iter()
+        .map(|held| match held {
+            Held::Given(arg) => *arg,
+            Held::Tensor(tensor) => Arg::Tensor(tensor),
+            Held::Tensors(tensors) => Arg::Tensors(tensors),
+            Held::OptionalTensors(tensors) => Arg::OptionalTensors(tensors),
+            Held::Ints(values) => Arg::Ints(values),
+        })
+        .collect();
+    if let Some(view) = op.view {
+        let first = args.first().filter(|arg| matches!(arg, Arg::Tensor(_)))?.tensor();
+        return Some(view(&args).map(|layouts| Outcome {
+            outs: layouts.into_iter().map(|layout| (layout, first.dtype())).collect(),
+            compute: None,
+            device: first.device(),
+            present: u64::MAX,
+        }));
+    }
+    Some(op.inferred(&args)?.and_then(|inferred| {
+        let outs = inferred.outs.iter().map(|out| (Layout::contiguous(&out.sizes), out.dtype)).collect();
+        let present = op.present_results(&args)?;
+        Ok(Outcome { outs, compute: Some(inferred.compute), device: inferred.device, present })
+    }))
+}
+
+fn hold<'a>(arg: Argument<'a>, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<Held<'a>> {
+    let tensor = |meta: &Meta| match &meta.value {
+        Some(value) => Some(value.clone()),
+        None => Some(Tensor::described(meta.evaluate(value_of)?, meta.dtype, meta.device)),
+    };
+    Some(match arg {
+        Argument::Plain(arg) => Held::Given(arg),
+        Argument::Int(size) => Held::Given(Arg::Int(value_of(size)?)),
+        Argument::Ints(sizes) => Held::Ints(sizes.iter().map(value_of).collect::<Option<_>>()?),
+        Argument::Tensor(meta) => Held::Tensor(tensor(meta)?),
+        Argument::Tensors(metas) => Held::Tensors(metas.iter().map(tensor).collect::<Option<_>>()?),
+        Argument::OptionalTensors(metas) => Held::OptionalTensors(
+            metas
+                .iter()
+                .map(|meta| meta.as_ref().map_or(Some(None), |meta| tensor(meta).map(Some)))
+                .collect::<Option<_>>()?,
+        ),
+    })
+}
+
+/// An argument that owns what is in it.
+#[derive(Clone, Debug)]
+pub(super) enum Owned {
+    Tensor(Meta),
+    Tensors(Vec<Meta>),
+    OptionalTensors(Vec<Option<Meta>>),
+    Int(Size),
+    Ints(Vec<Size>),
+    Plain(Value),
+}
+
+impl Owned {
+    pub fn of(arg: Argument<'_>) -> Owned {
+        match arg {
+            Argument::Tensor(meta) => Owned::Tensor(meta.clone()),
+            Argument::Tensors(metas) => Owned::Tensors(metas.to_vec()),
+            Argument::OptionalTensors(metas) => Owned::OptionalTensors(metas.to_vec()),
+            Argument::Int(size) => Owned::Int(size.clone()),
+            Argument::Ints(sizes) => Owned::Ints(sizes.to_vec()),
+            Argument::Plain(arg) => Owned::Plain(arg.to_value()),
+        }
+    }
+
+    pub fn as_argument(&self) -> Argument<'_> {
+        match self {
+            Owned::Tensor(meta) => Argument::Tensor(meta),
+            Owned::Tensors(metas) => Argument::Tensors(metas),
+            Owned::OptionalTensors(metas) => Argument::OptionalTensors(metas),
+            Owned::Int(size) => Argument::Int(size),
+            Owned::Ints(sizes) => Argument::Ints(sizes),
+            Owned::Plain(value) => Argument::Plain(value.as_arg()),
+        }
+    }
+
+    /// Calls `visit` with each size, to read or to change.
+    pub fn for_each_size(&mut self, visit: &mut dyn FnMut(&mut Size)) {
+        let mut meta = |meta: &mut Meta| {
+            if let Shape::Known(sizes) = &mut meta.shape {
+                sizes.iter_mut().for_each(&mut *visit);
+            }
+            if let Strides::Given { strides, offset } = &mut meta.strides {
+                strides.iter_mut().for_each(&mut *visit);
+                visit(offset);
+            }
+        };
+        match self {
+            Owned::Tensor(only) => meta(only),
+            Owned::Tensors(metas) => metas.iter_mut().for_each(meta),
+            Owned::OptionalTensors(metas) => metas.iter_mut().flatten().for_each(meta),
+            Owned::Int(size) => visit(size),
+            Owned::Ints(sizes) => sizes.iter_mut().for_each(visit),
+            Owned::Plain(_) => {}
+        }
+    }
+}
+
+/// A call that was inferred for unknown sizes, with what it gave, to be looked at again when they are known.
+#[derive(Clone)]
+pub struct Call(Arc<Inferred>);
+
+struct Inferred {
+    op: &'static OpDef,
+    args: Vec<Owned>,
+    outs: Vec<Meta>,
+}
+
+impl Call {
+    pub(super) fn new(op: &'static OpDef, args: Vec<Owned>, outs: Vec<Meta>) -> Call {
+        Call(Arc::new(Inferred { op, args, outs }))
+    }
+
+    /// The operator's full name.
+    pub fn name(&self) -> &'static str {
+        self.0.op.name
+    }
+
+    /// Whether compiled inference, with numbers for symbols, gives what was inferred; `None` if a size stays
+    /// unknown.
+    pub(super) fn is_confirmed(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<bool> {
+        let Inferred { op, args, outs } = &*self.0;
+        let args: Vec<Argument<'_>> = args.iter().map(Owned::as_argument).collect();
+        let Ok(outcome) = run(op, &args, value_of)? else { return Some(false) };
+        let same = |(meta, (layout, dtype)): (&Meta, &(Layout, DType))| {
+            let sizes = meta.shape.sizes().is_none_or(|sizes| {
+                sizes.len() == layout.sizes.len()
+                    && sizes
+                        .iter()
+                        .zip(&layout.sizes)
+                        .all(|(size, real)| value_of(size).is_none_or(|size| size == *real))
+            });
+            sizes && meta.dtype == *dtype
+        };
+        Some(outs.len() == outcome.outs.len() && outs.iter().zip(&outcome.outs).all(same))
+    }
+}
+
+/// Calls are the same if they were inferred in one step.
+impl PartialEq for Call {
+    fn eq(&self, other: &Call) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Call {}
+
+impl Hash for Call {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Call({})", self.name())
+    }
+}

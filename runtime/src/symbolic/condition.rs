@@ -1,0 +1,286 @@
+//! Conditions on sizes that are not known yet, and the guards made of them.
+//!
+//! In: comparisons. Out: yes, no, or a condition that must be looked at again when the sizes are known.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use super::call::Call;
+use super::size::Size;
+use super::symbols::{Bindings, Origin, Symbol, Symbols};
+use crate::error::{Error, Result};
+
+/// Something that sizes must fulfil.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Condition {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Both are the same number.
+    Equal(Size, Size),
+    /// The first is the smaller one.
+    Less(Size, Size),
+    /// The opposite.
+    Not(Box<Condition>),
+    /// Every one holds.
+    All(Vec<Condition>),
+    /// At least one holds.
+    Any(Vec<Condition>),
+    /// Inference of the call gives, for the real sizes, what was inferred for unknown ones.
+    Confirmed(Call),
+    /// Nobody can tell before the operator runs.
+    Unknown,
+}
+
+impl Condition {
+    /// Of a truth value.
+    pub fn known(holds: bool) -> Condition {
+        if holds { Condition::True } else { Condition::False }
+    }
+
+    /// Whether it holds, where symbols have values; `None` if that is not known even then.
+    pub fn holds(&self, bindings: &Bindings) -> Option<bool> {
+        self.decided_by(&|size| size.bind(bindings))
+    }
+
+    /// As [`Condition::holds`], with a function that gives the values of sizes.
+    pub(super) fn decided_by(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<bool> {
+        match self {
+            Condition::True => Some(true),
+            Condition::False => Some(false),
+            Condition::Equal(a, b) => Some(value_of(a)? == value_of(b)?),
+            Condition::Less(a, b) => Some(value_of(a)? < value_of(b)?),
+            Condition::Not(inner) => inner.decided_by(value_of).map(|holds| !holds),
+            Condition::All(parts) => combine(parts, value_of, false),
+            Condition::Any(parts) => combine(parts, value_of, true),
+            Condition::Confirmed(call) => call.is_confirmed(value_of),
+            Condition::Unknown => None,
+        }
+    }
+
+    /// Both, simplified.
+    #[must_use]
+    pub fn and(self, other: Condition) -> Condition {
+        match (self, other) {
+            (Condition::False, _) | (_, Condition::False) => Condition::False,
+            (Condition::True, other) | (other, Condition::True) => other,
+            (Condition::Unknown, Condition::Unknown) => Condition::Unknown,
+            (Condition::All(mut parts), other) => {
+                parts.push(other);
+                Condition::All(parts)
+            }
+            (a, b) => Condition::All(vec![a, b]),
+        }
+    }
+
+    /// Either, simplified.
+    #[must_use]
+    pub fn or(self, other: Condition) -> Condition {
+        match (self, other) {
+            (Condition::True, _) | (_, Condition::True) => Condition::True,
+            (Condition::False, other) | (other, Condition::False) => other,
+            (Condition::Unknown, Condition::Unknown) => Condition::Unknown,
+            (Condition::Any(mut parts), other) => {
+                parts.push(other);
+                Condition::Any(parts)
+            }
+            (a, b) => Condition::Any(vec![a, b]),
+        }
+    }
+
+    /// The opposite, simplified.
+    #[must_use]
+    pub fn negated(self) -> Condition {
+        match self {
+            Condition::True => Condition::False,
+            Condition::False => Condition::True,
+            Condition::Not(inner) => *inner,
+            Condition::Unknown => Condition::Unknown,
+            other => Condition::Not(Box::new(other)),
+        }
+    }
+
+    /// Its text with the names of a table: `s0 == 4 || s0 == 1`.
+    pub fn named<'a>(&'a self, symbols: &'a Symbols) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| self.write(f, symbols))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, symbols: &Symbols) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, parts: &[Condition], between: &str| {
+            for (index, part) in parts.iter().enumerate() {
+                f.write_str(if index > 0 { between } else { "" })?;
+                match part {
+                    Condition::All(_) | Condition::Any(_) => write!(f, "({})", part.named(symbols))?,
+                    _ => part.write(f, symbols)?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Condition::True => f.write_str("true"),
+            Condition::False => f.write_str("false"),
+            Condition::Equal(a, b) => write!(f, "{} == {}", a.named(symbols), b.named(symbols)),
+            Condition::Less(a, b) => write!(f, "{} < {}", a.named(symbols), b.named(symbols)),
+            Condition::Not(inner) => match &**inner {
+                Condition::Equal(a, b) => write!(f, "{} != {}", a.named(symbols), b.named(symbols)),
+                Condition::Less(a, b) => write!(f, "{} >= {}", a.named(symbols), b.named(symbols)),
+                other => write!(f, "!({})", other.named(symbols)),
+            },
+            Condition::All(parts) => list(f, parts, " && "),
+            Condition::Any(parts) => list(f, parts, " || "),
+            Condition::Confirmed(call) => write!(f, "inference of `{}` confirms its result", call.name()),
+            Condition::Unknown => f.write_str("a condition on sizes that are not known"),
+        }
+    }
+}
+
+/// Whether one part holds (`any`), or all do.
+fn combine(parts: &[Condition], value_of: &dyn Fn(&Size) -> Option<i64>, any: bool) -> Option<bool> {
+    let mut open = false;
+    for part in parts {
+        match part.decided_by(value_of) {
+            Some(holds) if holds == any => return Some(any),
+            Some(_) => {}
+            None => open = true,
+        }
+    }
+    if open { None } else { Some(!any) }
+}
+
+/// A condition under which what was inferred is right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guard {
+    /// What must hold.
+    pub condition: Condition,
+    /// The operator that asks for it.
+    pub op: &'static str,
+    /// Why, as the operator's spec or rule says it.
+    pub reason: String,
+}
+
+/// What is known of sizes while a graph is inferred: its symbols, and the guards so far.
+#[derive(Clone, Default, Debug)]
+pub struct Context {
+    /// The symbols.
+    pub symbols: Symbols,
+    guards: Vec<Guard>,
+    assumed: HashSet<Condition>,
+    equal: HashMap<Symbol, Size>,
+}
+
+impl Context {
+    /// Nothing is known.
+    pub fn new() -> Context {
+        Context::default()
+    }
+
+    /// The guards in the order in which they came up, each once.
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    /// Takes a condition as given from here on, and keeps it as a guard unless it is known to hold.
+    pub fn assume(&mut self, guard: Guard) {
+        if guard.condition == Condition::True || !self.assumed.insert(guard.condition.clone()) {
+            return;
+        }
+        if let Condition::Equal(a, b) = &guard.condition {
+            let (a, b) = (self.simplified(a), self.simplified(b));
+            // The younger symbol gives way, so that replacements never run in a ring.
+            match (a.as_symbol(), b.as_symbol()) {
+                (Some(x), Some(y)) if x < y => drop(self.equal.insert(y, a)),
+                (Some(x), Some(_)) => drop(self.equal.insert(x, b)),
+                (Some(x), None) if !b.symbols().contains(&x) && !b.is_unknown() => {
+                    drop(self.equal.insert(x, b));
+                }
+                (None, Some(y)) if !a.symbols().contains(&y) && !a.is_unknown() => {
+                    drop(self.equal.insert(y, a));
+                }
+                _ => {}
+            }
+        }
+        self.guards.push(guard);
+    }
+
+    /// Checks every guard for the real sizes.
+    ///
+    /// # Errors
+    /// For the first guard that does not hold. Those that cannot be decided even then are left to the
+    /// operators, which check their arguments when they run.
+    pub fn check(&self, bindings: &Bindings) -> Result<()> {
+        let broken = |guard: &&Guard| guard.condition.holds(bindings) == Some(false);
+        match self.guards.iter().find(broken) {
+            None => Ok(()),
+            Some(guard) => Err(self.broken(guard, bindings)),
+        }
+    }
+
+    #[cold]
+    fn broken(&self, guard: &Guard, bindings: &Bindings) -> Error {
+        let values: Vec<String> = self
+            .symbols
+            .all()
+            .filter(|symbol| !matches!(self.symbols.origin(*symbol), Origin::Derived(_)))
+            .filter_map(|symbol| {
+                let name = Size::from(symbol);
+                bindings.get(symbol).map(|value| format!("{} = {value}", name.named(&self.symbols)))
+            })
+            .collect();
+        Error::shape(format!(
+            "the graph holds only where {}, because {}",
+            guard.condition.named(&self.symbols),
+            guard.reason
+        ))
+        .with_help(format!("the inputs give {}; build the graph anew for them", values.join(", ")))
+        .in_op(guard.op, Vec::new())
+    }
+
+    /// The size with what is assumed put in.
+    pub fn simplified(&self, size: &Size) -> Size {
+        let mut size = size.clone();
+        // Each round replaces symbols by older ones or by what mentions them no more.
+        for _ in 0..=self.equal.len() {
+            if !size.symbols().iter().any(|symbol| self.equal.contains_key(symbol)) {
+                break;
+            }
+            size = size
+                .substitute(|symbol| self.equal.get(&symbol).cloned().unwrap_or_else(|| Size::from(symbol)));
+        }
+        size
+    }
+
+    /// Whether two sizes are equal.
+    pub fn equal(&self, a: &Size, b: &Size) -> Condition {
+        let decided = a.equals(b, &self.symbols).or_else(|| {
+            let again = !self.equal.is_empty();
+            again.then(|| self.simplified(a).equals(&self.simplified(b), &self.symbols)).flatten()
+        });
+        self.open(decided, || Condition::Equal(a.clone(), b.clone()))
+    }
+
+    /// Whether one size is less than another.
+    pub fn less(&self, a: &Size, b: &Size) -> Condition {
+        let decided = a.is_less(b, &self.symbols).or_else(|| {
+            let again = !self.equal.is_empty();
+            again.then(|| self.simplified(a).is_less(&self.simplified(b), &self.symbols)).flatten()
+        });
+        self.open(decided, || Condition::Less(a.clone(), b.clone()))
+    }
+
+    fn open(&self, decided: Option<bool>, condition: impl FnOnce() -> Condition) -> Condition {
+        if let Some(decided) = decided {
+            return Condition::known(decided);
+        }
+        let condition = condition();
+        if let Condition::Equal(a, b) | Condition::Less(a, b) = &condition
+            && (a.is_unknown() || b.is_unknown())
+        {
+            return Condition::Unknown;
+        }
+        match self.assumed.contains(&condition) {
+            true => Condition::True,
+            false => condition,
+        }
+    }
+}

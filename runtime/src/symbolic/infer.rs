@@ -1,0 +1,402 @@
+//! Inference of one call.
+//!
+//! In: a definition, arguments, and what is known of symbols. Out: dtype, shape and strides of each result.
+//! Where every size is a number, the inference of eager calls says it. Else the rules do, and functions that
+//! no rule expresses are run at several points ([`super::sample`]).
+
+use opsmith_core::DType;
+use smallvec::SmallVec;
+
+use super::call;
+use super::condition::{Condition, Context};
+use super::evaluate::{Evaluation, Value};
+use super::meta::{Argument, Meta, Strides};
+use super::sample;
+use super::shape::Shape;
+use super::size::Size;
+use crate::arg::Arg;
+use crate::device::Device;
+use crate::dispatch;
+use crate::error::{Error, Operand, Result};
+use crate::facts::ValueUse;
+use crate::infer::InferContext;
+use crate::infer::context::InferFunction;
+use crate::infer::expr::{Expr, Rules};
+use crate::op::{ArgKind, Combination, OpDef};
+
+/// What can be said of a call before it runs.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would cost every inferred call an allocation")]
+pub enum Inference {
+    /// Its results.
+    Tensors(Outputs),
+    /// It is a composition without rules of its own: what the operators in it give, it gives.
+    Composition,
+    /// It returns no tensors, but values that only a run gives.
+    Values,
+}
+
+/// The results of a call before it runs.
+#[derive(Clone, Debug)]
+pub struct Outputs {
+    /// Each result, or each tensor of the list that is the only one.
+    pub outs: SmallVec<[Meta; 1]>,
+    /// The dtype that chooses the kernel; views have none.
+    pub compute: Option<DType>,
+    /// Which results are there, a bit each; absent ones are empty.
+    pub present: u64,
+}
+
+/// Infers a call. Arguments are in signature order, all of them.
+///
+/// Sizes that only a run tells get a symbol of their own, with a bound. What has to hold for the results to
+/// be right is kept in `context` as guards.
+///
+/// # Errors
+/// What the call itself would report, where that is certain; if an argument is no constant whose elements
+/// decide the results; and if a dtype or the number of results depends on what is not known.
+pub fn infer(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
+    attempt(op, args, context).map_err(|error| error.in_op(op.name, operands(op, args)))
+}
+
+fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
+    if args.len() != op.schema.args.len() {
+        let wanted = op.schema.args.len();
+        return Err(Error::argument(format!("{} arguments were given, it has {wanted}", args.len())));
+    }
+    let rules = op.rules.unwrap_or(&Rules::NONE);
+    let values_known = check_constants(op, args)?;
+    let by_run = !rules.run_sizes.is_empty() && !values_known;
+    let by_code = op.infer.is_some() || op.infer_function.is_some();
+    let infers = by_code || op.view.is_some() || op.custom.is_some();
+    if infers
+        && !by_run
+        && let Some(outcome) = call::run(op, args, &Size::known)
+    {
+        return outcome.map(|outcome| kernel_or_composition(op, concrete(outcome)));
+    }
+    let constants: SmallVec<[Option<Meta>; 8]> = args
+        .iter()
+        .map(|arg| match arg {
+            Argument::Plain(Arg::Tensor(tensor)) => Some(Meta::constant(tensor)),
+            _ => None,
+        })
+        .collect();
+    let mut on = Evaluation { op, args, context, locals: Vec::new(), constants: &constants };
+    check(&mut on, rules)?;
+    if !infers {
+        return Ok(if op.host.is_some() { Inference::Values } else { Inference::Composition });
+    }
+    if let Some(function) = op.infer_function {
+        return by_function(&mut on, rules, function).map(|outputs| kernel_or_composition(op, outputs));
+    }
+    // Rules of sizes that a run tells are for a run; where all elements are known, the function counts.
+    let open = op.view.is_some()
+        || !rules.run_sizes.is_empty()
+        || op.custom.is_some()
+        || rules
+            .shapes
+            .iter()
+            .chain(rules.dtypes)
+            .chain(&rules.length)
+            .chain(&rules.compute)
+            .any(calls_native);
+    if open && !by_run {
+        if let Some(sampled) = sample::infer(op, args, on.context)? {
+            let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
+            return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
+        }
+        return unknown(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs));
+    }
+    by_rules(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs))
+}
+
+/// An operator without a kernel for a dtype runs its composition, which then says what comes out.
+fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
+    let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
+    let kernel = |compute| dispatch::has_kernel(op, device.backend, compute);
+    match op.composite.is_none() || outputs.compute.is_none_or(kernel) {
+        true => Inference::Tensors(outputs),
+        false => Inference::Composition,
+    }
+}
+
+/// What compiled inference says of numbers.
+fn concrete(outcome: call::Outcome) -> Outputs {
+    let call::Outcome { outs, compute, device, present } = outcome;
+    let outs = outs.into_iter().map(|(layout, dtype)| {
+        let (shape, strides) = (Shape::concrete(&layout.sizes), Strides::of(&layout));
+        Meta { dtype, shape, strides, device, value: None }
+    });
+    Outputs { outs: outs.collect(), compute, present }
+}
+
+/// Refuses arguments whose elements must be known and are not; tells whether all are known that count.
+fn check_constants(op: &OpDef, args: &[Argument<'_>]) -> Result<bool> {
+    let mut all = true;
+    for (def, arg) in op.schema.args.iter().zip(args) {
+        if def.value == ValueUse::None {
+            continue;
+        }
+        let mut known = true;
+        arg.for_each_meta(|meta| known &= meta.value.is_some());
+        all &= known;
+        if !known && def.value == ValueUse::Required {
+            return Err(Error::value(format!(
+                "the elements of `{}` decide the shape or dtype of the result, and they are not known before the run",
+                def.name
+            ))
+            .with_help(format!("give a constant for `{}` when the graph is built", def.name)));
+        }
+    }
+    Ok(all)
+}
+
+/// The conditions on arguments: errors if they are certain not to hold, guards if that is open.
+fn check(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<()> {
+    check_combinations(on)?;
+    for check in rules.checks {
+        match on.truth(&check.condition)? {
+            Condition::True => {}
+            Condition::False => return Err(failed(on, check.text, &check.condition)),
+            open => {
+                let reason = format!("it checks `{}`", check.text);
+                on.guard(open, &reason);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error of a condition that does not hold, with the sizes on both sides.
+#[cold]
+fn failed(on: &mut Evaluation<'_, '_>, text: &str, condition: &'static Expr) -> Error {
+    let sides = match condition {
+        Expr::Binary(_, sides) => [on.size(&sides[0]), on.size(&sides[1])],
+        _ => return crate::infer::check_failed(text, &[]),
+    };
+    match sides {
+        [Ok(Size::Const(left)), Ok(Size::Const(right))] => crate::infer::check_failed(text, &[left, right]),
+        [Ok(left), Ok(right)] if !left.is_unknown() && !right.is_unknown() => {
+            let symbols = &on.context.symbols;
+            Error::shape(format!(
+                "`{text}` does not hold: the left side is {}, the right side {}",
+                left.named(symbols),
+                right.named(symbols)
+            ))
+            .with_help("the operator's documentation says what it accepts")
+        }
+        _ => crate::infer::check_failed(text, &[]),
+    }
+}
+
+/// Dtypes that have to go together do so however large tensors are.
+fn check_combinations(on: &Evaluation<'_, '_>) -> Result<()> {
+    let dtype = |argument: u8| match on.args[usize::from(argument)] {
+        Argument::Tensor(meta) => Some(meta.dtype),
+        Argument::Plain(Arg::Tensor(tensor)) => Some(tensor.dtype()),
+        _ => None,
+    };
+    let fits =
+        |row: &Combination| row.inputs.iter().all(|(argument, wanted)| dtype(*argument) == Some(*wanted));
+    match on.op.combinations.is_empty() || on.op.combinations.iter().any(fits) {
+        true => Ok(()),
+        false => Err(crate::infer::combination_refused(on.op)),
+    }
+}
+
+fn by_rules(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Outputs> {
+    let present = present(on, rules)?;
+    let compute = match &rules.compute {
+        Some(compute) => dtype(on, compute)?,
+        None => crate::infer::DEFAULT_FLOAT,
+    };
+    let device = device(on)?;
+    for (name, bound) in rules.run_sizes {
+        let bound = on.size(bound)?;
+        let symbol = on.context.symbols.of_run(bound);
+        on.locals.push((name, Value::Size(Size::from(symbol))));
+    }
+    let mut outs = SmallVec::new();
+    let mut push = |on: &mut Evaluation<'_, '_>, index: usize| -> Result<()> {
+        let (shape, dtype) = match present & 1 << index {
+            // What is absent is empty, and rules that may rely on what is absent too are not run.
+            0 => (Shape::concrete(&[0]), compute),
+            _ => (on.sizes(&rules.shapes[index])?, dtype(on, &rules.dtypes[index])?),
+        };
+        outs.push(Meta { dtype, shape, strides: Strides::Contiguous, device, value: None });
+        Ok(())
+    };
+    match &rules.length {
+        None => (0..rules.shapes.len()).try_for_each(|index| push(on, index))?,
+        Some(length) => {
+            let length = on.size(length)?;
+            let Some(length) = length.known() else {
+                return Err(Error::shape(format!(
+                    "how many tensors there are depends on the size {}",
+                    length.named(&on.context.symbols)
+                ))
+                .with_help("give that size as a number"));
+            };
+            for position in 0..length {
+                on.locals.push(("position", Value::Size(Size::Const(position))));
+                push(on, 0)?;
+                on.locals.pop();
+            }
+        }
+    }
+    Ok(Outputs { outs, compute: Some(compute), present })
+}
+
+/// What a hand-written function says.
+fn by_function<'a>(
+    on: &mut Evaluation<'a, '_>,
+    rules: &'static Rules,
+    function: InferFunction,
+) -> Result<Outputs> {
+    let compute = rules.compute.as_ref().map(|compute| dtype(on, compute)).transpose()?;
+    let device = device(on)?;
+    let constant =
+        |(arg, constant): (&Argument<'a>, &'a Option<Meta>)| constant.as_ref().map_or(*arg, Argument::Tensor);
+    let args: SmallVec<[Argument<'_>; 8]> = on.args.iter().zip(on.constants).map(constant).collect();
+    let mut call = InferContext::new(on.op, &args, on.context);
+    function(&mut call)?;
+    let outs = call.finish()?.into_iter().map(|(shape, dtype)| Meta {
+        dtype,
+        shape,
+        strides: Strides::Contiguous,
+        device,
+        value: None,
+    });
+    Ok(Outputs { outs: outs.collect(), compute, present: u64::MAX })
+}
+
+/// Results of which only the dtypes are known.
+fn unknown(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Outputs> {
+    let device = device(on)?;
+    let meta = |dtype, strides| Meta { dtype, shape: Shape::UnknownRank, strides, device, value: None };
+    let is_list = matches!(on.op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors);
+    if is_list {
+        return Err(Error::shape("how many tensors there are depends on sizes that are not known")
+            .with_help("give these sizes as numbers"));
+    }
+    if on.op.view.is_some() {
+        let first = match on.args.first() {
+            Some(Argument::Tensor(first)) => first.dtype,
+            _ => return Err(Error::argument("a view is of a tensor")),
+        };
+        let outs = SmallVec::from_elem(meta(first, Strides::Unknown), 1);
+        return Ok(Outputs { outs, compute: None, present: u64::MAX });
+    }
+    let present = present(on, rules)?;
+    let compute = rules.compute.as_ref().map(|compute| dtype(on, compute)).transpose()?;
+    let outs = rules
+        .dtypes
+        .iter()
+        .map(|rule| Ok(meta(dtype(on, rule)?, Strides::Contiguous)))
+        .collect::<Result<_>>()?;
+    Ok(Outputs { outs, compute, present })
+}
+
+/// Which results are there, a bit each.
+fn present(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<u64> {
+    let mut bits = u64::MAX;
+    for (index, condition) in rules.present.iter().enumerate() {
+        let Some(condition) = condition else { continue };
+        match on.truth(condition)? {
+            Condition::True => {}
+            Condition::False => bits &= !(1 << index),
+            open => {
+                return Err(Error::value(format!(
+                    "whether result {index} is there depends on {}",
+                    open.named(&on.context.symbols)
+                ))
+                .with_help("give these sizes as numbers"));
+            }
+        }
+    }
+    Ok(bits)
+}
+
+fn dtype(on: &mut Evaluation<'_, '_>, rule: &'static Expr) -> Result<DType> {
+    match on.value(rule)? {
+        Value::DType(dtype) => Ok(dtype),
+        _ => Err(Error::dtype("the dtype of the result depends on what is not known before the run")
+            .with_help("give the number of dimensions of every tensor")),
+    }
+}
+
+/// The device that an argument names, else that of the tensors.
+fn device<'m>(on: &'m Evaluation<'m, '_>) -> Result<Device> {
+    for (def, arg) in on.op.schema.args.iter().zip(on.args) {
+        if let (ArgKind::Device, Argument::Plain(Arg::Device(device))) = (def.ty.kind, arg) {
+            return Ok(*device);
+        }
+    }
+    let mut found: Option<&'m Meta> = None;
+    let mut clash = None;
+    let moves = |meta: &Meta| meta.device == Device::CPU && meta.shape.rank() == Some(0);
+    for (arg, constant) in on.args.iter().zip(on.constants) {
+        let mut visit = |meta: &'m Meta| match found {
+            Some(first) if first.device != meta.device => match (moves(first), moves(meta)) {
+                (true, _) => found = Some(meta),
+                (false, true) => {}
+                _ => clash = Some((first.device, meta.device)),
+            },
+            Some(_) => {}
+            None => found = Some(meta),
+        };
+        constant.iter().for_each(&mut visit);
+        arg.for_each_meta(visit);
+    }
+    match clash {
+        Some((a, b)) => Err(Error::device(format!("the operands are on different devices, {a} and {b}"))
+            .with_help("move them to one device first")),
+        None => Ok(found.map_or(Device::CPU, |meta| meta.device)),
+    }
+}
+
+/// Whether an expression has a part that only compiled inference knows.
+fn calls_native(expr: &Expr) -> bool {
+    match expr {
+        Expr::Native(_) => true,
+        Expr::List(parts) | Expr::ShapeRule(_, parts) | Expr::DTypeRule(_, parts) | Expr::Query(_, parts) => {
+            parts.iter().any(calls_native)
+        }
+        Expr::Binary(_, parts) | Expr::And(parts) | Expr::Or(parts) | Expr::Index(parts) => {
+            parts.iter().any(calls_native)
+        }
+        Expr::If(parts) => parts.iter().any(calls_native),
+        Expr::Neg(inner) | Expr::Not(inner) | Expr::Convert(_, inner) => calls_native(inner),
+        Expr::Block(bindings, tail) => {
+            bindings.iter().any(|(_, value)| calls_native(value)) || calls_native(tail)
+        }
+        Expr::Arg(_)
+        | Expr::Local(_)
+        | Expr::Int(_)
+        | Expr::Float(_)
+        | Expr::Bool(_)
+        | Expr::Str(_)
+        | Expr::DType(_)
+        | Expr::None => false,
+    }
+}
+
+/// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
+fn operands(op: &OpDef, args: &[Argument<'_>]) -> Vec<Operand> {
+    let shape = |meta: &Meta| match meta.shape.sizes() {
+        Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
+        None => vec![-2],
+    };
+    let mut found = Vec::new();
+    for (def, arg) in op.schema.args.iter().zip(args) {
+        let mut index = 0;
+        let single = matches!(arg, Argument::Tensor(_));
+        arg.for_each_meta(|meta| {
+            let name = if single { def.name.to_owned() } else { format!("{}[{index}]", def.name) };
+            index += 1;
+            found.push(Operand { name, dtype: meta.dtype, shape: shape(meta) });
+        });
+    }
+    found
+}
