@@ -89,3 +89,20 @@ fn nothing_is_done_if_nothing_changed() {
     assert_eq!(opsmith(&["generate", "--stand-alone", spec_name, "-o", out_name]).status, Some(1));
     assert!(definitions.is_file());
 }
+
+#[test]
+fn the_stock_library() {
+    let out = folder("generate-stock");
+    let out_name = out.to_str().unwrap();
+    let run = opsmith(&["generate", "ops.yaml", "-o", out_name]);
+    assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{}", run.stdout);
+    let definitions = fs::read_to_string(out.join("defs.rs")).unwrap();
+    let spec = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml"));
+    let checked = opsmith_codegen::pipeline::check(&opsmith_codegen::Config::stock(spec)).unwrap();
+    // Another name has no definition of its own.
+    let defined = checked.model.ops.iter().filter(|op| op.alias_of.is_none()).count();
+    assert_eq!(definitions.matches("pub static ").count(), defined);
+    assert!(fs::read_to_string(out.join("functions.rs")).unwrap().contains("pub fn mm("));
+    let again = opsmith(&["generate", "ops.yaml", "-o", out_name]);
+    assert!(again.stdout.contains("nothing changed"), "{}", again.stdout);
+}

@@ -167,3 +167,27 @@ fn as_many_errors_as_mistakes() {
         apart.join(", ")
     );
 }
+
+/// The README shows a message that the generator writes, of a mistake in an entry after the stock ones.
+#[test]
+fn the_message_of_the_readme_is_real() {
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is a folder of the workspace");
+    let readme = fs::read_to_string(root.join("README.md")).expect("there is a README");
+    let start = readme.find("error[E").expect("it shows an error");
+    let shown = &readme[start..start + readme[start..].find("\n```").expect("the block ends")];
+    let stock = fs::read_to_string(root.join("ops.yaml")).expect("there is a spec");
+    let text = format!(
+        "{stock}\n- func: bell_curve(Tensor self, *, float width=1.0) -> Tensor\n  doc: A bell curve.\n  \
+         dtype: promote_float(self)\n  dtypes: real\n  pointwise: exp(-(self * slef) / (2.0 * width * width))\n"
+    );
+    let (sources, diagnostics) = opsmith_codegen::check_text("ops.yaml", &text);
+    let errors: Vec<String> = diagnostics.errors().map(|error| render(&sources, error, false)).collect();
+    // The line is another one whenever the stock spec grows.
+    let without_lines = |text: &str| -> String {
+        let words = text.replace(|c: char| c.is_ascii_digit(), "9");
+        words.replace("9999", "").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(without_lines(&errors[0]), without_lines(shown), "{}", errors[0]);
+}
