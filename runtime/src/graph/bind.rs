@@ -35,7 +35,7 @@ pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
         .map(|info| if fixed { Some(info.example.clone()) } else { info.layout.evaluate(&symbols) })
         .collect();
     if !fixed {
-        let mut binder = Binder { graph, symbols: &symbols, metas: Vec::new() };
+        let mut binder = Binder::new(graph, &symbols);
         binder.start(&layouts)?;
         binder.nodes(&graph.nodes)?;
         for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
@@ -45,7 +45,7 @@ pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
     Ok(Bound { symbols, layouts })
 }
 
-fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
+pub(super) fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
     for (info, value) in graph.symbols.iter().zip(symbols) {
         let Some(value) = *value else { continue };
         if value < info.least || value > info.most {
@@ -82,15 +82,20 @@ fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
     Ok(())
 }
 
-struct Binder<'a> {
-    graph: &'a Graph,
+/// Runs inference step by step.
+pub(super) struct Binder<'a> {
+    pub graph: &'a Graph,
     symbols: &'a [Option<i64>],
     metas: Vec<Option<Tensor>>,
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
+    pub fn new(graph: &'a Graph, symbols: &'a [Option<i64>]) -> Binder<'a> {
+        Binder { graph, symbols, metas: Vec::new() }
+    }
+
     /// The tensors of inputs and constants.
-    fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
+    pub fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
         self.metas = vec![None; layouts.len()];
         for buffer in &self.graph.buffers {
             if let BufferKind::Constant(whole) = &buffer.kind {
@@ -113,7 +118,7 @@ impl Binder<'_> {
     }
 
     /// A tensor whose layout the formulas give, over the memory of its buffer.
-    fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
+    pub fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
         if let Some(tensor) = &self.metas[id.index()] {
             return Ok(tensor.clone());
         }
@@ -138,11 +143,17 @@ impl Binder<'_> {
     }
 
     fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
-        nodes.iter().try_for_each(|node| {
-            self.node(node).map_err(|error| {
-                let error = if error.op().is_some() { error } else { in_node(error, node, self) };
-                error.with_note(format!("called at {}", node.site))
-            })
+        nodes.iter().try_for_each(|node| self.node_with_place(node))
+    }
+
+    /// Infers what a step makes.
+    ///
+    /// # Errors
+    /// Whatever its operator reports, with the place of its call.
+    pub fn node_with_place(&mut self, node: &Node) -> Result<()> {
+        self.node(node).map_err(|error| {
+            let error = if error.op().is_some() { error } else { in_node(error, node, self) };
+            error.with_note(format!("called at {}", node.site))
         })
     }
 
