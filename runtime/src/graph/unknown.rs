@@ -16,10 +16,12 @@ use crate::with_dtype;
 
 /// Whether inference of a call wants elements that a traced function does not have.
 pub(crate) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
+    let by_run = op.rules.is_some_and(|rules| !rules.run_sizes.is_empty());
     op.schema.args.iter().zip(args).any(|(def, arg)| {
         let mut meta = false;
         arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
-        def.value != ValueUse::None && meta
+        // Where elements are of use but not needed, inference goes without them.
+        meta && (def.value == ValueUse::Required || by_run && def.value == ValueUse::Optional)
     })
 }
 
