@@ -23,6 +23,7 @@ pub mod symbols;
 
 pub use call::Call;
 pub use condition::{Condition, Context, Guard};
+pub(crate) use formula::Term;
 pub use infer::{Inference, Outputs, infer};
 pub use meta::{Argument, Meta, Strides};
 pub use shape::Shape;

@@ -1,9 +1,10 @@
-//! In-place and out forms ask for no memory.
+//! In-place and out forms ask for no memory, nor does a graph that ran before.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use opsmith::{Tensor, TensorOps};
+use opsmith::{DType, Result, Tensor, TensorOps};
+use opsmith_runtime::graph::{Graph, InputSpec, Passes};
 
 thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
@@ -44,4 +45,35 @@ fn in_place_and_out_forms_do_not_allocate() {
     assert_eq!(allocations(|| a.add_(&b).unwrap()), 0, "in place");
     assert_eq!(allocations(|| a.mul_out(&b, &mut out).unwrap()), 0, "out");
     assert_eq!(allocations(|| drop(a.add(&b).unwrap())), 10, "a functional form makes a tensor a call");
+}
+
+#[test]
+fn a_warm_graph_does_not_allocate() {
+    let scale = Tensor::of(&[1.0f32, 2.0, 3.0, 4.0]);
+    let square = opsmith::ones([4, 4]).unwrap();
+    type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
+    type Alone<'a> = &'a dyn Fn(&Tensor, &mut Tensor) -> Result<()>;
+    let nothing: Alone<'_> = &|_, _| Ok(());
+    // With each function its kernel alone, if that takes memory to work in, which is not the graph's to plan.
+    let functions: [(&str, Function<'_>, Alone<'_>); 5] = [
+        ("element-wise", &|x| x[0].exp()?.mul(&scale)?.relu(), nothing),
+        ("views", &|x| x[0].transpose(0, 1)?.narrow(0, 1, 2)?.sin(), nothing),
+        ("a reduction", &|x| x[0].exp()?.sum(), nothing),
+        ("a list", &|x| opsmith::cat(&[&x[0], &x[0]]), &|x, out| opsmith::cat_out(&[x, x], out)),
+        ("a product", &|x| x[0].mm(&square), &|x, out| x.mm_out(&square, out)),
+    ];
+    let x = opsmith::ones([6, 4]).unwrap();
+    for (name, function, alone) in functions {
+        let spec = InputSpec::new(DType::F32, ["rows".into(), 4.into()]);
+        let traced = Graph::trace(|x: &[Tensor]| function(x), [spec]).unwrap();
+        let mut out = function(std::slice::from_ref(&x)).unwrap();
+        let kernel = allocations(|| alone(&x, &mut out).unwrap());
+        for graph in [traced.optimize(&Passes::all()), traced] {
+            let mut outputs = Vec::new();
+            // The second run has the memory of the first one's outputs.
+            graph.run_into(&[&x], &mut outputs).unwrap();
+            let found = allocations(|| graph.run_into(&[&x], &mut outputs).unwrap());
+            assert!(found <= kernel, "{name}: {found} beside {kernel} of its kernel");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::ErrorKind;
-use opsmith_runtime::graph::{Dim, Graph, InputSpec};
+use opsmith_runtime::graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, dispatch};
 use opsmith_tests::samples::{repeatable, samples};
@@ -66,6 +66,13 @@ fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
     })
 }
 
+/// A graph as it was traced, after each pass alone, and after all.
+fn with_passes(graph: &Graph) -> Vec<(String, Graph)> {
+    let alone = Pass::all().map(|pass| (format!("{pass:?}"), graph.optimize(&Passes::none().with(pass))));
+    let all = ("all passes".to_owned(), graph.optimize(&Passes::all().frozen()));
+    std::iter::once(("as traced".to_owned(), graph.clone())).chain(alone).chain([all]).collect()
+}
+
 #[test]
 fn every_sample_gives_the_same_bits() {
     let mut wrong = Vec::new();
@@ -80,13 +87,23 @@ fn every_sample_gives_the_same_bits() {
                 let inputs = tensors(&args);
                 let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
                 let graph = Graph::trace(|inputs: &[Tensor]| call(op, &with_tensors(&args, inputs)), &specs);
-                let result = graph.and_then(|graph| repeatable(op, || graph.run(&inputs)));
-                let found = match result {
-                    Ok(outs) => difference(&outs, &eager),
-                    Err(error) => Some(error.to_string()),
+                let graphs = match graph {
+                    Ok(graph) => with_passes(&graph),
+                    Err(error) => {
+                        wrong.push(format!("{} {dtype} sample {number}: {error}", op.name));
+                        continue;
+                    }
                 };
-                count += 1;
-                wrong.extend(found.map(|found| format!("{} {dtype} sample {number}: {found}", op.name)));
+                for (passes, graph) in graphs {
+                    let found = match repeatable(op, || graph.run(&inputs)) {
+                        Ok(outs) => difference(&outs, &eager),
+                        Err(error) => Some(error.to_string()),
+                    };
+                    count += 1;
+                    wrong.extend(
+                        found.map(|found| format!("{} {dtype} sample {number}, {passes}: {found}", op.name)),
+                    );
+                }
             }
         }
     }

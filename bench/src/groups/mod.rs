@@ -3,6 +3,7 @@
 mod aot;
 mod ew;
 mod generator;
+mod graph;
 mod infer;
 mod mm;
 mod ovh;
@@ -20,6 +21,7 @@ pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ew::run(harness)?;
     mm::run(harness)?;
     train::run(harness)?;
+    graph::run(harness)?;
     infer::run(harness)?;
     generator::run(harness)?;
     Ok(())

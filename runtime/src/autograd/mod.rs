@@ -25,7 +25,7 @@ mod record;
 mod saved;
 mod strided;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use anomaly::detect_anomaly;
 pub use checkpoint::checkpoint;

@@ -45,6 +45,20 @@ pub(super) fn convert_inputs(
     Ok(if replaced.is_empty() { None } else { Some(replaced) })
 }
 
+/// Whether every input is as its kernel wants it.
+pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType) -> bool {
+    args.iter().enumerate().all(|(index, arg)| {
+        let wanted = op.element_types.get(index).copied().unwrap_or(ElementType::NotTensor);
+        let contiguous = op.contiguous & (1 << index) != 0;
+        let mut fine = true;
+        arg.for_each_tensor(|tensor| {
+            fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
+                && (!contiguous || tensor.is_contiguous());
+        });
+        fine
+    })
+}
+
 /// The dtype a kernel sees for an input of the given dtype; `None` if the input is not accepted.
 #[inline]
 fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DType> {

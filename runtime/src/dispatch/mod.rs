@@ -16,6 +16,7 @@ pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, pres
 
 pub use pairs::invoke_pairs;
 
+pub(crate) use convert::are_converted;
 pub(crate) use forward::{forward, forward_inplace, forward_out, has_kernel};
 pub(crate) use targets::{check_inplace, overlap};
 

@@ -35,7 +35,7 @@ pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
         .map(|info| if fixed { Some(info.example.clone()) } else { info.layout.evaluate(&symbols) })
         .collect();
     if !fixed {
-        let mut binder = Binder { graph, symbols: &symbols, metas: Vec::new() };
+        let mut binder = Binder::new(graph, &symbols);
         binder.start(&layouts)?;
         binder.nodes(&graph.nodes)?;
         for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
@@ -45,7 +45,7 @@ pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
     Ok(Bound { symbols, layouts })
 }
 
-fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
+pub(super) fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
     for (info, value) in graph.symbols.iter().zip(symbols) {
         let Some(value) = *value else { continue };
         if value < info.least || value > info.most {
@@ -82,18 +82,26 @@ fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
     Ok(())
 }
 
-struct Binder<'a> {
-    graph: &'a Graph,
+/// Runs inference step by step.
+pub(super) struct Binder<'a> {
+    pub graph: &'a Graph,
     symbols: &'a [Option<i64>],
     metas: Vec<Option<Tensor>>,
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
+    pub fn new(graph: &'a Graph, symbols: &'a [Option<i64>]) -> Binder<'a> {
+        Binder { graph, symbols, metas: Vec::new() }
+    }
+
     /// The tensors of inputs and constants.
-    fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
+    pub fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
         self.metas = vec![None; layouts.len()];
         for buffer in &self.graph.buffers {
-            if !matches!(buffer.kind, BufferKind::Internal) {
+            if let BufferKind::Constant(whole) = &buffer.kind {
+                // Inference may ask for the elements of what is declared in `value_depends`.
+                self.metas[buffer.root.index()] = Some(whole.clone());
+            } else if !matches!(buffer.kind, BufferKind::Internal) {
                 let layout = layouts[buffer.root.index()].clone();
                 self.make_root(buffer.root, layout)?;
             }
@@ -110,7 +118,7 @@ impl Binder<'_> {
     }
 
     /// A tensor whose layout the formulas give, over the memory of its buffer.
-    fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
+    pub fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
         if let Some(tensor) = &self.metas[id.index()] {
             return Ok(tensor.clone());
         }
@@ -127,7 +135,7 @@ impl Binder<'_> {
             if layout.extent().is_some_and(|(low, high)| low < 0 || high * size > bytes) {
                 return Err(Error::graph("a view would reach outside its memory at these sizes"));
             }
-            // SAFETY: the layout was just found to lie inside; there are no elements to read.
+            // SAFETY: the layout was just found to lie inside; there are no elements to read, or those of a constant.
             let tensor = unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
             self.metas[id.index()] = Some(tensor);
         }
@@ -135,11 +143,17 @@ impl Binder<'_> {
     }
 
     fn nodes(&mut self, nodes: &[Node]) -> Result<()> {
-        nodes.iter().try_for_each(|node| {
-            self.node(node).map_err(|error| {
-                let error = if error.op().is_some() { error } else { in_node(error, node, self) };
-                error.with_note(format!("called at {}", node.site))
-            })
+        nodes.iter().try_for_each(|node| self.node_with_place(node))
+    }
+
+    /// Infers what a step makes.
+    ///
+    /// # Errors
+    /// Whatever its operator reports, with the place of its call.
+    pub fn node_with_place(&mut self, node: &Node) -> Result<()> {
+        self.node(node).map_err(|error| {
+            let error = if error.op().is_some() { error } else { in_node(error, node, self) };
+            error.with_note(format!("called at {}", node.site))
         })
     }
 

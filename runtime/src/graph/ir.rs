@@ -19,7 +19,7 @@ use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::op::OpDef;
-use crate::symbolic::{Size, Symbol};
+use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
 /// The number of a tensor in [`Graph::tensors`].
@@ -55,6 +55,12 @@ pub struct Graph {
     pub(crate) guards: Vec<Guard>,
     /// The inputs by which the function computes gradients.
     pub(crate) grad_inputs: Vec<usize>,
+    /// Whether element-wise calls may write over inputs that nothing needs any more.
+    pub(crate) reuse: bool,
+    /// How many threads run steps that do not depend on each other.
+    pub(crate) threads: usize,
+    /// Whether it was read from a file, so that every plan is looked over.
+    pub(crate) loaded: bool,
     pub(crate) plans: Plans,
     /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
     pub(crate) stages: Vec<Stage>,
@@ -390,56 +396,5 @@ impl Node {
         for region in self.kind.regions() {
             region.nodes.iter().for_each(|node| node.for_each_write(visit));
         }
-    }
-}
-
-impl Graph {
-    /// The steps in the order they run.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
-    }
-
-    /// Every tensor.
-    pub fn tensors(&self) -> &[TensorInfo] {
-        &self.tensors
-    }
-
-    /// Every piece of memory.
-    pub fn buffers(&self) -> &[Buffer] {
-        &self.buffers
-    }
-
-    /// The inputs in order.
-    pub fn inputs(&self) -> &[TensorId] {
-        &self.inputs
-    }
-
-    /// The outputs in order.
-    pub fn outputs(&self) -> &[TensorId] {
-        &self.outputs
-    }
-
-    /// The sizes that are not known before the graph runs.
-    pub fn symbols(&self) -> &[SymbolInfo] {
-        &self.symbols
-    }
-
-    /// What must hold of sizes for the graph to be right.
-    pub fn guards(&self) -> &[Guard] {
-        &self.guards
-    }
-
-    /// A size as text, with the names of the graph's symbols.
-    pub fn text(&self, size: &Size) -> String {
-        let name = |symbol: Symbol| self.symbols.get(symbol.0 as usize).map(|info| info.name.as_str());
-        size.with_names(&name).to_string()
-    }
-
-    pub(crate) fn tensor(&self, id: TensorId) -> &TensorInfo {
-        &self.tensors[id.index()]
-    }
-
-    pub(crate) fn buffer_of(&self, id: TensorId) -> BufferId {
-        self.tensors[id.index()].buffer
     }
 }

@@ -119,6 +119,9 @@ impl Merger<'_> {
             outputs: first.outputs.clone(),
             guards: Vec::new(),
             grad_inputs: Vec::new(),
+            reuse: false,
+            threads: 1,
+            loaded: false,
             plans: Plans::default(),
             stages: Vec::new(),
         };

@@ -3,23 +3,42 @@
 //! In: a function over tensors ([`Graph::trace`]). Out: a [`Graph`], which can be checked, described, drawn,
 //! optimised, saved, and run without allocating ([`Graph::run`]).
 
+mod access;
 mod alike;
+mod arrange;
 mod bind;
+mod builder;
+mod check;
 mod control;
+mod describe;
+mod dot;
+mod file;
+mod html;
 mod ir;
+mod levels;
 mod memory;
 mod merge;
+mod passes;
 mod plan;
+mod pool;
 mod probe;
 pub(crate) mod recorder;
+mod report;
 mod run;
+mod sheet;
 mod stages;
+#[cfg(test)]
+mod timing;
 mod trace;
 pub(crate) mod unknown;
 
+pub use builder::{BuilderArg, GraphBuilder, Handle};
+pub use check::GraphErrors;
 pub use control::{cond, scan, while_loop};
 pub use ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, Site, SymbolInfo,
     SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
 };
+pub use passes::{Pass, Passes};
+pub use report::{BufferReport, MemoryReport, Place};
 pub use trace::{Dim, InputSpec, IntoTensors};

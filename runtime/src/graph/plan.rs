@@ -6,9 +6,10 @@
 
 use smallvec::SmallVec;
 
+use super::arrange::{self, Arrangement, Home};
 use super::bind::{Bound, argument};
 use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
-use super::memory::{self, Lifetime};
+use super::levels::moments;
 use crate::arg::Value;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -21,7 +22,11 @@ use crate::tensor::Tensor;
 pub(super) struct Plan {
     /// Every tensor of the graph, by number; those that nothing needs have no elements.
     pub tensors: Vec<Tensor>,
+    /// In the order of moments.
     pub steps: Vec<Step>,
+    /// Where the steps of each moment end; none if they run one after the other.
+    pub moments: Vec<usize>,
+    pub threads: usize,
     /// The tensors over each input, by position.
     pub inputs: Vec<Outside>,
     /// The memory that outputs are written to.
@@ -33,6 +38,8 @@ pub(super) struct Plan {
     /// External memory that is read, and that is written.
     pub reads: Vec<TensorId>,
     pub writes: Vec<TensorId>,
+    /// Lists that are empty between runs, and keep their memory: what a run borrows.
+    pub borrowed: [Vec<Tensor>; 2],
     /// Where tensors over inputs point between runs.
     pub nowhere: Storage,
     /// How much memory the arena has.
@@ -76,65 +83,32 @@ impl Plan {
     /// # Errors
     /// If there is no memory, or no kernel.
     pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
-        let uses = Uses::of(graph);
+        let moments = moments(graph);
+        let arrangement = Arrangement::new(graph, &bound.layouts, &moments)?;
         let mut builder = Builder {
             graph,
             bound,
             plan: Plan {
                 tensors: Vec::new(),
                 steps: Vec::new(),
+                moments: Vec::new(),
+                threads: 1,
                 inputs: Vec::new(),
                 results: Vec::new(),
                 lists: Vec::new(),
                 list_values: Vec::new(),
                 reads: Vec::new(),
                 writes: Vec::new(),
+                borrowed: [Vec::new(), Vec::new()],
                 nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
             },
         };
-        builder.tensors(&uses)?;
-        builder.plan.steps = builder.steps(&graph.nodes)?;
+        builder.tensors(&arrangement)?;
+        builder.plan.threads = graph.threads;
+        builder.top(&moments)?;
         builder.plan.let_go();
         Ok(builder.plan)
-    }
-}
-
-/// When buffers are needed, in positions of the graph's nodes.
-pub(super) struct Uses {
-    /// The first and last node that touches each buffer.
-    pub spans: Vec<Option<(usize, usize)>>,
-    pub written: Vec<bool>,
-    /// The buffers that outputs show.
-    pub is_result: Vec<bool>,
-}
-
-impl Uses {
-    pub fn of(graph: &Graph) -> Uses {
-        let count = graph.buffers.len();
-        let mut uses =
-            Uses { spans: vec![None; count], written: vec![false; count], is_result: vec![false; count] };
-        for (position, node) in graph.nodes.iter().enumerate() {
-            let spans = &mut uses.spans;
-            let mut touch = |id: TensorId| {
-                let span = spans[graph.buffer_of(id).index()].get_or_insert((position, position));
-                span.1 = position;
-            };
-            node.for_each_read(&mut touch);
-            node.for_each_write(&mut touch);
-            node.for_each_write(&mut |id| uses.written[graph.buffer_of(id).index()] = true);
-        }
-        for output in &graph.outputs {
-            uses.is_result[graph.buffer_of(*output).index()] = true;
-        }
-        uses
-    }
-
-    /// Whether a buffer lies in the arena.
-    pub fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
-        matches!(graph.buffers[buffer].kind, BufferKind::Internal)
-            && !self.is_result[buffer]
-            && self.spans[buffer].is_some()
     }
 }
 
@@ -145,52 +119,31 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn layout(&self, id: TensorId) -> Result<&Layout> {
-        self.bound.layouts[id.index()]
-            .as_ref()
-            .ok_or_else(|| Error::graph(format!("the layout of tensor {} is not known", id.0)))
-    }
-
-    fn bytes(&self, buffer: usize) -> Result<usize> {
-        let root = self.graph.buffers[buffer].root;
-        let numel = self.layout(root)?.numel() as usize;
-        Ok(numel * self.graph.tensor(root).dtype.size())
-    }
-
-    fn tensors(&mut self, uses: &Uses) -> Result<()> {
+    fn tensors(&mut self, arrangement: &Arrangement) -> Result<()> {
         let graph = self.graph;
-        let arena: Vec<usize> =
-            (0..graph.buffers.len()).filter(|&buffer| uses.in_arena(graph, buffer)).collect();
-        let lifetimes = arena.iter().map(|&buffer| {
-            let (first, last) = uses.spans[buffer].expect("only used buffers are in the arena");
-            Ok(Lifetime { bytes: self.bytes(buffer)?, first, last })
-        });
-        let placement = memory::place(&lifetimes.collect::<Result<Vec<_>>>()?);
-        let memory = Storage::uninitialized(placement.bytes)?;
-        self.plan.arena_bytes = placement.bytes;
+        let memory = Storage::uninitialized(arrangement.bytes)?;
+        self.plan.arena_bytes = arrangement.bytes;
         // The storage of each buffer, and where the buffer starts in it.
         let mut homes: Vec<Option<(Storage, usize)>> = vec![None; graph.buffers.len()];
-        for (&buffer, &offset) in arena.iter().zip(&placement.offsets) {
-            homes[buffer] = Some((memory.clone(), offset));
-        }
         for (number, buffer) in graph.buffers.iter().enumerate() {
-            let outside =
-                || Outside { root: buffer.root, tensors: Vec::new(), written: uses.written[number] };
-            match &buffer.kind {
-                BufferKind::Input(_) => {}
-                BufferKind::Constant(whole) => {
+            match (arrangement.homes[number], &buffer.kind) {
+                (Home::Arena { offset }, _) => homes[number] = Some((memory.clone(), offset)),
+                (Home::Constant, BufferKind::Constant(whole)) => {
                     homes[number] = Some((whole.storage().clone(), 0));
-                    if uses.spans[number].is_some() {
+                    if arrangement.spans[number].is_some() {
+                        let plan = &mut self.plan;
                         let list =
-                            if uses.written[number] { &mut self.plan.writes } else { &mut self.plan.reads };
+                            if arrangement.written[number] { &mut plan.writes } else { &mut plan.reads };
                         list.push(buffer.root);
                     }
                 }
-                BufferKind::Internal if uses.is_result[number] => {
-                    homes[number] = Some((Storage::uninitialized(self.bytes(number)?)?, 0));
-                    self.plan.results.push(outside());
+                (Home::Result, _) => {
+                    let bytes = arrange::bytes(graph, &self.bound.layouts, number)?;
+                    homes[number] = Some((Storage::uninitialized(bytes)?, 0));
+                    let written = arrangement.written[number];
+                    self.plan.results.push(Outside { root: buffer.root, tensors: Vec::new(), written });
                 }
-                BufferKind::Internal => {}
+                _ => {}
             }
         }
         self.plan.inputs = graph
@@ -198,7 +151,7 @@ impl Builder<'_> {
             .iter()
             .map(|root| {
                 let buffer = graph.buffer_of(*root).index();
-                Outside { root: *root, tensors: Vec::new(), written: uses.written[buffer] }
+                Outside { root: *root, tensors: Vec::new(), written: arrangement.written[buffer] }
             })
             .collect();
         for (number, info) in graph.tensors.iter().enumerate() {
@@ -217,7 +170,7 @@ impl Builder<'_> {
             self.plan.tensors.push(unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) });
             let outside = match graph.buffers[buffer].kind {
                 BufferKind::Input(input) => Some(&mut self.plan.inputs[input]),
-                BufferKind::Internal if uses.is_result[buffer] => {
+                BufferKind::Internal if arrangement.homes[buffer] == Home::Result => {
                     let root = graph.buffers[buffer].root;
                     self.plan.results.iter_mut().find(|result| result.root == root)
                 }
@@ -227,6 +180,28 @@ impl Builder<'_> {
                 outside.tensors.push(id);
             }
         }
+        Ok(())
+    }
+
+    /// The graph's own steps, by the moments at which they run.
+    fn top(&mut self, moments: &[usize]) -> Result<()> {
+        let nodes = &self.graph.nodes;
+        if self.plan.threads < 2 {
+            self.plan.steps = self.steps(nodes)?;
+            return Ok(());
+        }
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by_key(|&number| moments[number]);
+        let mut last = None;
+        for number in order {
+            let Some(step) = self.step(&nodes[number])? else { continue };
+            if last.is_some_and(|last| last != moments[number]) {
+                self.plan.moments.push(self.plan.steps.len());
+            }
+            last = Some(moments[number]);
+            self.plan.steps.push(step);
+        }
+        self.plan.moments.push(self.plan.steps.len());
         Ok(())
     }
 

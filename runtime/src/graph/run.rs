@@ -10,8 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 
 use super::bind::bind;
+use super::file;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
 use super::plan::{Outside, Plan, Step, StepArg, StepKind};
+use super::pool;
 use super::recorder;
 use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
@@ -76,6 +78,15 @@ impl Graph {
         Ok(outputs)
     }
 
+    /// Lets so many threads run steps that do not depend on each other. Results are the same, bit for bit. It
+    /// helps where branches take long, some tens of microseconds a step and more, and costs memory, as what runs
+    /// together is alive together; so a graph has one thread unless it is told otherwise.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
+        self.plans = Plans::default();
+        self.stages = stages::split(self);
+    }
+
     /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is
     /// dropped first, so that the same memory can serve again. Once the sizes were seen, and if nobody else
     /// holds the outputs of the run before, this asks for no memory.
@@ -92,7 +103,11 @@ impl Graph {
             Some(plan) => plan,
             None => {
                 let known = self.symbol_values(inputs).into_iter();
-                Plan::new(self, &bind(self, known.map(|(value, known)| known.then_some(value)).collect())?)?
+                let symbols: Vec<_> = known.map(|(value, known)| known.then_some(value)).collect();
+                if self.loaded {
+                    file::verify::graph(self, &symbols)?;
+                }
+                Plan::new(self, &bind(self, symbols)?)?
             }
         };
         plan.run(inputs)?;
@@ -200,14 +215,24 @@ impl Plan {
     }
 
     fn run_steps(&mut self) -> Result<()> {
-        let roots = |ids: &[TensorId], written: bool| -> SmallVec<[Tensor; 16]> {
+        let [mut reads, mut writes] = std::mem::take(&mut self.borrowed);
+        let roots = |list: &mut Vec<Tensor>, ids: &[TensorId], written: bool| {
             let inputs = self.inputs.iter().filter(|input| input.written == written).map(|input| input.root);
-            ids.iter().copied().chain(inputs).map(|id| self.tensors[id.index()].clone()).collect()
+            list.extend(ids.iter().copied().chain(inputs).map(|id| self.tensors[id.index()].clone()));
         };
-        let (reads, writes) = (roots(&self.reads, false), roots(&self.writes, true));
-        let reads: SmallVec<[Arg<'_>; 16]> = reads.iter().map(Arg::Tensor).collect();
-        let _held = Borrows::acquire(&reads, &writes)?;
-        run_all(&self.steps, &mut self.tensors, &self.list_values)
+        roots(&mut reads, &self.reads, false);
+        roots(&mut writes, &self.writes, true);
+        let result = Borrows::acquire(&[Arg::Tensors(&reads)], &writes).and_then(|_held| {
+            if self.threads > 1 {
+                run_moments(self.threads, &self.moments, &self.steps, &mut self.tensors, &self.list_values)
+            } else {
+                run_all(&self.steps, &mut self.tensors, &self.list_values)
+            }
+        });
+        reads.clear();
+        writes.clear();
+        self.borrowed = [reads, writes];
+        result
     }
 
     /// Lets go of the inputs' memory.
@@ -246,6 +271,12 @@ impl Plan {
                 .with_help("give it memory of its own"));
             }
         }
+        if self.writes.iter().any(|id| self.tensors[id.index()].shares_storage(input)) {
+            return Err(Error::graph(format!(
+                "input {number} is memory that the graph writes to besides, as it was found outside the function"
+            ))
+            .with_help("give it memory of its own"));
+        }
         let input = input.contiguous_untracked()?;
         let start = input.layout().offset;
         point_at(&mut self.tensors, outside, input.storage(), start);
@@ -279,7 +310,43 @@ fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result
     steps.iter().try_for_each(|step| run_step(step, tensors, lists))
 }
 
-fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+/// Runs the steps of one moment after those of another; those of one moment in several threads.
+fn run_moments(
+    threads: usize,
+    moments: &[usize],
+    steps: &[Step],
+    tensors: &mut Vec<Tensor>,
+    lists: &[Value],
+) -> Result<()> {
+    let mut start = 0;
+    for &end in moments {
+        let together = &steps[start..end];
+        start = end;
+        if let [alone] = together {
+            run_step(alone, tensors, lists)?;
+            continue;
+        }
+        // The error of the first step that failed, so that it is the same one in each run.
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        let tensors: &[Tensor] = tensors;
+        pool::run(threads, together.len(), &|number| {
+            if let Err(error) = run_plain(&together[number], tensors, lists) {
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                if failed.as_ref().is_none_or(|(first, _)| number < *first) {
+                    *failed = Some((number, error));
+                }
+            }
+        });
+        if let Some((_, error)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Runs a step that has no others inside.
+#[inline]
+fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
             let args: SmallVec<[Arg<'_>; 8]> = step
@@ -314,6 +381,13 @@ fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<(
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
             autograd::add_into(&tensors[step.outs[0].index()], &tensors[source.index()])
         }
+        _ => Err(malformed(step)),
+    }
+}
+
+fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+    match &step.kind {
+        StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add => run_plain(step, tensors, lists),
         StepKind::Cond { branches } => {
             let [StepArg::Tensor(predicate)] = &*step.args else { return Err(malformed(step)) };
             let chosen = if truth(&tensors[predicate.index()]) { 0 } else { 1 };

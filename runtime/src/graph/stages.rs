@@ -8,9 +8,10 @@ use std::borrow::Borrow;
 
 use smallvec::SmallVec;
 
+use super::arrange::Uses;
 use super::bind::argument;
 use super::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
-use super::plan::Uses;
+use super::levels::moments;
 use super::run::Plans;
 use crate::arg::{Arg, Value};
 use crate::dispatch;
@@ -83,7 +84,7 @@ pub(super) fn split(graph: &Graph) -> Vec<Stage> {
                 symbol.source = SymbolSource::Input { input, dim };
             }
         }
-        let uses = Uses::of(&stage);
+        let uses = Uses::of(&stage, &moments(&stage));
         let later = |id: usize| needs[number + 1..].iter().any(|needs| needs[id]) || is_output(id);
         let of_last = |id: usize| last.as_ref().is_some_and(|node| touched(graph, std::iter::once(node))[id]);
         let mut left = Vec::new();

@@ -15,7 +15,7 @@ pub(super) type Powers = SmallVec<[(Symbol, u32); 2]>;
 
 /// A coefficient and what it multiplies.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Term {
+pub(crate) struct Term {
     pub coefficient: i64,
     pub powers: Powers,
 }
@@ -39,7 +39,7 @@ impl Formula {
     }
 
     /// The terms, those of the highest degree first.
-    pub(super) fn terms(&self) -> &[Term] {
+    pub(crate) fn terms(&self) -> &[Term] {
         &self.terms
     }
 

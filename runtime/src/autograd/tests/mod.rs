@@ -9,7 +9,7 @@ mod hooks;
 mod inplace;
 mod numeric;
 mod odd_ops;
-mod ops;
+pub(crate) mod ops;
 mod programs;
 mod threads;
 mod timing;

@@ -1,0 +1,58 @@
+//! `graph`: what a graph costs beside its kernels.
+//!
+//! The chain is of 1,000 additions of one element. A kernel of one element is not free, so `graph.kernels_1000`
+//! times the same calls of the same kernel alone, through the out form that writes to given memory; the overhead a
+//! node is at most what `graph.run_1000` takes for one.
+
+use opsmith::runtime::graph::{Graph, InputSpec, Passes};
+use opsmith::{DType, Result, Tensor, TensorOps};
+
+use super::normal;
+use crate::harness::{CALL, Harness, Work};
+
+pub fn run(harness: &mut Harness) -> Result<()> {
+    if !harness.wants("graph.") {
+        return Ok(());
+    }
+    chains(harness)?;
+    branches(harness)
+}
+
+fn chain(x: &Tensor, length: usize) -> Result<Tensor> {
+    (0..length).try_fold(x.clone(), |sum, _| sum.add(x))
+}
+
+fn chains(harness: &mut Harness) -> Result<()> {
+    let x = Tensor::of(&[1.0f32]);
+    let small = Graph::trace(|x: &[Tensor]| chain(&x[0], 1000), [&x])?;
+    let mut outputs = Vec::new();
+    harness.case("graph.run_1000", CALL, || small.run_into(&[&x], &mut outputs));
+    let mut out = Tensor::of(&[0.0f32]);
+    harness.case("graph.kernels_1000", CALL, || (0..1000).try_for_each(|_| x.add_out(&x, &mut out)));
+    harness.case("graph.eager_1000", CALL, || chain(&x, 1000));
+    let optimised = small.optimize(&Passes::all());
+    harness.case("graph.run_1000_optimised", CALL, || optimised.run_into(&[&x], &mut outputs));
+
+    let fixed = || Graph::trace(|x: &[Tensor]| chain(&x[0], 10_000), [&x]);
+    harness.case("graph.trace_10000", CALL, fixed);
+    let spec = InputSpec::new(DType::F32, ["n".into()]);
+    let symbolic = Graph::trace(|x: &[Tensor]| chain(&x[0], 10_000), [spec])?;
+    harness.case("graph.infer_10000", CALL, || symbolic.check_at(&[("n", 8)]));
+    harness.case("graph.plan_10000", CALL, || symbolic.memory_at(&[("n", 8)]));
+    harness.case("graph.optimise_10000", CALL, || symbolic.optimize(&Passes::all()));
+    Ok(())
+}
+
+/// Two branches that take equally long.
+fn branches(harness: &mut Harness) -> Result<()> {
+    let x = normal(&[512, 512])?;
+    let function = |x: &[Tensor]| {
+        let branch = |x: &Tensor| (0..4).try_fold(x.clone(), |y, _| y.mm(x)?.tanh());
+        branch(&x[0])?.add(&branch(&x[0].transpose(0, 1)?)?)
+    };
+    let graph = Graph::trace(function, [&x])?;
+    let work = Work::flops(8.0 * 2.0 * 512.0 * 512.0 * 512.0);
+    let mut outputs = Vec::new();
+    harness.case("graph.branches_2", work, || graph.run_into(&[&x], &mut outputs));
+    Ok(())
+}

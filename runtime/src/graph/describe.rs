@@ -1,0 +1,115 @@
+//! A graph as a table, for people.
+//!
+//! In: a graph, and values of its symbols. Out: text: symbols and guards, a line for each tensor, and what memory
+//! all of it takes.
+
+use std::fmt::Write;
+
+use super::ir::{Graph, SymbolSource};
+use super::report::MemoryReport;
+use super::sheet;
+use crate::error::Result;
+
+impl Graph {
+    /// A table of every tensor: what makes it, dtype, shape, layout, bytes, the steps from the first to the last
+    /// that needs its memory, and where that is. Bytes and places are those at the sizes that the graph was
+    /// traced with.
+    pub fn describe(&self) -> String {
+        self.table(self.memory().ok().as_ref())
+    }
+
+    /// As [`Graph::describe`], where symbols have values, by name.
+    ///
+    /// # Errors
+    /// If there is no symbol of a name, or the graph is not for a size.
+    pub fn describe_at(&self, symbols: &[(&str, i64)]) -> Result<String> {
+        Ok(self.table(Some(&self.memory_at(symbols)?)))
+    }
+
+    fn table(&self, memory: Option<&MemoryReport>) -> String {
+        let mut text = format!(
+            "{}, {}, {}, {}\n",
+            counted(self.inputs.len(), "input"),
+            counted(self.nodes.len(), "step"),
+            counted(self.tensors.len(), "tensor"),
+            counted(self.outputs.len(), "output"),
+        );
+        self.write_symbols(&mut text);
+        text.push('\n');
+        let head = ["tensor", "made by", "dtype", "shape", "layout", "bytes", "steps", "memory"];
+        let mut lines: Vec<[String; 8]> = vec![head.map(str::to_owned)];
+        for (number, row) in sheet::rows(self, memory).into_iter().enumerate() {
+            lines.push([
+                format!("%{number}"),
+                row.by,
+                row.dtype,
+                row.shape,
+                row.layout,
+                row.bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string()),
+                row.lifetime,
+                row.memory,
+            ]);
+        }
+        write_aligned(&mut text, &lines);
+        let outputs: Vec<String> = self.outputs.iter().map(|id| format!("%{}", id.0)).collect();
+        let _ = writeln!(text, "\noutputs: {}", outputs.join(", "));
+        match memory {
+            Some(memory) => write_totals(&mut text, memory),
+            None => text.push_str("memory: some sizes are known only when the graph has run\n"),
+        }
+        text
+    }
+
+    fn write_symbols(&self, text: &mut String) {
+        for symbol in &self.symbols {
+            let from = match symbol.source {
+                SymbolSource::Input { input, dim } => {
+                    format!("dimension {dim} of {}", self.input_names.get(input).map_or("", String::as_str))
+                }
+                SymbolSource::Node { tensor, dim } => {
+                    format!("dimension {dim} of %{}, found by its step", tensor.0)
+                }
+            };
+            let _ = write!(text, "symbol {}: {from}; at least {}", symbol.name, symbol.least);
+            if symbol.most != i64::MAX {
+                let _ = write!(text, ", at most {}", symbol.most);
+            }
+            if symbol.multiple_of > 1 {
+                let _ = write!(text, ", a multiple of {}", symbol.multiple_of);
+            }
+            let _ = writeln!(text, "; traced with {}", symbol.example);
+        }
+        for guard in &self.guards {
+            let _ = writeln!(text, "guard {} = {}: {}", self.text(&guard.size), guard.equals, guard.reason);
+        }
+    }
+}
+
+/// A number and what it counts.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn write_aligned(text: &mut String, lines: &[[String; 8]]) {
+    const BYTES: usize = 5;
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 8] = std::array::from_fn(width);
+    for line in lines {
+        let cells = line.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            BYTES => format!("{cell:>width$}"),
+            _ => format!("{cell:<width$}"),
+        });
+        let cells: Vec<String> = cells.collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+}
+
+fn write_totals(text: &mut String, memory: &MemoryReport) {
+    let ratio = memory.planned as f64 / memory.lower_bound.max(1) as f64;
+    let _ = writeln!(
+        text,
+        "memory: arena {} bytes, {ratio:.3} of the least possible {}; inputs {}, constants {}, outputs {}",
+        memory.planned, memory.lower_bound, memory.inputs, memory.constants, memory.results
+    );
+}

@@ -1,0 +1,314 @@
+//! From a graph to texts.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use opsmith_core::DType;
+use safetensors::Dtype;
+use safetensors::tensor::View;
+
+use super::super::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, TensorId};
+use super::changes;
+use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
+use crate::arg::{Arg, MemoryFormat, Value};
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::OpDef;
+use crate::scalar::Scalar;
+use crate::storage::Borrows;
+use crate::symbolic::Size;
+use crate::tensor::Tensor;
+
+/// `graph.json` and `constants.safetensors`.
+pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
+    let mut saver = Saver { operators: BTreeMap::new() };
+    let nodes = saver.nodes(&graph.nodes)?;
+    let document = Document {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        operators: saver.operators,
+        symbols: graph.symbols.iter().map(symbol).collect(),
+        guards: graph
+            .guards
+            .iter()
+            .map(|guard| format::Guard {
+                size: size(&guard.size),
+                equals: guard.equals,
+                reason: guard.reason.clone(),
+            })
+            .collect(),
+        inputs: graph
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(number, id)| format::Input {
+                name: graph.input_names.get(number).cloned().unwrap_or_default(),
+                tensor: id.0,
+                requires_grad: graph.grad_inputs.contains(&number),
+            })
+            .collect(),
+        outputs: numbers(&graph.outputs),
+        buffers: graph
+            .buffers
+            .iter()
+            .enumerate()
+            .map(|(number, buffer)| format::Buffer {
+                kind: match &buffer.kind {
+                    ir::BufferKind::Input(input) => format::BufferKind::Input(*input),
+                    ir::BufferKind::Constant(_) => format::BufferKind::Constant(name(number)),
+                    ir::BufferKind::Internal => format::BufferKind::Internal,
+                },
+                root: buffer.root.0,
+            })
+            .collect(),
+        tensors: graph.tensors.iter().map(tensor).collect(),
+        nodes,
+        reuse: graph.reuse,
+    };
+    let structure = serde_json::to_string_pretty(&document).map_err(unwritable)?;
+    let constants = graph.buffers.iter().enumerate().filter_map(|(number, buffer)| match &buffer.kind {
+        ir::BufferKind::Constant(whole) => Some(Constant::of(whole).map(|constant| (name(number), constant))),
+        _ => None,
+    });
+    let constants = constants.collect::<Result<Vec<_>>>()?;
+    let bytes = safetensors::serialize(constants, None).map_err(unwritable)?;
+    Ok((structure, bytes))
+}
+
+fn name(buffer: usize) -> String {
+    format!("buffer{buffer}")
+}
+
+fn unwritable(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Io, format!("the graph cannot be written: {error}"))
+}
+
+/// The bytes of a constant.
+struct Constant {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Constant {
+    fn of(whole: &Tensor) -> Result<Constant> {
+        let count = whole.storage().bytes();
+        let args = [Arg::Tensor(whole)];
+        let _held = Borrows::acquire(&args, &[])?;
+        // SAFETY: the storage has that many bytes, which whoever made it has written, and which nobody writes
+        // while they are borrowed.
+        let bytes = unsafe { std::slice::from_raw_parts(whole.storage().data(), count) }.to_vec();
+        let (dtype, parts) = stored(whole.dtype());
+        Ok(Constant { dtype, shape: vec![count / whole.dtype().size() * parts], bytes })
+    }
+}
+
+/// What safetensors calls a dtype, and of how many such numbers an element is made.
+pub(super) fn stored(dtype: DType) -> (Dtype, usize) {
+    match dtype {
+        DType::Bool => (Dtype::BOOL, 1),
+        DType::U8 => (Dtype::U8, 1),
+        DType::U16 => (Dtype::U16, 1),
+        DType::U32 => (Dtype::U32, 1),
+        DType::U64 => (Dtype::U64, 1),
+        DType::I8 => (Dtype::I8, 1),
+        DType::I16 => (Dtype::I16, 1),
+        DType::I32 => (Dtype::I32, 1),
+        DType::I64 => (Dtype::I64, 1),
+        DType::F16 => (Dtype::F16, 1),
+        DType::BF16 => (Dtype::BF16, 1),
+        DType::F32 => (Dtype::F32, 1),
+        DType::F64 => (Dtype::F64, 1),
+        DType::C64 => (Dtype::F32, 2),
+        DType::C128 => (Dtype::F64, 2),
+    }
+}
+
+impl View for Constant {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+struct Saver {
+    operators: BTreeMap<String, Operator>,
+}
+
+impl Saver {
+    fn nodes(&mut self, nodes: &[ir::Node]) -> Result<Vec<format::Node>> {
+        nodes.iter().map(|node| self.node(node)).collect()
+    }
+
+    fn operator(&mut self, op: &'static OpDef) -> Result<String> {
+        if op.custom.is_some() {
+            return Err(Error::graph(format!(
+                "`{}` was declared while the program ran, and cannot be saved",
+                op.name
+            ))
+            .with_help("declare it in a spec, so that the program that loads the graph has it, too"));
+        }
+        self.operators.entry(op.name.to_owned()).or_insert_with(|| changes::record(op));
+        Ok(op.name.to_owned())
+    }
+
+    fn node(&mut self, node: &ir::Node) -> Result<format::Node> {
+        let kind = match &node.kind {
+            NodeKind::Call { op, compute } => {
+                Kind::Call { op: self.operator(op)?, compute: compute.name().to_owned() }
+            }
+            NodeKind::View { op } => Kind::View { op: self.operator(op)? },
+            NodeKind::Copy => Kind::Copy,
+            NodeKind::Add => Kind::Add,
+            NodeKind::Cond { branches } => Kind::Cond {
+                then: self.nodes(&branches[0].nodes)?,
+                otherwise: self.nodes(&branches[1].nodes)?,
+            },
+            NodeKind::While { condition, predicate, body } => Kind::While {
+                condition: self.nodes(&condition.nodes)?,
+                predicate: predicate.0,
+                body: self.nodes(&body.nodes)?,
+            },
+            NodeKind::Scan { length, moving, body } => Kind::Scan {
+                length: size(length),
+                moving: moving.iter().map(|moving| (moving.tensor.0, size(&moving.step))).collect(),
+                body: self.nodes(&body.nodes)?,
+            },
+        };
+        let args = node.args.iter().map(argument).collect::<Result<_>>();
+        let args = args.map_err(|error| error.with_note(format!("called at {}", node.site)))?;
+        let site = (node.site != ir::Site::Unknown).then(|| node.site.to_string());
+        Ok(format::Node { kind, args, outs: numbers(&node.outs), site })
+    }
+}
+
+fn numbers(ids: &[TensorId]) -> Vec<u32> {
+    ids.iter().map(|id| id.0).collect()
+}
+
+fn symbol(symbol: &ir::SymbolInfo) -> format::Symbol {
+    format::Symbol {
+        name: symbol.name.clone(),
+        least: symbol.least,
+        most: symbol.most,
+        multiple_of: symbol.multiple_of,
+        example: symbol.example,
+        source: match symbol.source {
+            SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
+            SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
+        },
+    }
+}
+
+fn tensor(info: &ir::TensorInfo) -> format::Tensor {
+    let example = &info.example;
+    format::Tensor {
+        buffer: info.buffer.0,
+        dtype: info.dtype.name().to_owned(),
+        device: info.device.to_string(),
+        sizes: info.layout.sizes.iter().map(size).collect(),
+        strides: info.layout.strides.iter().map(size).collect(),
+        offset: size(&info.layout.offset),
+        example: (example.sizes.to_vec(), example.strides.to_vec(), example.offset),
+    }
+}
+
+fn size(size: &Size) -> format::Size {
+    match size {
+        Size::Const(value) => format::Size::Number(*value),
+        Size::Unknown => format::Size::Unknown(()),
+        Size::Formula(formula) => {
+            let term = |term: &crate::symbolic::Term| format::Term {
+                times: term.coefficient,
+                of: term
+                    .powers
+                    .iter()
+                    .flat_map(|&(symbol, power)| (0..power).map(move |_| symbol.0))
+                    .collect(),
+            };
+            format::Size::Sum(formula.terms().iter().map(term).collect())
+        }
+    }
+}
+
+fn argument(arg: &ir::Argument) -> Result<Argument> {
+    let scalar = |value: &SymbolicScalar| match value {
+        SymbolicScalar::Int(value) => SizeNumber::Int(size(value)),
+        SymbolicScalar::Float(value) => SizeNumber::Float(size(value)),
+        SymbolicScalar::Reciprocal(value) => SizeNumber::Reciprocal(size(value)),
+    };
+    Ok(match arg {
+        ir::Argument::Tensor(id) => Argument::Tensor(id.0),
+        ir::Argument::Tensors(ids) => Argument::Tensors(numbers(ids)),
+        ir::Argument::OptionalTensors(ids) => {
+            Argument::OptionalTensors(ids.iter().map(|id| id.map(|id| id.0)).collect())
+        }
+        ir::Argument::Int(value) => Argument::Size(size(value)),
+        ir::Argument::Ints(list) => Argument::Sizes(list.iter().map(size).collect()),
+        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)),
+        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)),
+        ir::Argument::Value(value) => match value {
+            Value::None => Argument::None,
+            Value::Bool(value) => Argument::Bool(*value),
+            Value::Int(value) => Argument::Int(*value),
+            Value::Float(value) => Argument::Float(float(*value)),
+            Value::Scalar(value) => Argument::Scalar(number(*value)),
+            Value::Str(value) => Argument::Str(value.clone()),
+            Value::Ints(list) => Argument::Ints(list.clone()),
+            Value::Floats(list) => Argument::Floats(list.iter().copied().map(float).collect()),
+            Value::Bools(list) => Argument::Bools(list.clone()),
+            Value::Scalars(list) => Argument::Scalars(list.iter().copied().map(number).collect()),
+            Value::Strs(list) => Argument::Strs(list.iter().map(|text| text.to_string()).collect()),
+            Value::DTypes(list) => {
+                Argument::Dtypes(list.iter().map(|dtype| dtype.name().to_owned()).collect())
+            }
+            Value::Lists(_) => {
+                return Err(Error::graph("a list of lists cannot be saved yet"));
+            }
+            Value::DType(dtype) => Argument::Dtype(dtype.name().to_owned()),
+            Value::Device(device) => Argument::Device(device.to_string()),
+            Value::MemoryFormat(format) => Argument::MemoryFormat(format_name(*format).to_owned()),
+            Value::MemoryLayout(_) => Argument::Strided,
+            Value::Generator(_) => {
+                return Err(Error::graph("a random generator other than the default one cannot be saved")
+                    .with_help("draw from the default generator, or make the numbers an input"));
+            }
+            Value::Tensor(_) | Value::Tensors(_) | Value::OptionalTensors(_) => {
+                return Err(Error::graph("an attribute holds a tensor"));
+            }
+        },
+    })
+}
+
+/// Rust's shortest text that reads as the same float.
+fn float(value: f64) -> String {
+    format!("{value:?}")
+}
+
+fn number(value: Scalar) -> Number {
+    match value {
+        Scalar::Bool(value) => Number::Bool(value),
+        Scalar::Int(value) => Number::Int(value),
+        Scalar::Float(value) => Number::Float(float(value)),
+        Scalar::Complex(value) => Number::Complex(float(value.re), float(value.im)),
+    }
+}
+
+fn format_name(format: MemoryFormat) -> &'static str {
+    match format {
+        MemoryFormat::Contiguous => "contiguous_format",
+        MemoryFormat::Preserve => "preserve_format",
+        MemoryFormat::ChannelsLast => "channels_last",
+        MemoryFormat::ChannelsLast3d => "channels_last_3d",
+    }
+}

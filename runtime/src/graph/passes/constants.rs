@@ -1,0 +1,111 @@
+//! Computes what depends on constants alone, once, when the graph is optimised.
+//!
+//! A constant that somebody else holds may change between runs, so it counts only if the caller says that it
+//! does not ([`Passes::frozen`]). Results that take much more memory than what they are made from stay steps.
+
+use smallvec::SmallVec;
+
+use super::super::bind::argument;
+use super::super::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
+use super::facts::Facts;
+use super::{Passes, repeats};
+use crate::arg::{Arg, Value};
+use crate::copy;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::KernelCall;
+use crate::storage::Borrows;
+use crate::tensor::Tensor;
+
+/// How large results may be whatever they are made from.
+const SMALL: usize = 64 << 10;
+
+pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
+    let facts = Facts::of(graph);
+    let constants = graph.buffers.iter().enumerate().map(|(number, buffer)| match &buffer.kind {
+        BufferKind::Constant(whole) => {
+            facts.writes[number] == 0 && (passes.frozen || whole.storage().references() == 1)
+        }
+        _ => false,
+    });
+    let mut constants: Vec<bool> = constants.collect();
+    let mut kept = vec![true; graph.nodes.len()];
+    for (number, kept) in kept.iter_mut().enumerate() {
+        let node = &graph.nodes[number];
+        let Some(layouts) = foldable(graph, &facts, &constants, number) else { continue };
+        // What fails now fails again when the graph runs, and is reported there.
+        let Ok(results) = compute(graph, node, &layouts) else { continue };
+        *kept = false;
+        let buffers: SmallVec<[usize; 1]> =
+            node.outs.iter().map(|out| graph.buffer_of(*out).index()).collect();
+        for (buffer, result) in buffers.into_iter().zip(results) {
+            constants[buffer] = true;
+            graph.buffers[buffer].kind = BufferKind::Constant(result);
+        }
+    }
+    let mut kept = kept.into_iter();
+    graph.nodes.retain(|_| kept.next().unwrap_or(true));
+}
+
+/// The layouts of a step's results, if it can be done now.
+fn foldable(graph: &Graph, facts: &Facts, constants: &[bool], number: usize) -> Option<Vec<Layout>> {
+    let node = &graph.nodes[number];
+    let custom = node.kind.op().is_some_and(|op| op.custom.is_some());
+    if !matches!(node.kind, NodeKind::Call { .. } | NodeKind::Copy) || !repeats(node) || custom {
+        return None;
+    }
+    let (mut all_constant, mut read) = (true, 0);
+    node.for_each_read(&mut |id| {
+        all_constant &= constants[graph.buffer_of(id).index()];
+        all_constant &= graph.tensor(id).layout.evaluate(&[]).is_some();
+        let info = graph.tensor(id);
+        read += info.example.numel() as usize * info.dtype.size();
+    });
+    let layouts = node.outs.iter().map(|out| {
+        let buffer = graph.buffer_of(*out).index();
+        let own = facts.maker[buffer] == Some(number) && !facts.is_output[buffer];
+        own.then(|| graph.tensor(*out).layout.evaluate(&[])).flatten()
+    });
+    let layouts = layouts.collect::<Option<Vec<Layout>>>()?;
+    let made: usize = node
+        .outs
+        .iter()
+        .zip(&layouts)
+        .map(|(out, layout)| layout.numel() as usize * graph.tensor(*out).dtype.size())
+        .sum();
+    (all_constant && made <= read.max(SMALL)).then_some(layouts)
+}
+
+fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>> {
+    let mut tensor = |id: TensorId| {
+        let info = graph.tensor(id);
+        match (&graph.buffers[info.buffer.index()].kind, info.layout.evaluate(&[])) {
+            (BufferKind::Constant(whole), Some(layout)) => {
+                // SAFETY: tracing found the layout inside the constant, which is initialised.
+                Ok(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
+            }
+            _ => Err(Error::graph("a step that is folded reads constants only")),
+        }
+    };
+    let values = node.args.iter().map(|arg| argument(arg, &[], &mut tensor));
+    let values = values.collect::<Result<SmallVec<[Value; 6]>>>()?;
+    let args: SmallVec<[Arg<'_>; 6]> = values.iter().map(Value::as_arg).collect();
+    let outs = node.outs.iter().zip(layouts).map(|(out, layout)| {
+        let info = graph.tensor(*out);
+        Tensor::with_memory(&layout.sizes, info.dtype, info.device)
+    });
+    let outs = outs.collect::<Result<Vec<Tensor>>>()?;
+    if outs.iter().all(|out| out.numel() == 0) {
+        return Ok(outs);
+    }
+    let _held = Borrows::acquire(&args, &[])?;
+    match (&node.kind, node.args.as_slice()) {
+        (NodeKind::Call { op, compute }, _) => {
+            let kernel = op.kernel(outs[0].device().backend, *compute)?;
+            kernel(&KernelCall { op, args: &args, outs: &outs })?;
+        }
+        (_, [Argument::Tensor(_)]) => copy::convert(&outs[0], args[0].tensor()),
+        _ => return Err(Error::graph("a copy has one argument")),
+    }
+    Ok(outs)
+}

@@ -1,0 +1,149 @@
+//! What memory a graph takes, before it runs.
+//!
+//! In: a graph and values of its symbols. Out: a [`MemoryReport`]: for each buffer where it lies and from when
+//! to when it is needed, as the plan of a run has it.
+
+use super::arrange::{self, Arrangement, Home};
+use super::bind::{bind, check_guards};
+use super::ir::{BufferId, Graph, TensorId};
+use super::levels::moments;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+
+/// What memory a graph takes at known sizes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryReport {
+    /// Bytes of the arena, in which everything lies that only the graph sees.
+    pub planned: usize,
+    /// The largest sum of bytes that are needed there at one moment: no plan takes less.
+    pub lower_bound: usize,
+    /// Bytes of outputs, which callers get.
+    pub results: usize,
+    /// Bytes of constants.
+    pub constants: usize,
+    /// Bytes of inputs.
+    pub inputs: usize,
+    /// Every buffer that takes memory.
+    pub buffers: Vec<BufferReport>,
+    /// How many elements each tensor has.
+    pub(super) numels: Vec<Option<i64>>,
+}
+
+/// Where a buffer lies, and when it is needed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BufferReport {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The tensor that shows all of it.
+    pub tensor: TensorId,
+    /// How large it is.
+    pub bytes: usize,
+    /// The first and last moment that needs it, if a step does. Steps that run one after another have a
+    /// moment each, in the order of [`Graph::nodes`]; with several threads those that run together have one.
+    pub span: Option<(usize, usize)>,
+    /// Where it lies.
+    pub place: Place,
+}
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In memory of an input.
+    Input,
+    /// In memory of a constant.
+    Constant,
+    /// In memory of an output.
+    Output,
+    /// In the arena.
+    Arena {
+        /// Where it starts, in bytes.
+        offset: usize,
+        /// The buffer whose memory it takes over, as an element-wise call writes where it reads.
+        over: Option<BufferId>,
+    },
+}
+
+impl Graph {
+    /// What memory the graph takes at the sizes that it was traced with. A graph with sizes that depend on
+    /// elements is planned in stages when it runs; the report is of all of it at once.
+    ///
+    /// # Errors
+    /// If a size is not known before the graph runs.
+    pub fn memory(&self) -> Result<MemoryReport> {
+        self.memory_at(&[])
+    }
+
+    /// What memory the graph takes where symbols have values, by name; others have those that the graph was
+    /// traced with.
+    ///
+    /// ```ignore
+    /// let report = graph.memory_at(&[("batch", 64)])?;
+    /// println!("{} of at least {} bytes", report.planned, report.lower_bound);
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no symbol of a name, the graph is not for a size, or a size is not known before it runs.
+    pub fn memory_at(&self, symbols: &[(&str, i64)]) -> Result<MemoryReport> {
+        let values = self.values_by_name(symbols)?;
+        let layouts = &self.layouts_at(values)?;
+        let arranged = Arrangement::new(self, layouts, &moments(self))?;
+        let mut report = MemoryReport {
+            planned: arranged.bytes,
+            lower_bound: arranged.lower_bound,
+            results: 0,
+            constants: 0,
+            inputs: 0,
+            buffers: Vec::new(),
+            numels: layouts.iter().map(|layout| layout.as_ref().map(Layout::numel)).collect(),
+        };
+        for (number, buffer) in self.buffers.iter().enumerate() {
+            let place = match arranged.homes[number] {
+                Home::Nowhere => continue,
+                Home::Input => Place::Input,
+                Home::Constant => Place::Constant,
+                Home::Result => Place::Output,
+                Home::Arena { offset } => {
+                    let over = arranged.shares[number].map(|buffer| BufferId(buffer as u32));
+                    Place::Arena { offset, over }
+                }
+            };
+            let bytes = arrange::bytes(self, layouts, number)?;
+            match place {
+                Place::Input => report.inputs += bytes,
+                Place::Constant => report.constants += bytes,
+                Place::Output => report.results += bytes,
+                Place::Arena { .. } => {}
+            }
+            let buffer_id = BufferId(number as u32);
+            let span = arranged.spans[number];
+            report.buffers.push(BufferReport { buffer: buffer_id, tensor: buffer.root, bytes, span, place });
+        }
+        Ok(report)
+    }
+
+    fn layouts_at(&self, symbols: Vec<Option<i64>>) -> Result<Vec<Option<Layout>>> {
+        if self.stages.is_empty() {
+            return bind(self, symbols).map(|bound| bound.layouts);
+        }
+        // What elements decide, inference cannot find again.
+        check_guards(self, &symbols)?;
+        Ok(self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect())
+    }
+
+    /// The values of the symbols: given ones by name, or those that the graph was traced with.
+    pub(super) fn values_by_name(&self, given: &[(&str, i64)]) -> Result<Vec<Option<i64>>> {
+        for (name, _) in given {
+            if !self.symbols.iter().any(|symbol| symbol.name == *name) {
+                let known: Vec<String> =
+                    self.symbols.iter().map(|symbol| format!("`{}`", symbol.name)).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(Error::graph(format!("the graph has no symbol `{name}`"))
+                    .with_help(format!("its symbols are: {known}")));
+            }
+        }
+        let value = |name: &str, example: i64| {
+            given.iter().find(|(known, _)| *known == name).map_or(example, |(_, value)| *value)
+        };
+        Ok(self.symbols.iter().map(|symbol| Some(value(&symbol.name, symbol.example))).collect())
+    }
+}

@@ -1,0 +1,254 @@
+//! A graph as rows of text: what tables, drawings and pages are made of.
+//!
+//! In: a graph, and its memory where sizes are known. Out: a row for each tensor, a box for each input, constant,
+//! step and output, and a line for each tensor that goes from box to box.
+
+use super::ir::{BufferKind, Graph, NodeKind, TensorId, TensorInfo};
+use super::report::{BufferReport, MemoryReport, Place};
+
+/// A tensor.
+pub(super) struct Row {
+    /// What makes it.
+    pub by: String,
+    pub dtype: String,
+    pub shape: String,
+    pub layout: String,
+    /// Its elements' bytes, if their number is known.
+    pub bytes: Option<usize>,
+    /// From which to which step its memory is needed.
+    pub lifetime: String,
+    /// Where its memory is.
+    pub memory: String,
+}
+
+/// What a box stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BoxKind {
+    Input,
+    Constant,
+    Call,
+    View,
+    Copy,
+    Control,
+    Output,
+}
+
+impl BoxKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            BoxKind::Input => "input",
+            BoxKind::Constant => "constant",
+            BoxKind::Call => "call",
+            BoxKind::View => "view",
+            BoxKind::Copy => "moves",
+            BoxKind::Control => "control",
+            BoxKind::Output => "output",
+        }
+    }
+}
+
+pub(super) struct Boxed {
+    pub kind: BoxKind,
+    pub name: String,
+    /// The call it came from, or what else is to be said.
+    pub site: String,
+    /// The step's number, if it is one.
+    pub step: Option<usize>,
+    /// What runs inside it.
+    pub inside: Vec<&'static str>,
+    pub outs: Vec<TensorId>,
+}
+
+/// A tensor on its way from one box to another.
+pub(super) struct Line {
+    pub from: usize,
+    pub to: usize,
+    pub tensor: TensorId,
+}
+
+pub(super) struct Drawing {
+    pub boxes: Vec<Boxed>,
+    pub lines: Vec<Line>,
+}
+
+/// A row for each tensor, by number.
+pub(super) fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
+    let makers = makers(graph);
+    let mut by_buffer: Vec<Option<&BufferReport>> = vec![None; graph.buffers.len()];
+    for report in memory.iter().flat_map(|memory| &memory.buffers) {
+        by_buffer[report.buffer.index()] = Some(report);
+    }
+    let row = |(number, info): (usize, &TensorInfo)| {
+        let report = by_buffer[info.buffer.index()];
+        Row {
+            by: makers[number].clone().unwrap_or_else(|| source(graph, TensorId(number as u32))),
+            dtype: info.dtype.to_string(),
+            shape: shape(graph, info),
+            layout: layout(graph, info),
+            bytes: memory
+                .and_then(|memory| memory.numels[number])
+                .map(|numel| numel as usize * info.dtype.size()),
+            lifetime: match report.and_then(|report| report.span) {
+                Some((first, last)) if first == last => first.to_string(),
+                Some((first, last)) => format!("{first}–{last}"),
+                None => "–".to_owned(),
+            },
+            memory: report.map_or_else(|| "–".to_owned(), place),
+        }
+    };
+    graph.tensors.iter().enumerate().map(row).collect()
+}
+
+/// A shape with the names of symbols.
+pub(super) fn shape(graph: &Graph, info: &TensorInfo) -> String {
+    let sizes: Vec<String> = info.layout.sizes.iter().map(|size| graph.text(size)).collect();
+    format!("({})", sizes.join(", "))
+}
+
+fn layout(graph: &Graph, info: &TensorInfo) -> String {
+    let offset = graph.text(&info.layout.offset);
+    let mut text = if info.example.is_contiguous() {
+        "row-major".to_owned()
+    } else {
+        let strides: Vec<String> = info.layout.strides.iter().map(|stride| graph.text(stride)).collect();
+        format!("strides ({})", strides.join(", "))
+    };
+    if offset != "0" {
+        text.push_str(&format!(" from {offset}"));
+    }
+    text
+}
+
+fn place(report: &BufferReport) -> String {
+    match report.place {
+        Place::Input => "input".to_owned(),
+        Place::Constant => "constant".to_owned(),
+        Place::Output => "output".to_owned(),
+        Place::Arena { offset, over: None } => format!("arena {offset}"),
+        Place::Arena { offset, over: Some(_) } => format!("arena {offset}, in place"),
+    }
+}
+
+/// The name of what makes each tensor, if it is a step.
+fn makers(graph: &Graph) -> Vec<Option<String>> {
+    fn visit(nodes: &[super::ir::Node], inside: &str, makers: &mut [Option<String>]) {
+        for (number, node) in nodes.iter().enumerate() {
+            let label = format!("{inside}{number} {}", node.kind.name());
+            for out in &node.outs {
+                makers[out.index()].get_or_insert_with(|| label.clone());
+            }
+            for region in node.kind.regions() {
+                visit(&region.nodes, &format!("{inside}{number}."), makers);
+            }
+        }
+    }
+    let mut makers = vec![None; graph.tensors.len()];
+    visit(&graph.nodes, "", &mut makers);
+    // What comes from outside was there before a step wrote to it.
+    for buffer in graph.buffers.iter().filter(|buffer| !matches!(buffer.kind, BufferKind::Internal)) {
+        makers[buffer.root.index()] = None;
+    }
+    makers
+}
+
+fn source(graph: &Graph, id: TensorId) -> String {
+    match &graph.buffers[graph.buffer_of(id).index()].kind {
+        BufferKind::Input(number) => {
+            format!("input {}", graph.input_names.get(*number).map_or("", String::as_str))
+        }
+        BufferKind::Constant(_) => "constant".to_owned(),
+        BufferKind::Internal => "part of another".to_owned(),
+    }
+}
+
+/// The boxes and lines of a graph.
+pub(super) fn drawing(graph: &Graph) -> Drawing {
+    let mut drawer = Drawer {
+        graph,
+        drawing: Drawing { boxes: Vec::new(), lines: Vec::new() },
+        made: vec![None; graph.tensors.len()],
+        written: vec![None; graph.buffers.len()],
+    };
+    drawer.draw();
+    drawer.drawing
+}
+
+struct Drawer<'a> {
+    graph: &'a Graph,
+    drawing: Drawing,
+    /// The box that made each tensor, and that wrote each buffer last.
+    made: Vec<Option<usize>>,
+    written: Vec<Option<usize>>,
+}
+
+impl Drawer<'_> {
+    fn draw(&mut self) {
+        let graph = self.graph;
+        for (number, id) in graph.inputs.iter().enumerate() {
+            let name = graph.input_names.get(number).cloned().unwrap_or_default();
+            let at = self.add(BoxKind::Input, name, "input".to_owned(), vec![*id]);
+            self.written[graph.buffer_of(*id).index()] = Some(at);
+        }
+        for (number, node) in graph.nodes.iter().enumerate() {
+            let mut reads: Vec<TensorId> = Vec::new();
+            let mut read = |id: TensorId| {
+                if !reads.contains(&id) {
+                    reads.push(id);
+                }
+            };
+            match &node.kind {
+                NodeKind::View { .. } => {
+                    node.args.iter().for_each(|arg| arg.for_each_tensor(&mut read));
+                }
+                _ => node.for_each_read(&mut read),
+            }
+            let sources: Vec<Option<usize>> = reads.iter().map(|id| self.source(*id)).collect();
+            let kind = match node.kind {
+                NodeKind::Call { .. } => BoxKind::Call,
+                NodeKind::View { .. } => BoxKind::View,
+                NodeKind::Copy | NodeKind::Add => BoxKind::Copy,
+                _ => BoxKind::Control,
+            };
+            let at = self.add(kind, node.kind.name().to_owned(), node.site.to_string(), node.outs.to_vec());
+            self.drawing.boxes[at].step = Some(number);
+            let inside = node.kind.regions().into_iter().flat_map(|region| &region.nodes);
+            self.drawing.boxes[at].inside = inside.map(|node| node.kind.name()).collect();
+            for (tensor, from) in reads.into_iter().zip(sources) {
+                // What a step with others inside makes and reads there comes from nowhere else.
+                if let Some(from) = from {
+                    self.drawing.lines.push(Line { from, to: at, tensor });
+                }
+            }
+            if kind == BoxKind::View {
+                node.outs.iter().for_each(|out| self.made[out.index()] = Some(at));
+            } else {
+                node.for_each_write(&mut |id| self.written[graph.buffer_of(id).index()] = Some(at));
+            }
+        }
+        for (number, id) in graph.outputs.iter().enumerate() {
+            let from = self.source(*id);
+            let at = self.add(BoxKind::Output, format!("output {number}"), "output".to_owned(), Vec::new());
+            if let Some(from) = from {
+                self.drawing.lines.push(Line { from, to: at, tensor: *id });
+            }
+        }
+    }
+
+    fn add(&mut self, kind: BoxKind, name: String, site: String, outs: Vec<TensorId>) -> usize {
+        self.drawing.boxes.push(Boxed { kind, name, site, step: None, inside: Vec::new(), outs });
+        self.drawing.boxes.len() - 1
+    }
+
+    /// The box that a tensor comes from.
+    fn source(&mut self, id: TensorId) -> Option<usize> {
+        let buffer = self.graph.buffer_of(id).index();
+        let known = self.made[id.index()].max(self.written[buffer]);
+        if known.is_none() && matches!(self.graph.buffers[buffer].kind, BufferKind::Constant(_)) {
+            let root = self.graph.buffers[buffer].root;
+            let at = self.add(BoxKind::Constant, format!("%{}", root.0), "constant".to_owned(), vec![root]);
+            self.written[buffer] = Some(at);
+            return Some(at);
+        }
+        known
+    }
+}

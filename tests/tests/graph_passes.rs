@@ -1,0 +1,286 @@
+//! Passes over graphs: what each of them drops, and that random programs give the same bits after them.
+
+use opsmith::{DType, Generator, Result, Tensor, TensorOps};
+use opsmith_runtime::graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
+
+fn square() -> InputSpec {
+    InputSpec::new(DType::F32, [4.into(), 4.into()])
+}
+
+fn input(seed: u64) -> Tensor {
+    opsmith::rand_generator([4, 4], Some(&Generator::new(seed))).unwrap()
+}
+
+fn bits(tensor: &Tensor) -> Vec<u32> {
+    tensor.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
+}
+
+/// The steps of a graph that do something, by name.
+fn steps(graph: &Graph) -> Vec<&'static str> {
+    let runs = |kind: &NodeKind| !matches!(kind, NodeKind::View { .. });
+    graph.nodes().iter().map(|node| &node.kind).filter(|kind| runs(kind)).map(NodeKind::name).collect()
+}
+
+fn only(pass: Pass) -> Passes {
+    Passes::none().with(pass)
+}
+
+#[test]
+fn constants_are_computed_once() {
+    let graph = Graph::trace(
+        |x: &[Tensor]| {
+            let scale = Tensor::of(&[1.0f32, 2.0, 3.0, 4.0]).exp()?.add(&Tensor::scalar(1.0, DType::F32))?;
+            x[0].mul(&scale)
+        },
+        [square()],
+    )
+    .unwrap();
+    assert_eq!(steps(&graph), ["exp", "add.Tensor", "mul.Tensor"]);
+    let folded = graph.optimize(&only(Pass::ConstantFolding));
+    assert_eq!(steps(&folded), ["mul.Tensor"]);
+    assert_eq!(bits(&folded.run(&[input(1)]).unwrap()[0]), bits(&graph.run(&[input(1)]).unwrap()[0]));
+}
+
+#[test]
+fn a_tensor_that_somebody_holds_is_folded_only_if_it_is_frozen() {
+    let weight = input(3);
+    let graph = Graph::trace(|x: &[Tensor]| x[0].mul(&weight.exp()?), [square()]).unwrap();
+    let folded = graph.optimize(&only(Pass::ConstantFolding));
+    assert_eq!(steps(&folded), ["exp", "mul.Tensor"]);
+    let frozen = graph.optimize(&only(Pass::ConstantFolding).frozen());
+    assert_eq!(steps(&frozen), ["mul.Tensor"]);
+    let before = bits(&frozen.run(&[input(1)]).unwrap()[0]);
+    assert_eq!(before, bits(&folded.run(&[input(1)]).unwrap()[0]));
+    weight.mul_(&weight).unwrap();
+    assert_eq!(bits(&frozen.run(&[input(1)]).unwrap()[0]), before);
+    assert_eq!(
+        bits(&folded.run(&[input(1)]).unwrap()[0]),
+        bits(&input(1).mul(&weight.exp().unwrap()).unwrap())
+    );
+}
+
+#[test]
+fn what_nothing_needs_is_dropped_and_what_others_see_stays() {
+    let counter = Tensor::of(&[0.0f32]);
+    let graph = Graph::trace(
+        |x: &[Tensor]| {
+            x[0].exp()?.sin()?;
+            counter.add_(&Tensor::scalar(1.0, DType::F32))?;
+            opsmith::rand([3])?;
+            x[0].relu()
+        },
+        [square()],
+    )
+    .unwrap();
+    assert_eq!(steps(&graph), ["exp", "sin", "add.Tensor", "rand.generator", "relu"]);
+    let less = graph.optimize(&only(Pass::DeadCode));
+    assert_eq!(steps(&less), ["add.Tensor", "rand.generator", "relu"]);
+    less.run(&[input(1)]).unwrap();
+    less.run(&[input(1)]).unwrap();
+    assert_eq!(counter.to_vec::<f32>().unwrap(), [2.0]);
+}
+
+#[test]
+fn the_same_is_computed_once_unless_it_was_written_between() {
+    let graph = Graph::trace(
+        |x: &[Tensor]| {
+            let (a, b) = (x[0].exp()?.transpose(0, 1)?, x[0].exp()?.transpose(0, 1)?);
+            a.mul(&b)
+        },
+        [square()],
+    )
+    .unwrap();
+    assert_eq!(steps(&graph.optimize(&only(Pass::CommonSubexpressions))), ["exp", "mul.Tensor"]);
+    let state = input(5);
+    let graph = Graph::trace(
+        |x: &[Tensor]| {
+            let before = state.exp()?;
+            state.add_(&x[0])?;
+            before.mul(&state.exp()?)
+        },
+        [square()],
+    )
+    .unwrap();
+    let less = graph.optimize(&only(Pass::CommonSubexpressions));
+    assert_eq!(steps(&less), ["exp", "add.Tensor", "exp", "mul.Tensor"]);
+    let written = Graph::trace(
+        |x: &[Tensor]| {
+            let (a, b) = (x[0].exp()?, x[0].exp()?);
+            a.add_(&x[0])?;
+            a.mul(&b)
+        },
+        [square()],
+    )
+    .unwrap();
+    let less = written.optimize(&only(Pass::CommonSubexpressions));
+    assert_eq!(steps(&less), ["exp", "exp", "add.Tensor", "mul.Tensor"]);
+}
+
+#[test]
+fn two_outputs_never_share_memory() {
+    let twice = |x: &[Tensor]| Ok((x[0].exp()?, x[0].exp()?));
+    let graph = Graph::trace(twice, [square()]).unwrap().optimize(&Passes::all());
+    let outs = graph.run(&[input(1)]).unwrap();
+    assert!(!outs[0].shares_storage(&outs[1]));
+    let copied = |x: &[Tensor]| {
+        let a = x[0].exp()?;
+        Ok((a.clone(), opsmith::deep_clone(&a)?))
+    };
+    let graph = Graph::trace(copied, [square()]).unwrap().optimize(&Passes::all());
+    let outs = graph.run(&[input(1)]).unwrap();
+    assert!(!outs[0].shares_storage(&outs[1]));
+    let graph = Graph::trace(|x: &[Tensor]| opsmith::deep_clone(&x[0]), [square()]).unwrap();
+    let x = input(1);
+    assert!(!graph.optimize(&Passes::all()).run(&[&x]).unwrap()[0].shares_storage(&x));
+}
+
+#[test]
+fn an_element_wise_call_writes_over_what_nothing_needs() {
+    let chain = |x: &[Tensor]| x[0].exp()?.sin()?.cos()?.exp()?.transpose(0, 1)?.sum();
+    let graph = Graph::trace(chain, [square()]).unwrap();
+    assert_eq!(graph.memory().unwrap().planned, 128);
+    let reused = graph.optimize(&only(Pass::InPlaceReuse));
+    let report = reused.memory().unwrap();
+    assert_eq!(report.planned, 64);
+    let over = |place: &Place| matches!(place, Place::Arena { over: Some(_), .. });
+    assert_eq!(report.buffers.iter().filter(|buffer| over(&buffer.place)).count(), 3);
+    // What is read at other positions, or again, stays.
+    let kept = |x: &[Tensor]| {
+        let a = x[0].exp()?;
+        a.add(&a.transpose(0, 1)?)?.mul(&x[0])?.sum()
+    };
+    let graph = Graph::trace(kept, [square()]).unwrap().optimize(&only(Pass::InPlaceReuse));
+    assert_eq!(graph.memory().unwrap().planned, 128);
+}
+
+/// A program of calls, views and calls in place, decided by a seed.
+fn program(seed: u64, x: &[Tensor], state: &Tensor) -> Result<Vec<Tensor>> {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut pick = |count: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 20) as usize % count
+    };
+    let mut known: Vec<Tensor> = vec![x[0].clone(), x[1].clone(), state.clone(), made(seed)?, made(9)?];
+    // Inputs may not be written, as programs of both modes get the same ones; nor what a program makes from
+    // numbers, which a graph makes once.
+    let mut writable = vec![false, false, true, false, false];
+    for _ in 0..6 + pick(14) {
+        let (first, second) = (pick(known.len()), pick(known.len()));
+        let (a, b) = (known[first].clone(), known[second].clone());
+        let (new, own) = match pick(16) {
+            0 => (a.add(&b)?, true),
+            1 => (a.mul(&b)?, true),
+            2 => (a.sin()?, true),
+            3 => (a.relu()?, true),
+            4 => (a.transpose(0, 1)?, writable[first]),
+            5 => (a.narrow(0, 1, 2)?.sum_dim_keepdim(&b)?, true),
+            6 => (opsmith::deep_clone(&a)?, true),
+            7 => (a.mm(&b)?, true),
+            8 => (a.transpose(0, 1)?.contiguous()?, true),
+            9 => (a.reshape([2, 8])?.reshape([4, 4])?, writable[first] && a.is_contiguous()),
+            10 => (a.to_dtype(DType::F64)?.to_dtype(DType::F32)?, true),
+            11 => (opsmith::rand([4, 4])?, true),
+            12 if writable[first] => (changed(&a, a.add_(&b.sin()?))?, false),
+            13 if writable[first] => {
+                (changed(&a, a.narrow(1, 1, 2)?.mul_(&b.narrow(1, 0, 2)?.cos()?))?, false)
+            }
+            14 if writable[first] => {
+                (changed(&a, a.narrow(0, 0, 1)?.copy_(&b.narrow(0, 2, 1)?.exp()?))?, false)
+            }
+            _ => (a.sub(&b)?, true),
+        };
+        if new.shape() == [4, 4] {
+            known.push(new);
+            writable.push(own);
+        }
+    }
+    let count = known.len();
+    Ok((0..1 + pick(3)).map(|_| known[count - 1 - pick(count.min(6))].clone()).collect())
+}
+
+/// A tensor that a program makes from numbers.
+fn made(seed: u64) -> Result<Tensor> {
+    let numbers: Vec<f32> = (0..16).map(|number| ((number * 7 + seed) % 11) as f32 / 8.0).collect();
+    Tensor::from_slice(&numbers, &[4, 4])
+}
+
+/// A tensor that was written to.
+fn changed(tensor: &Tensor, written: Result<()>) -> Result<Tensor> {
+    written.map(|()| tensor.clone())
+}
+
+trait SumRows {
+    fn sum_dim_keepdim(&self, like: &Tensor) -> Result<Tensor>;
+}
+
+impl SumRows for Tensor {
+    /// The sum of the rows, as a tensor of another's shape.
+    fn sum_dim_keepdim(&self, like: &Tensor) -> Result<Tensor> {
+        opsmith::sum_dim(self, Some(&[0]))?.mul(like)
+    }
+}
+
+#[test]
+fn random_programs_give_the_same_bits() {
+    let mut ran = 0;
+    for seed in 1..400 {
+        let inputs = [input(seed + 1000), input(seed + 2000)];
+        // Starts anew for each kind of run, as programs change it.
+        let fresh = || input(seed + 3000);
+        let twice = |run: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>, state: &Tensor| {
+            opsmith_runtime::random::manual_seed(seed);
+            let mut found = Vec::new();
+            for _ in 0..2 {
+                found.extend(run(&inputs).unwrap().iter().map(bits));
+            }
+            found.push(bits(state));
+            found
+        };
+        let state = fresh();
+        if program(seed, &inputs, &fresh()).is_err() {
+            continue;
+        }
+        ran += 1;
+        let eager = twice(&|x| program(seed, x, &state), &state);
+        let choices = Pass::all()
+            .map(only)
+            .chain(Pass::all().map(|pass| Passes::all().without(pass)))
+            .chain([Passes::none(), Passes::all()]);
+        for passes in choices {
+            let state = fresh();
+            let graph = Graph::trace(|x: &[Tensor]| program(seed, x, &state), [square(), square()]).unwrap();
+            let mut graph = graph.optimize(&passes);
+            if seed % 2 == 0 && passes == Passes::all() {
+                graph.set_threads(3);
+            }
+            let found = twice(&|x| graph.run(x), &state);
+            assert!(found == eager, "program {seed} with {passes:?}");
+        }
+    }
+    assert!(ran > 300, "{ran} programs ran");
+}
+
+#[test]
+fn threads_give_the_same_bits() {
+    let x = opsmith::rand_generator([96, 96], Some(&Generator::new(1))).unwrap();
+    let branches = |x: &[Tensor]| {
+        let branch = |start: Tensor| (0..6).try_fold(start, |y, _| y.mm(&x[0])?.tanh());
+        let ends = [branch(x[0].clone())?, branch(x[0].sin()?)?, branch(x[0].transpose(0, 1)?)?];
+        ends[0].add(&ends[1])?.add(&ends[2])
+    };
+    let spec = InputSpec::from(&x);
+    let graph = Graph::trace(branches, [spec]).unwrap().optimize(&Passes::all());
+    let expected = bits(&graph.run(&[&x]).unwrap()[0]);
+    let alone = graph.memory().unwrap();
+    for threads in [2, 3] {
+        let mut graph = graph.clone();
+        graph.set_threads(threads);
+        // Branches that run together need memory together.
+        assert!(graph.memory().unwrap().planned > alone.planned);
+        for _ in 0..20 {
+            assert_eq!(bits(&graph.run(&[&x]).unwrap()[0]), expected);
+        }
+    }
+}
