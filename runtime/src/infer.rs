@@ -129,6 +129,15 @@ impl<'a> From<Arg<'a>> for Operand<'a> {
     }
 }
 
+/// The error of elements that decide a result, and of which nothing is known before the run.
+#[cold]
+pub(crate) fn value_unknown(argument: &str) -> Error {
+    Error::value(format!(
+        "the elements of `{argument}` decide the shape or dtype of the result, and they are not known before the run"
+    ))
+    .with_help(format!("give a constant for `{argument}` when the graph is built"))
+}
+
 /// The error of a condition that does not hold; `values` are both sides of a comparison.
 #[cold]
 pub fn check_failed(text: &str, values: &[i64]) -> Error {

@@ -1,6 +1,7 @@
 //! Operators whose results depend on elements: by hand-written inference, in calls and before them.
 
 use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
+use opsmith_runtime::graph::{Dim, Graph, InputSpec};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::{Arg, Result};
@@ -98,6 +99,42 @@ fn constants_decide_shapes_before_a_run() {
     assert_eq!(guards(&context), ["4*((6*s0)/(4)) == 6*s0"]);
     context.check(&context.symbols.bind(&[(symbol, 2)]).unwrap()).unwrap();
     assert!(context.check(&context.symbols.bind(&[(symbol, 3)]).unwrap()).is_err());
+}
+
+#[test]
+fn graphs_with_constants_give_what_calls_give() {
+    let one = |value: i64| Tensor::of(&[value]);
+    let (sizes, repeats) = (Tensor::of(&[3i64, -1]), Tensor::of(&[2i64, 1]));
+    let (start, end, last) = (one(1), one(-1), one(5));
+    let function = move |x: &[Tensor]| {
+        let reshaped = opsmith::reshape_by(&x[0], &sizes)?;
+        let numbers = opsmith::arange_by(&start, &last, &start)?;
+        Ok([opsmith::repeat_by(&reshaped, &repeats)?, opsmith::slice_by(&x[0], &start, &end)?, numbers])
+    };
+    let specs = || [InputSpec::new(DType::F32, [Dim::from("n"), 6.into()])];
+    let graph = Graph::trace(&function, specs()).unwrap();
+    assert!(graph.guards().is_empty(), "{:?}", graph.guards());
+    for rows in [4, 7, 20] {
+        let elements: Vec<f32> = (0..rows * 6).map(|element| element as f32).collect();
+        let x = Tensor::from_slice(&elements, &[rows, 6]).unwrap();
+        let (eager, run) = (function(std::slice::from_ref(&x)).unwrap(), graph.run(&[&x]).unwrap());
+        for (eager, run) in eager[..2].iter().zip(&run) {
+            assert_eq!((eager.shape(), eager.to_vec::<f32>()), (run.shape(), run.to_vec::<f32>()));
+        }
+        assert_eq!(eager[2].to_vec::<i64>().unwrap(), run[2].to_vec::<i64>().unwrap());
+    }
+    // An input is no constant.
+    let by_input = |x: &[Tensor]| Ok([opsmith::reshape_by(&x[0], &x[1])?]);
+    let [x] = specs();
+    let error = Graph::trace(by_input, [x, InputSpec::new(DType::I64, [2.into()])]).unwrap_err().to_string();
+    assert!(
+        error.contains("the elements of `shape` decide the shape of the result, so they must be known"),
+        "{error}"
+    );
+    let by_input = |x: &[Tensor]| Ok([opsmith::repeat_by(&x[0], &x[1])?]);
+    let [x] = specs();
+    let error = Graph::trace(by_input, [x, InputSpec::new(DType::I64, [2.into()])]).unwrap_err().to_string();
+    assert!(error.contains("the elements of `repeats` decide"), "{error}");
 }
 
 #[test]

@@ -48,11 +48,33 @@ pub mod mode_ok {
 
 /// Rules of inference.
 pub mod rules {
+    use opsmith_runtime::infer::InferContext;
+    use opsmith_runtime::symbolic::{Condition, Size};
+
     use super::*;
 
     /// Stands for a rule.
     pub fn sizes(tensor: &Tensor, _ints: Option<&[i64]>) -> Result<Dims> {
         Ok(Dims::from_slice(tensor.shape()))
+    }
+
+    /// `n` elements and as many places; with a negative `n` it forgets the second.
+    pub fn decided(context: &mut InferContext<'_>) -> Result<()> {
+        let n = context.attribute::<Size>("n")?;
+        let dtype = context.dtype("self")?;
+        context.set_shape("wide", [n.clone(), context.size("self", 0)?])?;
+        context.set_dtype("wide", dtype)?;
+        if context.less(&n, &Size::Const(0)) == Condition::True {
+            return Ok(());
+        }
+        let more = i64::from(context.optional_input("other")?.is_some());
+        context.set_shape("place", [n + Size::Const(more)])?;
+        context.set_dtype("place", DType::I64)
+    }
+
+    /// What a run tells.
+    pub fn counted(tensor: &Tensor) -> Result<Dims> {
+        Ok(Dims::from_slice(&[tensor.item()?.to_i64()]))
     }
 }
 
@@ -222,6 +244,26 @@ pub mod kernel {
             piece.write(vec![T::from_scalar(Scalar::Int(position as i64)); position + 1]);
         }
         Ok(())
+    }
+
+    /// Writes nothing of use.
+    pub fn decided<T: Element>(
+        _tensor: View<'_, T>,
+        _other: Option<View<'_, T>>,
+        _n: i64,
+        _wide: ViewMut<'_, T>,
+        _place: ViewMut<'_, i64>,
+    ) -> Result<()> {
+        nothing()
+    }
+
+    /// Writes nothing of use.
+    pub fn counted<T: Element>(
+        _tensor: View<'_, T>,
+        _found: ViewMut<'_, i64>,
+        _rest: ViewMut<'_, T>,
+    ) -> Result<()> {
+        nothing()
     }
 
     /// Writes nothing of use.

@@ -2,6 +2,7 @@
 
 use opsmith_golden as golden;
 use opsmith_runtime::op::OpDef;
+use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Shape, Size, Symbol, infer};
 use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd, f16};
 
 fn op(name: &str) -> &'static OpDef {
@@ -146,6 +147,55 @@ fn results_follow_different_inputs_and_each_other() -> Result<()> {
     let outs: Vec<(Vec<i64>, DType)> =
         inferred.outs.iter().map(|out| (out.sizes.to_vec(), out.dtype)).collect();
     assert_eq!(outs, [(vec![], DType::F64), (vec![2], DType::F64), (vec![2], DType::Bool)]);
+    Ok(())
+}
+
+/// What inference says before sizes are known, as text, of a first size that is a symbol.
+fn before(name: &str, more: &[Argument<'_>]) -> Result<Vec<String>> {
+    let mut context = Context::new();
+    let rows = Size::from(context.symbols.fresh());
+    let x = Meta::new(DType::F32, Shape::from_iter([rows, Size::Const(3)]));
+    let args: Vec<Argument<'_>> = std::iter::once(Argument::Tensor(&x)).chain(more.iter().copied()).collect();
+    let Inference::Tensors(outputs) = infer(op(name), &args, &mut context)? else { panic!("{name}") };
+    Ok(outputs
+        .outs
+        .iter()
+        .map(|out| format!("{} {}", out.dtype, out.shape.named(&context.symbols)))
+        .collect())
+}
+
+#[test]
+fn chains_are_followed_before_sizes_are_known() -> Result<()> {
+    let other = Meta::new(DType::F32, Shape::UnknownRank);
+    let chained = before("chained", &[Argument::Tensor(&other)])?;
+    assert_eq!(chained, ["float64 (-2)", "float64 (s0, 3)", "bool (s0, 3)"]);
+    Ok(())
+}
+
+#[test]
+fn a_function_decides_alone() -> Result<()> {
+    let (x, none) = (Tensor::of(&[1.0f32, 2.0]), Arg::None);
+    let eager = |n: i64, other: Arg<'_>| {
+        (op("decided").infer.expect("a function"))(&[Arg::Tensor(&x), other, Arg::Int(n)])
+    };
+    let outs: Vec<(Vec<i64>, DType)> =
+        eager(5, Arg::Tensor(&x))?.outs.iter().map(|out| (out.sizes.to_vec(), out.dtype)).collect();
+    assert_eq!(outs, [(vec![5, 2], DType::F32), (vec![6], DType::I64)]);
+    // Neither rule of the spec fills in what it forgets.
+    let error = eager(-5, none).unwrap_err().to_string();
+    assert!(error.contains("leaves the shape of output `place` unset"), "{error}");
+    assert!(
+        golden::decided(&x, None, -5).unwrap_err().to_string().starts_with("decided: its inference function")
+    );
+    let twice = &Size::from(Symbol(0)) * &Size::Const(2);
+    let said = before("decided", &[Argument::Plain(none), Argument::Int(&twice)])?;
+    assert_eq!(said, ["float32 (2*s0, s0)", "int64 (2*s0)"]);
+    Ok(())
+}
+
+#[test]
+fn sizes_that_a_run_tells_have_names_and_bounds() -> Result<()> {
+    assert_eq!(before("counted", &[])?, ["int64 (u1, 2)", "float32 (u2, u1)"]);
     Ok(())
 }
 

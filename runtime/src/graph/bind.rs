@@ -98,7 +98,10 @@ impl<'a> Binder<'a> {
     pub fn start(&mut self, layouts: &[Option<Layout>]) -> Result<()> {
         self.metas = vec![None; layouts.len()];
         for buffer in &self.graph.buffers {
-            if !matches!(buffer.kind, BufferKind::Internal) {
+            if let BufferKind::Constant(whole) = &buffer.kind {
+                // Inference may ask for the elements of what is declared in `value_depends`.
+                self.metas[buffer.root.index()] = Some(whole.clone());
+            } else if !matches!(buffer.kind, BufferKind::Internal) {
                 let layout = layouts[buffer.root.index()].clone();
                 self.make_root(buffer.root, layout)?;
             }
@@ -132,7 +135,7 @@ impl<'a> Binder<'a> {
             if layout.extent().is_some_and(|(low, high)| low < 0 || high * size > bytes) {
                 return Err(Error::graph("a view would reach outside its memory at these sizes"));
             }
-            // SAFETY: the layout was just found to lie inside; there are no elements to read.
+            // SAFETY: the layout was just found to lie inside; there are no elements to read, or those of a constant.
             let tensor = unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
             self.metas[id.index()] = Some(tensor);
         }

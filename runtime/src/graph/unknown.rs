@@ -28,6 +28,14 @@ pub(crate) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
 /// # Errors
 /// If the elements must be known when the graph is made.
 pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let required = op.schema.args.iter().zip(args).any(|(def, arg)| {
+        let mut meta = false;
+        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
+        def.value == ValueUse::Required && meta
+    });
+    if required {
+        return Err(must_be_known(op, args));
+    }
     let invented: Vec<Inferred> =
         INVENTIONS.iter().map(|invention| inferred(op, args, *invention)).collect::<Result<_>>()?;
     let first = &invented[0];

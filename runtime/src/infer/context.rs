@@ -198,7 +198,11 @@ impl<'a> InferContext<'a> {
             ))
             .with_help("ask for the type that it holds"));
         }
-        meta.value.as_ref().map(Tensor::to_vec::<T>).transpose()
+        match &meta.value {
+            Some(value) => value.to_vec::<T>().map(Some),
+            None if def.value == ValueUse::Required => Err(super::value_unknown(def.name)),
+            None => Ok(None),
+        }
     }
 
     /// An attribute.

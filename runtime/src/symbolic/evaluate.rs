@@ -363,6 +363,8 @@ fn index<'a>(base: Value<'a>, at: &Size) -> Result<Value<'a>> {
         Value::Other(Arg::Floats(list)) => Value::Float(*dispatch::item(list, at)?),
         Value::Other(Arg::Bools(list)) => Value::Truth(Condition::known(*dispatch::item(list, at)?)),
         Value::Other(Arg::Scalars(list)) => Value::Scalar(*dispatch::item(list, at)?),
+        Value::Other(Arg::Strs(list)) => Value::Str(dispatch::item(list, at)?),
+        Value::Other(Arg::DTypes(list)) => Value::DType(*dispatch::item(list, at)?),
         Value::None => return Err(Error::argument("an optional argument is absent that this call needs")),
         _ => Value::Unknown,
     })

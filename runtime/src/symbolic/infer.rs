@@ -131,25 +131,20 @@ fn concrete(outcome: call::Outcome) -> Outputs {
     Outputs { outs: outs.collect(), compute, present }
 }
 
-/// Refuses arguments whose elements must be known and are not; tells whether all are known that count.
+/// Refuses arguments whose elements must be known and are not; tells whether some count and all of those are
+/// known.
 fn check_constants(op: &OpDef, args: &[Argument<'_>]) -> Result<bool> {
-    let mut all = true;
-    for (def, arg) in op.schema.args.iter().zip(args) {
-        if def.value == ValueUse::None {
-            continue;
-        }
+    let (mut some, mut all) = (false, true);
+    for (def, arg) in op.schema.args.iter().zip(args).filter(|(def, _)| def.value != ValueUse::None) {
         let mut known = true;
         arg.for_each_meta(|meta| known &= meta.value.is_some());
+        some = true;
         all &= known;
         if !known && def.value == ValueUse::Required {
-            return Err(Error::value(format!(
-                "the elements of `{}` decide the shape or dtype of the result, and they are not known before the run",
-                def.name
-            ))
-            .with_help(format!("give a constant for `{}` when the graph is built", def.name)));
+            return Err(crate::infer::value_unknown(def.name));
         }
     }
-    Ok(all)
+    Ok(some && all)
 }
 
 /// The conditions on arguments: errors if they are certain not to hold, guards if that is open.

@@ -140,6 +140,9 @@ fn length(value: &Value<'_>) -> Size {
         Value::Other(Arg::Floats(list)) => list.len(),
         Value::Other(Arg::Bools(list)) => list.len(),
         Value::Other(Arg::Scalars(list)) => list.len(),
+        Value::Other(Arg::Strs(list)) => list.len(),
+        Value::Other(Arg::DTypes(list)) => list.len(),
+        Value::Other(Arg::Lists(lists)) => lists.len(),
         _ => return Size::Unknown,
     };
     Size::Const(length as i64)

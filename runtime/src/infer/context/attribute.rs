@@ -5,6 +5,7 @@ use opsmith_core::DType;
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::Error;
+use crate::lists::{AnyLists, Text};
 use crate::op::ArgDef;
 use crate::scalar::Scalar;
 use crate::symbolic::{Argument, Size};
@@ -42,6 +43,9 @@ attributes! {
     &'a [f64], "a list of floats", Argument::Plain(Arg::Floats(values)) => Some(values);
     &'a [bool], "a list of bools", Argument::Plain(Arg::Bools(values)) => Some(values);
     &'a [Scalar], "a list of numbers", Argument::Plain(Arg::Scalars(values)) => Some(values);
+    &'a [Text], "a list of strs", Argument::Plain(Arg::Strs(values)) => Some(values);
+    &'a [DType], "a list of dtypes", Argument::Plain(Arg::DTypes(values)) => Some(values);
+    AnyLists<'a>, "a list of lists", Argument::Plain(Arg::Lists(lists)) => Some(lists);
 }
 
 impl Attribute<'_> for i64 {
