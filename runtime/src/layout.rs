@@ -82,6 +82,13 @@ impl Layout {
     }
 }
 
+/// Whether two shapes are the same. Most have one to four sizes, for which a call of the system's
+/// comparison takes longer than the comparison.
+#[inline]
+pub(crate) fn same_sizes(a: &[i64], b: &[i64]) -> bool {
+    a.len() == b.len() && std::iter::zip(a, b).all(|(a, b)| a == b)
+}
+
 /// Number of elements of a shape.
 #[inline]
 pub fn numel(sizes: &[i64]) -> i64 {
@@ -119,10 +126,17 @@ pub fn contiguous_strides(sizes: &[i64]) -> Dims {
 /// Writes the strides of a row-major tensor into an empty list.
 #[inline]
 pub(crate) fn write_contiguous_strides(sizes: &[i64], strides: &mut Dims) {
-    strides.resize(sizes.len(), 1);
-    for dim in (0..sizes.len().saturating_sub(1)).rev() {
-        strides[dim] = strides[dim + 1] * sizes[dim + 1].max(1);
+    strides.reserve(sizes.len());
+    let start = strides.as_mut_ptr();
+    let mut step = 1;
+    for (dim, &size) in sizes.iter().enumerate().rev() {
+        // SAFETY: there is room for as many strides as there are sizes. Each is written once, where it
+        // stays, because copying what was just written waits for the memory.
+        unsafe { start.add(dim).write(step) };
+        step = step.wrapping_mul(size.max(1));
     }
+    // SAFETY: all of them were written.
+    unsafe { strides.set_len(sizes.len()) };
 }
 
 /// Whether sizes and strides are row-major without gaps. Strides of dimensions of size 1 do not

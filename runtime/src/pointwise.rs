@@ -43,17 +43,20 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) {
     if numel == 0 {
         return;
     }
-    let whole = operands
-        .iter()
-        .all(|tensor| tensor.numel() == 1 || (tensor.is_contiguous() && tensor.numel() == numel));
-    if whole {
+    let dense = |tensor: &Tensor| tensor.is_contiguous() && tensor.numel() == numel;
+    if dense(target) && operands[1..].iter().all(|tensor| dense(tensor) || shows_one_element(tensor)) {
         let mut strides = [0; MAX_OPERANDS];
-        for (stride, tensor) in strides.iter_mut().zip(operands) {
-            *stride = if tensor.numel() == 1 && numel != 1 { 0 } else { tensor.dtype().size() as isize };
+        for (stride, tensor) in strides.iter_mut().zip(operands).filter(|(_, tensor)| dense(tensor)) {
+            *stride = tensor.dtype().size() as isize;
         }
         return body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
     }
     walk(&merge(axes(operands), count), count, pointers, body);
+}
+
+/// Whether every index leads to one element, as in a number that was expanded.
+fn shows_one_element(tensor: &Tensor) -> bool {
+    std::iter::zip(tensor.shape(), tensor.strides()).all(|(&size, &stride)| size == 1 || stride == 0)
 }
 
 /// The dimensions to walk, innermost first, with byte strides (0 where an operand is broadcast).
@@ -119,6 +122,15 @@ fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body
     }
 }
 
+/// The number of elements if all operands have as many, one after the other in memory, which needs no
+/// plan.
+#[inline]
+fn natural_length<const N: usize>(operands: &[&Tensor; N]) -> Option<usize> {
+    let numel = operands[0].numel();
+    let natural = |tensor: &&Tensor| tensor.is_contiguous() && tensor.numel() == numel;
+    operands.iter().all(natural).then_some(numel as usize)
+}
+
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*
@@ -136,19 +148,39 @@ macro_rules! map {
             for (tensor, dtype) in operands.iter().zip(types) {
                 assert_eq!(tensor.dtype(), dtype, "the kernel's element type differs from the declared one");
             }
+            /// Elements one after the other in memory. A function, so that both ways to it share its code.
+            ///
+            /// # Safety
+            /// Every pointer is valid for `length` elements.
+            #[inline(never)]
+            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+                function: &F,
+                out: *mut R,
+                ($($input,)*): ($(*const $T,)*),
+                length: usize,
+            ) {
+                for position in 0..length {
+                    // SAFETY: the caller's promise.
+                    unsafe { *out.add(position) = function($(*$input.add(position)),*) }
+                }
+            }
+            if let Some(length) = natural_length(&operands) {
+                let out = operands[0].data_ptr().cast();
+                let inputs = ($(operands[$slot].data_ptr().cast::<$T>().cast_const(),)*);
+                // SAFETY: each operand has as many elements, and the dispatcher holds the borrows.
+                unsafe { natural_row(&function, out, inputs, length) };
+                return Ok(());
+            }
             for_each_row(&operands, &mut |row| {
                 let Row { pointers, strides, length } = row;
                 let out = pointers[0];
                 let natural = strides[0] == size_of::<R>() as isize
                     $(&& strides[$slot] == size_of::<$T>() as isize)*;
                 if natural {
-                    let out = out.cast::<R>();
-                    $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
-                    for position in 0..length {
-                        // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher
-                        // holds the borrows.
-                        unsafe { *out.add(position) = function($(*$input.add(position)),*) }
-                    }
+                    let inputs = ($(pointers[$slot].cast::<$T>().cast_const(),)*);
+                    // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher holds the
+                    // borrows.
+                    unsafe { natural_row(&function, out.cast(), inputs, length) };
                 } else {
                     for position in 0..length as isize {
                         // SAFETY: as above.

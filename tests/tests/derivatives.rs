@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith::DType;
+use opsmith_codegen::coverage::coverage;
+use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
 use opsmith_tests::checks;
 
@@ -75,22 +77,29 @@ fn a_missing_conjugate_never_passes() {
     assert_none(of_each(checks::complex_survivors));
 }
 
-/// What formulas refuse, with the reasons of the spec: a new refusal is a decision, not an accident.
+/// What formulas refuse, with the reasons of the spec: a new refusal is a decision, not an accident. The
+/// table of `opsmith coverage` says of every operator what the checks find: gradients, second ones, tangents.
 #[test]
-fn refusals_are_known() {
-    let expected = [
-        "lgamma: second_order",
-        "digamma: gradient, second_order, forward_mode",
-        "as_strided: second_order",
-        "as_strided_backward: gradient, second_order, forward_mode",
-        "_embedding_bag: second_order, forward_mode",
-        "_embedding_bag_dense_backward: gradient, second_order, forward_mode",
-        "_embedding_bag_per_sample_weights_backward: gradient, second_order, forward_mode",
-        "_unique2: gradient, second_order, forward_mode",
-        "_pdist_forward: second_order, forward_mode",
-        "_pdist_backward: gradient, second_order, forward_mode",
-        "grid_sampler_2d: second_order, forward_mode",
-        "grid_sampler_2d_backward: gradient, second_order, forward_mode",
-    ];
-    assert_eq!(of_each(checks::refusals), expected);
+fn refusals_are_known_and_in_the_coverage_table() {
+    let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml");
+    let checked = pipeline::check(&Config::stock(spec)).expect("the spec has no mistakes");
+    let table = coverage(&checked.model, &|_| true);
+    let row_of = |op: &OpDef| table.rows.iter().find(|row| row.op == op.name && row.backend == "CPU");
+    let untrue = Mutex::new(Vec::new());
+    let refusals = of_each(|op| {
+        let refusals = checks::refusals(op);
+        let refused = |check: &str| refusals.iter().any(|refusal| refusal.contains(check));
+        let row = row_of(op).expect("every operator has a row");
+        let runs = [DType::F64, DType::C128].map(|dtype| checks::calls(op, dtype));
+        let tried = runs.iter().flatten().any(|call| call.run().is_ok());
+        let flows = checks::is_differentiable(op);
+        let found = [!row.backward.is_empty(), row.second_order, !row.forward_mode.is_empty()];
+        let expected = ["gradient", "second_order", "forward_mode"].map(|check| flows && !refused(check));
+        if tried && (flows || row.differentiable) && found != expected {
+            untrue.lock().unwrap().push(format!("{}: the table says {found:?}, not {expected:?}", op.name));
+        }
+        refusals
+    });
+    assert_eq!(refusals, ["_unique2: gradient, second_order, forward_mode"]);
+    assert_none(untrue.into_inner().unwrap());
 }

@@ -119,11 +119,7 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
         .outputs
         .iter()
         .any(|output| output.ty.holds_tensors() && output.differentiable && is_inexact(output.element));
-    let refused = op
-        .derivatives
-        .iter()
-        .all(|derivative| matches!(derivative.formula.kind, ExprKind::NotImplemented(_)));
-    let has_gradients = source != GradientSource::None && (op.derivatives.is_empty() || !refused);
+    let has_gradients = asked.model.gradients_flow(op);
     let names = |set: DTypeSet| set.iter().map(DType::name).collect::<Vec<_>>();
     let inexact = forward.iter().filter(|dtype| dtype.is_differentiable());
     let backward = inexact.fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)));
@@ -134,12 +130,13 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
         backward: if has_gradients { names(backward) } else { Vec::new() },
         differentiable: takes
             && gives
+            && (has_gradients || source != GradientSource::Composition)
             && !op.refuses_gradients()
             && !op.facts.backward_only
             && backward != DTypeSet::EMPTY,
         gradients: if has_gradients { source.word() } else { "" },
         second_order: has_gradients && asked.model.second_order_refusal(op).is_none(),
-        forward_mode: op.forward.word(),
+        forward_mode: if has_gradients { op.forward.word() } else { "" },
         inplace: op.forms.inplace.is_some(),
         out: op.forms.out.is_some(),
         sampled: !op.samples.is_empty(),

@@ -14,7 +14,7 @@ use quote::quote;
 use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Kind, Model, OpId, Symbol, Ty};
+use crate::model::{Kind, Model, OpId, Role, Symbol, Ty};
 pub(super) use literal::{float, int, punctuation};
 
 /// Emits expressions of one place.
@@ -77,6 +77,14 @@ impl Emit<'_> {
             }
             ExprKind::Index(base, position) if matches!(base.ty.kind, Kind::Tuple(_)) => {
                 borrow(self.tuple_item(base, position), &expr.ty)
+            }
+            ExprKind::Op(id, args)
+                if self.model.ops[id.0].role == Some(Role::Conjugate) && args.len() == 1 =>
+            {
+                // Nearly all tensors are real, and a call that gives back what it got costs as much as one
+                // that computes.
+                let (path, tensor) = (self.op_path(*id), self.borrowed(&args[0]));
+                quote!(&*rt::dispatch::conjugated(#tensor, #path)?)
             }
             _ => borrow(self.owned(expr), &expr.ty),
         }
@@ -185,17 +193,22 @@ impl Emit<'_> {
     }
 
     fn op_call(&self, id: OpId, args: &[Expr]) -> TokenStream {
+        let path = self.op_path(id);
+        let args = args.iter().map(|arg| self.borrowed(arg));
+        quote!(#path(#(#args),*)?)
+    }
+
+    /// The function that calls an operator.
+    fn op_path(&self, id: OpId) -> TokenStream {
         let op = &self.model.ops[id.0];
         let function = raw_name(op);
-        let path = match (op.external, self.config.parents.first()) {
+        match (op.external, self.config.parents.first()) {
             (true, Some(parent)) => {
                 let path = &parent.path;
                 quote!(#path::raw::#function)
             }
             _ => quote!(super::raw::#function),
-        };
-        let args = args.iter().map(|arg| self.borrowed(arg));
-        quote!(#path(#(#args),*)?)
+        }
     }
 
     fn list_items(&self, items: &[Expr], list: &Kind) -> Vec<TokenStream> {

@@ -4,6 +4,7 @@
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
 mod facts;
+mod flows;
 mod gradients;
 mod roles;
 mod samples;

@@ -130,7 +130,7 @@ pub fn unfold_backward<T: Element<Compute: Arithmetic>>(
 /// Source: PyTorch's `as_strided_backward`.
 ///
 /// # Errors
-/// If the gradient's shape is not `size`.
+/// If the gradient's shape is not `size`, or strides are missing.
 pub fn as_strided_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
     strides: &[i64],
@@ -141,32 +141,76 @@ pub fn as_strided_backward<T: Element<Compute: Arithmetic>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(grad_output.sizes(), size)?;
-    if strides.len() != out.dim() || stride.len() != size.len() {
+    let input = shown(out.sizes(), strides, offset)?;
+    let view = shown(size, stride, storage_offset.unwrap_or(offset))?;
+    through_memory(&grad_output, &view, &input, &input, &mut out)
+}
+
+/// The transpose of [`as_strided_backward`], and so its gradient: each element of the input adds its share
+/// to the memory that it shows, and every element of the view takes what its memory has.
+///
+/// # Errors
+/// If the input's shape is not `input_sizes`, or strides are missing.
+pub fn as_strided_backward_backward<T: Element<Compute: Arithmetic>>(
+    input: View<'_, T>,
+    input_sizes: &[i64],
+    strides: &[i64],
+    offset: i64,
+    stride: &[i64],
+    storage_offset: Option<i64>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    expect_sizes(input.sizes(), input_sizes)?;
+    let layout = shown(input_sizes, strides, offset)?;
+    let view = shown(out.sizes(), stride, storage_offset.unwrap_or(offset))?;
+    through_memory(&input, &layout, &view, &layout, &mut out)
+}
+
+fn shown(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
+    if strides.len() != sizes.len() {
         return Err(Error::shape("there is not a stride for each dimension"));
     }
-    let input = Layout { sizes: out.sizes().into(), strides: strides.into(), offset };
-    let shown =
-        Layout { sizes: size.into(), strides: stride.into(), offset: storage_offset.unwrap_or(offset) };
-    let (Some((low, high)), Some((shown_low, shown_high))) = (input.extent(), shown.extent()) else {
-        out.write(std::iter::repeat(T::default()));
+    Ok(Layout { sizes: sizes.into(), strides: strides.into(), offset })
+}
+
+/// Adds elements up in the memory that `from` shows, and writes what `to` shows of it; memory that
+/// `shared` shows several times is divided by how often it does.
+fn through_memory<T: Element<Compute: Arithmetic>>(
+    elements: &View<'_, T>,
+    from: &Layout,
+    to: &Layout,
+    shared: &Layout,
+    out: &mut ViewMut<'_, T>,
+) -> Result<()> {
+    let (Some((low, high)), Some((to_low, to_high))) = (from.extent(), to.extent()) else {
+        out.write(std::iter::repeat_n(T::default(), out.numel()));
         return Ok(());
     };
-    let (low, high) = (low.min(shown_low), high.max(shown_high));
-    let mut memory = vec![T::Compute::ZERO; (high - low) as usize];
-    for (position, element) in Positions::new(size, stride).zip(grad_output.iter()) {
-        let cell = &mut memory[(shown.offset + position - low) as usize];
-        *cell = Arithmetic::add(*cell, element.to_compute());
+    let (low, high) = (low.min(to_low), high.max(to_high));
+    let cells = |layout| cells_of(layout, low);
+    let (mut memory, reach) = (Vec::new(), high.saturating_sub(low));
+    memory.try_reserve_exact(reach as usize).map_err(|_| {
+        Error::memory(format!("sizes and strides reach over {reach} elements, for which there is no memory"))
+    })?;
+    memory.resize(reach as usize, T::Compute::ZERO);
+    for (cell, element) in cells(from).zip(elements.iter()) {
+        memory[cell] = Arithmetic::add(memory[cell], element.to_compute());
     }
-    let cells = || Positions::new(&input.sizes, &input.strides).map(|at| (input.offset + at - low) as usize);
-    if input.has_internal_overlap() {
+    if shared.has_internal_overlap() {
         let mut counts = vec![0i64; memory.len()];
-        cells().for_each(|cell| counts[cell] += 1);
+        cells(shared).for_each(|cell| counts[cell] += 1);
         for (cell, &count) in memory.iter_mut().zip(&counts).filter(|(_, count)| **count > 1) {
             *cell = Arithmetic::div(*cell, T::Compute::from_scalar(Scalar::Int(count)));
         }
     }
-    out.write(cells().map(|cell| T::from_compute(memory[cell])));
+    out.write(cells(to).map(|cell| T::from_compute(memory[cell])));
     Ok(())
+}
+
+/// The elements of memory from `low` on that a layout shows, in its order.
+fn cells_of(layout: &Layout, low: i64) -> impl Iterator<Item = usize> {
+    let start = layout.offset - low;
+    Positions::new(&layout.sizes, &layout.strides).map(move |at| (start + at) as usize)
 }
 
 /// The gradient of a running product along a dimension, exact where elements are zero too: the sum over
@@ -278,5 +322,10 @@ mod tests {
         let mut out = Array::zeros(&[2, 2]);
         as_strided_backward(grad.view(), &[0, 1], 0, &[2, 2], &[1, 0], Some(0), out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1.5, 6.0, 1.5, 6.0]);
+        let input = Array::new(&[2, 2], [1.0f64, 2.0, 4.0, 8.0]);
+        let mut out = Array::zeros(&[2, 2]);
+        as_strided_backward_backward(input.view(), &[2, 2], &[0, 1], 0, &[1, 0], Some(0), out.view_mut())
+            .unwrap();
+        assert_eq!(out.to_vec(), [2.5, 2.5, 5.0, 5.0]);
     }
 }

@@ -11,6 +11,7 @@ mod inexact;
 mod number;
 mod order;
 mod parts;
+mod polygamma;
 mod power;
 mod special;
 mod vectorised;
@@ -26,5 +27,6 @@ pub use order::{
     minimum, select, truth,
 };
 pub use parts::{Parts, complex};
+pub use polygamma::polygamma;
 pub use power::{Power, pow};
 pub use special::{Special, atan2, digamma, erf, erfc, erfinv, hypot, lgamma};

@@ -2,6 +2,7 @@
 
 use opsmith_runtime::arith::Ordered;
 
+use super::polygamma::polygamma_f64;
 use super::vectorised;
 
 /// The types special functions exist for: `f32` and `f64`.
@@ -16,6 +17,8 @@ pub trait Special: Ordered {
     fn lgamma(self) -> Self;
     /// The derivative of `lgamma`.
     fn digamma(self) -> Self;
+    /// The `order`-th derivative of `digamma`.
+    fn polygamma(self, order: Self) -> Self;
     /// The angle of the point (`other`, `self`).
     fn atan2(self, other: Self) -> Self;
     /// The length of the vector (`self`, `other`).
@@ -42,6 +45,10 @@ impl Special for f64 {
     #[inline]
     fn digamma(self) -> f64 {
         digamma_f64(self)
+    }
+    #[inline]
+    fn polygamma(self, order: f64) -> f64 {
+        polygamma_f64(order, self)
     }
     #[inline]
     fn atan2(self, other: f64) -> f64 {
@@ -74,6 +81,10 @@ impl Special for f32 {
     #[inline]
     fn digamma(self) -> f32 {
         digamma_f64(f64::from(self)) as f32
+    }
+    #[inline]
+    fn polygamma(self, order: f32) -> f32 {
+        polygamma_f64(f64::from(order), f64::from(self)) as f32
     }
     #[inline]
     fn atan2(self, other: f32) -> f32 {

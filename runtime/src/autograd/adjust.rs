@@ -6,6 +6,7 @@
 use super::context::TensorMeta;
 use super::node::Node;
 use crate::error::{Error, Result, ShapeText};
+use crate::layout::same_sizes;
 use crate::library::Roles;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
@@ -22,7 +23,7 @@ pub(super) fn adjust(
     position: usize,
     roles: impl FnOnce() -> Result<&'static Roles>,
 ) -> Result<Tensor> {
-    let fits = gradient.shape() == &meta.sizes[..]
+    let fits = same_sizes(gradient.shape(), &meta.sizes)
         && gradient.dtype() == meta.dtype
         && gradient.device() == meta.device;
     if fits { Ok(gradient) } else { convert(gradient, meta, node, position, roles()?) }

@@ -54,7 +54,11 @@ pub(super) struct Forward {
 /// The frames of a backtrace outside the dispatcher, innermost first.
 fn callers(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().map(str::trim).collect();
-    let is_dispatcher = |line: &&str| line.contains("::dispatch::invoke");
+    // Of a function that was inlined the name has no path, but its place is known.
+    let is_dispatcher = |line: &&str| {
+        line.contains("::dispatch::invoke")
+            || (line.starts_with("at ") && line.contains(crate::dispatch::FILE))
+    };
     let start = lines.iter().rposition(is_dispatcher).map_or(0, |last| last + 1);
     let mut shown = String::new();
     let mut frames = 0;

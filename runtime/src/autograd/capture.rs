@@ -18,12 +18,12 @@ impl Wanted {
     }
 
     /// The nodes from which a target can be reached, found by a depth-first walk without recursion.
-    fn leading_to(targets: &[Edge], roots: &[(Edge, Tensor)]) -> Wanted {
+    fn leading_to(targets: &[Edge], roots: &[Edge]) -> Wanted {
         let mut wanted: HashSet<usize> = targets.iter().map(|edge| address(&edge.node)).collect();
         let oldest = targets.iter().map(|edge| edge.node.sequence).min().unwrap_or(u64::MAX);
         let mut visited: HashSet<usize> = HashSet::new();
         // A node comes up twice: before the nodes behind it, and after them, when they are decided.
-        let mut stack: Vec<(&Arc<Node>, bool)> = roots.iter().map(|(edge, _)| (&edge.node, false)).collect();
+        let mut stack: Vec<(&Arc<Node>, bool)> = roots.iter().map(|edge| (&edge.node, false)).collect();
         while let Some((node, decided)) = stack.pop() {
             if decided {
                 if node.edges.iter().flatten().any(|edge| wanted.contains(&address(&edge.node))) {
@@ -48,7 +48,7 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Takes the gradients that go along the edges in `targets`.
-    pub fn new(targets: &[Edge], roots: &[(Edge, Tensor)]) -> Capture {
+    pub fn new(targets: &[Edge], roots: &[Edge]) -> Capture {
         let mut by_output: HashMap<(usize, u32), SmallVec<[usize; 1]>> = HashMap::new();
         for (index, edge) in targets.iter().enumerate() {
             by_output.entry((address(&edge.node), edge.output)).or_default().push(index);

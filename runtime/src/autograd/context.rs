@@ -37,7 +37,9 @@ impl Gradient {
     /// The result of a formula with one gradient.
     #[inline]
     pub fn one(gradient: impl Into<Gradient>) -> Gradients {
-        Gradient::each([gradient.into()])
+        let mut gradients = Gradients::new();
+        gradients.push(gradient.into());
+        gradients
     }
 
     /// The result of a formula through which nothing flows.

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::adjust::{adjust, roles_of};
 use super::call::Call;
@@ -28,53 +28,63 @@ use crate::tensor::Tensor;
 /// Gradients of a node's inputs, with the positions of their edges.
 pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
 
-/// Where a pass begins, and with which gradients.
-pub(super) type Roots = SmallVec<[(Edge, Tensor); 1]>;
+/// Where a pass begins, and with which gradients. The edges keep every node of the pass alive.
+#[derive(Default)]
+pub(super) struct Roots {
+    pub edges: SmallVec<[Edge; 1]>,
+    pub gradients: SmallVec<[Tensor; 1]>,
+}
 
 /// The roles found first in this process, for gradients that meet in a pass without operators.
 static KNOWN_ROLES: OnceLock<&'static Roles> = OnceLock::new();
 
 /// Runs backward from the roots and adds to the gradients of leaves.
 pub(super) fn backward(roots: Roots, options: Options) -> Result<()> {
-    Pass::new(options, None).run(roots)
+    Pass::new(options, None).run(&roots.edges, roots.gradients)
 }
 
 /// Runs backward from the roots and returns the gradients that reach the given edges; those of
 /// leaves stay as they are.
 pub(super) fn gradients(roots: Roots, targets: &[Edge], options: Options) -> Result<Vec<Option<Tensor>>> {
-    let mut capture = Capture::new(targets, &roots);
-    Pass::new(options, Some(&mut capture)).run(roots)?;
+    let mut capture = Capture::new(targets, &roots.edges);
+    Pass::new(options, Some(&mut capture)).run(&roots.edges, roots.gradients)?;
     Ok(capture.found)
 }
 
-/// One backward pass.
-struct Pass<'a> {
+/// One backward pass through a graph that the roots keep alive.
+struct Pass<'g, 'c> {
     options: Options,
-    capture: Option<&'a mut Capture>,
-    queue: Queue,
+    capture: Option<&'c mut Capture>,
+    queue: Queue<'g>,
     roles: Option<&'static Roles>,
     anomaly: bool,
 }
 
-impl<'a> Pass<'a> {
-    fn new(options: Options, capture: Option<&'a mut Capture>) -> Pass<'a> {
+impl<'g, 'c> Pass<'g, 'c> {
+    fn new(options: Options, capture: Option<&'c mut Capture>) -> Self {
         let options = Options { retain_graph: options.retain_graph || options.create_graph, ..options };
         Pass { options, capture, queue: Queue::default(), roles: None, anomaly: anomaly::detecting() }
     }
 
-    fn run(&mut self, roots: Roots) -> Result<()> {
+    fn run(&mut self, edges: &'g [Edge], gradients: SmallVec<[Tensor; 1]>) -> Result<()> {
         let _mode = mode::Scope::enter(self.options.create_graph);
-        for (edge, gradient) in roots {
-            self.deliver(&edge, gradient)?;
+        for (edge, gradient) in edges.iter().zip(gradients) {
+            self.deliver(edge, gradient)?;
         }
-        while let Some(Waiting { node, gradients }) = self.queue.pop() {
-            self.run_node(&node, gradients)?;
+        let mut next = self.queue.pop();
+        while let Some(Waiting { node, gradients }) = next {
+            next = match self.run_node(node, gradients)? {
+                Some(only) => Some(only),
+                None => self.queue.pop(),
+            };
         }
         Ok(())
     }
 
+    /// Runs a node and passes its gradients on. Gives back the next node if it is the only one now, as in a
+    /// chain, so that it need not wait in the queue.
     #[inline]
-    fn run_node(&mut self, node: &Arc<Node>, mut gradients: Gradients) -> Result<()> {
+    fn run_node(&mut self, node: &'g Arc<Node>, mut gradients: Gradients) -> Result<Option<Waiting<'g>>> {
         let extras = node.existing_extras();
         if let Some(extras) = extras {
             self.before(node, extras, &mut gradients)?;
@@ -83,7 +93,7 @@ impl<'a> Pass<'a> {
             capture.take(node, &gradients);
         }
         if gradients.iter().all(Option::is_none) {
-            return Ok(());
+            return Ok(None);
         }
         let mut passed = match &node.kind {
             Kind::Call(call) => self.run_call(node, call, &gradients)?,
@@ -109,12 +119,20 @@ impl<'a> Pass<'a> {
         if let Some(extras) = extras.filter(|extras| extras.has_after()) {
             passed = after(node, extras, passed, &gradients)?;
         }
+        if let [(position, _)] = passed[..]
+            && let Some(edge) = &node.edges[position]
+            && self.queue.is_empty()
+            && edge.node.outputs.len() == 1
+        {
+            let gradient = passed.pop().map(|(_, gradient)| gradient);
+            return Ok(Some(Waiting { node: &edge.node, gradients: smallvec![gradient] }));
+        }
         for (position, gradient) in passed {
             if let Some(edge) = &node.edges[position] {
                 self.deliver(edge, gradient)?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Runs the formulas of a call.
@@ -123,9 +141,9 @@ impl<'a> Pass<'a> {
         let mut passed = Passed::new();
         let definition = call.op.grad.expect("only calls with formulas are recorded");
         let device = node.outputs[0].device;
+        let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
+        let context = GradContext { node, call, grads: gradients, wanted };
         for formula in definition.formulas.iter().filter(|formula| formula.is_for(device)) {
-            let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
-            let context = GradContext { node, call, grads: gradients, wanted };
             if !formula.arguments.iter().any(|&argument| context.needs(argument as usize)) {
                 continue;
             }
@@ -206,7 +224,7 @@ impl<'a> Pass<'a> {
 
     /// Adds a gradient to those that wait at the end of an edge. The first is moved, not copied.
     #[inline]
-    fn deliver(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
+    fn deliver(&mut self, edge: &'g Edge, gradient: Tensor) -> Result<()> {
         let slot = self.queue.slot(edge);
         *slot = Some(match slot.take() {
             None => gradient,

@@ -167,32 +167,24 @@ fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -
         ))
         .with_help("give one for each output, or None"));
     }
-    outputs
-        .iter()
-        .zip(gradients)
-        .map(|(output, gradient)| {
-            let Some(edge) = edge_of(output)? else {
-                return Err(Error::autograd(
-                    "backward needs a tensor that is part of a graph, this one is not",
-                )
+    let mut roots = Roots::default();
+    for (output, gradient) in outputs.iter().zip(gradients) {
+        let Some(edge) = edge_of(output)? else {
+            return Err(Error::autograd("backward needs a tensor that is part of a graph, this one is not")
                 .with_help(
                     "compute it from tensors on which requires_grad_(true) was called, outside no_grad",
                 ));
-            };
-            let gradient = match gradient {
-                Some(gradient) => {
-                    check_like("the gradient", gradient, "the output", &TensorMeta::of(output))?;
-                    if options.create_graph {
-                        (*gradient).clone()
-                    } else {
-                        super::forward::untracked(gradient)?
-                    }
-                }
-                None => one_like(output)?,
-            };
-            Ok((edge, gradient))
-        })
-        .collect()
+        };
+        roots.edges.push(edge);
+        roots.gradients.push(match gradient {
+            Some(gradient) => {
+                check_like("the gradient", gradient, "the output", &TensorMeta::of(output))?;
+                if options.create_graph { (*gradient).clone() } else { super::forward::untracked(gradient)? }
+            }
+            None => one_like(output)?,
+        });
+    }
+    Ok(roots)
 }
 
 /// The gradient of a tensor with respect to itself.

@@ -79,13 +79,18 @@ impl AutogradMeta {
     }
 }
 
-/// The functional form where an argument may be part of a graph or have a tangent.
-pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    if forward::is_active()
-        && let Some(level) = forward::top_level(args)
-    {
-        return forward::invoke(op, args, level);
+/// The functional form where an argument may have a tangent.
+#[cold]
+pub(crate) fn invoke_forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    match forward::top_level(args) {
+        Some(level) => forward::invoke(op, args, level),
+        None => invoke(op, args),
     }
+}
+
+/// The functional form where an argument may be part of a graph.
+#[inline]
+pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if must_record(args) { record::invoke_recorded(op, args) } else { dispatch::forward(op, args) }
 }
 
@@ -108,7 +113,7 @@ pub(crate) fn recording() -> bool {
 /// Whether this call has to be recorded.
 #[inline]
 pub(crate) fn must_record(args: &[Arg<'_>]) -> bool {
-    any_tracked(args) && recording()
+    recording() && any_tracked(args)
 }
 
 #[inline]

@@ -15,7 +15,7 @@ use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::graph::{recorder, unknown};
-use crate::layout::checked_numel;
+use crate::layout::{checked_numel, same_sizes};
 use crate::op::{Inferred, KernelCall, KernelFn, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
@@ -64,7 +64,7 @@ fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(KernelFn, DType, 
             (Arg::Tensor(tensor), None) => first = Some(tensor),
             (Arg::Tensor(tensor), Some(first)) => {
                 let same = tensor.dtype() == first.dtype()
-                    && tensor.shape() == first.shape()
+                    && same_sizes(tensor.shape(), first.shape())
                     && tensor.device() == first.device();
                 if !same {
                     return None;

@@ -12,7 +12,7 @@ mod values;
 
 use std::panic::Location;
 
-pub use values::{host_result, int_div, int_rem, item, or_empty, present, row, several, size};
+pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, present, row, several, size};
 
 pub use pairs::invoke_pairs;
 
@@ -28,6 +28,9 @@ use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
 
+/// This file, as places in backtraces name it.
+pub(crate) const FILE: &str = file!();
+
 /// Calls the functional form.
 ///
 /// # Errors
@@ -36,8 +39,11 @@ use crate::tensor::Tensor;
 #[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let _site = recorder::enter(Location::caller());
-    let special = autograd::must_record(args) || autograd::forward_is_active();
-    let result = if special { autograd::invoke(op, args) } else { forward(op, args) };
+    let result = if autograd::forward_is_active() {
+        autograd::invoke_forward(op, args)
+    } else {
+        autograd::invoke(op, args)
+    };
     result.map_err(|error| in_op(error, op.name, op, args))
 }
 

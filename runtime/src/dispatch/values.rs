@@ -1,5 +1,7 @@
 //! What generated expressions and functions call besides operators: small steps that can fail.
 
+use std::borrow::Cow;
+
 use crate::arg::Value;
 use crate::error::{Error, Result};
 use crate::lists::Lists;
@@ -12,6 +14,18 @@ use crate::tensor::Tensor;
 /// If it is absent.
 pub fn present<T>(value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::argument("an optional argument is absent that this call needs"))
+}
+
+/// The complex conjugate of a tensor, by the operator for it; a real tensor is its own.
+///
+/// # Errors
+/// Whatever the operator reports.
+#[inline]
+pub fn conjugated(
+    tensor: &Tensor,
+    conjugate: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Cow<'_, Tensor>> {
+    if tensor.dtype().is_complex() { conjugate(tensor).map(Cow::Owned) } else { Ok(Cow::Borrowed(tensor)) }
 }
 
 /// An element of a list that a spec's expression names.

@@ -18,7 +18,7 @@ pub use mutation::{complex_survivors, survivors};
 
 /// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
 pub fn is_differentiable(op: &'static OpDef) -> bool {
-    calls(op, DType::F64).iter().any(|call| call.gradients(&[], false).is_ok_and(|run| run.is_tracked()))
+    exact_calls(op).iter().any(|call| call.gradients(&[], false).is_ok_and(|run| run.is_tracked()))
 }
 
 /// The calls of an operator's samples.

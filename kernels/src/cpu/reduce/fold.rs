@@ -51,6 +51,18 @@ pub(super) fn fold<T: Element, F: Fold<T>>(
     out: &mut ViewMut<'_, F::Out>,
     f: &F,
 ) -> Result<()> {
+    if reduced.iter().all(|reduced| *reduced)
+        && out.numel() == 1
+        && out.dim() == if keepdim { input.dim() } else { 0 }
+        && let Some(elements) = input.as_slice()
+    {
+        // One row, which needs no plan.
+        // SAFETY: the slice's elements are valid for reads.
+        let partial = unsafe { fold_row(elements.as_ptr(), 1, elements.len(), f.context(0), f) };
+        // SAFETY: the output's only element.
+        unsafe { out.set(0, f.finish(partial)) };
+        return Ok(());
+    }
     let (kept, reduced) = plan(input, reduced, keepdim, out)?;
     if count(&reduced) == 0 {
         out.write(std::iter::repeat(f.finish(f.start())));

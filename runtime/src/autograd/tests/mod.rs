@@ -1,5 +1,6 @@
 //! Tests of automatic differentiation, on operators defined by hand.
 
+mod backends;
 mod basics;
 mod checkpoint;
 mod custom;

@@ -1,0 +1,217 @@
+//! Reading images at places that are data.
+//!
+//! A place is a pair of numbers from -1 to 1, across and down. With `align_corners` these are the
+//! centres of the outermost elements, otherwise their outer edges.
+
+mod sampler;
+
+use opsmith_runtime::{Element, Result, View, ViewMut};
+
+use super::float::Float;
+use super::rounded::Rounded;
+use super::strides::expect_sizes;
+use sampler::{Sampler, Tap, Taps};
+
+/// Elements of images `(samples, channels, height, width)` at the places of a grid
+/// `(samples, rows, columns, 2)`, between elements by interpolation: bilinear (0), the nearest (1) or
+/// bicubic (2). Outside are zeros (0), the border (1) or the mirrored image (2).
+///
+/// # Errors
+/// If the shapes do not go together, or a mode is another number.
+pub fn grid_sampler_2d<T: Element<Compute: Float>>(
+    input: View<'_, T>,
+    grid: View<'_, T>,
+    interpolation_mode: i64,
+    padding_mode: i64,
+    align_corners: bool,
+    out: ViewMut<'_, T>,
+) -> Result<()> {
+    grid_sampler_2d_slope(input, grid, interpolation_mode, padding_mode, align_corners, 0, 0, out)
+}
+
+/// The derivative of [`grid_sampler_2d`] of these orders by the grid's numbers.
+///
+/// # Errors
+/// As [`grid_sampler_2d`].
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
+    input: View<'_, T>,
+    grid: View<'_, T>,
+    interpolation_mode: i64,
+    padding_mode: i64,
+    align_corners: bool,
+    across: i64,
+    down: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let sampler = Sampler::new(input.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
+    expect_sizes(out.sizes(), &sampler.out_sizes())?;
+    let (images, places) = (elements(&input), elements(&grid));
+    let mut result = vec![T::default(); out.numel()];
+    sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
+        for channel in 0..sampler.channels {
+            let image = sampler.image(sample, channel);
+            let part = |tap: &Tap<T>| images[image + tap.at] * tap.slope(across as usize, down as usize);
+            let sum: Rounded<T> = taps.iter().map(part).sum();
+            result[sampler.plane(sample, channel) + number] = Rounded::to_element(sum);
+        }
+    });
+    out.write(result);
+    Ok(())
+}
+
+/// The gradient of [`grid_sampler_2d_slope`] for the image.
+///
+/// # Errors
+/// As [`grid_sampler_2d`].
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn grid_sampler_2d_slope_backward<T: Element<Compute: Float>>(
+    grad_output: View<'_, T>,
+    grid: View<'_, T>,
+    interpolation_mode: i64,
+    padding_mode: i64,
+    align_corners: bool,
+    across: i64,
+    down: i64,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let sampler = Sampler::new(out.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
+    expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
+    let (places, grads) = (elements(&grid), elements(&grad_output));
+    let mut of_images = vec![Rounded::<T>::of(0.0); out.numel()];
+    sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
+        for channel in 0..sampler.channels {
+            let grad = grads[sampler.plane(sample, channel) + number];
+            for tap in taps {
+                let element = sampler.image(sample, channel) + tap.at;
+                of_images[element] = of_images[element] + grad * tap.slope(across as usize, down as usize);
+            }
+        }
+    });
+    out.write(of_images.into_iter().map(Rounded::to_element));
+    Ok(())
+}
+
+/// The gradients of [`grid_sampler_2d`] for image and grid; those not asked for in `output_mask` are
+/// zeros.
+///
+/// # Errors
+/// As [`grid_sampler_2d`].
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
+    grad_output: View<'_, T>,
+    input: View<'_, T>,
+    grid: View<'_, T>,
+    interpolation_mode: i64,
+    padding_mode: i64,
+    align_corners: bool,
+    _output_mask: &[bool],
+    mut grad_input: ViewMut<'_, T>,
+    mut grad_grid: ViewMut<'_, T>,
+) -> Result<()> {
+    let sampler = Sampler::new(input.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
+    expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
+    let (images, places, grads) = (elements(&input), elements(&grid), elements(&grad_output));
+    let zero = Rounded::<T>::of(0.0);
+    let mut of_images = vec![zero; images.len()];
+    let mut of_places = vec![zero; places.len()];
+    sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
+        let (mut across, mut down) = (zero, zero);
+        for channel in 0..sampler.channels {
+            let grad = grads[sampler.plane(sample, channel) + number];
+            let image = sampler.image(sample, channel);
+            for tap in taps {
+                let element = image + tap.at;
+                of_images[element] = of_images[element] + grad * tap.weight();
+                across = across + grad * images[element] * tap.slope(1, 0);
+                down = down + grad * images[element] * tap.slope(0, 1);
+            }
+        }
+        let place = 2 * (sample * sampler.places() + number);
+        (of_places[place], of_places[place + 1]) = (across, down);
+    });
+    grad_input.write(of_images.into_iter().map(Rounded::to_element));
+    grad_grid.write(of_places.into_iter().map(Rounded::to_element));
+    Ok(())
+}
+
+fn elements<T: Element<Compute: Float>>(view: &View<'_, T>) -> Vec<Rounded<T>> {
+    view.to_contiguous().iter().map(|element| Rounded::from_element(*element)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Array, assert_close, scattered};
+
+    fn sample(image: &Array<f64>, grid: &Array<f64>, modes: (i64, i64, bool)) -> Vec<f64> {
+        let mut out = Array::zeros(&[1, image.sizes[1], grid.sizes[1], grid.sizes[2]]);
+        grid_sampler_2d(image.view(), grid.view(), modes.0, modes.1, modes.2, out.view_mut()).unwrap();
+        out.to_vec()
+    }
+
+    #[test]
+    fn the_centres_of_elements_give_the_elements() {
+        let image = Array::new(&[1, 1, 2, 3], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let places = [-1.0, 0.0, 1.0].iter().flat_map(|&x| [x, -1.0, x, 1.0]);
+        let grid = Array::new(&[1, 3, 2, 2], places);
+        for interpolation in 0..3 {
+            for outside in 0..3 {
+                let got = sample(&image, &grid, (interpolation, outside, true));
+                assert_close(&got, &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], 1e-15);
+            }
+        }
+        let grid = Array::new(&[1, 1, 3, 2], [0.5, 0.0, 3.0, 0.0, f64::NAN, 0.0]);
+        assert_close(&sample(&image, &grid, (0, 0, true)), &[4.0, 0.0, 0.0], 1e-15);
+        assert_close(&sample(&image, &grid, (0, 1, true))[..2], &[4.0, 4.5], 1e-15);
+        assert_close(&sample(&image, &grid, (0, 2, true))[..2], &[4.0, 2.5], 1e-15);
+    }
+
+    #[test]
+    fn gradients_are_slopes() {
+        let image = Array::new(&[1, 2, 5, 4], scattered(40));
+        let grid = Array::new(&[1, 2, 3, 2], scattered(12).map(|x| x * 0.8));
+        let cotangent = Array::new(&[1, 2, 2, 3], scattered(12)).reversed(3);
+        for interpolation in 0..3 {
+            for outside in 0..3 {
+                for align_corners in [false, true] {
+                    let modes = (interpolation, outside, align_corners);
+                    let (mut of_image, mut of_grid) = (Array::zeros(&image.sizes), Array::zeros(&grid.sizes));
+                    let (images, places) = (of_image.view_mut(), of_grid.view_mut());
+                    let grad = cotangent.view();
+                    let (x, g, mask) = (image.view(), grid.view(), [true; 2]);
+                    grid_sampler_2d_backward(grad, x, g, modes.0, modes.1, modes.2, &mask, images, places)
+                        .unwrap();
+                    let value = |image: &Array<f64>, grid: &Array<f64>| -> f64 {
+                        sample(image, grid, modes).iter().zip(cotangent.to_vec()).map(|(a, b)| a * b).sum()
+                    };
+                    assert_close(&of_image.to_vec(), &slopes(&image, |x| value(x, &grid)), 1e-6);
+                    assert_close(&of_grid.to_vec(), &slopes(&grid, |g| value(&image, g)), 1e-5);
+                }
+            }
+        }
+    }
+
+    fn slopes(input: &Array<f64>, value: impl Fn(&Array<f64>) -> f64) -> Vec<f64> {
+        let elements = input.to_vec();
+        (0..elements.len())
+            .map(|at| {
+                let moved = |by: f64| {
+                    let mut elements = elements.clone();
+                    elements[at] += by;
+                    value(&Array::new(&input.sizes, elements))
+                };
+                (moved(1e-6) - moved(-1e-6)) / 2e-6
+            })
+            .collect()
+    }
+
+    #[test]
+    fn shapes_and_modes_are_checked() {
+        let (image, grid) = (Array::<f32>::zeros(&[1, 1, 2, 2]), Array::<f32>::zeros(&[1, 1, 1, 2]));
+        let mut out = Array::zeros(&[1, 1, 1, 1]);
+        assert!(grid_sampler_2d(image.view(), grid.view(), 3, 0, true, out.view_mut()).is_err());
+        assert!(grid_sampler_2d(image.view(), grid.view(), 0, 3, true, out.view_mut()).is_err());
+        assert!(grid_sampler_2d(image.view(), image.view(), 0, 0, true, out.view_mut()).is_err());
+    }
+}

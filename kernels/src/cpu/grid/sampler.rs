@@ -1,0 +1,277 @@
+//! Which elements of an image a place reads, how much of each, and how that changes with the place.
+
+use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::{Element, Error, Result};
+
+use crate::cpu::float::Float;
+use crate::cpu::rounded::Rounded;
+
+/// A weight and its derivatives, by order; those of higher orders are zero.
+type Slopes<T> = [Rounded<T>; 4];
+
+/// An element that a place reads: where in its image, and how much of it, which is a product of a weight
+/// for each of the grid's two numbers.
+pub(super) struct Tap<T: Element> {
+    pub at: usize,
+    across: Slopes<T>,
+    down: Slopes<T>,
+}
+
+impl<T: Element<Compute: Float>> Tap<T> {
+    /// How much of the element the place reads.
+    pub fn weight(&self) -> Rounded<T> {
+        self.slope(0, 0)
+    }
+
+    /// The derivative of [`Tap::weight`] of these orders by the grid's numbers.
+    pub fn slope(&self, across: usize, down: usize) -> Rounded<T> {
+        match (self.down.get(down), self.across.get(across)) {
+            (Some(&down), Some(&across)) => down * across,
+            _ => Rounded::of(0.0),
+        }
+    }
+}
+
+pub(super) type Taps<T> = Vec<Tap<T>>;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Interpolation {
+    Bilinear,
+    Nearest,
+    Bicubic,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Outside {
+    Zeros,
+    Border,
+    Mirror,
+}
+
+pub(super) struct Sampler {
+    pub samples: usize,
+    pub channels: usize,
+    /// Height and width of the images.
+    size: [i64; 2],
+    /// Rows and columns of the grid.
+    grid: [i64; 2],
+    interpolation: Interpolation,
+    outside: Outside,
+    align_corners: bool,
+}
+
+impl Sampler {
+    pub fn new(
+        input: &[i64],
+        grid: &[i64],
+        interpolation: i64,
+        outside: i64,
+        align_corners: bool,
+    ) -> Result<Sampler> {
+        let (&[samples, channels, height, width], &[grids, rows, columns, 2]) = (input, grid) else {
+            return Err(Error::shape(format!(
+                "images {} cannot be read at a grid {}",
+                ShapeText(input),
+                ShapeText(grid)
+            ))
+            .with_help("images are (samples, channels, height, width), grids (samples, rows, columns, 2)"));
+        };
+        if samples != grids || height == 0 || width == 0 {
+            return Err(Error::shape(format!(
+                "there are {samples} samples of images of {height} by {width} and {grids} of the grid"
+            )));
+        }
+        let interpolation = match interpolation {
+            0 => Interpolation::Bilinear,
+            1 => Interpolation::Nearest,
+            2 => Interpolation::Bicubic,
+            other => return Err(Error::value(format!("there is no interpolation {other}"))),
+        };
+        let outside = match outside {
+            0 => Outside::Zeros,
+            1 => Outside::Border,
+            2 => Outside::Mirror,
+            other => return Err(Error::value(format!("there is no padding {other}"))),
+        };
+        Ok(Sampler {
+            samples: samples as usize,
+            channels: channels as usize,
+            size: [height, width],
+            grid: [rows, columns],
+            interpolation,
+            outside,
+            align_corners,
+        })
+    }
+
+    pub fn out_sizes(&self) -> [i64; 4] {
+        [self.samples as i64, self.channels as i64, self.grid[0], self.grid[1]]
+    }
+
+    /// Places of a sample.
+    pub fn places(&self) -> usize {
+        (self.grid[0] * self.grid[1]) as usize
+    }
+
+    /// The first element of an image.
+    pub fn image(&self, sample: usize, channel: usize) -> usize {
+        (sample * self.channels + channel) * (self.size[0] * self.size[1]) as usize
+    }
+
+    /// The first element of an output plane.
+    pub fn plane(&self, sample: usize, channel: usize) -> usize {
+        (sample * self.channels + channel) * self.places()
+    }
+
+    /// Calls `body` with the sample and number of each place, and the elements it reads.
+    pub fn for_each_place<T: Element<Compute: Float>>(
+        &self,
+        places: &[Rounded<T>],
+        mut body: impl FnMut(usize, usize, &Taps<T>),
+    ) {
+        let mut taps = Vec::with_capacity(16);
+        for (place, pair) in places.chunks_exact(2).enumerate() {
+            taps.clear();
+            self.taps(pair[1], pair[0], &mut taps);
+            body(place / self.places().max(1), place % self.places().max(1), &taps);
+        }
+    }
+
+    fn taps<T: Element<Compute: Float>>(&self, down: Rounded<T>, across: Rounded<T>, taps: &mut Taps<T>) {
+        let y = self.weights(down, 0);
+        let x = self.weights(across, 1);
+        for &(row, down) in &y {
+            for &(column, across) in &x {
+                let inside = (0..self.size[0]).contains(&row) && (0..self.size[1]).contains(&column);
+                if inside {
+                    taps.push(Tap { at: (row * self.size[1] + column) as usize, across, down });
+                }
+            }
+        }
+    }
+
+    /// The elements that one number of the grid reads along a dimension, and the weight of each. Elements
+    /// outside have no element to read.
+    fn weights<T: Element<Compute: Float>>(&self, number: Rounded<T>, dim: usize) -> Vec<(i64, Slopes<T>)> {
+        let (position, slope) = self.position(number, dim);
+        let (zero, one) = (Rounded::of(0.0), Rounded::of(1.0));
+        match self.interpolation {
+            Interpolation::Bilinear => {
+                let (position, slope) = self.folded(position, slope, dim);
+                let first = position.floor();
+                let part = position - first;
+                let at = index(first);
+                vec![(at, [first + one - position, -slope, zero, zero]), (at + 1, [part, slope, zero, zero])]
+            }
+            Interpolation::Nearest => {
+                let (position, _) = self.folded(position, slope, dim);
+                vec![(index(position.round()), [one, zero, zero, zero])]
+            }
+            Interpolation::Bicubic => {
+                let first = position.floor();
+                let part = position - first;
+                // Each of the four elements is looked up outside on its own.
+                let element = |offset: f64| {
+                    let (at, _) = self.folded(first + Rounded::of(offset), one, dim);
+                    index(at)
+                };
+                // The distance to an element grows with the position on its left, and shrinks on its right.
+                let by_number = |[value, first, second, third]: Slopes<T>, slope: Rounded<T>| {
+                    [value, first * slope, second * slope * slope, third * slope * slope * slope]
+                };
+                vec![
+                    (element(-1.0), by_number(cubic_far(part + one), slope)),
+                    (element(0.0), by_number(cubic_near(part), slope)),
+                    (element(1.0), by_number(cubic_near(one - part), -slope)),
+                    (element(2.0), by_number(cubic_far(Rounded::of(2.0) - part), -slope)),
+                ]
+            }
+        }
+    }
+
+    /// A number of the grid as a position between elements, and how that changes with it.
+    fn position<T: Element<Compute: Float>>(
+        &self,
+        number: Rounded<T>,
+        dim: usize,
+    ) -> (Rounded<T>, Rounded<T>) {
+        let size = Rounded::of(self.size[dim] as f64);
+        let (one, two) = (Rounded::of(1.0), Rounded::of(2.0));
+        if self.align_corners {
+            ((number + one) / two * (size - one), (size - one) / two)
+        } else {
+            (((number + one) * size - one) / two, size / two)
+        }
+    }
+
+    /// A position brought inside as the padding says, and how it changes with the grid's number.
+    fn folded<T: Element<Compute: Float>>(
+        &self,
+        position: Rounded<T>,
+        slope: Rounded<T>,
+        dim: usize,
+    ) -> (Rounded<T>, Rounded<T>) {
+        let size = self.size[dim] as f64;
+        let (position, slope) = match self.outside {
+            Outside::Zeros => return (position, slope),
+            Outside::Border => (position, slope),
+            Outside::Mirror if self.align_corners => mirror(position, slope, 0.0, 2.0 * (size - 1.0)),
+            Outside::Mirror => mirror(position, slope, -1.0, 2.0 * size - 1.0),
+        };
+        let last = Rounded::of(size - 1.0);
+        let inside = position > Rounded::of(0.0) && position < last;
+        let clipped = position.max(Rounded::of(0.0)).min(last);
+        // Where the position is clipped, the grid's number changes nothing.
+        (
+            if position.is_finite() { clipped } else { Rounded::of(0.0) },
+            if inside { slope } else { Rounded::of(0.0) },
+        )
+    }
+}
+
+/// A position mirrored at two edges, given in halves, until it lies between them.
+fn mirror<T: Element<Compute: Float>>(
+    position: Rounded<T>,
+    slope: Rounded<T>,
+    low: f64,
+    high: f64,
+) -> (Rounded<T>, Rounded<T>) {
+    if low == high {
+        return (Rounded::of(0.0), Rounded::of(0.0));
+    }
+    let (low, span) = (Rounded::of(low / 2.0), Rounded::of((high - low) / 2.0));
+    let distance = position - low;
+    let slope = if distance < Rounded::of(0.0) { -slope } else { slope };
+    let distance = distance.abs();
+    let rest = distance.fmod(span);
+    let flips = distance.floor_div(span);
+    if flips.fmod(Rounded::of(2.0)) == Rounded::of(0.0) {
+        (rest + low, slope)
+    } else {
+        (span - rest + low, -slope)
+    }
+}
+
+/// The nearest integer of a whole number; far outside any image if it is not one of moderate size.
+fn index<T: Element<Compute: Float>>(position: Rounded<T>) -> i64 {
+    let position = position.double();
+    if position.abs() < 1e9 { position as i64 } else { -1_000_000_000 }
+}
+
+/// Keys' cubic with a = -0.75, at distances up to 1, and its derivatives.
+fn cubic_near<T: Element<Compute: Float>>(x: Rounded<T>) -> Slopes<T> {
+    let a = Rounded::of(-0.75);
+    let (two, three, six) = (Rounded::of(2.0), Rounded::of(3.0), Rounded::of(6.0));
+    let value = ((a + two) * x - (a + three)) * x * x + Rounded::of(1.0);
+    let first = (three * (a + two) * x - two * (a + three)) * x;
+    [value, first, six * (a + two) * x - two * (a + three), six * (a + two)]
+}
+
+/// Keys' cubic with a = -0.75, at distances from 1 to 2, and its derivatives.
+fn cubic_far<T: Element<Compute: Float>>(x: Rounded<T>) -> Slopes<T> {
+    let a = Rounded::of(-0.75);
+    let (six, ten) = (Rounded::of(6.0), Rounded::of(10.0));
+    let value = ((a * x - Rounded::of(5.0) * a) * x + Rounded::of(8.0) * a) * x - Rounded::of(4.0) * a;
+    let first = (Rounded::of(3.0) * a * x - ten * a) * x + Rounded::of(8.0) * a;
+    [value, first, six * a * x - ten * a, six * a]
+}
