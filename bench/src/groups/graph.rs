@@ -54,5 +54,8 @@ fn branches(harness: &mut Harness) -> Result<()> {
     let work = Work::flops(8.0 * 2.0 * 512.0 * 512.0 * 512.0);
     let mut outputs = Vec::new();
     harness.case("graph.branches_2", work, || graph.run_into(&[&x], &mut outputs));
+    let mut together = graph.clone();
+    together.set_threads(2);
+    harness.case("graph.branches_2_together", work, || together.run_into(&[&x], &mut outputs));
     Ok(())
 }

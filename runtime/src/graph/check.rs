@@ -85,9 +85,8 @@ impl Graph {
         let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
         let mut binder = Binder::new(self, &symbols);
         binder.start(&layouts).map_err(GraphErrors::one)?;
-        let drawing = sheet::drawing(self);
         let failed = vec![false; self.buffers.len()];
-        let mut checker = Checker { binder, failed, errors: Vec::new(), drawing };
+        let mut checker = Checker { binder, failed, errors: Vec::new(), drawing: None };
         for (number, node) in self.nodes.iter().enumerate() {
             checker.node(node, number);
         }
@@ -100,7 +99,8 @@ struct Checker<'a> {
     /// Buffers whose tensors are not known, since what makes them was refused.
     failed: Vec<bool>,
     errors: Vec<Error>,
-    drawing: Drawing,
+    /// Who made what, once there is a mistake.
+    drawing: Option<Drawing>,
 }
 
 impl Checker<'_> {
@@ -128,7 +128,8 @@ impl Checker<'_> {
         };
         let Err(error) = result else { return };
         if let Some(error) = error {
-            let chain = chain(&self.drawing, number);
+            let drawing = self.drawing.get_or_insert_with(|| sheet::drawing(graph));
+            let chain = chain(drawing, number);
             self.errors.push(if chain.is_empty() { error } else { error.with_note(chain) });
         }
         for out in &node.outs {
