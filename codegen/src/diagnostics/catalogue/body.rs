@@ -222,6 +222,6 @@ pub fn decompose_cycle(span: Span, name: &str, chain: &[&str], others: &[Span]) 
 
 /// `supplied: {f: …}` where no form is called `f`.
 pub fn supplied_form(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
-    Diagnostic::error("E0478", format!("`{op}` has no form `{name}`"), span, "no form of that name")
+    Diagnostic::error("E0488", format!("`{op}` has no form `{name}`"), span, "no form of that name")
         .with_help(super::near_or_all(name, known, "forms"))
 }

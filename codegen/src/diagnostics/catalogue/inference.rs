@@ -39,7 +39,7 @@ pub fn run_size_name(span: Span, name: &str) -> Diagnostic {
 /// Rules beside a function that decides.
 pub fn inference_function_wins(span: Span, key: &str) -> Diagnostic {
     let message = format!("the function of `infer` decides, and this `{key}` has no effect");
-    Diagnostic::warning("W0510", message, span, "ignored")
+    Diagnostic::warning("W0511", message, span, "ignored")
         .with_help(format!("remove `{key}`; the function has to set the shape and dtype of every output"))
 }
 

@@ -32,7 +32,7 @@ pub fn derivative_missing(span: Span, name: &str, arguments: &[&str]) -> Diagnos
     let of = ticked(arguments.iter().copied());
     let message = format!("`{name}` has no gradient of {of}");
     Diagnostic::warning("W0508", message, span, "gradients end here without a word").with_help(format!(
-        "add a formula: `derivatives: {{{}: …}}`, or say that there is none with `non_differentiable`",
+        "add a formula: `derivatives: {{{0}: …}}`, or say that there is none: `derivatives: {{{0}: non_differentiable}}`",
         arguments[0]
     ))
 }
