@@ -1,8 +1,10 @@
 //! The tensor handle.
 
+mod tracking;
+
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, Mutex, Weak};
 
 use opsmith_core::DType;
 
@@ -383,87 +385,6 @@ impl Tensor {
     /// The tensor itself if it is row-major, else a row-major copy outside any graph.
     pub(crate) fn contiguous_untracked(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.cast_untracked(self.dtype()) }
-    }
-
-    /// Whether the tensor is part of a graph: it requires a gradient or was computed from one that does.
-    #[inline]
-    pub fn requires_grad(&self) -> bool {
-        match self.base() {
-            Some(base) if base.has(CHANGED) => autograd::view_requires_grad(self, base),
-            _ => self.has(TRACKED),
-        }
-    }
-
-    #[inline]
-    fn has(&self, flag: u8) -> bool {
-        self.0.flags.load(Ordering::Relaxed) & flag != 0
-    }
-
-    /// As [`Tensor::requires_grad`], but without asking what the tensor is a view of.
-    pub(crate) fn is_tracked_itself(&self) -> bool {
-        self.has(TRACKED)
-    }
-
-    pub(crate) fn set_tracked(&self, tracked: bool) {
-        if tracked {
-            self.0.flags.fetch_or(TRACKED, Ordering::Relaxed);
-        } else {
-            self.0.flags.fetch_and(!TRACKED, Ordering::Relaxed);
-        }
-    }
-
-    /// Says that the elements were changed while they or the change were tracked.
-    pub(crate) fn set_changed(&self) {
-        self.0.flags.fetch_or(CHANGED, Ordering::Relaxed);
-    }
-
-    /// Whether the tensor has ever had a tangent of its own.
-    pub(crate) fn may_have_tangents(&self) -> bool {
-        self.has(DUAL)
-    }
-
-    pub(crate) fn set_may_have_tangents(&self) {
-        self.0.flags.fetch_or(DUAL, Ordering::Relaxed);
-    }
-
-    /// Whether the elements were ever changed while they or the change were tracked.
-    pub(crate) fn is_changed(&self) -> bool {
-        self.has(CHANGED)
-    }
-
-    /// Whether the tensor is a view that was made while nothing was recorded.
-    pub(crate) fn is_unrecorded_view(&self) -> bool {
-        self.has(UNRECORDED_VIEW)
-    }
-
-    /// The tensor that this one is a view of; `None` if it is no view, or was made as one while
-    /// nothing was recorded.
-    #[inline]
-    pub(crate) fn base(&self) -> Option<&Tensor> {
-        self.0.base.as_ref().filter(|_| !self.has(UNRECORDED_VIEW))
-    }
-
-    /// As [`Tensor::base`], of a view that forward mode knows of too: one made while nothing was
-    /// recorded, but a derivative was being computed.
-    pub(crate) fn forward_base(&self) -> Option<&Tensor> {
-        self.0.base.as_ref()
-    }
-
-    /// Whether this is the only handle to the tensor.
-    pub(crate) fn is_unique(&mut self) -> bool {
-        Arc::get_mut(&mut self.0).is_some()
-    }
-
-    pub(crate) fn autograd(&self) -> MutexGuard<'_, AutogradMeta> {
-        self.0.autograd.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The autograd data without locking, if this is the only handle; marks the tensor tracked.
-    #[inline]
-    pub(crate) fn track_unique(&mut self) -> Option<&mut AutogradMeta> {
-        let inner = Arc::get_mut(&mut self.0)?;
-        *inner.flags.get_mut() |= TRACKED;
-        Some(inner.autograd.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 }
 

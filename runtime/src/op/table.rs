@@ -1,0 +1,61 @@
+//! The table of an operator's kernels.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use opsmith_core::{Backend, DType, DTypeSet};
+
+use super::KernelFn;
+
+/// Kernels of one operator by backend and dtype; entries can be replaced while the program runs.
+pub struct KernelTable {
+    entries: [[AtomicPtr<()>; DType::COUNT]; Backend::COUNT],
+    /// What each backend's kernels are called in the spec, for messages.
+    pub sources: [&'static str; Backend::COUNT],
+}
+
+impl KernelTable {
+    /// A table from kernels by backend and dtype.
+    pub const fn new(
+        kernels: [[Option<KernelFn>; DType::COUNT]; Backend::COUNT],
+        sources: [&'static str; Backend::COUNT],
+    ) -> KernelTable {
+        let mut entries =
+            [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; DType::COUNT] }; Backend::COUNT];
+        let mut backend = 0;
+        while backend < Backend::COUNT {
+            let mut dtype = 0;
+            while dtype < DType::COUNT {
+                if let Some(kernel) = kernels[backend][dtype] {
+                    entries[backend][dtype] = AtomicPtr::new(kernel as *mut ());
+                }
+                dtype += 1;
+            }
+            backend += 1;
+        }
+        KernelTable { entries, sources }
+    }
+
+    /// The kernel for a backend and dtype.
+    #[inline]
+    pub fn get(&self, backend: Backend, dtype: DType) -> Option<KernelFn> {
+        let pointer = self.entries[backend.index()][dtype.index()].load(Ordering::Acquire);
+        // SAFETY: entries are null or come from a `KernelFn`, in `new` and `replace`.
+        (!pointer.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), KernelFn>(pointer) })
+    }
+
+    /// Installs a kernel, or removes it with `None`; returns the one that was there.
+    pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<KernelFn> {
+        let new = kernel.map_or(std::ptr::null_mut(), |kernel| kernel as *mut ());
+        let old = self.entries[backend.index()][dtype.index()].swap(new, Ordering::AcqRel);
+        // SAFETY: as in `get`.
+        (!old.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), KernelFn>(old) })
+    }
+
+    /// The dtypes a backend has kernels for.
+    pub fn dtypes(&self, backend: Backend) -> DTypeSet {
+        DType::ALL
+            .into_iter()
+            .filter(|dtype| self.get(backend, *dtype).is_some())
+            .fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)))
+    }
+}
