@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use opsmith::DType;
 use opsmith_codegen::coverage::coverage;
 use opsmith_codegen::{Config, pipeline};
-use opsmith_runtime::op::OpDef;
+use opsmith_runtime::op::{ArgKind, OpDef};
 use opsmith_tests::checks;
 
 fn operators() -> Vec<&'static OpDef> {
@@ -102,4 +102,23 @@ fn refusals_are_known_and_in_the_coverage_table() {
     });
     assert_eq!(refusals, ["_unique2: gradient, second_order, forward_mode"]);
     assert_none(untrue.into_inner().unwrap());
+}
+
+/// Compositions differentiate through their bodies; a sample that runs shows that they do.
+#[test]
+fn every_composition_has_a_sample_that_runs() {
+    assert_none(of_each(|op| {
+        let takes_tensors =
+            op.schema.args.iter().any(|arg| {
+                matches!(arg.ty.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
+            });
+        if op.composite.is_none() || !takes_tensors {
+            return Vec::new();
+        }
+        let runs = [DType::F64, DType::C128].map(|dtype| checks::calls(op, dtype));
+        match runs.iter().flatten().any(|call| call.run().is_ok()) {
+            true => Vec::new(),
+            false => vec![format!("{} ({})", op.name, op.location)],
+        }
+    }));
 }

@@ -302,3 +302,15 @@ fn even_and_odd_sizes_are_told_apart() {
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
     assert_eq!(graph.guards().len(), 1);
 }
+
+#[test]
+fn unknown_sizes_have_symbols_of_their_own() {
+    let function = |x: &[Tensor]| x[0].mm(&x[1]);
+    let unknown = |rows: i64, columns: i64| InputSpec::new(DType::F32, [rows.into(), columns.into()]);
+    let graph = Graph::trace(function, [unknown(-1, 4), unknown(4, -1)]).unwrap();
+    let sizes = &graph.tensors()[graph.outputs()[0].0 as usize].layout.sizes;
+    assert_eq!([graph.text(&sizes[0]), graph.text(&sizes[1])], ["s0", "s1"]);
+    assert_eq!(graph.run(&[numbers(&[3, 4]), numbers(&[4, 2])]).unwrap()[0].shape(), [3, 2]);
+    let error = Graph::trace(function, [unknown(-3, 4), unknown(4, 2)]).map(drop).unwrap_err();
+    assert!(error.to_string().contains("negative size"), "{error}");
+}

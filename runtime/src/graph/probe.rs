@@ -24,6 +24,24 @@ pub(super) struct InputSymbol {
     pub dim: usize,
 }
 
+/// Gives each unknown size a symbol of its own.
+pub(super) fn name_unknown(mut specs: Vec<InputSpec>) -> Vec<InputSpec> {
+    let mut free = 0;
+    for input in 0..specs.len() {
+        for dim in 0..specs[input].dims.len() {
+            if specs[input].dims[dim] != Dim::Unknown {
+                continue;
+            }
+            let is_taken = |name: &str| names(&specs).contains(&name);
+            while is_taken(&format!("s{free}")) {
+                free += 1;
+            }
+            specs[input].dims[dim] = Dim::from(format!("s{free}").as_str());
+        }
+    }
+    specs
+}
+
 /// The symbols of the inputs, in order of appearance.
 pub(super) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
     let mut found: Vec<InputSymbol> = Vec::new();
@@ -69,6 +87,7 @@ pub(super) fn names(specs: &[InputSpec]) -> Vec<&str> {
 pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
     match dim {
         Dim::Fixed(size) => *size,
+        Dim::Unknown => unreachable!("unknown sizes were given symbols"),
         Dim::Symbol { name, .. } => {
             let number = names.iter().position(|known| known == name).expect("collected from these inputs");
             point[number]

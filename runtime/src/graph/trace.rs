@@ -41,6 +41,8 @@ pub struct InputSpec {
 pub enum Dim {
     /// A number.
     Fixed(i64),
+    /// A size that differs from run to run, and is no other input's.
+    Unknown,
     /// A size that differs from run to run; equal names are equal sizes.
     Symbol {
         /// Its name.
@@ -57,9 +59,10 @@ impl Dim {
     }
 }
 
+/// A number; −1 is a size that is not known.
 impl From<i64> for Dim {
     fn from(size: i64) -> Dim {
-        Dim::Fixed(size)
+        if size == -1 { Dim::Unknown } else { Dim::Fixed(size) }
     }
 }
 
@@ -101,6 +104,7 @@ impl InputSpec {
     pub(super) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
         let size = |dim: &Dim| match dim {
             Dim::Fixed(size) => Size::Const(*size),
+            Dim::Unknown => Size::Unknown,
             Dim::Symbol { name, .. } => {
                 let number = symbols.iter().position(|symbol| symbol.name == *name).unwrap_or(0);
                 Size::from(Symbol(number as u32))
@@ -216,7 +220,7 @@ impl Graph {
         function: impl Fn(&[Tensor]) -> Result<R>,
         inputs: impl IntoIterator<Item = impl Into<InputSpec>>,
     ) -> Result<Graph> {
-        let specs: Vec<InputSpec> = inputs.into_iter().map(Into::into).collect();
+        let specs = probe::name_unknown(inputs.into_iter().map(Into::into).collect());
         let function = |inputs: &[Tensor]| function(inputs).map(R::into_tensors);
         let symbols = probe::symbols(&specs)?;
         let mut points = probe::points(&symbols, 0);
