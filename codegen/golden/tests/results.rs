@@ -181,7 +181,7 @@ fn a_function_decides_alone() -> Result<()> {
     let outs: Vec<(Vec<i64>, DType)> =
         eager(5, Arg::Tensor(&x))?.outs.iter().map(|out| (out.sizes.to_vec(), out.dtype)).collect();
     assert_eq!(outs, [(vec![5, 2], DType::F32), (vec![6], DType::I64)]);
-    // Neither rule of the spec fills in what it forgets.
+    // No rule of the spec fills in what it forgets.
     let error = eager(-5, none).unwrap_err().to_string();
     assert!(error.contains("leaves the shape of output `place` unset"), "{error}");
     assert!(

@@ -107,7 +107,7 @@ fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
 /// Rules beside a function that decides. Fixed dtypes say what kernels write, and stay.
 fn rules_beside_function(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let Some(infer) = op.infer.as_ref().filter(|infer| infer.function.is_some()) else { return };
-    let fixed = infer.dtypes.iter().all(|rule| matches!(rule.kind, ExprKind::DType(_)));
+    let fixed = infer.dtypes.iter().any(|rule| matches!(rule.kind, ExprKind::DType(_)));
     for key in ["shape", "dtype", "run_sizes", "run_shape"] {
         if let Some(entry) = raw.entry(key).filter(|_| key != "dtype" || !fixed) {
             context.push(catalogue::inference_function_wins(entry.key.span, key));
