@@ -74,7 +74,11 @@ fn a_foreign_kernel_with_a_misspelt_name() {
 #[test]
 fn a_foreign_kernel_in_a_file_that_does_not_exist() {
     let copy = Copy::new("foreign_file", "ops.yaml", "kernels/transpose.cc", "kernels/transposed.cc");
-    copy.assert_refused(&["ops.yaml:8: the kernel file `kernels/transposed.cc` does not exist"]);
+    copy.assert_refused(&[
+        "error[E0472]: there is no file `kernels/transposed.cc`",
+        "ops.yaml:17:19",
+        "paths are relative to the folder of the spec",
+    ]);
 }
 
 #[test]
@@ -119,8 +123,9 @@ impl Copy {
         let output = if script.status.success() { self.run_rustc(&LIBRARY) } else { script };
         let message = text(&output);
         assert!(!output.status.success(), "the copy in {} compiles:\n{message}", self.folder.display());
-        // GCC quotes with ', Clang and GCC in a UTF-8 locale with other marks.
-        let plain = message.replace(['‘', '’'], "'");
+        // GCC quotes with ', Clang and GCC in a UTF-8 locale with other marks; whether rustc says where a type
+        // is from depends on what else has its name in some library.
+        let plain = message.replace(['‘', '’'], "'").replace("opsmith::View", "View");
         for text in texts {
             assert!(plain.contains(text), "the message does not say\n{text}\nIt is:\n{message}");
         }
