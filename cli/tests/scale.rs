@@ -86,10 +86,17 @@ fn pytorch_s_spec_is_checked_and_generated_in_time() {
         time(&generate)
     });
     let unchanged = fastest(7, || time(&generate));
-    _ = std::fs::remove_dir_all(&out);
-    let most = memory(&generate);
+    // How much is needed at a time depends on which threads meet; the middle of several runs stands for them.
+    let mut peaks: Vec<u64> = (0..5)
+        .map(|_| {
+            _ = std::fs::remove_dir_all(&out);
+            memory(&generate)
+        })
+        .collect();
+    peaks.sort_unstable();
+    let most = peaks[peaks.len() / 2];
     println!(
-        "check {} ms, generate {} ms, unchanged {} ms, at most {most} MiB",
+        "check {} ms, generate {} ms, unchanged {} ms, {most} MiB of {peaks:?}",
         check.as_millis(),
         clean.as_millis(),
         unchanged.as_millis()

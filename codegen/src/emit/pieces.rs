@@ -13,7 +13,7 @@ use super::{EMITTERS, Emitter, Generation, Selection, format};
 use crate::config::Portable;
 
 /// Operators a piece.
-const PIECE: usize = 32;
+const PIECE: usize = 16;
 
 /// More threads than this wait for each other's memory.
 const MAX_THREADS: usize = 8;
