@@ -120,7 +120,7 @@ fn a_source_is_looked_into() {
 
 /// `.ci/run` sets `OPSMITH_NVCC` for it.
 #[test]
-#[ignore = "needs nvcc"]
+#[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
 fn a_source_for_cuda_compiles_to_a_library_without_problems() {
     let run = opsmith(&["aot", "check", &kernel("square.cu")]);
     run.assert_parts(&["compiled to ", ".so\n", "kernel Square\n"]);

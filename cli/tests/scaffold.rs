@@ -144,7 +144,7 @@ fn target() -> PathBuf {
 
 /// Takes minutes, because it compiles; `.ci/run` calls it by name.
 #[test]
-#[ignore = "compiles a crate"]
+#[ignore = "takes minutes, since it compiles a crate; `.ci/run` calls it"]
 fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
     let scratch = Scratch::new("build");
     let folder = init(&scratch);

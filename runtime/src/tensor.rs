@@ -147,6 +147,9 @@ impl Tensor {
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
         }
+        if recorder::is_active() {
+            recorder::made(&tensor);
+        }
         Ok(tensor)
     }
 
@@ -162,6 +165,9 @@ impl Tensor {
         let tensor = Tensor::with_memory(&[], dtype, Device::CPU).expect("memory for one element");
         // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
+        if recorder::is_active() {
+            recorder::made(&tensor);
+        }
         tensor
     }
 

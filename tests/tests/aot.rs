@@ -2,13 +2,9 @@
 
 mod aot_support;
 
-use aot_support::{add_reduce, example, matrix};
+use aot_support::{add_reduce, example, matrix, same_shape};
 use opsmith::runtime::aot::{AttrValue, Declaration, Operator};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
-
-fn same_shape(declaration: Declaration, outputs: usize) -> Declaration {
-    declaration.output_shape_fn(move |call| Ok(vec![call.shape(0)?.to_vec(); outputs]))
-}
 
 #[test]
 fn the_documented_example() -> Result<()> {

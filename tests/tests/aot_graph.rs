@@ -2,14 +2,10 @@
 
 mod aot_support;
 
-use aot_support::{add_reduce, example, matrix};
+use aot_support::{add_reduce, example, matrix, same_shape};
 use opsmith::runtime::aot::{AttrValue, Declaration};
 use opsmith::runtime::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, autograd};
-
-fn same_shape(declaration: Declaration, outputs: usize) -> Declaration {
-    declaration.output_shape_fn(move |call| Ok(vec![call.shape(0)?.to_vec(); outputs]))
-}
 
 fn grad(output: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     let found = autograd::grad(&[output], inputs, &[None], Default::default())?;

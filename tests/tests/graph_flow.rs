@@ -314,3 +314,24 @@ fn unknown_sizes_have_symbols_of_their_own() {
     let error = Graph::trace(function, [unknown(-3, 4), unknown(4, 2)]).map(drop).unwrap_err();
     assert!(error.to_string().contains("negative size"), "{error}");
 }
+
+#[test]
+fn what_a_function_makes_from_numbers_it_may_not_change() {
+    // Eager mode makes the tensor anew in each run, so it starts at 1 each time.
+    let function = |x: &[Tensor]| {
+        let sum = Tensor::of(&[1.0f32, 1.0]);
+        sum.add_(&x[0])?;
+        Ok(sum)
+    };
+    let error = Graph::trace(function, [&numbers(&[2])]).map(drop).unwrap_err();
+    assert!(error.to_string().contains("makes from numbers is changed"), "{error}");
+    let copied = |x: &[Tensor]| {
+        let sum = (&Tensor::of(&[1.0f32, 1.0]) * 1.0)?;
+        sum.add_(&x[0])?;
+        Ok(sum)
+    };
+    let graph = Graph::trace(copied, [&numbers(&[2])]).unwrap();
+    for _ in 0..2 {
+        assert_eq!(values(&graph.run(&[Tensor::of(&[2.0f32, 3.0])]).unwrap()[0]), [3.0, 4.0]);
+    }
+}

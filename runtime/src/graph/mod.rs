@@ -27,8 +27,6 @@ mod report;
 mod run;
 mod sheet;
 mod stages;
-#[cfg(test)]
-mod timing;
 mod trace;
 pub(crate) mod unknown;
 

@@ -100,6 +100,8 @@ struct Recorder {
     /// Steps of the regions around the current one, which is `trace.nodes`.
     outside: Vec<Vec<RawNode>>,
     site: Option<&'static Location<'static>>,
+    /// Memory of tensors that the function makes from numbers.
+    made: Vec<Storage>,
     /// What stands for sizes that depend on elements, in order.
     examples: Vec<i64>,
 }
@@ -173,14 +175,31 @@ pub(crate) fn call(
     shared: bool,
 ) -> Result<()> {
     if shared {
-        count_writes(outs);
+        count_writes(outs)?;
     }
     push(RawKind::Call { op, compute }, args, outs)
 }
 
 /// Lets automatic differentiation notice a write, as the kernel would.
-fn count_writes(outs: &[Tensor]) {
+///
+/// # Errors
+/// If the function made the tensor from numbers: eager mode makes it anew in each run, a graph has it once.
+fn count_writes(outs: &[Tensor]) -> Result<()> {
+    let is_made = |out: &Tensor| {
+        let made = |recorder: &mut Recorder| recorder.made.iter().any(|made| made.same(out.storage()));
+        !out.storage().is_meta() && with(made)
+    };
+    if outs.iter().any(is_made) {
+        return Err(Error::graph("a tensor that the traced function makes from numbers is changed by it")
+            .with_help("change a copy of it, which an operator makes in every run, or make it outside"));
+    }
     outs.iter().for_each(|out| out.storage().count_write());
+    Ok(())
+}
+
+/// Notes a tensor that the function makes from numbers.
+pub(crate) fn made(tensor: &Tensor) {
+    with(|recorder| recorder.made.push(tensor.storage().clone()));
 }
 
 /// Notes views of the first argument.
@@ -190,7 +209,7 @@ pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Res
 
 /// Notes a copy of elements.
 pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
-    count_writes(std::slice::from_ref(target));
+    count_writes(std::slice::from_ref(target))?;
     push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
@@ -210,7 +229,7 @@ pub(super) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
 
 /// Notes an addition of elements to a tensor that may show one at several indices.
 pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
-    count_writes(std::slice::from_ref(target));
+    count_writes(std::slice::from_ref(target))?;
     push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 

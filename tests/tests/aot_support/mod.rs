@@ -29,6 +29,11 @@ pub fn add_reduce(name: &str) -> Declaration {
         .dtypes([DType::F32; 3])
 }
 
+/// A declaration with outputs of the shape of the first input.
+pub fn same_shape(declaration: Declaration, outputs: usize) -> Declaration {
+    declaration.output_shape_fn(move |call| Ok(vec![call.shape(0)?.to_vec(); outputs]))
+}
+
 /// A matrix of elements by their position.
 pub fn matrix(rows: usize, columns: usize, element: impl Fn(usize) -> f32) -> Tensor {
     let elements: Vec<f32> = (0..rows * columns).map(element).collect();
