@@ -73,7 +73,8 @@ fn broadcasting() {
     case(binary("maximum", &["n"], &["4"]), "(4)", &["n == 4 || n == 1"]);
     case(binary("maximum", &["-1"], &["4"]), "(4)", &["a condition on sizes that are not known"]);
     case(binary("maximum", &["-1", "2"], &["n", "1"]), "(-1, 2)", &[]);
-    case(binary("maximum", &["-2"], &["n", "1"]), "(-2)", &[]);
+    case(binary("maximum", &["-2"], &["n", "1"]), "(-2)", &["a condition on sizes that are not known"]);
+    case(binary("maximum", &["-2"], &["1", "1"]), "(-2)", &[]);
     case(binary("maximum", &["5"], &["n", "1"]), "(n, 5)", &[]);
 }
 

@@ -8,16 +8,20 @@ mod alike;
 mod arrange;
 mod bind;
 mod builder;
+mod calls;
 mod check;
 mod control;
 mod describe;
 mod dot;
 mod file;
+mod formulas;
 mod html;
 mod ir;
 mod levels;
 mod memory;
 mod merge;
+mod open;
+mod open_sheet;
 mod passes;
 mod plan;
 mod pool;
@@ -27,6 +31,8 @@ mod report;
 mod run;
 mod sheet;
 mod stages;
+mod survey;
+mod surveyed;
 mod trace;
 pub(crate) mod unknown;
 
@@ -37,6 +43,8 @@ pub use ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, Site, SymbolInfo,
     SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
 };
+pub use open::OpenGraph;
 pub use passes::{Pass, Passes};
 pub use report::{BufferReport, MemoryReport, Place};
+pub use survey::{Checked, Requirement};
 pub use trace::{Dim, InputSpec, IntoTensors};

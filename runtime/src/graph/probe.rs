@@ -1,5 +1,6 @@
 //! The sizes that a function is traced with.
 
+use super::calls::input_name;
 use super::ir::Graph;
 use super::trace::{Dim, InputSpec, Run};
 use crate::error::{Error, Result};
@@ -40,6 +41,22 @@ pub(super) fn name_unknown(mut specs: Vec<InputSpec>) -> Vec<InputSpec> {
         }
     }
     specs
+}
+
+/// Refuses inputs of any rank, or only those that say so wrongly.
+pub(super) fn check_ranks(specs: &[InputSpec], any_rank: bool) -> Result<()> {
+    let refused = |(_, spec): &(usize, &InputSpec)| {
+        spec.dims.contains(&Dim::AnyRank) && !(any_rank && spec.is_of_any_rank())
+    };
+    let Some((number, spec)) = specs.iter().enumerate().find(refused) else { return Ok(()) };
+    let name = input_name(specs, number);
+    if !spec.is_of_any_rank() {
+        return Err(Error::graph(format!("input `{name}` has -2 among several sizes"))
+            .with_help("-2 stands alone, for any number of dimensions; a size that is not known is -1"));
+    }
+    Err(Error::graph(format!("the rank of input `{name}` is unknown")).with_help(
+        "trace the function once for each rank, or build the graph of calls by name: `GraphBuilder::open`",
+    ))
 }
 
 /// The symbols of the inputs, in order of appearance.
@@ -87,7 +104,9 @@ pub(super) fn names(specs: &[InputSpec]) -> Vec<&str> {
 pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
     match dim {
         Dim::Fixed(size) => *size,
-        Dim::Unknown => unreachable!("unknown sizes were given symbols"),
+        Dim::Unknown | Dim::AnyRank => {
+            unreachable!("unknown sizes were given symbols, unknown ranks refused")
+        }
         Dim::Symbol { name, .. } => {
             let number = names.iter().position(|known| known == name).expect("collected from these inputs");
             point[number]
@@ -122,11 +141,18 @@ pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
 
 /// Says at which sizes a function failed that did not fail at others.
 pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol]) -> Error {
+    note_sizes(error, point, symbols)
+        .with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")
+}
+
+/// Says at which sizes a function failed, if it has symbols.
+pub(super) fn note_sizes(error: Error, point: &Point, symbols: &[InputSymbol]) -> Error {
     let sizes: Vec<String> =
         symbols.iter().zip(point).map(|(symbol, size)| format!("{} = {size}", symbol.name)).collect();
-    error
-        .with_note(format!("while the function was traced with {}", sizes.join(", ")))
-        .with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")
+    match sizes.is_empty() {
+        true => error,
+        false => error.with_note(format!("while the function was traced with {}", sizes.join(", "))),
+    }
 }
 
 /// Whether a run at other sizes did what the graph says it does there.

@@ -132,6 +132,14 @@ pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>
     Ok((result, recorder.trace))
 }
 
+/// Runs a function on tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
+///
+/// # Errors
+/// As [`record`].
+pub(crate) fn rehearse<R>(function: impl FnOnce() -> Result<R>) -> Result<R> {
+    record(Vec::new(), function).map(|(result, _)| result)
+}
+
 fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
 }

@@ -43,6 +43,8 @@ pub enum Dim {
     Fixed(i64),
     /// A size that differs from run to run, and is no other input's.
     Unknown,
+    /// Alone, any number of dimensions of any sizes.
+    AnyRank,
     /// A size that differs from run to run; equal names are equal sizes.
     Symbol {
         /// Its name.
@@ -59,10 +61,14 @@ impl Dim {
     }
 }
 
-/// A number; −1 is a size that is not known.
+/// A number; −1 is a size that is not known, and −2, alone, any number of dimensions.
 impl From<i64> for Dim {
     fn from(size: i64) -> Dim {
-        if size == -1 { Dim::Unknown } else { Dim::Fixed(size) }
+        match size {
+            -1 => Dim::Unknown,
+            -2 => Dim::AnyRank,
+            size => Dim::Fixed(size),
+        }
     }
 }
 
@@ -82,6 +88,16 @@ impl InputSpec {
             dims: dims.into_iter().collect(),
             requires_grad: false,
         }
+    }
+
+    /// An input on the CPU of some dtype and any number of dimensions, for [`super::GraphBuilder::open`].
+    pub fn of_any_rank(dtype: DType) -> InputSpec {
+        InputSpec::new(dtype, [Dim::AnyRank])
+    }
+
+    /// Whether it has any number of dimensions.
+    pub fn is_of_any_rank(&self) -> bool {
+        self.dims == [Dim::AnyRank]
     }
 
     /// The same input with a name.
@@ -104,7 +120,7 @@ impl InputSpec {
     pub(super) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
         let size = |dim: &Dim| match dim {
             Dim::Fixed(size) => Size::Const(*size),
-            Dim::Unknown => Size::Unknown,
+            Dim::Unknown | Dim::AnyRank => Size::Unknown,
             Dim::Symbol { name, .. } => {
                 let number = symbols.iter().position(|symbol| symbol.name == *name).unwrap_or(0);
                 Size::from(Symbol(number as u32))
@@ -220,11 +236,14 @@ impl Graph {
         function: impl Fn(&[Tensor]) -> Result<R>,
         inputs: impl IntoIterator<Item = impl Into<InputSpec>>,
     ) -> Result<Graph> {
-        let specs = probe::name_unknown(inputs.into_iter().map(Into::into).collect());
+        let specs: Vec<InputSpec> = inputs.into_iter().map(Into::into).collect();
+        probe::check_ranks(&specs, false)?;
+        let specs = probe::name_unknown(specs);
         let function = |inputs: &[Tensor]| function(inputs).map(R::into_tensors);
         let symbols = probe::symbols(&specs)?;
         let mut points = probe::points(&symbols, 0);
-        let mut runs = vec![run_at(&function, &specs, &points[0])?];
+        let first = run_at(&function, &specs, &points[0]);
+        let mut runs = vec![first.map_err(|error| probe::note_sizes(error, &points[0], &symbols))?];
         let unknown = runs[0].raw.unknown.len();
         if unknown > 0 {
             // The first run shows how many sizes depend on elements; each is one more symbol.
