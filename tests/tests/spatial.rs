@@ -110,10 +110,10 @@ fn nothing_cannot_be_pooled() {
         let error = result.unwrap_err().to_string();
         assert!(error.contains(empty), "{error}");
     };
-    refused(opsmith::adaptive_avg_pool2d(&x, &[2, 2]));
-    let padded = opsmith::MaxPool2dWithIndicesOptions::new().padding(&[1]);
-    refused(opsmith::max_pool2d_with_indices_with(&x, &[2], &padded).map(|(values, _)| values));
-    refused(opsmith::avg_pool2d_with(&x, &[2], &opsmith::AvgPool2dOptions::new().padding(&[1])));
+    refused(opsmith::adaptive_avg_pool2d(&x, [2, 2]));
+    let padded = opsmith::MaxPool2dWithIndicesOptions::new().padding([1]);
+    refused(opsmith::max_pool2d_with_indices_with(&x, [2], &padded).map(|(values, _)| values));
+    refused(opsmith::avg_pool2d_with(&x, [2], &opsmith::AvgPool2dOptions::new().padding([1])));
 }
 
 #[test]
