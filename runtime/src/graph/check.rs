@@ -11,7 +11,7 @@ use super::bind::{Binder, check_guards};
 use super::formulas::Formulas;
 use super::ir::{BufferKind, Graph, Node, NodeKind};
 use super::sheet::{self, Drawing};
-use super::survey::Checked;
+use super::survey::{Checked, Requirement};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Every mistake of a graph.
@@ -81,7 +81,21 @@ impl Graph {
     /// # Errors
     /// Every step that its operator refuses.
     pub fn check(&self) -> Result<Checked, GraphErrors> {
-        let at_example = self.errors_at(&[])?;
+        let mut checked = self.check_itself()?;
+        for (symbol, value, graph) in self.variants() {
+            let of_variant = graph.check()?;
+            checked.to_confirm += of_variant.to_confirm;
+            checked.requirements.extend(of_variant.requirements.into_iter().map(|requirement| {
+                let condition = format!("{} where {symbol} = {value}", requirement.condition);
+                Requirement { condition, ..requirement }
+            }));
+        }
+        Ok(checked)
+    }
+
+    fn check_itself(&self) -> Result<Checked, GraphErrors> {
+        let example = self.values_by_name(&[]).map_err(GraphErrors::one)?;
+        let at_example = self.errors_where(&example)?;
         if self.symbols.is_empty() {
             return GraphErrors::of(at_example.into_iter().map(|(_, error)| error).collect())
                 .map(|()| Checked::default());
@@ -104,15 +118,16 @@ impl Graph {
     /// # Errors
     /// As [`Graph::check`]; and if there is no symbol of a name, or the graph is not for a size.
     pub fn check_at(&self, symbols: &[(&str, i64)]) -> Result<(), GraphErrors> {
-        GraphErrors::of(self.errors_at(symbols)?.into_iter().map(|(_, error)| error).collect())
+        let (graph, symbols) = self.variant_at(symbols);
+        let symbols = graph.values_by_name(&symbols).map_err(GraphErrors::one)?;
+        GraphErrors::of(graph.errors_where(&symbols)?.into_iter().map(|(_, error)| error).collect())
     }
 
     /// The mistakes where symbols have values, each with the number of its step among all that are visited.
-    fn errors_at(&self, symbols: &[(&str, i64)]) -> Result<Vec<(usize, Error)>, GraphErrors> {
-        let symbols = self.values_by_name(symbols).map_err(GraphErrors::one)?;
-        check_guards(self, &symbols).map_err(GraphErrors::one)?;
-        let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
-        let mut binder = Binder::new(self, &symbols);
+    fn errors_where(&self, symbols: &[Option<i64>]) -> Result<Vec<(usize, Error)>, GraphErrors> {
+        check_guards(self, symbols).map_err(GraphErrors::one)?;
+        let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(symbols)).collect();
+        let mut binder = Binder::new(self, symbols);
         binder.start(&layouts).map_err(GraphErrors::one)?;
         Ok(walk(binder).0)
     }

@@ -23,7 +23,8 @@ impl Graph {
     /// # Errors
     /// If there is no symbol of a name, or the graph is not for a size.
     pub fn describe_at(&self, symbols: &[(&str, i64)]) -> Result<String> {
-        Ok(self.table(Some(&self.memory_at(symbols)?)))
+        let (graph, symbols) = self.variant_at(symbols);
+        Ok(graph.table(Some(&graph.memory_at(&symbols)?)))
     }
 
     fn table(&self, memory: Option<&MemoryReport>) -> String {

@@ -35,6 +35,7 @@ mod survey;
 mod surveyed;
 mod trace;
 pub(crate) mod unknown;
+mod variants;
 
 pub use builder::{BuilderArg, GraphBuilder, Handle};
 pub use check::GraphErrors;

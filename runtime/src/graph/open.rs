@@ -120,6 +120,10 @@ impl OpenGraph {
         let ranks: Vec<usize> = shapes.iter().map(Vec::len).collect();
         let of_rank = graphs.by_rank.entry(ranks).or_insert_with(|| self.trace_ranks(&shapes).map(Arc::new));
         let serves = |graph: &&mut Arc<Graph>| {
+            let mut graph: &Graph = graph;
+            while let Some(variant) = graph.variant_for(inputs) {
+                graph = variant;
+            }
             let known = graph.symbol_values(inputs).into_iter();
             bind(graph, known.map(|(value, known)| known.then_some(value)).collect()).is_ok()
         };

@@ -146,7 +146,7 @@ impl Drawer<'_> {
             }
         }
         notes
-            .extend(self.graph.check().requirements.iter().map(|requirement| format!("where {requirement}")));
+            .extend(self.graph.check().requirements.iter().map(|requirement| format!("needs {requirement}")));
         notes
     }
 }

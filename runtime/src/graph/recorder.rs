@@ -132,12 +132,16 @@ pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>
     Ok((result, recorder.trace))
 }
 
-/// Runs a function on tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
+/// Runs a function of tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
 ///
 /// # Errors
 /// As [`record`].
-pub(crate) fn rehearse<R>(function: impl FnOnce() -> Result<R>) -> Result<R> {
-    record(Vec::new(), function).map(|(result, _)| result)
+pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>) -> Result<R> {
+    let run = || {
+        args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
+        function()
+    };
+    record(Vec::new(), run).map(|(result, _)| result)
 }
 
 fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
@@ -243,11 +247,21 @@ pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
 
 fn push(kind: RawKind, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     with(|recorder| {
+        let mut foreign = false;
+        let mut look = |tensor: &Tensor| {
+            let storage = tensor.storage();
+            foreign |= storage.is_meta() && !recorder.by_address.contains_key(&storage.address());
+        };
+        args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
+        if foreign {
+            return Err(Error::graph("a tensor of another traced function has no elements here")
+                .with_help("compute it in this function, or make it an input"));
+        }
         let args = args.iter().map(|arg| recorder.argument(*arg)).collect();
         let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
         recorder.push(kind, args, outs);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The number of a tensor in the trace.

@@ -139,9 +139,23 @@ fn notes(graph: &Graph) -> Vec<String> {
     let guard = |guard: &super::ir::Guard| {
         format!("guard {} = {}: {}", graph.text(&guard.size), guard.equals, guard.reason)
     };
+    let variant = |(symbol, value, graph): (&str, i64, &Graph)| {
+        format!(
+            "where {symbol} = {value}, a graph of its own with {} runs",
+            counted(graph.nodes.len(), "step")
+        )
+    };
     let checked = graph.check().unwrap_or_default();
-    let requirements = checked.requirements.iter().map(|requirement| format!("where {requirement}"));
-    graph.symbols.iter().map(symbol).chain(graph.guards.iter().map(guard)).chain(requirements).collect()
+    let requirements = checked.requirements.iter().map(|requirement| format!("needs {requirement}"));
+    let guards = graph.guards.iter().map(guard);
+    graph
+        .symbols
+        .iter()
+        .map(symbol)
+        .chain(graph.variants().map(variant))
+        .chain(guards)
+        .chain(requirements)
+        .collect()
 }
 
 /// A row for each tensor, by number.

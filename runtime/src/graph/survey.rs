@@ -3,12 +3,16 @@
 //! In: operators and what is known of their arguments. Out: what is known of their results, and what sizes have to
 //! fulfil for that, each with the call that asks for it. It knows neither graphs nor builders.
 
+use std::collections::HashMap;
 use std::fmt;
 
+use super::alike::same_value;
 use super::ir::Site;
 use crate::error::{Error, Result};
 use crate::op::OpDef;
-use crate::symbolic::{Argument, Condition, Context, Guard, Inference, Outputs, infer, infer_composition};
+use crate::symbolic::{
+    Argument, Condition, Context, Guard, Inference, Meta, Outputs, Owned, Size, infer, infer_composition,
+};
 
 /// What has to hold of sizes, and who asks for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +67,18 @@ pub(super) struct Survey {
     pub checked: Checked,
     /// How many of the context's guards were looked at.
     seen: usize,
+    /// Calls that took long to infer, by the operator's name.
+    known: HashMap<&'static str, Vec<Known>>,
 }
+
+/// A call that was inferred before.
+struct Known {
+    args: Vec<Owned>,
+    outputs: Outputs,
+}
+
+/// How many calls of an operator are kept.
+const KEPT: usize = 16;
 
 impl Survey {
     /// Infers a call.
@@ -71,6 +86,12 @@ impl Survey {
     /// # Errors
     /// What is certain to be refused, and what nobody can tell before sizes are known, with the operator.
     pub fn call(&mut self, op: &'static OpDef, args: &[Argument<'_>], site: &Site) -> Result<Outputs> {
+        // What was asked of sizes then is given by now.
+        let same = |known: &&Known| known.args.iter().zip(args).all(|(known, arg)| same(known, arg));
+        if let Some(known) = self.known.get(op.name).and_then(|known| known.iter().find(same)) {
+            return Ok(known.outputs.clone());
+        }
+        let first = self.context.guards().len();
         let inferred = match infer(op, args, &mut self.context) {
             Ok(Inference::Tensors(outputs)) => Ok(outputs),
             Ok(Inference::Composition) => infer_composition(op, args, &mut self.context),
@@ -80,6 +101,18 @@ impl Survey {
             }
             Err(error) => Err(error),
         };
+        let guards = &self.context.guards()[first..];
+        let took_long = guards.iter().any(|guard| matches!(guard.condition, Condition::Confirmed(_)));
+        // What nobody can decide is asked by each call.
+        if let (Ok(outputs), true) = (&inferred, took_long)
+            && !guards.iter().any(|guard| guard.condition == Condition::Unknown)
+        {
+            let known = self.known.entry(op.name).or_default();
+            if known.len() < KEPT {
+                let args = args.iter().map(|arg| Owned::of(*arg)).collect();
+                known.push(Known { args, outputs: outputs.clone() });
+            }
+        }
         self.note_guards(site);
         inferred
     }
@@ -107,7 +140,7 @@ impl Survey {
     }
 
     fn note_guards(&mut self, site: &Site) {
-        let Survey { context, checked, seen } = self;
+        let Survey { context, checked, seen, .. } = self;
         for guard in &context.guards()[*seen..] {
             if matches!(guard.condition, Condition::Confirmed(_)) {
                 checked.to_confirm += 1;
@@ -126,4 +159,30 @@ impl Survey {
         }
         *seen = context.guards().len();
     }
+}
+
+/// Whether an argument is one that was there before, as far as inference can tell.
+fn same(known: &Owned, arg: &Argument<'_>) -> bool {
+    match (known, arg) {
+        (Owned::Tensor(a), Argument::Tensor(b)) => same_meta(a, b),
+        (Owned::Tensors(a), Argument::Tensors(b)) => {
+            a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| same_meta(a, b))
+        }
+        (Owned::Int(a), Argument::Int(b)) => a == *b && !a.is_unknown(),
+        (Owned::Ints(a), Argument::Ints(b)) => a == b && !a.iter().any(Size::is_unknown),
+        (Owned::Plain(a), Argument::Plain(b)) => same_value(a, &b.to_value()),
+        _ => false,
+    }
+}
+
+fn same_meta(a: &Meta, b: &Meta) -> bool {
+    // Two unknown sizes need not be equal, and elements may decide.
+    let is_known = |meta: &Meta| meta.shape.sizes().is_some_and(|sizes| !sizes.iter().any(Size::is_unknown));
+    a.dtype == b.dtype
+        && a.device == b.device
+        && a.value.is_none()
+        && b.value.is_none()
+        && a.shape == b.shape
+        && a.strides == b.strides
+        && is_known(a)
 }

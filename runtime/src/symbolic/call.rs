@@ -99,7 +99,7 @@ pub(super) fn run_composition(
     let composite = op.composite?;
     let held = hold_all(args, value_of)?;
     let args: SmallVec<[Arg<'_>; 8]> = held.iter().map(Held::as_arg).collect();
-    Some(recorder::rehearse(|| autograd::no_grad(|| composite(&args))).and_then(|outs| {
+    Some(recorder::rehearse(&args, || autograd::no_grad(|| composite(&args))).and_then(|outs| {
         let device = outs.first().map_or(Device::CPU, Tensor::device);
         let outs = outs.iter().map(|out| (out.layout().clone(), out.dtype())).collect();
         Ok(Outcome { outs, compute: None, device, present: op.present_results(&args)? })
