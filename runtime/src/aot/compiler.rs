@@ -123,6 +123,9 @@ impl Compiler {
                 "-O3",
                 "-gencode",
                 "arch=compute_80,code=sm_80",
+                // For devices of later generations, whose driver compiles it when it is loaded.
+                "-gencode",
+                "arch=compute_80,code=compute_80",
                 "--use_fast_math",
                 "--expt-relaxed-constexpr",
                 "--expt-extended-lambda",
