@@ -165,7 +165,9 @@ fn reported(variables: &[(&str, &str)]) -> Vec<String> {
             calls.push(result.to_owned());
         } else if let Some((_, error)) = line.split_once("FAILED ") {
             calls.push(error.to_owned());
-        } else if let Some(call) = calls.last_mut().filter(|call| call.starts_with("device_") && !call.ends_with("END")) {
+        } else if let Some(call) =
+            calls.last_mut().filter(|call| call.starts_with("device_") && !call.ends_with("END"))
+        {
             call.push_str(&format!("\n{line}"));
         }
     }
@@ -219,7 +221,11 @@ fn a_driver_that_is_not_there_is_said() {
     let variables = [("LD_LIBRARY_PATH", folders.as_str()), ("AOT_DEVICE_LIBRARY", &library)];
     all_contain(
         &reported(&variables),
-        &["no CUDA driver was found: libcuda.so.1 cannot be loaded", "install its driver", "runs on the host"],
+        &[
+            "no CUDA driver was found: libcuda.so.1 cannot be loaded",
+            "install its driver",
+            "runs on the host",
+        ],
     );
     // And one that lacks a function.
     let old = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old-driver");
@@ -247,7 +253,8 @@ fn on_a_device() {
     for (part, _) in aot_device_work::PARTS.iter().filter(|(part, _)| *part != "reports") {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env("AOT_DEVICE_PART", part);
-        let output = command.env("AOT_DEVICE_LIBRARY", &library).env("AOT_DEVICE_TIMES", "1000").output().unwrap();
+        let output =
+            command.env("AOT_DEVICE_LIBRARY", &library).env("AOT_DEVICE_TIMES", "1000").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let right = output.status.success() && text.contains(&format!("DONE {part}"));
         println!("{} {part}", if right { "passed" } else { "FAILED" });

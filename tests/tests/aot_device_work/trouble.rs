@@ -47,14 +47,20 @@ pub fn checks() -> Result<()> {
         let checked = |function| simple(function).check(true).sandbox(sandbox);
         fails(
             checked("PastWorkspace"),
-            &["past the end of workspace 0: it has 20 bytes, and byte 20 was written (4 bytes", "SetWorkSpace"],
+            &[
+                "past the end of workspace 0: it has 20 bytes, and byte 20 was written (4 bytes",
+                "SetWorkSpace",
+            ],
         );
         fails(
             checked("Forget"),
             &["left 1 of 5 elements of its output `y` unwritten, the first at byte 16 (element 4)"],
         );
         fails(checked("ChangeInput"), &["changed its input `x` at byte"]);
-        fails(checked("PastOutput"), &["past the end of output `y`: it has 20 bytes, and byte 20 was written"]);
+        fails(
+            checked("PastOutput"),
+            &["past the end of output `y`: it has 20 bytes, and byte 20 was written"],
+        );
         fails(checked("BeforeOutput"), &["before the start of output `y`, 4 bytes before it"]);
         fails(checked("Seven"), &["returned 7"]);
         assert_eq!(run(checked("IgnoresStream"))?, GOOD);
@@ -67,11 +73,18 @@ pub fn illegal() -> Result<()> {
     assert_eq!(run(simple("IgnoresStream"))?, GOOD);
     fails(
         simple("Illegal"),
-        &["CUDA_ERROR_ILLEGAL_ADDRESS", "the process's context on the device is lost", "OPSMITH_AOT_SANDBOX=1"],
+        &[
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "the process's context on the device is lost",
+            "OPSMITH_AOT_SANDBOX=1",
+        ],
     );
     fails(
         simple("IgnoresStream"),
-        &["the device cannot be used any more: an earlier kernel ended with CUDA_ERROR_ILLEGAL_ADDRESS", "start the program again"],
+        &[
+            "the device cannot be used any more: an earlier kernel ended with CUDA_ERROR_ILLEGAL_ADDRESS",
+            "start the program again",
+        ],
     );
     Ok(())
 }

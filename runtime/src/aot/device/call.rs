@@ -66,9 +66,7 @@ pub(in super::super) unsafe fn run(
     }
     // Blocks of inputs and outputs are in the order of those that are there.
     let slots = instance.shape.slots.iter().zip(addresses).enumerate();
-    for (block, (index, (slot, address))) in
-        slots.filter(|(_, (slot, _))| slot.dtype.is_some()).enumerate()
-    {
+    for (block, (index, (slot, address))) in slots.filter(|(_, (slot, _))| slot.dtype.is_some()).enumerate() {
         if index >= inputs && slot.bytes() > 0 {
             // SAFETY: the output has the size of its slot, and nobody looks at it before the call ends.
             unsafe {
@@ -77,12 +75,10 @@ pub(in super::super) unsafe fn run(
             }
         }
     }
-    work.finish()?;
+    work.finish().map_err(|error| during(error, function, instance))?;
     match guards.iter().position(|guard| *guard != GUARD) {
         None => Ok(()),
-        Some(index) => {
-            Err(overrun(function, &instance.library.source, index, instance.workspaces()[index]))
-        }
+        Some(index) => Err(overrun(function, &instance.library.source, index, instance.workspaces()[index])),
     }
 }
 
@@ -127,7 +123,13 @@ pub(in super::super) unsafe fn run_on_images(
         // SAFETY: as above; nobody looks at the image before `finish`.
         unsafe { work.fetch(block, 0, image.bytes)? };
     }
-    work.finish()
+    work.finish().map_err(|error| during(error, function, instance))
+}
+
+/// An error of the device with the kernel that it ran.
+#[cold]
+fn during(error: Error, function: &str, instance: &Instance) -> Error {
+    error.with_note(format!("it ran the kernel `{function}` ({})", instance.library.source.display()))
 }
 
 /// What a call has of the device.
