@@ -1,5 +1,7 @@
 //! `opsmith aot` from the outside.
 
+#[path = "../../tests/cuda/stand_in.rs"]
+mod stand_in;
 mod support;
 
 use std::path::Path;
@@ -131,6 +133,36 @@ fn a_source_for_cuda_compiles_to_a_library_without_problems() {
     assert!(run.stderr.contains("broken.cu does not compile"), "{}", run.stderr);
     assert!(run.stderr.contains("identifier \"nothing\" is undefined"), "{}", run.stderr);
     assert_eq!(run.status, Some(2));
+}
+
+/// A kernel for a device, where a stand-in for the driver is, and where there is none.
+#[test]
+fn a_kernel_for_a_device_is_tried() {
+    let scale = concat!(env!("CARGO_MANIFEST_DIR"), "/../codegen/golden/custom_device.cc:CustomDevice");
+    let run = |folder: &Path, target: &str| {
+        let folder = folder.display().to_string();
+        let arguments =
+            ["aot", "run", scale, "--input", "x=arange:3", "--attr", "scale=2.5", "--output", "y=3"];
+        opsmith_with(&[("LD_LIBRARY_PATH", &folder)], &[arguments.as_slice(), &["--target", target]].concat())
+    };
+    let driver = stand_in::driver("cli-aot");
+    for target in ["cuda", "CUDA"] {
+        let tried = run(&driver, target);
+        tried.assert_parts(&["y: float32 (3)\n", "2.5", "5", "launches=1 refused=0"]);
+        assert_eq!(tried.status, Some(0), "{}", tried.stderr);
+    }
+    // The kernel looks for the driver that is loaded where it runs.
+    assert!(run(&driver, "cpu").stdout.contains("returned 2"));
+    let none = run(&stand_in::no_driver("cli-aot-none"), "cuda");
+    none.assert_parts(&["kernel: no CUDA driver was found: libcuda.so.1 cannot be loaded", "help: "]);
+    assert_eq!(none.status, Some(1));
+    let wrong = run(&driver, "gpu");
+    assert!(wrong.stderr.contains("there are cpu and cuda"), "{}", wrong.stderr);
+    assert_eq!(wrong.status, Some(2));
+    // A source says where it runs.
+    let square = kernel("square.cu:Square");
+    let run = opsmith(&["aot", "run", &square, "--input", "x=ones:3", "--output", "y=3", "--target", "cpu"]);
+    assert!(run.stderr.contains("square.cu is a source for CUDA, and is declared for CPU"), "{}", run.stderr);
 }
 
 #[test]

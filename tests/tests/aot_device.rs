@@ -3,10 +3,15 @@
 //! driver. `on_a_device` does the same work with a device; `tests/cuda/on_device.sh` starts it.
 
 mod aot_device_work;
+#[path = "../cuda/stand_in.rs"]
+mod stand_in;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
+
+use opsmith::runtime::aot::Declaration;
+use opsmith_runtime::Backend;
 
 /// What the tests below start.
 #[test]
@@ -18,31 +23,13 @@ fn worker() {
 
 /// The folder with the stand-in and the kernels for it.
 static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stand-in");
-    std::fs::create_dir_all(&folder).unwrap();
-    // Beside each other's name, so that processes that run meanwhile keep the file they have.
-    let driver = compile("driver.cc", &folder, "libcuda.so", &["-pthread", "-Wl,-soname,libcuda.so.1"]);
-    let second = folder.join("libcuda.so.1");
-    _ = std::fs::remove_file(&second);
-    std::os::unix::fs::symlink(&driver, &second).unwrap();
-    compile("kernels.cc", &folder, "kernels.so", &["-I", INCLUDE, &driver.display().to_string()]);
+    let folder = stand_in::driver("aot-device");
+    let driver = folder.join("libcuda.so").display().to_string();
+    stand_in::compile("kernels.cc", &folder.join("kernels.so"), &["-I", INCLUDE, &driver]);
     folder
 });
 
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include");
-
-fn compile(source: &str, folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
-    let output = folder.join(name);
-    let run = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()))
-        .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-o"])
-        .arg(&output)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda").join(source))
-        .args(flags)
-        .output()
-        .expect("there is a C++ compiler");
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    output
-}
 
 /// Does a part of the work with libraries of a folder.
 fn start(part: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
@@ -108,6 +95,38 @@ fn graph_mode() {
 #[test]
 fn inputs_of_every_kind() {
     done_cleanly("inputs");
+}
+
+#[test]
+fn records_name_the_target() {
+    done_cleanly("records");
+}
+
+#[test]
+fn libraries_carry_their_target() {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("aot-device-cache").display().to_string();
+    let text = done("sources", &[("OPSMITH_CACHE_DIR", &cache)]);
+    assert_eq!((count(&text, "live"), count(&text, "launches")), (0, 1), "{text}");
+}
+
+/// What a file and a target say of each other, before anything is compiled or a device looked for.
+#[test]
+fn targets_that_contradict_are_refused() {
+    let declare = |kernel: &str, targets: &[Backend]| {
+        let declaration = Declaration::new("device_contradiction", kernel).input("x").output("y").unlisted();
+        let declared = targets.iter().copied().fold(declaration, Declaration::target).declare();
+        declared.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let error = declare("kernels/f.cu:F", &[Backend::Cpu]).unwrap_err();
+    assert!(error.contains("kernels/f.cu is a source for CUDA, and is declared for CPU"), "{error}");
+    assert!(error.contains("declare the target CUDA, or none"), "{error}");
+    for kernel in ["kernels/f.cu:F", "kernels/f.cc:F", "f.so:F"] {
+        let error = declare(kernel, &[Backend::Cpu, Backend::Cuda]).unwrap_err();
+        assert!(error.contains("declared for CPU and for CUDA"), "{error}");
+        assert_eq!(declare(kernel, &[Backend::Cuda]), Ok(()), "{kernel}");
+        assert_eq!(declare(kernel, &[]), Ok(()), "{kernel}");
+    }
+    assert_eq!(declare("kernels/f.cc:F", &[Backend::Cpu]), Ok(()));
 }
 
 #[test]
@@ -210,13 +229,7 @@ fn a_driver_that_is_not_there_is_said() {
     );
     all_contain(&reported(&[("STANDIN_INIT", "34")]), &["CUDA_ERROR_STUB_LIBRARY", "LD_LIBRARY_PATH"]);
     all_contain(&reported(&[("STANDIN_INIT", "3")]), &["CUDA_ERROR_NOT_INITIALIZED", "copy (fork)"]);
-    // A library that is found first and cannot be loaded is as good as none.
-    let broken = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver");
-    std::fs::create_dir_all(&broken).unwrap();
-    for name in ["libcuda.so", "libcuda.so.1"] {
-        std::fs::write(broken.join(name), "no library").unwrap();
-    }
-    let folders = broken.display().to_string();
+    let folders = stand_in::no_driver("aot-device-none").display().to_string();
     let library = host_library();
     let variables = [("LD_LIBRARY_PATH", folders.as_str()), ("AOT_DEVICE_LIBRARY", &library)];
     all_contain(
@@ -228,9 +241,8 @@ fn a_driver_that_is_not_there_is_said() {
         ],
     );
     // And one that lacks a function.
-    let old = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old-driver");
-    std::fs::create_dir_all(&old).unwrap();
-    compile("driver.cc", &old, "libcuda.so", &["-pthread", "-DcuMemAlloc_v2=cuMemAlloc"]);
+    let old = stand_in::driver("aot-device-old");
+    stand_in::compile("driver.cc", &old.join("libcuda.so"), &["-pthread", "-DcuMemAlloc_v2=cuMemAlloc"]);
     let folders = old.display().to_string();
     let variables = [("LD_LIBRARY_PATH", folders.as_str()), ("AOT_DEVICE_LIBRARY", &library)];
     all_contain(&reported(&variables), &["the CUDA driver has no function `cuMemAlloc_v2`"]);
@@ -241,7 +253,9 @@ fn host_library() -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = folder.join("device-nothing.cc");
     std::fs::write(&source, "extern \"C\" int Add(...) { return 9; }\n").unwrap();
-    compile(&source.display().to_string(), folder, "device-nothing.so", &[]).display().to_string()
+    let library = folder.join("device-nothing.so");
+    stand_in::compile(&source.display().to_string(), &library, &[]);
+    library.display().to_string()
 }
 
 /// All of the work with a device: `AOT_DEVICE_LIBRARY` is what nvcc made of `tests/cuda/kernels.cu`.
@@ -250,7 +264,9 @@ fn host_library() -> String {
 fn on_a_device() {
     let library = std::env::var("AOT_DEVICE_LIBRARY").expect("AOT_DEVICE_LIBRARY names the kernels");
     let mut failed = Vec::new();
-    for (part, _) in aot_device_work::PARTS.iter().filter(|(part, _)| *part != "reports") {
+    for (part, _) in
+        aot_device_work::PARTS.iter().filter(|(part, _)| !aot_device_work::OF_STAND_IN.contains(part))
+    {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "worker", "--nocapture", "--test-threads=1"]).env("AOT_DEVICE_PART", part);
         let output =

@@ -3,6 +3,9 @@
 //!
 //! The process that calls it finds a stand-in for the driver, `tests/cuda/driver.cc`.
 
+#[path = "../../../tests/cuda/stand_in.rs"]
+mod stand_in;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -58,27 +61,13 @@ fn run(what: &str, folder: &Path) -> String {
 
 #[test]
 fn an_operator_of_a_spec_runs_on_a_device() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-device");
-    std::fs::create_dir_all(&folder).unwrap();
-    let driver = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cuda/driver.cc");
-    let compiled = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()))
-        .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libcuda.so.1", driver, "-o"])
-        .arg(folder.join("libcuda.so"))
-        .output()
-        .expect("there is a C++ compiler");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let text = run("work", &folder);
+    let text = run("work", &stand_in::driver("custom-device"));
     assert!(text.contains("DONE"), "{text}");
     assert!(text.contains("launches=6 refused=0"), "{text}");
 }
 
 #[test]
 fn without_a_driver_the_call_says_so() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("custom-device-none");
-    std::fs::create_dir_all(&folder).unwrap();
-    for name in ["libcuda.so", "libcuda.so.1"] {
-        std::fs::write(folder.join(name), "no library").unwrap();
-    }
-    let text = run("no driver", &folder);
+    let text = run("no driver", &stand_in::no_driver("custom-device-none"));
     assert!(text.contains("FAILED custom_device: no CUDA driver was found"), "{text}");
 }

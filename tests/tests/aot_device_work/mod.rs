@@ -4,6 +4,7 @@
 //! `AOT_DEVICE_LIBRARY` is the library of `tests/cuda/kernels.cu`. A part that fails panics, and with it
 //! its process.
 
+mod declared;
 mod numbers;
 mod trouble;
 
@@ -11,8 +12,11 @@ use opsmith::runtime::aot::Declaration;
 use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::Backend;
 
-/// Every part that succeeds where there is a device or its stand-in.
-pub const PARTS: [(&str, fn() -> Result<()>); 15] = [
+/// One part of the work.
+type Part = fn() -> Result<()>;
+
+/// Every part; all succeed with the stand-in, all but [`OF_STAND_IN`] with a device.
+pub const PARTS: [(&str, Part); 16] = [
     ("calls", numbers::calls),
     ("gradients", numbers::gradients),
     ("reductions", numbers::reductions),
@@ -27,8 +31,12 @@ pub const PARTS: [(&str, fn() -> Result<()>); 15] = [
     ("sandbox", trouble::sandbox),
     ("sandbox_after", trouble::sandbox_after),
     ("reports", trouble::reports),
-    ("nothing", || Ok(())),
+    ("records", declared::records),
+    ("sources", declared::sources),
 ];
+
+/// The parts that look at the stand-in itself.
+pub const OF_STAND_IN: [&str; 2] = ["reports", "sources"];
 
 /// Does the part that the environment names.
 pub fn work(name: &str) {
