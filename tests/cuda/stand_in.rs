@@ -1,4 +1,7 @@
 //! Makes the stand-in for the driver of CUDA's devices (`driver.cc`), for tests of several crates.
+
+#![allow(dead_code, reason = "not every test file uses everything")]
+//!
 //!
 //! In: the name of a folder that only one test program uses. Out: the folder, for `LD_LIBRARY_PATH`.
 
@@ -11,6 +14,17 @@ pub fn driver(name: &str) -> PathBuf {
     compile("driver.cc", &folder.join("libcuda.so"), &["-pthread", "-Wl,-soname,libcuda.so.1"]);
     std::os::unix::fs::symlink("libcuda.so", folder.join("libcuda.so.1")).unwrap();
     folder
+}
+
+/// The same, with a stand-in for CUDA's runtime beside it (`cudart.cc`), with which nvcc's own code launches
+/// kernels. What `NVCC_APPEND_FLAGS` must be, so that libraries are linked with it.
+pub fn runtime(name: &str) -> (PathBuf, String) {
+    let folder = driver(name);
+    let driver = folder.join("libcuda.so").display().to_string();
+    compile("cudart.cc", &folder.join("libcudart.so"), &["-Wl,-soname,libcudart.so.13", &driver]);
+    std::os::unix::fs::symlink("libcudart.so", folder.join("libcudart.so.13")).unwrap();
+    let flags = format!("-cudart shared -L{}", folder.display());
+    (folder, flags)
 }
 
 /// A folder with libraries of those names that cannot be loaded, which is as good as none.

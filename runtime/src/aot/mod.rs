@@ -8,6 +8,7 @@
 //! file ─► build (compiler, cache) ─► library (dlopen, functions) ─► kernel ─► instance (FInit, F)
 //!                                                                     ▲
 //! declaration, record, spec ─► signature ─► registry (definition) ─► dispatch: infer, run, gradient
+//!                           └► place (device): host memory, or copies on a device
 //! ```
 //!
 //! The interface is that of another framework; libraries built for it run here unchanged. Kernels are
