@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod sheet;
 mod stages;
+mod ties;
 mod trace;
 pub(crate) mod unknown;
 mod variants;
