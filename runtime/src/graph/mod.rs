@@ -33,6 +33,7 @@ mod sheet;
 mod stages;
 mod survey;
 mod surveyed;
+mod ties;
 mod trace;
 pub(crate) mod unknown;
 mod variants;

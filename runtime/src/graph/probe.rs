@@ -118,9 +118,9 @@ pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
 pub(super) const FIRST_EXAMPLE: i64 = SIZES[0];
 
 /// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
-/// coordinates stand for sizes that depend on elements, of which there are `unknown`.
-pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
-    let count = symbols.len() + unknown;
+/// coordinates stand for sizes that depend on elements, each equal to the one that `ties` says.
+pub(super) fn points(symbols: &[InputSymbol], ties: &[usize]) -> Vec<Point> {
+    let count = symbols.len() + ties.len();
     let needed = match count {
         0 => 1,
         1..=3 => (count + 1) * (count + 2) / 2 + 1,
@@ -130,7 +130,11 @@ pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
     (0..needed)
         .map(|number| {
             // Different steps for different symbols, so that the points lie in no plane.
-            let size = |position: usize| SIZES[(number * (position + 1) + 3 * position) % SIZES.len()];
+            let size = |position: usize| {
+                let tie = position.checked_sub(symbols.len()).and_then(|unknown| ties.get(unknown));
+                let position = tie.map_or(position, |tie| symbols.len() + tie);
+                SIZES[(number * (position + 1) + 3 * position) % SIZES.len()]
+            };
             let of = |position: usize| {
                 size(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
             };

@@ -106,13 +106,29 @@ struct Recorder {
     examples: Vec<i64>,
 }
 
+/// Where a recorded function stopped.
+pub(super) struct Stopped {
+    pub error: Error,
+    /// How many steps it had done.
+    pub steps: usize,
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped { error, steps: 0 }
+    }
+}
+
 /// Runs a function while this thread records; the recording ends even if it panics.
 ///
 /// # Errors
-/// If this thread records already.
+/// If this thread records already, and those of the function.
 ///
 /// `examples` stand for sizes that depend on elements.
-pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>) -> Result<(R, RawTrace)> {
+pub(super) fn record<R>(
+    examples: Vec<i64>,
+    function: impl FnOnce() -> Result<R>,
+) -> Result<(R, RawTrace), Stopped> {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -121,13 +137,13 @@ pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>
         }
     }
     if is_active() {
-        return Err(Error::graph("a function is traced while another one is")
-            .with_help("call the inner function instead of tracing it"));
+        let error = Error::graph("a function is traced while another one is");
+        return Err(error.with_help("call the inner function instead of tracing it").into());
     }
     RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
     ACTIVE.set(true);
     let _end = End;
-    let result = function()?;
+    let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
     let recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
     Ok((result, recorder.trace))
 }
@@ -293,6 +309,11 @@ pub(super) fn control(kind: RawKind, args: &[&Tensor], outs: &[&Tensor]) {
 }
 
 impl Recorder {
+    /// How many steps there are so far, those around a region included.
+    fn steps(&self) -> usize {
+        self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
+    }
+
     fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
         let site = self.site.map_or(Site::Unknown, Site::Here);
         self.trace.nodes.push(RawNode { kind, args, outs, site });

@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 use super::ir::{Graph, SymbolicLayout, TensorId};
 use super::merge::merge;
 use super::probe::{self, InputSymbol, Point};
-use super::recorder::{self, RawTrace};
+use super::recorder::{self, RawTrace, Stopped};
 use super::stages;
+use super::ties;
 use super::variants::{self, Settled, Tracing};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -220,7 +221,8 @@ impl Graph {
     /// The function is the one that runs in eager mode. It must do the same each time it runs, since with symbols
     /// it runs several times, for sizes of many kinds. Where it does something else at some of them, the graph is
     /// guarded to the first; a branch that it takes at none of them is not seen. Tensors that it finds outside
-    /// are part of the graph, and may be changed by it.
+    /// are part of the graph, and may be changed by it. Sizes that elements decide are taken to be equal only where
+    /// the function would fail if they were not; a run in which they differ is an error.
     ///
     /// ```
     /// use opsmith_runtime::graph::{Graph, InputSpec};
@@ -253,18 +255,24 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
     let noted = |point: &Point, is_first: bool| {
         run(point).map_err(|error| probe::note(error, point, &symbols, is_first))
     };
-    let mut points = probe::points(&symbols, 0);
+    let mut points = probe::points(&symbols, &[]);
     let mut runs = vec![noted(&points[0], true)?];
     let unknown = runs[0].raw.unknown.len();
+    let mut ties = Vec::new();
     if unknown > 0 {
         // The first run shows how many sizes depend on elements; each is one more symbol.
-        points = probe::points(&symbols, unknown);
+        let steps = |ties: &[usize]| {
+            let point = &probe::points(&symbols, ties)[0];
+            attempt(function, &specs, point).err().map(|stopped| stopped.steps)
+        };
+        ties = ties::find(unknown, &steps).unwrap_or_else(|| (0..unknown).collect());
+        points = probe::points(&symbols, &ties);
         runs = vec![noted(&points[0], true)?];
     }
     for point in &points[1..] {
         runs.push(noted(point, false)?);
     }
-    let mut graph = merge(&specs, &symbols, &points, runs);
+    let mut graph = merge(&specs, &symbols, &points, &ties, runs);
     if graph.guards.is_empty() {
         let trace = |specs: Vec<InputSpec>, settled: &Settled| trace(function, specs, settled);
         let (example, specs) = (&points[0], &specs);
@@ -277,6 +285,10 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
 
 /// Records the function with sizes from a point.
 fn run_at(function: Function<'_>, specs: &[InputSpec], point: &Point) -> Result<Run> {
+    attempt(function, specs, point).map_err(|stopped| stopped.error)
+}
+
+fn attempt(function: Function<'_>, specs: &[InputSpec], point: &Point) -> Result<Run, Stopped> {
     let names = probe::names(specs);
     let run = || {
         let inputs = specs.iter().map(|spec| input(spec, &names, point)).collect::<Result<Vec<_>>>()?;
