@@ -157,7 +157,7 @@ pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>
         args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
         function()
     };
-    record(Vec::new(), run).map(|(result, _)| result)
+    record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
 }
 
 fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
