@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::bind::bind;
 use super::describe::counted;
+use super::elements::Relied;
 use super::file;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
 use super::plan::{Outside, Plan, Step, StepArg, StepKind};
@@ -97,6 +98,7 @@ impl Graph {
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
         outputs.clear();
+        self.relied.iter().try_for_each(Relied::check)?;
         if let Some(variant) = self.variant_for(inputs) {
             return variant.run_into(inputs, outputs);
         }

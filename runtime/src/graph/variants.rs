@@ -130,6 +130,7 @@ impl Graph {
             reuse: self.reuse,
             threads: self.threads,
             loaded: self.loaded,
+            relied: self.relied.clone(),
             plans: Plans::default(),
             stages: Vec::new(),
             variants: Vec::new(),

@@ -117,6 +117,7 @@ impl Loader<'_> {
                 .collect::<Result<_>>()?,
             reuse: document.reuse,
             loaded: true,
+            relied: Vec::new(),
             threads: 1,
             plans: Plans::default(),
             stages: Vec::new(),
