@@ -5,7 +5,7 @@ use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::ErrorKind;
 use opsmith_runtime::graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, dispatch};
+use opsmith_tests::calls::{call, resized, tensors, with_tensors};
 use opsmith_tests::samples::{repeatable, samples};
 
 /// The bytes of every element in row-major order.
@@ -15,33 +15,6 @@ fn bits(tensor: &Tensor) -> Vec<u8> {
         // SAFETY: plain numbers, all of whose bytes are initialised.
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values.as_slice())) }.to_vec()
     })
-}
-
-/// The tensors among some arguments.
-fn tensors(args: &[Value]) -> Vec<Tensor> {
-    let mut found = Vec::new();
-    args.iter().for_each(|value| value.as_arg().for_each_tensor(|tensor| found.push(tensor.clone())));
-    found
-}
-
-/// The arguments with other tensors in place of theirs.
-fn with_tensors(args: &[Value], tensors: &[Tensor]) -> Vec<Value> {
-    let mut left = tensors.iter().cloned();
-    let mut next = || left.next().expect("as many as there are");
-    let replaced = args.iter().map(|value| match value {
-        Value::Tensor(_) => Value::Tensor(next()),
-        Value::Tensors(list) => Value::Tensors(list.iter().map(|_| next()).collect()),
-        Value::OptionalTensors(list) => {
-            Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(|_| next())).collect())
-        }
-        other => other.clone(),
-    });
-    replaced.collect()
-}
-
-fn call(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
-    let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
-    Ok(dispatch::invoke(op, &args)?.into_vec())
 }
 
 /// What is different about two results.
@@ -162,18 +135,6 @@ fn every_gradient_has_the_same_bits() {
 
 /// Sizes in place of those of the samples, by a function of them.
 const OTHER_SIZES: [fn(i64) -> i64; 3] = [|size| size, |size| size + 4, |size| 2 * size + 1];
-
-/// A tensor of other sizes with elements like those of a sample.
-fn resized(tensor: &Tensor, sizes: fn(i64) -> i64) -> Result<Tensor> {
-    let shape: Vec<i64> =
-        tensor.shape().iter().map(|&size| if size > 1 { sizes(size) } else { size }).collect();
-    let numel = shape.iter().product::<i64>();
-    let known = opsmith::to_dtype(&tensor.detach(), DType::C128)?.to_vec::<opsmith_runtime::Complex64>()?;
-    let repeated: Vec<_> =
-        (0..numel as usize).map(|at| known.get(at % known.len().max(1)).copied()).collect();
-    let values: Vec<_> = repeated.into_iter().flatten().collect();
-    opsmith::to_dtype(&Tensor::from_slice(&values, &shape)?, tensor.dtype())
-}
 
 /// One graph for all sizes: what it gives at three of them is what eager mode gives there.
 #[test]

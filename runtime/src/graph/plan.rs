@@ -38,6 +38,8 @@ pub(super) struct Plan {
     /// External memory that is read, and that is written.
     pub reads: Vec<TensorId>,
     pub writes: Vec<TensorId>,
+    /// For each output: its tensor if that lies in an input, and a handle from the run before to show it with.
+    pub handles: Vec<(Option<TensorId>, Option<Tensor>)>,
     /// Lists that are empty between runs, and keep their memory: what a run borrows.
     pub borrowed: [Vec<Tensor>; 2],
     /// Where tensors over inputs point between runs.
@@ -99,6 +101,7 @@ impl Plan {
                 list_values: Vec::new(),
                 reads: Vec::new(),
                 writes: Vec::new(),
+                handles: Vec::new(),
                 borrowed: [Vec::new(), Vec::new()],
                 nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
@@ -106,6 +109,11 @@ impl Plan {
         };
         builder.tensors(&arrangement)?;
         builder.plan.threads = graph.threads;
+        let over_input = |id: TensorId| {
+            let kind = &graph.buffers[graph.buffer_of(id).index()].kind;
+            matches!(kind, BufferKind::Input(_)).then_some(id)
+        };
+        builder.plan.handles = graph.outputs.iter().map(|id| (over_input(*id), None)).collect();
         builder.top(&moments)?;
         builder.plan.let_go();
         Ok(builder.plan)

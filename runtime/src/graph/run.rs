@@ -20,7 +20,8 @@ use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
-use crate::op::{KernelCall, Outputs};
+use crate::op::KernelCall;
+use crate::scratch::Scratch;
 use crate::storage::{Borrows, Storage};
 use crate::tensor::Tensor;
 
@@ -87,18 +88,19 @@ impl Graph {
         self.stages = stages::split(self);
     }
 
-    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is
-    /// dropped first, so that the same memory can serve again. Once the sizes were seen, and if nobody else
-    /// holds the outputs of the run before, this asks for no memory.
+    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is let go
+    /// of first, so that the same memory and handles can serve again. Once the sizes were seen, and if nobody else
+    /// holds the outputs of the run before, this asks the system for no memory, and nor do the kernels of the
+    /// stock library.
     ///
     /// # Errors
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
-        outputs.clear();
         if !self.stages.is_empty() {
+            outputs.clear();
             return stages::run(self, &self.stages, inputs, outputs);
         }
-        let key = self.match_inputs(inputs)?;
+        let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
         let mut plan = match self.plans.take(&key) {
             Some(plan) => plan,
             None => {
@@ -110,8 +112,9 @@ impl Graph {
                 Plan::new(self, &bind(self, symbols)?)?
             }
         };
+        plan.take_back(outputs);
         plan.run(inputs)?;
-        outputs.extend(self.outputs.iter().map(|output| plan.tensors[output.index()].clone()));
+        plan.hand_out(&self.outputs, outputs);
         plan.let_go();
         self.plans.give_back(&key, plan);
         Ok(())
@@ -193,6 +196,25 @@ impl Graph {
 }
 
 impl Plan {
+    /// Takes the outputs of the run before back: what they show is let go of, and the handles over inputs, which
+    /// would have to be new each time, wait for this run.
+    fn take_back(&mut self, outputs: &mut Vec<Tensor>) {
+        if outputs.len() != self.handles.len() {
+            return outputs.clear();
+        }
+        for ((id, handle), mut output) in self.handles.iter_mut().zip(outputs.drain(..)) {
+            *handle = id.filter(|id| output.show(&self.tensors[id.index()])).map(|_| output);
+        }
+    }
+
+    fn hand_out(&mut self, ids: &[TensorId], outputs: &mut Vec<Tensor>) {
+        outputs.extend(ids.iter().zip(&mut self.handles).map(|(id, (_, handle))| {
+            let own = &self.tensors[id.index()];
+            let waiting = handle.take().and_then(|mut handle| handle.show(own).then_some(handle));
+            waiting.unwrap_or_else(|| own.clone())
+        }));
+    }
+
     fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T]) -> Result<()> {
         for (number, input) in inputs.iter().enumerate() {
             self.point_at_input(number, input.borrow(), inputs)?;
@@ -349,16 +371,20 @@ fn run_moments(
 fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
-            let args: SmallVec<[Arg<'_>; 8]> = step
-                .args
-                .iter()
-                .map(|arg| match arg {
-                    StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
-                    StepArg::List(position) => lists[*position].as_arg(),
-                    StepArg::Value(value) => value.as_arg(),
-                })
-                .collect();
-            let several: Outputs;
+            let given = step.args.iter().map(|arg| match arg {
+                StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
+                StepArg::List(position) => lists[*position].as_arg(),
+                StepArg::Value(value) => value.as_arg(),
+            });
+            let (few, many): (SmallVec<[Arg<'_>; 8]>, Scratch<Arg<'_>>);
+            let args: &[Arg<'_>] = if step.args.len() <= 8 {
+                few = given.collect();
+                &few
+            } else {
+                many = given.collect();
+                &many
+            };
+            let several: Scratch<Tensor>;
             let outs = match step.outs.as_slice() {
                 [only] => std::slice::from_ref(&tensors[only.index()]),
                 outs => {
@@ -366,7 +392,7 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
                     &several
                 }
             };
-            kernel(&KernelCall { op, args: &args, outs }).map_err(|error| {
+            kernel(&KernelCall { op, args, outs }).map_err(|error| {
                 let names = op.schema.args.iter().map(|arg| arg.name);
                 let error = error.in_op(op.name, describe_operands(names.zip(args.iter().copied())));
                 error.with_note(format!("called at {}", step.site))
