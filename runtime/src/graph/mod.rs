@@ -13,6 +13,8 @@ mod control;
 mod describe;
 mod dot;
 mod file;
+pub(crate) mod generators;
+mod handles;
 mod html;
 mod ir;
 mod levels;

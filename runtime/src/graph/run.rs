@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::bind::bind;
 use super::file;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
-use super::plan::{Outside, Plan, Step, StepArg, StepKind};
+use super::plan::{Plan, Step, StepArg, StepKind};
 use super::pool;
 use super::recorder;
 use super::stages;
@@ -21,9 +21,13 @@ use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
 use crate::op::KernelCall;
+use crate::random::GeneratorState;
 use crate::scratch::Scratch;
-use crate::storage::{Borrows, Storage};
+use crate::storage::Borrows;
 use crate::tensor::Tensor;
+
+/// Where the generators that a function makes stand, by number.
+pub(super) type Places = Scratch<GeneratorState>;
 
 /// Plans that were made, by the values of the symbols.
 #[derive(Default)]
@@ -96,9 +100,20 @@ impl Graph {
     /// # Errors
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
+        let mut places: Places = self.generators.iter().copied().collect();
+        self.run_drawing(inputs, outputs, &mut places)
+    }
+
+    /// As [`Graph::run_into`], with the function's generators at given places, which are where they get to after.
+    pub(super) fn run_drawing<T: Borrow<Tensor>>(
+        &self,
+        inputs: &[T],
+        outputs: &mut Vec<Tensor>,
+        places: &mut Places,
+    ) -> Result<()> {
         if !self.stages.is_empty() {
             outputs.clear();
-            return stages::run(self, &self.stages, inputs, outputs);
+            return stages::run(self, &self.stages, inputs, outputs, places);
         }
         let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
         let mut plan = match self.plans.take(&key) {
@@ -113,7 +128,9 @@ impl Graph {
             }
         };
         plan.take_back(outputs);
+        plan.generators.iter().for_each(|(number, own)| own.go_to(places[*number]));
         plan.run(inputs)?;
+        plan.generators.iter().for_each(|(number, own)| places[*number] = own.place());
         plan.hand_out(&self.outputs, outputs);
         plan.let_go();
         self.plans.give_back(&key, plan);
@@ -196,32 +213,11 @@ impl Graph {
 }
 
 impl Plan {
-    /// Takes the outputs of the run before back: what they show is let go of, and the handles over inputs, which
-    /// would have to be new each time, wait for this run.
-    fn take_back(&mut self, outputs: &mut Vec<Tensor>) {
-        if outputs.len() != self.handles.len() {
-            return outputs.clear();
-        }
-        for ((id, handle), mut output) in self.handles.iter_mut().zip(outputs.drain(..)) {
-            *handle = id.filter(|id| output.show(&self.tensors[id.index()])).map(|_| output);
-        }
-    }
-
-    fn hand_out(&mut self, ids: &[TensorId], outputs: &mut Vec<Tensor>) {
-        outputs.extend(ids.iter().zip(&mut self.handles).map(|(id, (_, handle))| {
-            let own = &self.tensors[id.index()];
-            let waiting = handle.take().and_then(|mut handle| handle.show(own).then_some(handle));
-            waiting.unwrap_or_else(|| own.clone())
-        }));
-    }
-
     fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T]) -> Result<()> {
         for (number, input) in inputs.iter().enumerate() {
             self.point_at_input(number, input.borrow(), inputs)?;
         }
-        for result in &self.results {
-            renew(&mut self.tensors, result)?;
-        }
+        self.renew_results()?;
         for (position, ids) in &self.lists {
             match &mut self.list_values[*position] {
                 Value::Tensors(list) => {
@@ -256,76 +252,6 @@ impl Plan {
         self.borrowed = [reads, writes];
         result
     }
-
-    /// Lets go of the inputs' memory.
-    pub(super) fn let_go(&mut self) {
-        for (position, _) in &self.lists {
-            match &mut self.list_values[*position] {
-                Value::Tensors(list) => list.clear(),
-                Value::OptionalTensors(list) => list.clear(),
-                _ => {}
-            }
-        }
-        for input in &self.inputs {
-            let start = self.tensors[input.root.index()].layout().offset;
-            point_at(&mut self.tensors, input, &self.nowhere, -start);
-        }
-    }
-
-    /// Points the tensors over an input at its memory.
-    fn point_at_input<T: Borrow<Tensor>>(
-        &mut self,
-        number: usize,
-        input: &Tensor,
-        inputs: &[T],
-    ) -> Result<()> {
-        let outside = &self.inputs[number];
-        if outside.written {
-            let shared = inputs
-                .iter()
-                .enumerate()
-                .any(|(other, tensor)| other != number && tensor.borrow().shares_storage(input));
-            if shared || !input.is_contiguous() {
-                return Err(Error::graph(format!(
-                    "the graph writes to input {number}, which {}",
-                    if shared { "shares memory with another input" } else { "is not row-major" }
-                ))
-                .with_help("give it memory of its own"));
-            }
-        }
-        if self.writes.iter().any(|id| self.tensors[id.index()].shares_storage(input)) {
-            return Err(Error::graph(format!(
-                "input {number} is memory that the graph writes to besides, as it was found outside the function"
-            ))
-            .with_help("give it memory of its own"));
-        }
-        let input = input.contiguous_untracked()?;
-        let start = input.layout().offset;
-        point_at(&mut self.tensors, outside, input.storage(), start);
-        Ok(())
-    }
-}
-
-/// Points tensors at other memory, in which they begin so many elements further on.
-fn point_at(tensors: &mut [Tensor], outside: &Outside, storage: &Storage, elements: i64) {
-    for id in &outside.tensors {
-        tensors[id.index()].point_at(storage, elements);
-    }
-}
-
-/// Gives outputs new memory, unless nobody holds what the last run wrote.
-fn renew(tensors: &mut [Tensor], outside: &Outside) -> Result<()> {
-    let own = outside.tensors.len();
-    let alone = tensors[outside.root.index()].storage().references() == own
-        && outside.tensors.iter().all(|id| tensors[id.index()].is_unique());
-    if alone {
-        return Ok(());
-    }
-    let storage = Storage::uninitialized(tensors[outside.root.index()].storage().bytes())?;
-    for id in &outside.tensors {
-        tensors[id.index()].point_at(&storage, 0);
-    }
-    Ok(())
 }
 
 fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
