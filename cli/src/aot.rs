@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use opsmith_runtime::aot::{AttrValue, Declaration, StringAbi, inspect};
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{DType, Tensor};
+use opsmith_runtime::{Backend, DType, Tensor};
 
 use crate::Outcome;
 
@@ -40,6 +40,8 @@ Examples:
       Says what the output is, for a kernel that does not.
   opsmith aot run libmine.so:F --input x=@data.npy --check --sandbox
       Looks for writes outside of buffers, and survives a crash.
+  opsmith aot run square.cu:Square --input x=arange:10 --output y=10
+      Runs on a device: inputs are copied there, outputs back.
 
 Inputs: ones:SHAPE, zeros:SHAPE, randn:SHAPE (the same numbers every time), arange:SHAPE, each with a
 dtype before the shape if it is not f32 (ones:f64:4x5), or @FILE.npy. A shape is 4x5; () has no
@@ -63,6 +65,10 @@ struct Run {
     /// A flag for the compiler
     #[arg(long = "flag", value_name = "FLAG", allow_hyphen_values = true)]
     flags: Vec<String>,
+    /// Where the kernel runs, if its file does not say it: a source in .cu runs on a CUDA device, all else
+    /// on the CPU
+    #[arg(long, value_name = "BACKEND", value_parser = target)]
+    target: Option<Backend>,
     /// Guards, poisons and compares buffers
     #[arg(long)]
     check: bool,
@@ -130,6 +136,7 @@ fn call(arguments: &Run) -> Result<Outcome> {
     let declared = |declaration: Declaration| {
         let declaration =
             arguments.flags.iter().fold(declaration, |declaration, flag| declaration.flag(flag));
+        let declaration = arguments.target.into_iter().fold(declaration, Declaration::target);
         let declaration = if arguments.check { declaration.check(true) } else { declaration };
         if arguments.sandbox { declaration.sandbox(true) } else { declaration }
     };
@@ -172,6 +179,12 @@ fn call(arguments: &Run) -> Result<Outcome> {
             Ok(Outcome::Mistakes)
         }
     }
+}
+
+/// A backend by its name, or by its key in a spec.
+fn target(text: &str) -> Result<Backend, String> {
+    let found = Backend::from_name(text).or_else(|| Backend::from_key(text));
+    found.ok_or_else(|| format!("there are {}", Backend::ALL.map(Backend::name).join(" and ")))
 }
 
 /// Whether the kernel has an `FInferType`. What is wrong with the kernel is said when it is called.

@@ -1,5 +1,7 @@
 //! `opsmith aot` from the outside.
 
+#[path = "../../tests/cuda/stand_in.rs"]
+mod stand_in;
 mod support;
 
 use std::path::Path;
@@ -131,6 +133,60 @@ fn a_source_for_cuda_compiles_to_a_library_without_problems() {
     assert!(run.stderr.contains("broken.cu does not compile"), "{}", run.stderr);
     assert!(run.stderr.contains("identifier \"nothing\" is undefined"), "{}", run.stderr);
     assert_eq!(run.status, Some(2));
+}
+
+/// What nvcc makes of a source, its launches too, with stand-ins for the driver and for CUDA's runtime.
+/// `.ci/run` sets `OPSMITH_NVCC` for it.
+#[test]
+#[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
+fn a_source_for_cuda_runs_with_the_stand_in() {
+    let (folder, flags) = stand_in::runtime("cli-cudart");
+    let folder = folder.display().to_string();
+    let variables = [("LD_LIBRARY_PATH", folder.as_str()), ("NVCC_APPEND_FLAGS", &flags)];
+    let square = kernel("square.cu:Square");
+    let arguments = ["aot", "run", &square, "--input", "x=arange:3", "--output", "y=3"];
+    for more in [&[][..], &["--check"], &["--sandbox"], &["--check", "--sandbox"]] {
+        let run = opsmith_with(&variables, &[&arguments, more].concat());
+        run.assert_parts(&["y: float32 (3)\n[0., 1., 4.]\n"]);
+        assert_eq!((run.status, run.stdout.contains("refused=0")), (Some(0), !more.contains(&"--sandbox")));
+    }
+    // More elements than threads of a launch.
+    let many = ["aot", "run", &square, "--input", "x=ones:600000", "--output", "y=600000", "--check"];
+    opsmith_with(&variables, &many).assert_parts(&["y: float32 (600000)\n[1., 1., 1., ", "1., 1., 1.]\n"]);
+    let bprop = kernel("square.cu:SquareBprop");
+    let inputs = ["x=arange:3", "out=zeros:3", "dout=ones:3"].map(|input| ["--input", input]).concat();
+    let arguments = [&["aot", "run", &bprop, "--output", "dx=3"], inputs.as_slice()].concat();
+    opsmith_with(&variables, &arguments).assert_parts(&["dx: float32 (3)\n[0., 2., 4.]\n"]);
+}
+
+/// A kernel for a device, where a stand-in for the driver is, and where there is none.
+#[test]
+fn a_kernel_for_a_device_is_tried() {
+    let scale = concat!(env!("CARGO_MANIFEST_DIR"), "/../codegen/golden/custom_device.cc:CustomDevice");
+    let run = |folder: &Path, target: &str| {
+        let folder = folder.display().to_string();
+        let arguments =
+            ["aot", "run", scale, "--input", "x=arange:3", "--attr", "scale=2.5", "--output", "y=3"];
+        opsmith_with(&[("LD_LIBRARY_PATH", &folder)], &[arguments.as_slice(), &["--target", target]].concat())
+    };
+    let driver = stand_in::driver("cli-aot");
+    for target in ["cuda", "CUDA"] {
+        let tried = run(&driver, target);
+        tried.assert_parts(&["y: float32 (3)\n", "2.5", "5", "launches=1 refused=0"]);
+        assert_eq!(tried.status, Some(0), "{}", tried.stderr);
+    }
+    // The kernel looks for the driver that is loaded where it runs.
+    assert!(run(&driver, "cpu").stdout.contains("returned 2"));
+    let none = run(&stand_in::no_driver("cli-aot-none"), "cuda");
+    none.assert_parts(&["kernel: no CUDA driver was found: libcuda.so.1 cannot be loaded", "help: "]);
+    assert_eq!(none.status, Some(1));
+    let wrong = run(&driver, "gpu");
+    assert!(wrong.stderr.contains("there are cpu and cuda"), "{}", wrong.stderr);
+    assert_eq!(wrong.status, Some(2));
+    // A source says where it runs.
+    let square = kernel("square.cu:Square");
+    let run = opsmith(&["aot", "run", &square, "--input", "x=ones:3", "--output", "y=3", "--target", "cpu"]);
+    assert!(run.stderr.contains("square.cu is a source for CUDA, and is declared for CPU"), "{}", run.stderr);
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use opsmith_core::Backend;
-
 use crate::config::{Config, Parent};
 use crate::diagnostics::{Severity, render, summary};
 use crate::emit;
@@ -84,8 +82,7 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     let base = config.spec.parent().unwrap_or(Path::new(""));
     let mut files: Vec<PathBuf> = Vec::new();
     for op in model.ops.iter().filter(|op| !op.external) {
-        // No backend but the host's has rows in the tables yet, so nothing refers to its files.
-        for kernel in op.body.kernels.iter().filter(|kernel| kernel.backend == Backend::Cpu) {
+        for kernel in op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)) {
             if let KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. } = &kernel.source {
                 let path = base.join(file);
                 let compiled_here = matches!(kernel.source, KernelSource::Foreign { .. });

@@ -5,8 +5,6 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use opsmith_core::Backend;
-
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceMap, catalogue};
 use crate::emit::{self, File, Generation, Part, Selection};
@@ -65,9 +63,8 @@ pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
         return;
     }
     let folder = config.spec.parent().unwrap_or(Path::new(""));
-    // No backend but the host's has rows in the tables yet, so nothing refers to its files.
     let own = checked.model.ops.iter().filter(|op| !op.external);
-    let kernels = own.flat_map(|op| &op.body.kernels).filter(|kernel| kernel.backend == Backend::Cpu);
+    let kernels = own.flat_map(|op| op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)));
     for kernel in kernels {
         let (KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. }) = &kernel.source else {
             continue;

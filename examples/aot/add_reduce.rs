@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example aot_add_reduce`
 
-use opsmith::runtime::aot::{AttrType, Declaration};
+use opsmith::aot::{AttrType, Declaration};
 use opsmith::{DType, Result, Tensor, Value};
 
 fn main() -> Result<()> {

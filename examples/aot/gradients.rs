@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example aot_gradients`
 
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
 
 fn main() -> Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example aot_several_outputs`
 
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
 
 /// As the other framework writes it for `CustomRegOp("add_mul_div")`.

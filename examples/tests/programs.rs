@@ -1,15 +1,25 @@
 //! The programs of `aot/`, run by the commands that its README gives; all that they print is compared.
 
+#[path = "../../tests/cuda/stand_in.rs"]
+mod stand_in;
+
 use std::process::Command;
 
 /// What a program prints. The command that users run builds it first, so it is never an old one.
 #[track_caller]
 fn printed(example: &str) -> String {
+    printed_with(example, &[])
+}
+
+/// The same with environment variables.
+#[track_caller]
+fn printed_with(example: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--example", example]).current_dir(env!("CARGO_MANIFEST_DIR"));
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }
+    command.envs(variables.iter().copied());
     let output = command.output().expect("cargo runs this test, so it is there");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{example} failed:\n{errors}");
@@ -36,6 +46,26 @@ fn several_outputs() {
     assert_eq!(printed("aot_several_outputs"), "dx [5.0, 17.0, 37.0]\ndy [-1.0, -16.0, -81.0]\n");
 }
 
+/// Without a compiler for it, the program says so.
+#[test]
+fn device() {
+    let told = printed_with("aot_device", &[("OPSMITH_NVCC", "/nonexistent")]);
+    assert!(told.starts_with("not here: device_square: OPSMITH_NVCC names `/nonexistent`"), "{told}");
+}
+
+/// With the compiler, which `.ci/run` names in `OPSMITH_NVCC`, and stand-ins for the driver and CUDA's runtime.
+#[test]
+#[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
+fn device_in_cuda() {
+    // Builds it, so that cargo itself needs nothing of what follows.
+    printed_with("aot_device", &[("OPSMITH_NVCC", "/nonexistent")]);
+    let (folder, flags) = stand_in::runtime("examples-cudart");
+    let folder = folder.display().to_string();
+    let told =
+        printed_with("aot_device", &[("LD_LIBRARY_PATH", folder.as_str()), ("NVCC_APPEND_FLAGS", &flags)]);
+    assert!(told.starts_with("[4.0, 256.0, 2916.0]\nSTANDIN live=0 "), "{told}");
+}
+
 /// Each program is under a page, and its README names it with what it prints.
 #[test]
 fn every_program_is_short_documented_and_run_here() {
@@ -52,7 +82,8 @@ fn every_program_is_short_documented_and_run_here() {
             readme.contains(&format!("cargo run --example {name}`")),
             "{name} is not in {folder}/README.md"
         );
-        assert!(tests.contains(&format!("printed(\"{name}\")")), "no test runs {name}");
+        let run = ["printed", "printed_with"].map(|how| tests.contains(&format!("{how}(\"{name}\"")));
+        assert_ne!(run, [false; 2], "no test runs {name}");
         let lines = std::fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines <= 60, "{name} has {lines} lines, more than a page");
     }

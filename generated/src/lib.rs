@@ -14,12 +14,50 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Graphs
+//!
+//! A function that runs eagerly also runs as a [`graph`]: every shape and dtype is known, and memory is planned, before
+//! anything runs.
+//!
+//! ```
+//! use opsmith::graph::{Graph, InputSpec, Passes};
+//! use opsmith::{DType, Tensor, TensorOps};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let weight = Tensor::from_slice(&[0.5f32; 12], &[4, 3])?;
+//! let model = |x: &[Tensor]| x[0].matmul(&weight)?.relu();
+//! let x = InputSpec::new(DType::F32, ["batch".into(), 4.into()]).named("x");
+//! let graph = Graph::trace(model, [x])?.optimize(&Passes::all());
+//! graph.check_at(&[("batch", 64)])?;
+//! assert!(graph.describe().contains("(batch, 3)"));
+//! let outputs = graph.run(&[opsmith::ones([2, 4])?])?;
+//! assert_eq!(outputs[0].to_vec::<f32>()?, [2.0; 6]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`graph::GraphBuilder`] makes one of calls by name, without a function:
+//!
+//! ```
+//! use opsmith::DType;
+//! use opsmith::graph::{GraphBuilder, InputSpec};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut builder = GraphBuilder::new();
+//! let x = builder.input(InputSpec::new(DType::F32, ["batch".into(), 64.into()]));
+//! let square = builder.call("mul.Tensor", [x.into(), x.into()]);
+//! let graph = builder.finish([square])?;
+//! assert_eq!(graph.memory_at(&[("batch", 16)])?.results, 16 * 64 * 4);
+//! # Ok(())
+//! # }
+//! ```
 
 pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{
     Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, Lists, MemoryFormat, Result, Scalar,
-    Tensor, Text, Value, View, ViewMut, autograd,
+    Tensor, Text, Value, View, ViewMut, aot, autograd, graph,
 };
 
 /// Includes the operators that a crate's build script generated with `opsmith_codegen::build`.

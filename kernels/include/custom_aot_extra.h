@@ -12,6 +12,10 @@
 // leave an object of its own for F. Anything but 0 is an error. With several outputs FInferShape returns a
 // vector of shapes, and FInferType a vector of types. See docs of opsmith_runtime::aot.
 //
+// `stream` is null for a kernel of the host. A kernel for a CUDA device gets a stream of it, and addresses of
+// its memory in `params`; all other arrays, and `params` itself, are in memory of the host. What it asks of
+// the stream need not be done when it returns. It returns what cudaGetLastError says of its launches.
+//
 // The order of virtual functions and fields is the interface; libraries that were built with another
 // header of the same interface run as well.
 

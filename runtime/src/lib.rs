@@ -30,6 +30,7 @@ mod operators;
 pub mod pointwise;
 pub mod print;
 pub mod random;
+mod replace;
 pub mod sample;
 pub mod scalar;
 pub mod scratch;

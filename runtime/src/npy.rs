@@ -7,8 +7,7 @@ mod header;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use opsmith_core::DType;
 
@@ -16,6 +15,7 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, numel};
+use crate::replace::replace;
 use crate::storage::{Borrows, Storage};
 use crate::tensor::Tensor;
 
@@ -59,7 +59,8 @@ impl Tensor {
     /// not on the CPU.
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        save(self, path).map_err(|problem| problem.into_error(format!("cannot write {}", path.display())))
+        replace(path, |file| write(self, file))
+            .map_err(|problem| problem.into_error(format!("cannot write {}", path.display())))
     }
 
     /// Writes the array to a writer, as [`Tensor::save_npy`] does.
@@ -203,32 +204,4 @@ fn write(tensor: &Tensor, writer: &mut impl Write) -> Result<(), Problem> {
     writer.write_all(bytes)?;
     writer.flush()?;
     Ok(())
-}
-
-fn save(tensor: &Tensor, path: &Path) -> Result<(), Problem> {
-    // A link keeps pointing where it did; what it points to is replaced.
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let temporary = temporary_beside(&path)?;
-    let written = File::create_new(&temporary).map_err(Problem::from).and_then(|mut file| {
-        write(tensor, &mut file)?;
-        // Without this, a crash of the machine could leave the new name on an empty file.
-        file.sync_all()?;
-        Ok(std::fs::rename(&temporary, &path)?)
-    });
-    if written.is_err() {
-        // The first error matters; there may be nothing to remove.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
-}
-
-/// A name in the same folder, which renaming needs, that nobody else uses.
-fn temporary_beside(path: &Path) -> Result<PathBuf, Problem> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().ok_or_else(|| Problem::new("the path does not name a file"))?;
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.{number}.tmp", std::process::id()));
-    Ok(path.with_file_name(temporary))
 }

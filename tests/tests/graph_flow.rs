@@ -3,7 +3,7 @@
 use opsmith::autograd::{self, Options, no_grad};
 use opsmith::{DType, Result, Tensor, TensorOps};
 use opsmith_runtime::ErrorKind;
-use opsmith_runtime::graph::{self, Dim, Graph, InputSpec, NodeKind};
+use opsmith_runtime::graph::{self, Dim, Graph, InputSpec, NodeKind, Passes};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel = shape.iter().product::<i64>();
@@ -334,4 +334,91 @@ fn what_a_function_makes_from_numbers_it_may_not_change() {
     for _ in 0..2 {
         assert_eq!(values(&graph.run(&[Tensor::of(&[2.0f32, 3.0])]).unwrap()[0]), [3.0, 4.0]);
     }
+}
+
+/// Attention over `batch` sequences of `length`, which copies where a view cannot show heads side by side.
+fn attention(inputs: &[Tensor], weight: &Tensor) -> Result<Vec<Tensor>> {
+    let [x] = inputs else { panic!("one input") };
+    let (batch, length) = (x.shape()[0], x.shape()[1]);
+    let parts = x.matmul(weight)?.reshape([batch, length, 3, 2, 4])?.permute([2, 0, 3, 1, 4])?;
+    let (q, k, v) = (parts.select(0, 0)?, parts.select(0, 1)?, parts.select(0, 2)?);
+    let mixed = q.matmul(&k.transpose(-1, -2)?)?.softmax(-1)?.matmul(&v)?;
+    let loss = mixed.transpose(1, 2)?.reshape([batch, length, 8])?.sum()?;
+    let gradient = autograd::grad(&[&loss], &[weight], &[None], Options::default())?;
+    Ok(vec![loss.detach(), gradient[0].clone().expect("the loss depends on it")])
+}
+
+#[test]
+fn sizes_with_steps_of_their_own_have_graphs_of_their_own() {
+    let weight = numbers(&[8, 24]).requires_grad_(true).unwrap();
+    let function = |x: &[Tensor]| attention(x, &weight);
+    let spec = InputSpec::new(DType::F32, ["batch".into(), "length".into(), 8.into()]);
+    let traced = Graph::trace(function, [spec]).unwrap();
+    assert!(traced.guards().is_empty(), "{:?}", traced.guards());
+    let variants: Vec<_> = traced.variants().map(|(symbol, value, _)| (symbol, value)).collect();
+    assert!(variants.contains(&("batch", 1)) && variants.contains(&("length", 1)), "{variants:?}");
+    assert!(traced.describe().contains("where batch = 1, a graph of its own"), "{}", traced.describe());
+    assert!(traced.describe_at(&[("batch", 1), ("length", 5)]).unwrap().contains("(1, length, 8)"));
+    traced.check_at(&[("batch", 1), ("length", 1)]).unwrap();
+    let folder = std::env::temp_dir().join(format!("opsmith-variants-{}", std::process::id()));
+    traced.save(&folder).unwrap();
+    let loaded = Graph::load(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for graph in [&traced, &traced.optimize(&Passes::all()), &loaded] {
+        for (batch, length) in [(3, 5), (1, 5), (3, 1), (1, 1), (2, 2), (1, 9)] {
+            let x = numbers(&[batch, length, 8]);
+            let (eager, found) = (function(std::slice::from_ref(&x)).unwrap(), graph.run(&[&x]).unwrap());
+            for (eager, found) in eager.iter().zip(&found) {
+                assert_eq!(
+                    (values(eager), eager.shape()),
+                    (values(found), found.shape()),
+                    "{batch} {length}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn variants_share_what_they_change() {
+    let total = opsmith::zeros([1]).unwrap();
+    let function = |x: &[Tensor]| {
+        let flat = x[0].permute([1, 0, 2])?.reshape([-1])?;
+        total.add_(&flat.sum()?)?;
+        total.deep_clone()
+    };
+    let spec = InputSpec::new(DType::F32, ["n".into(), 2.into(), 2.into()]);
+    let graph = Graph::trace(function, [spec]).unwrap();
+    assert!(graph.variants().count() > 0);
+    let folder = std::env::temp_dir().join(format!("opsmith-shared-{}", std::process::id()));
+    graph.save(&folder).unwrap();
+    let loaded = Graph::load(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for graph in [graph, loaded] {
+        let ones = |n: i64| opsmith::ones([n, 2, 2]).unwrap();
+        let sums: Vec<f32> = [3, 1, 2].map(|n| values(&graph.run(&[ones(n)]).unwrap()[0])[0]).to_vec();
+        assert_eq!(sums, [12.0, 16.0, 24.0]);
+    }
+}
+
+#[test]
+fn a_tensor_of_another_traced_function_is_refused() {
+    let kept = std::cell::RefCell::new(None);
+    let spec = || [InputSpec::new(DType::F32, [4.into()])];
+    let first = |x: &[Tensor]| {
+        *kept.borrow_mut() = Some(x[0].clone());
+        x[0].relu()
+    };
+    Graph::trace(first, spec()).unwrap();
+    let foreign = kept.into_inner().unwrap();
+    let error = Graph::trace(|x: &[Tensor]| &x[0] + &foreign, spec()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("of another traced function"), "{error}");
+}
+
+#[test]
+fn different_names_are_different_sizes() {
+    let inputs = ["rows", "others"].map(|name| InputSpec::new(DType::F32, [name.into()]));
+    let error = Graph::trace(|x: &[Tensor]| &x[0] + &x[1], inputs).map(drop).unwrap_err().to_string();
+    assert!(error.contains("traced with rows = 6, others = "), "{error}");
+    assert!(error.contains("give the same name to those that are equal"), "{error}");
 }

@@ -101,6 +101,21 @@ fn pools() {
     twice("_adaptive_avg_pool3d", vec![t(&[1, 2, 3, 3, 2]), ints(&[2, 2, 2])]);
 }
 
+/// The kernels would write no element, and what was in the memory before would be the result.
+#[test]
+fn nothing_cannot_be_pooled() {
+    let x = opsmith::zeros([1, 0, 4]).unwrap();
+    let empty = "there are no elements to pool in the shape (1, 0, 4)";
+    let refused = |result: Result<Tensor, opsmith::Error>| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(empty), "{error}");
+    };
+    refused(opsmith::adaptive_avg_pool2d(&x, [2, 2]));
+    let padded = opsmith::MaxPool2dWithIndicesOptions::new().padding([1]);
+    refused(opsmith::max_pool2d_with_indices_with(&x, [2], &padded).map(|(values, _)| values));
+    refused(opsmith::avg_pool2d_with(&x, [2], &opsmith::AvgPool2dOptions::new().padding([1])));
+}
+
 #[test]
 fn borders() {
     for (kind, sizes, padding) in [

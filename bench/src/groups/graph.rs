@@ -4,7 +4,7 @@
 //! times the same calls of the same kernel alone, through the out form that writes to given memory; the overhead a
 //! node is at most what `graph.run_1000` takes for one.
 
-use opsmith::runtime::graph::{Graph, InputSpec, Passes};
+use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
 
 use super::normal;

@@ -169,10 +169,7 @@ impl Asked<'_> {
         if body.view.is_some() || body.host.is_some() {
             return every_dtype();
         }
-        // No backend but the host's has rows in the tables of kernels yet.
-        let has_kernel = backend == Backend::Cpu
-            && (body.pointwise.is_some() || body.kernels.iter().any(|kernel| kernel.backend == backend));
-        let own = if has_kernel { body.dtypes[backend.index()] } else { DTypeSet::EMPTY };
+        let own = if backend.is_built() { body.dtypes_of_row(backend) } else { DTypeSet::EMPTY };
         let Some(composite) = &body.composite else { return own };
         let model = self.model;
         let mut composed = every_dtype();

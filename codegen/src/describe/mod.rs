@@ -83,7 +83,7 @@ pub struct Function {
 /// What computes the result for some dtypes of a backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kernel {
-    /// The backend, `CPU`; `any` for what needs none.
+    /// The backend whose tensors it takes, `CPU`; `any` for what needs none.
     pub backend: String,
     /// The dtypes of the computation it is for.
     pub dtypes: Vec<&'static str>,
@@ -265,8 +265,13 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         let (kind, source) = match &kernel.source {
             KernelSource::Rust { path, .. } => ("Rust function", sources.cpu_kernel(path)),
             KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
-            KernelSource::Aot { file, symbol } => ("custom kernel", sources.foreign(file, symbol)),
+            KernelSource::Aot { file, symbol } => (
+                if kernel.backend == Backend::Cpu { "custom kernel" } else { "custom kernel on a device" },
+                sources.foreign(file, symbol),
+            ),
         };
+        let of_host = body.kernel_of_row(Backend::Cpu).is_some_and(|used| std::ptr::eq(used, kernel));
+        let row = if of_host { Backend::Cpu } else { kernel.backend };
         let signature = match &kernel.source {
             KernelSource::Rust { path, arguments } => {
                 let name = path.rsplit("::").next().unwrap_or(path);
@@ -278,7 +283,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         };
         found.push(Kernel {
             signature,
-            backend: kernel.backend.key().to_owned(),
+            backend: row.key().to_owned(),
             dtypes: body.dtypes[kernel.backend.index()].iter().map(DType::name).collect(),
             kind,
             text: kernel.text.clone(),

@@ -107,9 +107,7 @@ fn dtypes(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
 
 /// The dtypes that a backend has kernels for.
 fn supported(op: &Op, backend: Backend) -> Vec<DType> {
-    let has_kernel = op.body.kernels.iter().any(|kernel| kernel.backend == backend)
-        || (op.body.pointwise.is_some() && backend == Backend::Cpu);
-    if has_kernel { op.body.dtypes[backend.index()].iter().collect() } else { Vec::new() }
+    op.body.dtypes_of_row(backend).iter().collect()
 }
 
 /// Whether two expressions of two specs say the same.

@@ -28,27 +28,23 @@ pub(super) fn has_kernels(op: &Op) -> bool {
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    let Adapter { definition, entry } =
-        match op.body.kernels.iter().find(|kernel| kernel.backend == Backend::Cpu) {
-            Some(Kernel { source: KernelSource::Rust { path, arguments }, .. })
-                if !op.combinations.is_empty() =>
-            {
-                super::combined::kernel(generation, op, path, arguments)
-            }
-            Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
-                rust_kernel(generation, op, path, arguments)
-            }
-            Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
-            Some(Kernel { source: KernelSource::Aot { file, symbol }, .. }) => {
-                aot_kernel(generation, op, file, symbol)
-            }
-            None => pointwise_kernel(generation, op),
-        };
+    let Adapter { definition, entry } = match op.body.kernel_of_row(Backend::Cpu) {
+        Some(Kernel { source: KernelSource::Rust { path, arguments }, .. })
+            if !op.combinations.is_empty() =>
+        {
+            super::combined::kernel(generation, op, path, arguments)
+        }
+        Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
+            rust_kernel(generation, op, path, arguments)
+        }
+        Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
+        Some(Kernel { source: KernelSource::Aot { file, symbol }, backend, .. }) => {
+            aot_kernel(generation, op, file, symbol, *backend)
+        }
+        None => pointwise_kernel(generation, op),
+    };
     let rows = Backend::ALL.map(|backend| {
-        let supported = match (backend, row_source(op, backend)) {
-            (built, Some(_)) if built.is_built() => op.body.dtypes[backend.index()],
-            _ => DTypeSet::EMPTY,
-        };
+        let supported = if backend.is_built() { op.body.dtypes_of_row(backend) } else { DTypeSet::EMPTY };
         if supported == DTypeSet::EMPTY {
             return quote!([None; rt::DType::COUNT]);
         }
@@ -79,9 +75,9 @@ pub(super) struct Adapter {
 
 /// What computes a row of the table, as written in the spec.
 fn row_source(op: &Op, backend: Backend) -> Option<String> {
-    op.body.kernels.iter().find(|kernel| kernel.backend == backend).map(|kernel| kernel.text.clone()).or_else(
-        || op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned()),
-    )
+    op.body.kernel_of_row(backend).map(|kernel| kernel.text.clone()).or_else(|| {
+        op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned())
+    })
 }
 
 /// The Rust type of a dtype's elements.
@@ -183,15 +179,19 @@ pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream
 }
 
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
-fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str) -> Adapter {
+fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str, target: Backend) -> Adapter {
     let name = adapter_name(op);
+    let target = match target {
+        Backend::Cpu => quote!(rt::Backend::Cpu),
+        Backend::Cuda => quote!(rt::Backend::Cuda),
+    };
     // From the crate's folder, so that equal specs give equal code wherever they are.
     let file = generation.config.folder.join(file).display().to_string();
     let path = format!("/{file}");
     let definition = quote! {
         fn #name(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
             static KERNEL: rt::aot::SpecKernel =
-                rt::aot::SpecKernel::new(concat!(env!("CARGO_MANIFEST_DIR"), #path), #file, #symbol);
+                rt::aot::SpecKernel::new(concat!(env!("CARGO_MANIFEST_DIR"), #path), #file, #symbol, #target);
             KERNEL.run(call)
         }
     };

@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use opsmith_core::Backend;
+
 use super::{Context, kernel, names};
 use crate::diagnostics::catalogue;
 use crate::model::{Item, KernelSource, Kind, Op};
@@ -20,6 +22,7 @@ pub(super) fn source(
     raw: &RawOp,
     text: &Text,
     written: &str,
+    backend: Backend,
 ) -> Option<KernelSource> {
     let (file, symbol) = written.rsplit_once(':').unwrap_or((written, ""));
     let (file, symbol) = (file.trim(), symbol.trim());
@@ -31,6 +34,11 @@ pub(super) fn source(
     if let Some(label) = problem {
         let place = kernel::place(context, text, file);
         context.push(catalogue::aot_file(place, label));
+        return None;
+    }
+    if file.ends_with(".cu") && backend == Backend::Cpu {
+        let place = kernel::place(context, text, file);
+        context.push(catalogue::aot_target(place));
         return None;
     }
     let symbol = kernel::symbol(context, text, symbol)?;

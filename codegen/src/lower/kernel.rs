@@ -21,7 +21,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut 
             HOST => body.host = Some(checked_path(context, &text)),
             name => match Backend::from_key(name) {
                 Some(backend) => {
-                    let Some(source) = source(context, op, raw, &text) else { continue };
+                    let Some(source) = source(context, op, raw, &text, backend) else { continue };
                     let (text, span) = (text.as_str().to_owned(), text.span());
                     body.kernels.push(Kernel { backend, source, text, span });
                 }
@@ -47,10 +47,16 @@ fn checked_path(context: &mut Context<'_>, text: &Text) -> String {
 
 /// `linalg::mm` is Rust, `fill::full(size, value)` too; `kernels/cpu/flip.cc:flip` is a function in a
 /// file, and one that is loaded at run time if `aot:` stands before.
-fn source(context: &mut Context<'_>, op: &Op, raw: &RawOp, text: &Text) -> Option<KernelSource> {
+fn source(
+    context: &mut Context<'_>,
+    op: &Op,
+    raw: &RawOp,
+    text: &Text,
+    backend: Backend,
+) -> Option<KernelSource> {
     let written = text.as_str();
     if let Some(rest) = written.strip_prefix(aot::PREFIX) {
-        return aot::source(context, op, raw, text, rest);
+        return aot::source(context, op, raw, text, rest, backend);
     }
     if let Some((path, list)) = written.trim_end().strip_suffix(')').and_then(|call| call.split_once('(')) {
         let path = checked_part(context, text, path)?;

@@ -138,9 +138,15 @@ fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     }
     for kernel in &body.kernels {
         if let Some(place) = body::key_in(raw, "dispatch", kernel.backend.key())
-            && !kernel.backend.is_built()
+            && !body.refers_to(kernel)
         {
-            context.push(catalogue::backend_not_built(place, kernel.backend.key()));
+            let why = match kernel.source {
+                KernelSource::Aot { .. } => {
+                    "something else computes tensors of the host, and no others are there"
+                }
+                _ => "nothing compiles kernels for this backend",
+            };
+            context.push(catalogue::backend_not_built(place, kernel.backend.key(), why));
         } else if body.dtypes[kernel.backend.index()] == DTypeSet::EMPTY
             && let Some(place) = body::key_in(raw, "dispatch", kernel.backend.key())
         {

@@ -337,6 +337,34 @@ pub enum FunctionReturn {
 }
 
 impl Body {
+    /// The hand-written kernel behind the row of a backend in the table of kernels: that of its key, and
+    /// for tensors of the host, where nothing else computes them, a custom kernel for a device, which
+    /// copies them there and back.
+    pub fn kernel_of_row(&self, backend: Backend) -> Option<&Kernel> {
+        let own = self.kernels.iter().find(|kernel| kernel.backend == backend);
+        let otherwise = || {
+            let nothing_else = self.pointwise.is_none() && self.composite.is_none();
+            let copies = |kernel: &&Kernel| matches!(kernel.source, KernelSource::Aot { .. });
+            self.kernels.iter().find(copies).filter(|_| nothing_else && backend == Backend::Cpu)
+        };
+        own.or_else(otherwise)
+    }
+
+    /// The dtypes for which the row of a backend has kernels.
+    pub fn dtypes_of_row(&self, backend: Backend) -> DTypeSet {
+        match self.kernel_of_row(backend) {
+            Some(kernel) => self.dtypes[kernel.backend.index()],
+            None if self.pointwise.is_some() && backend == Backend::Cpu => self.dtypes[backend.index()],
+            None => DTypeSet::EMPTY,
+        }
+    }
+
+    /// Whether a row of the table refers to a kernel, so that its file is needed.
+    pub fn refers_to(&self, kernel: &Kernel) -> bool {
+        let rows = Backend::ALL.into_iter().filter(|backend| backend.is_built());
+        rows.filter_map(|backend| self.kernel_of_row(backend)).any(|used| std::ptr::eq(used, kernel))
+    }
+
     /// Whether a kernel is compiled and loaded while the program runs.
     pub fn is_aot(&self) -> bool {
         self.kernels.iter().any(|kernel| matches!(kernel.source, KernelSource::Aot { .. }))

@@ -3,7 +3,7 @@
 //! `cargo run --release -p opsmith-example-graph` prints what is known of every tensor and draws the network.
 
 use anyhow::{Context as _, Result, ensure};
-use opsmith::runtime::graph::{Graph, InputSpec};
+use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Tensor, TensorOps};
 use opsmith_example_graph::{GatedCellOptions, gated_cell_with, join_rows, split_sign};
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use opsmith::runtime::graph::{Graph, InputSpec};
+use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor};
 use opsmith_example_graph::{GatedCellOptions, gated_cell_with, join_rows, split_sign};
 

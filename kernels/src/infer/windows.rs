@@ -94,8 +94,17 @@ fn transposed_sizes(window: &Window, input: [i64; MOST], output_padding: &[i64])
 
 fn pool(sizes: &[i64], window: Window, ceil: bool) -> Result<Dims> {
     let window = window.with_modest_padding()?;
-    let output = window.output_sizes(spatial_sizes(sizes, window.spatial)?, ceil)?;
+    let output = window.output_sizes(pooled_sizes(sizes, window.spatial)?, ceil)?;
     Ok(with_spatial(sizes, window.spatial, output))
+}
+
+/// The sizes that are pooled: of nothing there is neither a mean nor a largest element.
+fn pooled_sizes(sizes: &[i64], spatial: usize) -> Result<[i64; MOST]> {
+    let pooled = spatial_sizes(sizes, spatial)?;
+    if pooled.contains(&0) {
+        return Err(Error::shape(format!("there are no elements to pool in the shape {}", ShapeText(sizes))));
+    }
+    Ok(pooled)
 }
 
 /// The shape of `max_pool2d_with_indices`, for both outputs.
@@ -160,13 +169,13 @@ pub fn avg_pool3d(
 /// dimensions replaced.
 ///
 /// # Errors
-/// If the input's rank does not fit or a size is negative.
+/// If the input's rank does not fit, it has no elements to pool, or a size is negative.
 pub fn adaptive_avg_pool(self_: &Tensor, output_size: &[i64]) -> Result<Dims> {
     let spatial = output_size.len();
     if !(1..=MOST).contains(&spatial) || output_size.iter().any(|&size| size < 0) {
         return Err(Error::value(format!("{output_size:?} is not the size of an output")));
     }
-    spatial_sizes(self_.shape(), spatial)?;
+    pooled_sizes(self_.shape(), spatial)?;
     let mut sizes: Dims = self_.shape().into();
     let outer = sizes.len() - spatial;
     sizes[outer..].copy_from_slice(output_size);

@@ -58,7 +58,7 @@ pub(super) fn build(recipe: &Recipe<'_>) -> Result<Built> {
 
     let started = SystemTime::now();
     let content = fs::read(&source).map_err(|error| unreadable(&source, &error))?;
-    let mut key = Key::new("manifest 1");
+    let mut key = Key::new("manifest 2");
     key.add(source.as_os_str().as_encoded_bytes());
     key.add(&content);
     key.add(flags.join("\0"));

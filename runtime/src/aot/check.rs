@@ -5,8 +5,10 @@
 //! names the buffer and the byte. The kernel works on copies, so what it does wrong does no harm unless it
 //! goes farther than the guards.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::device::{self, Image, Place};
 use super::instance::{Instance, Shape};
 use super::kernel::Kernel;
 use super::library::Library;
@@ -79,7 +81,9 @@ fn attempt(
     addresses: &[*mut u8],
     poison: u8,
 ) -> Result<Attempt> {
-    let mut instance = Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone())?;
+    let place = kernel.place;
+    let mut instance =
+        Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone(), place)?;
     let (inputs, outputs) = shape.slots.split_at(shape.inputs);
     let mut given = Vec::new();
     for (slot, address) in inputs.iter().zip(addresses) {
@@ -93,13 +97,9 @@ fn attempt(
     let mut outputs: Vec<Guarded> = outputs.iter().map(|slot| Guarded::new(slot.bytes(), poison)).collect();
     let mut workspaces: Vec<Guarded> =
         instance.workspaces().iter().map(|size| Guarded::new(*size, poison)).collect();
-    let mut params = Vec::new();
-    for (buffer, slot) in given.iter_mut().zip(inputs) {
-        params.push(if slot.dtype.is_some() { buffer.address().cast() } else { std::ptr::null_mut() });
-    }
-    params.extend(outputs.iter_mut().chain(&mut workspaces).map(|buffer| buffer.address().cast()));
-    // SAFETY: every address leads to a buffer of its slot's size, or of what the kernel asked for.
-    unsafe { instance.call(&kernel.function, params.into_iter())? };
+    let present = inputs.iter().map(|slot| slot.dtype.is_some()).chain(std::iter::repeat(true));
+    let buffers = given.iter_mut().chain(&mut outputs).chain(&mut workspaces).zip(present);
+    call(kernel, &mut instance, buffers)?;
 
     for (index, buffer) in given.iter().enumerate() {
         buffer.check(
@@ -133,6 +133,36 @@ fn attempt(
     Ok(Attempt { outputs })
 }
 
+/// Calls the kernel with the addresses of buffers, or of copies of them with their guards where its operands
+/// live; null for an input that is absent.
+fn call<'a>(
+    kernel: &Kernel,
+    instance: &mut Instance,
+    buffers: impl Iterator<Item = (&'a mut Guarded, bool)>,
+) -> Result<()> {
+    match kernel.place {
+        Place::Host => {
+            let address = |(buffer, given): (&mut Guarded, bool)| match given {
+                true => buffer.address().cast(),
+                false => std::ptr::null_mut(),
+            };
+            let params: Vec<*mut c_void> = buffers.map(address).collect();
+            // SAFETY: every buffer has its slot's size, or that of what the kernel asked for.
+            unsafe { instance.call(&kernel.function, std::ptr::null_mut(), params.into_iter()) }
+        }
+        Place::Device => {
+            let image = |(buffer, given): (&'a mut Guarded, bool)| Image {
+                bytes: buffer.bytes_mut(),
+                start: GUARD,
+                given,
+            };
+            let mut images: Vec<Image<'_>> = buffers.map(image).collect();
+            // SAFETY: as above.
+            unsafe { device::run_on_images(instance, &kernel.function, &mut images) }
+        }
+    }
+}
+
 /// A buffer between two guards.
 struct Guarded {
     /// In words, so that the buffer is aligned for every element type.
@@ -158,6 +188,12 @@ impl Guarded {
         let bytes = size_of_val(self.memory.as_slice());
         // SAFETY: plain bytes of a vector that lives.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), bytes) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = size_of_val(self.memory.as_slice());
+        // SAFETY: as in `bytes`; any bytes are words.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), bytes) }
     }
 
     fn content(&self) -> &[u8] {

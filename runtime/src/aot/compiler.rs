@@ -123,6 +123,9 @@ impl Compiler {
                 "-O3",
                 "-gencode",
                 "arch=compute_80,code=sm_80",
+                // For devices of later generations, whose driver compiles it when it is loaded.
+                "-gencode",
+                "arch=compute_80,code=compute_80",
                 "--use_fast_math",
                 "--expt-relaxed-constexpr",
                 "--expt-extended-lambda",
@@ -164,8 +167,9 @@ impl Compiler {
         dependencies: &Path,
     ) -> Result<()> {
         let mut command = Command::new(&self.program);
-        command.args(flags).arg("-include").arg(before).arg("-MD").arg("-MF").arg(dependencies);
-        command.arg("-o").arg(output).arg(source);
+        command.arg("-include").arg(before).arg("-MD").arg("-MF").arg(dependencies);
+        // The source stands before the flags: linkers leave out libraries that nothing before them wants.
+        command.arg("-o").arg(output).arg(source).args(flags);
         let run = command.output().map_err(|error| {
             Error::io(format!("the compiler `{}` cannot be run: {error}", self.program.display()))
         })?;

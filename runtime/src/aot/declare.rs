@@ -11,6 +11,7 @@ use std::time::Duration;
 use opsmith_core::{Backend, DType};
 
 use super::attributes::{AttrType, AttrValue};
+use super::device::Place;
 use super::gradient::{Bprop, BpropContext};
 use super::infer::{InferContext, OutputDTypes, OutputShapes};
 use super::kernel::{Kernel, Options, State};
@@ -167,7 +168,9 @@ impl Declaration {
         self
     }
 
-    /// A backend that the kernel runs on; the CPU if none is named.
+    /// The backend that the kernel runs on. Without this it is CUDA for a source in `.cu`, and the CPU for
+    /// every other file. A kernel for CUDA is called with tensors of the host, as all others: its operands
+    /// are copied to the device, its outputs back, and the call waits for them.
     pub fn target(mut self, backend: Backend) -> Self {
         self.targets.push(backend);
         self
@@ -318,6 +321,7 @@ impl Declaration {
                 .with_help("write FILE:FUNCTION, as in kernels/add.cc:CustomAdd"));
         }
         let (source, function) = (PathBuf::from(file), function.to_owned());
+        let place = Place::of(&source, &self.targets)?;
         let environment = Options::from_environment()?;
         let options = Options {
             flags: self.flags,
@@ -333,12 +337,11 @@ impl Declaration {
             dynamic_output: self.dynamic_output,
             attributes: self.attributes,
             combinations: self.combinations,
-            targets: if self.targets.is_empty() { vec![Backend::Cpu] } else { self.targets },
         };
         check_signature(&signature)?;
         let bprop = self.bprop.map(|bprop| bprop(&signature)).transpose()?;
         let (shapes, dtypes, state) = (self.shapes, self.dtypes, Mutex::new(State::default()));
-        let kernel = Kernel { signature, source, function, options, shapes, dtypes, state };
+        let kernel = Kernel { signature, source, function, place, options, shapes, dtypes, state };
         let op = registry::declare(Active { kernel, bprop }, &self.doc, self.listed)?;
         Ok(Operator { op })
     }

@@ -66,15 +66,22 @@ impl Extra {
     }
 }
 
-impl Drop for Extra {
-    fn drop(&mut self) {
-        if !self.kernel_data.is_null() {
-            let data = self.kernel_data;
+impl Extra {
+    /// Destroys what the kernel left here.
+    pub fn destroy(&mut self) {
+        let data = std::mem::replace(&mut self.kernel_data, std::ptr::null_mut());
+        if !data.is_null() {
             // SAFETY: the kernel made the object with `new` and left it to this one. The library that has
             // its destructor is still open: who owns both drops this one first. An exception from a
             // destructor ends here.
             let _ = super::guard::guarded(|| unsafe { ((*(*data).functions).destroy_and_free)(data) });
         }
+    }
+}
+
+impl Drop for Extra {
+    fn drop(&mut self) {
+        self.destroy();
         // SAFETY: the buffer was made by the kernel and left to this object.
         unsafe { self.workspace.free() };
     }

@@ -12,6 +12,7 @@ use opsmith_core::DType;
 use smallvec::SmallVec;
 
 use super::attributes::AttrValue;
+use super::device::{self, Place};
 use super::dtypes;
 use super::extra::Extra;
 use super::guard::{Thrown, guarded};
@@ -26,9 +27,9 @@ use crate::tensor::Tensor;
 
 /// What workspaces get beyond what was asked for: kernels that were written where memory comes in blocks
 /// of 512 bytes count on it without knowing.
-const PADDING: usize = 512;
+pub(super) const PADDING: usize = 512;
 /// What stands behind the padding, to notice kernels that write even there.
-const GUARD: [u8; 16] = *b"opsmith/guard/16";
+pub(super) const GUARD: [u8; 16] = *b"opsmith/guard/16";
 
 /// Shape and dtype of an input or output; no dtype for an input that is absent.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,6 +171,7 @@ pub(super) struct Instance {
     /// Before the library, which has the destructor of what the kernel left in it.
     extra: Box<Extra>,
     pub library: Arc<Library>,
+    pub place: Place,
 }
 
 // SAFETY: the pointers in `params` are written before each call; nothing else refers to the object.
@@ -185,7 +187,9 @@ impl Instance {
         function: &str,
         signature: &Signature,
         shape: Shape,
+        place: Place,
     ) -> Result<Instance> {
+        let _entered = place.enter()?;
         let mut arrays = Arrays::of(&shape.slots);
         let mut extra = Extra::new(signature.attributes(&shape.at_call), library.strings);
         if let Some(init) = library.init {
@@ -195,7 +199,7 @@ impl Instance {
             let result = guarded(|| unsafe { init(ndims, shapes, dtypes, raw) });
             check(result, &format!("{function}Init"), &library.source)?;
         }
-        Ok(Instance { shape, arrays, params: Vec::new(), extra, library })
+        Ok(Instance { shape, arrays, params: Vec::new(), extra, library, place })
     }
 
     /// The sizes in bytes of the workspaces that the kernel asked for.
@@ -203,7 +207,8 @@ impl Instance {
         self.extra.workspaces()
     }
 
-    /// Calls the kernel with the addresses of inputs, outputs and workspaces.
+    /// Calls the kernel with the addresses of inputs, outputs and workspaces, where its operands live, and
+    /// with the stream that it is to use there.
     ///
     /// # Errors
     /// If it fails: its code, or what it threw.
@@ -212,14 +217,18 @@ impl Instance {
     /// Each address leads to memory of its slot's size, or is null for an input that is absent; inputs
     /// may be read and outputs and workspaces written meanwhile.
     #[inline]
-    pub unsafe fn call(&mut self, function: &str, params: impl Iterator<Item = *mut c_void>) -> Result<()> {
+    pub unsafe fn call(
+        &mut self,
+        function: &str,
+        stream: *mut c_void,
+        params: impl Iterator<Item = *mut c_void>,
+    ) -> Result<()> {
         self.params.clear();
         self.params.extend(params);
         let (count, params) = (self.params.len() as c_int, self.params.as_mut_ptr());
         let arrays = &mut self.arrays;
         let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
         let (dtypes, raw, main) = (arrays.dtypes.as_mut_ptr(), self.extra.as_raw(), self.library.main);
-        let stream = std::ptr::null_mut();
         // SAFETY: the arrays are as the interface says, and the caller promises the rest.
         let result = guarded(|| unsafe { main(count, params, ndims, shapes, dtypes, stream, raw) });
         match result {
@@ -234,14 +243,18 @@ impl Instance {
     /// As [`Instance::call`]; or if there is no memory for workspaces, or one was overrun.
     #[inline]
     pub fn run(&mut self, function: &str, args: &[Arg<'_>], defs: &[ArgDef], outs: &[Tensor]) -> Result<()> {
-        let workspaces = Workspaces::new(self.workspaces())?;
         let mut params: SmallVec<[*mut c_void; 12]> = SmallVec::new();
         push_addresses(&mut params, args, defs);
         params.extend(outs.iter().map(|out| out.data_ptr().cast()));
+        if self.place == Place::Device {
+            // SAFETY: the shape fits the call, and the dispatcher holds the storages' borrows.
+            return unsafe { device::run(self, function, &params) };
+        }
+        let workspaces = Workspaces::new(self.workspaces())?;
         params.extend(workspaces.0.iter().map(|workspace| workspace.block.pointer.as_ptr().cast()));
         // SAFETY: the shape fits the call, the dispatcher holds the storages' borrows, and workspaces are
         // at least as large as asked for.
-        unsafe { self.call(function, params.into_iter())? };
+        unsafe { self.call(function, std::ptr::null_mut(), params.into_iter())? };
         workspaces.check(function, &self.library.source)
     }
 
@@ -251,6 +264,15 @@ impl Instance {
         fresh.ndims == self.arrays.ndims
             && fresh.sizes == self.arrays.sizes
             && fresh.dtypes == self.arrays.dtypes
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // The destructor of what the kernel left in `extra` may use the device, if it still can be used.
+        if let Ok(_entered @ Some(_)) = self.place.enter() {
+            self.extra.destroy();
+        }
     }
 }
 
@@ -347,7 +369,7 @@ fn no_memory(size: usize) -> Error {
 }
 
 #[cold]
-fn overrun(function: &str, library: &Path, index: usize, size: usize) -> Error {
+pub(super) fn overrun(function: &str, library: &Path, index: usize, size: usize) -> Error {
     Error::kernel(format!(
         "the kernel `{function}` ({}) wrote more than {PADDING} bytes past the end of workspace {index}, which has {size} bytes",
         library.display()

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use opsmith_core::DType;
+use opsmith_core::{Backend, DType};
 
 use super::build::{self, Recipe};
 use super::compiler::Language;
+use super::device::Place;
 use super::infer::{Inference, OutputDTypes, OutputShapes};
 use super::instance::{Instance, Shape, Slot};
 use super::library::{FINGERPRINT, Library, check_allowed};
@@ -75,6 +76,8 @@ pub(super) struct Kernel {
     pub signature: Signature,
     pub source: PathBuf,
     pub function: String,
+    /// Where its operands live.
+    pub place: Place,
     pub options: Options,
     pub shapes: OutputShapes,
     pub dtypes: OutputDTypes,
@@ -105,7 +108,8 @@ impl Kernel {
     /// If the inputs are not what the kernel takes, or inference fails.
     pub fn infer(&self, defs: &[ArgDef], args: &[Arg<'_>]) -> Result<Inferred> {
         let device = crate::infer::device_of(args)?;
-        if !self.signature.targets.contains(&device.backend) {
+        // What lies on the host is copied to where the kernel's operands live.
+        if device.backend != Backend::Cpu && device.backend != self.place.backend() {
             return Err(self.wrong_target(device.backend));
         }
         let mut inferred = Inferred { outs: Default::default(), compute: DType::F32, device };
@@ -258,7 +262,7 @@ impl Kernel {
             None => {
                 let library = self.library(&mut self.state())?;
                 let shape = Shape::of(defs, args, outs);
-                Box::new(Instance::new(library, &self.function, &self.signature, shape)?)
+                Box::new(Instance::new(library, &self.function, &self.signature, shape, self.place)?)
             }
         };
         self.run_instance(instance, defs, args, outs)
@@ -343,7 +347,7 @@ impl Kernel {
         let object = match Language::of(&self.source) {
             Some(language) => {
                 let name = format!("{FINGERPRINT}{}", self.function);
-                let text = self.signature.fingerprint(&self.function);
+                let text = self.signature.fingerprint(&self.function, self.place);
                 let recipe = Recipe {
                     source: &self.source,
                     language,
@@ -369,7 +373,7 @@ impl Kernel {
     pub fn open(&self, object: &Path) -> Result<Library> {
         let library = Library::open(object, &self.source, &self.function)?;
         if let Some(carried) = &library.fingerprint {
-            compare_fingerprints(carried, &self.signature.fingerprint(&self.function))
+            compare_fingerprints(carried, &self.signature.fingerprint(&self.function, self.place))
                 .map_err(|error| error.with_note(format!("in {}", object.display())))?;
         }
         Ok(library)
@@ -391,10 +395,9 @@ impl Kernel {
     }
 
     #[cold]
-    fn wrong_target(&self, backend: opsmith_core::Backend) -> Error {
-        let targets: Vec<&str> = self.signature.targets.iter().map(|target| target.key()).collect();
+    fn wrong_target(&self, backend: Backend) -> Error {
         Error::device(format!("the kernel `{}` does not run on {}", self.function, backend.key()))
-            .with_help(format!("it is declared for {}", targets.join(", ")))
+            .with_help(format!("it is declared for {}", self.place.backend().key()))
     }
 }
 

@@ -8,6 +8,7 @@
 //! file ─► build (compiler, cache) ─► library (dlopen, functions) ─► kernel ─► instance (FInit, F)
 //!                                                                     ▲
 //! declaration, record, spec ─► signature ─► registry (definition) ─► dispatch: infer, run, gradient
+//!                           └► place (device): host memory, or copies on a device
 //! ```
 //!
 //! The interface is that of another framework; libraries built for it run here unchanged. Kernels are
@@ -20,6 +21,7 @@ mod cache;
 mod check;
 mod compiler;
 mod declare;
+mod device;
 mod dtypes;
 mod elf;
 mod extra;
@@ -41,6 +43,7 @@ mod strings;
 pub use attributes::{AttrType, AttrValue};
 pub use compiler::Language;
 pub use declare::Declaration;
+pub use device::release_device_memory;
 pub use gradient::{BpropContext, BpropFn};
 pub use infer::{InferContext, UNKNOWN_DIM, UNKNOWN_RANK};
 pub use inspect::{Inspection, KernelFacts, inspect};

@@ -4,6 +4,7 @@
 //! end in time. The child is a copy of this process: it sees the inputs, loads the library, which this
 //! process never does, and writes outputs to memory that both share. What it reports comes through a pipe.
 
+use std::ffi::c_void;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::check;
+use super::device::{self, Place};
 use super::dtypes;
 use super::instance::{Instance, Shape, Slot};
 use super::kernel::Kernel;
@@ -25,6 +27,7 @@ const PADDING: usize = 512;
 /// # Errors
 /// If it fails, crashes, or does not return in time.
 pub(super) fn run(kernel: &Kernel, object: &Path, shape: &Shape, addresses: &[*mut u8]) -> Result<()> {
+    kernel.place.check_copy()?;
     let (inputs, outputs) = shape.slots.split_at(shape.inputs);
     let sizes: Vec<usize> = outputs.iter().map(|slot| slot.bytes().next_multiple_of(64)).collect();
     let shared = Shared::new(sizes.iter().sum::<usize>().max(1))?;
@@ -80,16 +83,21 @@ fn run_plainly(
     shape: &Shape,
     addresses: &[*mut u8],
 ) -> Result<()> {
-    let mut instance = Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone())?;
+    let place = kernel.place;
+    let mut instance =
+        Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone(), place)?;
+    let addresses = addresses.iter().map(|address| address.cast());
+    if place == Place::Device {
+        let addresses: Vec<*mut c_void> = addresses.collect();
+        // SAFETY: as below.
+        return unsafe { device::run(&mut instance, &kernel.function, &addresses) };
+    }
     let words = |size: &usize| vec![0u128; (size + PADDING).div_ceil(size_of::<u128>())];
     let mut workspaces: Vec<Vec<u128>> = instance.workspaces().iter().map(words).collect();
-    let params: Vec<*mut std::ffi::c_void> = addresses
-        .iter()
-        .map(|address| address.cast())
-        .chain(workspaces.iter_mut().map(|workspace| workspace.as_mut_ptr().cast()))
-        .collect();
+    let workspaces = workspaces.iter_mut().map(|workspace| workspace.as_mut_ptr().cast());
+    let params: Vec<*mut c_void> = addresses.chain(workspaces).collect();
     // SAFETY: addresses of inputs and outputs have their slots' sizes, workspaces what was asked for.
-    unsafe { instance.call(&kernel.function, params.into_iter()) }
+    unsafe { instance.call(&kernel.function, std::ptr::null_mut(), params.into_iter()) }
 }
 
 /// Runs `body` in a child process, and returns what it returned.

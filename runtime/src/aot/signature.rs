@@ -6,9 +6,10 @@
 
 use std::fmt::Write as _;
 
-use opsmith_core::{Backend, DType};
+use opsmith_core::DType;
 
 use super::attributes::{AttrType, AttrValue, Attributes};
+use super::device::Place;
 use crate::error::{Error, Result};
 use crate::op::{ArgKind, OpDef};
 
@@ -56,8 +57,6 @@ pub(super) struct Signature {
     pub attributes: Vec<Attribute>,
     /// The combinations there are kernels for; any if there is none.
     pub combinations: Vec<Combination>,
-    /// The backends the kernel runs on.
-    pub targets: Vec<Backend>,
 }
 
 impl Signature {
@@ -95,7 +94,6 @@ impl Signature {
             dynamic_output,
             attributes,
             combinations: Vec::new(),
-            targets: vec![Backend::Cpu],
         }
     }
 
@@ -211,8 +209,11 @@ impl Signature {
     }
 
     /// The signature as libraries carry it: a line for each field. Values of attributes are not part of it.
-    pub fn fingerprint(&self, function: &str) -> String {
+    pub fn fingerprint(&self, function: &str, place: Place) -> String {
         let mut text = format!("interface=1\nfunction={function}\n");
+        if place != Place::Host {
+            let _ = writeln!(text, "target={}", place.backend().key());
+        }
         for input in &self.inputs {
             let kind = match input.kind {
                 InputKind::Required => "required",

@@ -6,6 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
+use opsmith_core::Backend;
+
+use super::device::Place;
 use super::infer::{OutputDTypes, OutputShapes};
 use super::kernel::{Kernel, Options, State};
 use super::signature::Signature;
@@ -17,13 +20,20 @@ pub struct SpecKernel {
     path: &'static str,
     file: &'static str,
     function: &'static str,
+    target: Backend,
     kernel: OnceLock<Kernel>,
 }
 
 impl SpecKernel {
-    /// The kernel `function` in the file at `path`, which is `file` as seen from the crate's folder.
-    pub const fn new(path: &'static str, file: &'static str, function: &'static str) -> SpecKernel {
-        SpecKernel { path, file, function, kernel: OnceLock::new() }
+    /// The kernel `function` in the file at `path`, which is `file` as seen from the crate's folder; it
+    /// runs on devices of that backend.
+    pub const fn new(
+        path: &'static str,
+        file: &'static str,
+        function: &'static str,
+        target: Backend,
+    ) -> SpecKernel {
+        SpecKernel { path, file, function, target, kernel: OnceLock::new() }
     }
 
     /// Runs a call.
@@ -40,9 +50,11 @@ impl SpecKernel {
 
     #[cold]
     fn prepare(&self, op: &OpDef) -> Result<&Kernel> {
+        let source = self.find()?;
         let kernel = Kernel {
             signature: Signature::of_definition(op),
-            source: self.find()?,
+            place: Place::of(&source, &[self.target])?,
+            source,
             function: self.function.to_owned(),
             options: Options::from_environment()?,
             // The spec says them; the dispatcher has inferred them before the kernel runs.

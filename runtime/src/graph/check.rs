@@ -80,10 +80,14 @@ impl Graph {
     /// # Errors
     /// As [`Graph::check`]; and if there is no symbol of a name, or the graph is not for a size.
     pub fn check_at(&self, symbols: &[(&str, i64)]) -> Result<(), GraphErrors> {
-        let symbols = self.values_by_name(symbols).map_err(GraphErrors::one)?;
-        check_guards(self, &symbols).map_err(GraphErrors::one)?;
-        let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
-        let mut binder = Binder::new(self, &symbols);
+        let (graph, symbols) = self.variant_at(symbols);
+        graph.check_where(&graph.values_by_name(&symbols).map_err(GraphErrors::one)?)
+    }
+
+    fn check_where(&self, symbols: &[Option<i64>]) -> Result<(), GraphErrors> {
+        check_guards(self, symbols).map_err(GraphErrors::one)?;
+        let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(symbols)).collect();
+        let mut binder = Binder::new(self, symbols);
         binder.start(&layouts).map_err(GraphErrors::one)?;
         let failed = vec![false; self.buffers.len()];
         let mut checker = Checker { binder, failed, errors: Vec::new(), drawing: None };

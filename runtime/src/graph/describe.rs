@@ -23,7 +23,8 @@ impl Graph {
     /// # Errors
     /// If there is no symbol of a name, or the graph is not for a size.
     pub fn describe_at(&self, symbols: &[(&str, i64)]) -> Result<String> {
-        Ok(self.table(Some(&self.memory_at(symbols)?)))
+        let (graph, symbols) = self.variant_at(symbols);
+        Ok(graph.table(Some(&graph.memory_at(&symbols)?)))
     }
 
     fn table(&self, memory: Option<&MemoryReport>) -> String {
@@ -78,6 +79,13 @@ impl Graph {
                 let _ = write!(text, ", a multiple of {}", symbol.multiple_of);
             }
             let _ = writeln!(text, "; traced with {}", symbol.example);
+        }
+        for (symbol, value, graph) in self.variants() {
+            let _ = writeln!(
+                text,
+                "where {symbol} = {value}, a graph of its own with {} runs",
+                counted(graph.nodes.len(), "step")
+            );
         }
         for guard in &self.guards {
             let _ = writeln!(text, "guard {} = {}: {}", self.text(&guard.size), guard.equals, guard.reason);

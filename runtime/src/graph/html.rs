@@ -97,7 +97,11 @@ impl Graph {
         let guard = |guard: &super::ir::Guard| {
             format!("{} = {}: {}", self.text(&guard.size), guard.equals, guard.reason)
         };
-        self.symbols.iter().map(symbol).chain(self.guards.iter().map(guard)).collect()
+        let variant = |(symbol, value, graph): (&str, i64, &Graph)| {
+            format!("{symbol} = {value}: a graph of its own with {}", counted(graph.nodes.len(), "step"))
+        };
+        let guards = self.guards.iter().map(guard);
+        self.symbols.iter().map(symbol).chain(self.variants().map(variant)).chain(guards).collect()
     }
 }
 

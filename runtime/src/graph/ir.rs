@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use super::run::Plans;
 use super::stages::Stage;
+use super::variants::Variant;
 use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
@@ -67,6 +68,8 @@ pub struct Graph {
     pub(crate) plans: Plans,
     /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
     pub(crate) stages: Vec<Stage>,
+    /// Graphs for sizes at which the function takes other steps.
+    pub(crate) variants: Vec<Variant>,
 }
 
 /// A size that is not known before the graph runs.

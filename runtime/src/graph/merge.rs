@@ -125,6 +125,7 @@ impl Merger<'_> {
             loaded: false,
             plans: Plans::default(),
             stages: Vec::new(),
+            variants: Vec::new(),
         };
         let derived = derived(&graph.nodes, &first.raw);
         for (number, derived) in derived.into_iter().enumerate() {

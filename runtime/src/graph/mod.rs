@@ -31,6 +31,7 @@ mod sheet;
 mod stages;
 mod trace;
 pub(crate) mod unknown;
+mod variants;
 
 pub use builder::{BuilderArg, GraphBuilder, Handle};
 pub use check::GraphErrors;

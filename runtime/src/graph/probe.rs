@@ -120,13 +120,27 @@ pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
         .collect()
 }
 
-/// Says at which sizes a function failed that did not fail at others.
-pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol]) -> Error {
-    let sizes: Vec<String> =
-        symbols.iter().zip(point).map(|(symbol, size)| format!("{} = {size}", symbol.name)).collect();
-    error
-        .with_note(format!("while the function was traced with {}", sizes.join(", ")))
-        .with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")
+/// Says at which sizes a function failed, and what to do if it did not at others.
+pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol], is_first: bool) -> Error {
+    if point.is_empty() {
+        return error;
+    }
+    let size = |(number, size): (usize, &i64)| match symbols.get(number) {
+        Some(symbol) => format!("{} = {size}", symbol.name),
+        None => format!("u{} = {size}, which elements decide", number - symbols.len()),
+    };
+    let sizes: Vec<String> = point.iter().enumerate().map(size).collect();
+    let error = error.with_note(format!("while the function was traced with {}", sizes.join(", ")));
+    match (is_first, point.len()) {
+        (false, _) => {
+            error.with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")
+        }
+        // With one size there is nothing to mix up.
+        (true, 1) => error,
+        (true, _) => {
+            error.with_help("sizes of different names differ: give the same name to those that are equal")
+        }
+    }
 }
 
 /// Whether a run at other sizes did what the graph says it does there.
@@ -142,13 +156,4 @@ pub(super) fn agrees(graph: &Graph, point: &Point, run: &Run) -> bool {
     let of_graph = graph.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);
     let of_run = run.raw.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);
     shapes_agree && graph.outputs.len() == run.shapes.len() && of_graph.eq(of_run)
-}
-
-/// Notes that the graph is for larger symbols than those of a point, unless it is for them, too.
-pub(super) fn allow(graph: &mut Graph, point: &Point, alike: bool) {
-    for (symbol, size) in graph.symbols.iter_mut().zip(point) {
-        if !alike {
-            symbol.least = symbol.least.max(size + 1);
-        }
-    }
 }

@@ -242,11 +242,21 @@ pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
 
 fn push(kind: RawKind, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     with(|recorder| {
+        let mut foreign = false;
+        let mut look = |tensor: &Tensor| {
+            let storage = tensor.storage();
+            foreign |= storage.is_meta() && !recorder.by_address.contains_key(&storage.address());
+        };
+        args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
+        if foreign {
+            return Err(Error::graph("a tensor of another traced function has no elements here")
+                .with_help("compute it in this function, or make it an input"));
+        }
         let args = args.iter().map(|arg| recorder.argument(*arg)).collect();
         let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
         recorder.push(kind, args, outs);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The number of a tensor in the trace.

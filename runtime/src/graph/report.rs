@@ -84,7 +84,11 @@ impl Graph {
     /// # Errors
     /// If there is no symbol of a name, the graph is not for a size, or a size is not known before it runs.
     pub fn memory_at(&self, symbols: &[(&str, i64)]) -> Result<MemoryReport> {
-        let values = self.values_by_name(symbols)?;
+        let (graph, symbols) = self.variant_at(symbols);
+        graph.memory_where(graph.values_by_name(&symbols)?)
+    }
+
+    fn memory_where(&self, values: Vec<Option<i64>>) -> Result<MemoryReport> {
         let layouts = &self.layouts_at(values)?;
         let arranged = Arrangement::new(self, layouts, &moments(self))?;
         let mut report = MemoryReport {

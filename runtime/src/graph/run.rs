@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 
 use super::bind::bind;
+use super::describe::counted;
 use super::file;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
 use super::plan::{Plan, Step, StepArg, StepKind};
@@ -90,6 +91,7 @@ impl Graph {
         self.threads = threads.max(1);
         self.plans = Plans::default();
         self.stages = stages::split(self);
+        self.variants.iter_mut().for_each(|variant| variant.graph.set_threads(threads));
     }
 
     /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is let go
@@ -100,6 +102,9 @@ impl Graph {
     /// # Errors
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
+        if let Some(variant) = self.variant_for(inputs) {
+            return variant.run_into(inputs, outputs);
+        }
         let mut places: Places = self.generators.iter().copied().collect();
         self.run_drawing(inputs, outputs, &mut places)
     }
@@ -141,8 +146,8 @@ impl Graph {
     fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<SmallVec<[i64; 8]>> {
         if inputs.len() != self.inputs.len() {
             return Err(Error::graph(format!(
-                "the graph has {} inputs, {} were given",
-                self.inputs.len(),
+                "the graph has {}, and got {}",
+                counted(self.inputs.len(), "input"),
                 inputs.len()
             )));
         }

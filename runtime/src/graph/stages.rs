@@ -12,7 +12,7 @@ use super::arrange::Uses;
 use super::bind::argument;
 use super::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use super::levels::moments;
-use super::run::{Places, Plans};
+use super::run::Places;
 use crate::arg::{Arg, Value};
 use crate::dispatch;
 use crate::error::{Error, Result, ShapeText};
@@ -62,7 +62,7 @@ pub(super) fn split(graph: &Graph) -> Vec<Stage> {
         stretches.iter().map(|(nodes, last)| touched(graph, nodes.iter().chain(last))).collect();
     for (number, (nodes, last)) in stretches.into_iter().enumerate() {
         let is_last = number + 1 == count;
-        let mut stage = Graph { nodes, plans: Plans::default(), stages: Vec::new(), ..graph.clone() };
+        let mut stage = Graph { nodes, ..graph.bare() };
         let internal = |id: usize| matches!(graph.buffers[id].kind, BufferKind::Internal);
         // The sizes that were found are read off the tensors they belong to.
         let sized: Vec<BufferId> = unknown.iter().map(|id| graph.buffer_of(*id)).collect();

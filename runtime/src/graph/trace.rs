@@ -15,6 +15,7 @@ use super::merge::merge;
 use super::probe::{self, InputSymbol, Point};
 use super::recorder::{self, RawTrace};
 use super::stages;
+use super::variants::{self, Settled, Tracing};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::op::Outputs;
@@ -221,39 +222,43 @@ impl Graph {
         inputs: impl IntoIterator<Item = impl Into<InputSpec>>,
     ) -> Result<Graph> {
         let specs = probe::name_unknown(inputs.into_iter().map(Into::into).collect());
-        let function = |inputs: &[Tensor]| function(inputs).map(R::into_tensors);
-        let symbols = probe::symbols(&specs)?;
-        let mut points = probe::points(&symbols, 0);
-        let mut runs = vec![run_at(&function, &specs, &points[0])?];
-        let unknown = runs[0].raw.unknown.len();
-        if unknown > 0 {
-            // The first run shows how many sizes depend on elements; each is one more symbol.
-            points = probe::points(&symbols, unknown);
-            runs = vec![run_at(&function, &specs, &points[0])?];
-        }
-        for point in &points[1..] {
-            let run = run_at(&function, &specs, point);
-            runs.push(run.map_err(|error| probe::note(error, point, &symbols))?);
-        }
-        let mut graph = merge(&specs, &symbols, &points, runs);
-        for least in probe::SMALL {
-            let mut small: Point = symbols.iter().map(|symbol| least * symbol.multiple_of).collect();
-            small.extend(std::iter::repeat_n(least, unknown));
-            let alike = !small.is_empty()
-                && run_at(&function, &specs, &small).is_ok_and(|run| probe::agrees(&graph, &small, &run));
-            probe::allow(&mut graph, &small, alike);
-        }
-        graph.stages = stages::split(&graph);
-        Ok(graph)
+        trace(&|inputs: &[Tensor]| function(inputs).map(R::into_tensors), specs, &Settled::new())
     }
 }
 
+type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
+
+/// Records a function whose results are a list. For the settled sizes another graph runs.
+fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Result<Graph> {
+    let symbols = probe::symbols(&specs)?;
+    let run = |point: &Point| run_at(function, &specs, point);
+    let noted = |point: &Point, is_first: bool| {
+        run(point).map_err(|error| probe::note(error, point, &symbols, is_first))
+    };
+    let mut points = probe::points(&symbols, 0);
+    let mut runs = vec![noted(&points[0], true)?];
+    let unknown = runs[0].raw.unknown.len();
+    if unknown > 0 {
+        // The first run shows how many sizes depend on elements; each is one more symbol.
+        points = probe::points(&symbols, unknown);
+        runs = vec![noted(&points[0], true)?];
+    }
+    for point in &points[1..] {
+        runs.push(noted(point, false)?);
+    }
+    let mut graph = merge(&specs, &symbols, &points, runs);
+    if graph.guards.is_empty() {
+        let trace = |specs: Vec<InputSpec>, settled: &Settled| trace(function, specs, settled);
+        let (example, specs) = (&points[0], &specs);
+        let of = Tracing { specs, symbols: &symbols, example, settled, run: &run, trace: &trace };
+        variants::add(&mut graph, &of);
+    }
+    graph.stages = stages::split(&graph);
+    Ok(graph)
+}
+
 /// Records the function with sizes from a point.
-fn run_at(
-    function: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
-    specs: &[InputSpec],
-    point: &Point,
-) -> Result<Run> {
+fn run_at(function: Function<'_>, specs: &[InputSpec], point: &Point) -> Result<Run> {
     let names = probe::names(specs);
     let run = || {
         let inputs = specs.iter().map(|spec| input(spec, &names, point)).collect::<Result<Vec<_>>>()?;

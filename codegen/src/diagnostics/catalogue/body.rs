@@ -183,6 +183,14 @@ pub fn aot_file(span: Span, label: &str) -> Diagnostic {
     )
 }
 
+/// A custom kernel in CUDA under the host's key.
+pub fn aot_target(span: Span) -> Diagnostic {
+    Diagnostic::error("E0489", "a kernel in CUDA does not run on the CPU", span, "a source for CUDA").with_help(
+        "write it under the key `CUDA`: tensors of the host are copied to the device and back where nothing else \
+         computes them; a kernel that runs on the host belongs into a `.cc` file",
+    )
+}
+
 /// An argument that custom kernels cannot get.
 pub fn aot_argument(span: Span, op: &str, name: &str, ty: &str, why: &str) -> Diagnostic {
     let message = format!("the kernel of `{op}` cannot get the argument `{name}`, a {ty}");

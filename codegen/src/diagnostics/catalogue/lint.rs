@@ -38,9 +38,9 @@ pub fn derivative_missing(span: Span, name: &str, arguments: &[&str]) -> Diagnos
 }
 
 /// A kernel that no table will hold.
-pub fn backend_not_built(span: Span, key: &str) -> Diagnostic {
+pub fn backend_not_built(span: Span, key: &str, why: &str) -> Diagnostic {
     let message = format!("`{key}` is never chosen");
-    Diagnostic::warning("W0509", message, span, "nothing compiles kernels for this backend")
+    Diagnostic::warning("W0509", message, span, why)
         .with_help(format!("remove `{key}` until this library is built for it"))
 }
 

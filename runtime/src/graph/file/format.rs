@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Grows when an older program could not read what a newer one writes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 pub(super) const FORMAT: &str = "opsmith graph";
 
 /// The part that says whether the rest can be read.
@@ -22,6 +22,14 @@ pub(super) struct Document {
     pub version: u32,
     /// Every operator that the graph calls, as it was.
     pub operators: BTreeMap<String, Operator>,
+    /// The SHA-256 of the file of constants.
+    pub constants: String,
+    pub graph: Graph,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Graph {
     pub symbols: Vec<Symbol>,
     pub guards: Vec<Guard>,
     pub inputs: Vec<Input>,
@@ -31,6 +39,16 @@ pub(super) struct Document {
     pub nodes: Vec<Node>,
     /// Whether element-wise calls may write over inputs that nothing needs any more.
     pub reuse: bool,
+    /// Graphs that run in place of this one where symbols have values.
+    pub variants: Vec<Variant>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Variant {
+    pub symbol: usize,
+    pub value: i64,
+    pub graph: Graph,
 }
 
 /// What matters of an operator to those who call its kernel.
@@ -180,6 +198,12 @@ pub(super) enum Argument {
     Scalars(Vec<Number>),
     Strs(Vec<String>),
     Dtypes(Vec<String>),
+    ListsOfBools(Vec<Vec<bool>>),
+    ListsOfInts(Vec<Vec<i64>>),
+    ListsOfFloats(Vec<Vec<String>>),
+    ListsOfScalars(Vec<Vec<Number>>),
+    ListsOfStrs(Vec<Vec<String>>),
+    ListsOfDtypes(Vec<Vec<String>>),
     Dtype(String),
     Device(String),
     MemoryFormat(String),
@@ -190,7 +214,7 @@ pub(super) enum Argument {
     FloatOfSize(SizeNumber),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Number {
     Bool(bool),

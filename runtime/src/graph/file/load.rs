@@ -1,6 +1,8 @@
 //! From texts to a graph. Nothing in them is trusted: every number is looked up before it is used, operators are
 //! compared with those of this program, and `verify` runs inference before the graph is handed out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use opsmith_core::DType;
 use safetensors::SafeTensors;
 
@@ -11,14 +13,16 @@ use super::super::ir::{
 };
 use super::super::run::Plans;
 use super::super::stages;
+use super::super::variants::Variant;
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, SizeNumber, VERSION};
-use super::save::stored;
+use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, SizeNumber, VERSION};
+use super::save::{self, stored};
 use super::verify;
 use crate::arg::{MemoryFormat, MemoryLayout, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::lists::{ListItem, Text};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
 use crate::symbolic::{Size, Symbol};
@@ -36,16 +40,14 @@ pub(super) fn graph(structure: &[u8], constants: &[u8]) -> Result<Graph> {
         .with_help("save the graph again with the version of opsmith that loads it"));
     }
     let document: Document = serde_json::from_slice(structure).map_err(unreadable)?;
+    if save::digest(constants) != document.constants {
+        return Err(malformed("`constants.safetensors` is not the file that was written with `graph.json`"));
+    }
     let constants = SafeTensors::deserialize(constants)
         .map_err(|error| malformed(format!("`constants.safetensors` cannot be read: {error}")))?;
     refuse_changes(&document)?;
-    let loader = Loader { document: &document, constants };
-    let mut graph = loader.graph()?;
-    verify::references(&graph)?;
-    let examples: Vec<Option<i64>> = graph.symbols.iter().map(|symbol| Some(symbol.example)).collect();
-    verify::graph(&graph, &examples)?;
-    graph.stages = stages::split(&graph);
-    Ok(graph)
+    Loader { document: &document.graph, operators: &document.operators, constants: &constants }
+        .graph(&mut BTreeMap::new())
 }
 
 pub(super) fn malformed(text: impl Into<String>) -> Error {
@@ -77,18 +79,29 @@ fn counted(count: usize) -> String {
 }
 
 struct Loader<'a> {
-    document: &'a Document,
-    constants: SafeTensors<'a>,
+    document: &'a format::Graph,
+    operators: &'a BTreeMap<String, Operator>,
+    constants: &'a SafeTensors<'a>,
 }
 
 impl Loader<'_> {
-    fn graph(&self) -> Result<Graph> {
+    /// The graph and its variants, which share constants of the same name.
+    fn graph(&self, loaded: &mut BTreeMap<String, Tensor>) -> Result<Graph> {
         let document = self.document;
         let inputs: Vec<TensorId> = document.inputs.iter().map(|input| TensorId(input.tensor)).collect();
-        Ok(Graph {
+        let mut own = BTreeSet::new();
+        let buffer = |buffer: &format::Buffer| {
+            if let format::BufferKind::Constant(name) = &buffer.kind
+                && !own.insert(name.clone())
+            {
+                return Err(malformed(format!("two buffers are the constant `{name}`")));
+            }
+            self.buffer(buffer, loaded)
+        };
+        let mut graph = Graph {
             symbols: document.symbols.iter().map(symbol).collect(),
             tensors: document.tensors.iter().map(|tensor| self.tensor(tensor)).collect::<Result<_>>()?,
-            buffers: document.buffers.iter().map(|buffer| self.buffer(buffer)).collect::<Result<_>>()?,
+            buffers: document.buffers.iter().map(buffer).collect::<Result<_>>()?,
             nodes: self.nodes(&document.nodes)?,
             input_names: document.inputs.iter().map(|input| input.name.clone()).collect(),
             grad_inputs: (0..inputs.len()).filter(|&input| document.inputs[input].requires_grad).collect(),
@@ -109,7 +122,25 @@ impl Loader<'_> {
             threads: 1,
             plans: Plans::default(),
             stages: Vec::new(),
-        })
+            variants: Vec::new(),
+        };
+        verify::references(&graph)?;
+        let examples: Vec<Option<i64>> = graph.symbols.iter().map(|symbol| Some(symbol.example)).collect();
+        verify::graph(&graph, &examples)?;
+        graph.stages = stages::split(&graph);
+        for variant in &document.variants {
+            let format::Variant { symbol, value, graph: of } = variant;
+            let variant = Loader { document: of, ..*self }.graph(loaded)?;
+            let is_input = |info: &SymbolInfo| matches!(info.source, SymbolSource::Input { .. });
+            let fits = graph.symbols.get(*symbol).is_some_and(is_input)
+                && variant.inputs.len() == graph.inputs.len()
+                && variant.outputs.len() == graph.outputs.len();
+            if !fits {
+                return Err(malformed("a variant is not for the inputs and outputs of its graph"));
+            }
+            graph.variants.push(Variant { symbol: *symbol, value: *value, graph: variant });
+        }
+        Ok(graph)
     }
 
     fn tensor(&self, tensor: &format::Tensor) -> Result<ir::TensorInfo> {
@@ -136,11 +167,22 @@ impl Loader<'_> {
         })
     }
 
-    fn buffer(&self, buffer: &format::Buffer) -> Result<ir::Buffer> {
+    fn buffer(&self, buffer: &format::Buffer, loaded: &mut BTreeMap<String, Tensor>) -> Result<ir::Buffer> {
         let kind = match &buffer.kind {
             format::BufferKind::Input(input) => ir::BufferKind::Input(*input),
             format::BufferKind::Internal => ir::BufferKind::Internal,
-            format::BufferKind::Constant(name) => ir::BufferKind::Constant(self.constant(name, buffer.root)?),
+            format::BufferKind::Constant(name) => {
+                let constant = self.constant(name, buffer.root)?;
+                let dtype = constant.dtype();
+                let shared = loaded.entry(name.clone()).or_insert(constant);
+                if shared.dtype() != dtype {
+                    return Err(malformed(format!(
+                        "the constant `{name}` is {} and {dtype}",
+                        shared.dtype()
+                    )));
+                }
+                ir::BufferKind::Constant(shared.clone())
+            }
         };
         Ok(ir::Buffer { kind, root: TensorId(buffer.root) })
     }
@@ -179,7 +221,7 @@ impl Loader<'_> {
     }
 
     fn operator(&self, name: &str) -> Result<&'static OpDef> {
-        if !self.document.operators.contains_key(name) {
+        if !self.operators.contains_key(name) {
             return Err(malformed(format!(
                 "a step calls `{name}`, which is not among the operators of the file"
             )));
@@ -286,6 +328,12 @@ impl Loader<'_> {
             Argument::Dtypes(list) => {
                 Value::DTypes(list.iter().map(|name| dtype(name)).collect::<Result<_>>()?)
             }
+            Argument::ListsOfBools(rows) => lists(rows, |value| Ok(*value))?,
+            Argument::ListsOfInts(rows) => lists(rows, |value| Ok(*value))?,
+            Argument::ListsOfFloats(rows) => lists(rows, |text| float(text))?,
+            Argument::ListsOfScalars(rows) => lists(rows, number)?,
+            Argument::ListsOfStrs(rows) => lists(rows, |text| Ok(Text::from(text.clone())))?,
+            Argument::ListsOfDtypes(rows) => lists(rows, |name| dtype(name))?,
             Argument::Dtype(name) => Value::DType(dtype(name)?),
             Argument::Device(name) => Value::Device(device(name)?),
             Argument::MemoryFormat(name) => Value::MemoryFormat(
@@ -327,6 +375,12 @@ fn dtype(name: &str) -> Result<DType> {
 
 fn device(name: &str) -> Result<Device> {
     Device::from_name(name).ok_or_else(|| malformed(format!("there is no device {name:?}")))
+}
+
+/// Rows of items as an argument.
+fn lists<T, U: ListItem>(rows: &[Vec<T>], item: impl Fn(&T) -> Result<U>) -> Result<Value> {
+    let rows: Result<Vec<Vec<U>>> = rows.iter().map(|row| row.iter().map(&item).collect()).collect();
+    Ok(Value::Lists(Box::new(U::own(rows?.into()))))
 }
 
 fn float(text: &str) -> Result<f64> {

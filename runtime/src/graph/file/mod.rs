@@ -10,10 +10,12 @@ mod load;
 mod save;
 pub(super) mod verify;
 
+use std::io::Write as _;
 use std::path::Path;
 
 use super::ir::Graph;
 use crate::error::{Error, ErrorKind, Result};
+use crate::replace::replace;
 
 const STRUCTURE: &str = "graph.json";
 const CONSTANTS: &str = "constants.safetensors";
@@ -32,10 +34,11 @@ impl Graph {
         std::fs::create_dir_all(folder).map_err(|error| io(folder, &error))?;
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.join(name);
-            std::fs::write(&path, bytes).map_err(|error| io(&path, &error))
+            replace(&path, |file| file.write_all(bytes)).map_err(|error: std::io::Error| io(&path, &error))
         };
-        write(STRUCTURE, structure.as_bytes())?;
-        write(CONSTANTS, &constants)
+        // The structure knows which constants belong to it, so half of a pair is noticed.
+        write(CONSTANTS, &constants)?;
+        write(STRUCTURE, structure.as_bytes())
     }
 
     /// Reads a graph from a folder that [`Graph::save`] wrote.

@@ -1,17 +1,19 @@
 //! From a graph to texts.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use opsmith_core::DType;
 use safetensors::Dtype;
 use safetensors::tensor::View;
+use sha2::{Digest as _, Sha256};
 
 use super::super::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, TensorId};
 use super::changes;
 use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
 use crate::arg::{Arg, MemoryFormat, Value};
 use crate::error::{Error, ErrorKind, Result};
+use crate::lists::{OwnedLists, Text};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
 use crate::storage::Borrows;
@@ -20,62 +22,22 @@ use crate::tensor::Tensor;
 
 /// `graph.json` and `constants.safetensors`.
 pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
-    let mut saver = Saver { operators: BTreeMap::new() };
-    let nodes = saver.nodes(&graph.nodes)?;
+    let mut saver = Saver { operators: BTreeMap::new(), constants: Vec::new(), names: HashMap::new() };
+    let graph = saver.graph(graph)?;
+    let constants = safetensors::serialize(saver.constants, None).map_err(unwritable)?;
     let document = Document {
         format: FORMAT.to_owned(),
         version: VERSION,
         operators: saver.operators,
-        symbols: graph.symbols.iter().map(symbol).collect(),
-        guards: graph
-            .guards
-            .iter()
-            .map(|guard| format::Guard {
-                size: size(&guard.size),
-                equals: guard.equals,
-                reason: guard.reason.clone(),
-            })
-            .collect(),
-        inputs: graph
-            .inputs
-            .iter()
-            .enumerate()
-            .map(|(number, id)| format::Input {
-                name: graph.input_names.get(number).cloned().unwrap_or_default(),
-                tensor: id.0,
-                requires_grad: graph.grad_inputs.contains(&number),
-            })
-            .collect(),
-        outputs: numbers(&graph.outputs),
-        buffers: graph
-            .buffers
-            .iter()
-            .enumerate()
-            .map(|(number, buffer)| format::Buffer {
-                kind: match &buffer.kind {
-                    ir::BufferKind::Input(input) => format::BufferKind::Input(*input),
-                    ir::BufferKind::Constant(_) => format::BufferKind::Constant(name(number)),
-                    ir::BufferKind::Internal => format::BufferKind::Internal,
-                },
-                root: buffer.root.0,
-            })
-            .collect(),
-        tensors: graph.tensors.iter().map(tensor).collect(),
-        nodes,
-        reuse: graph.reuse,
+        constants: digest(&constants),
+        graph,
     };
-    let structure = serde_json::to_string_pretty(&document).map_err(unwritable)?;
-    let constants = graph.buffers.iter().enumerate().filter_map(|(number, buffer)| match &buffer.kind {
-        ir::BufferKind::Constant(whole) => Some(Constant::of(whole).map(|constant| (name(number), constant))),
-        _ => None,
-    });
-    let constants = constants.collect::<Result<Vec<_>>>()?;
-    let bytes = safetensors::serialize(constants, None).map_err(unwritable)?;
-    Ok((structure, bytes))
+    Ok((serde_json::to_string_pretty(&document).map_err(unwritable)?, constants))
 }
 
-fn name(buffer: usize) -> String {
-    format!("buffer{buffer}")
+/// What tells a file of constants from another.
+pub(super) fn digest(constants: &[u8]) -> String {
+    Sha256::digest(constants).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unwritable(error: impl std::fmt::Display) -> Error {
@@ -143,9 +105,70 @@ impl View for Constant {
 
 struct Saver {
     operators: BTreeMap<String, Operator>,
+    constants: Vec<(String, Constant)>,
+    /// What constants are called, by the address of their memory: variants share them.
+    names: HashMap<(usize, DType), String>,
 }
 
 impl Saver {
+    fn graph(&mut self, graph: &Graph) -> Result<format::Graph> {
+        Ok(format::Graph {
+            symbols: graph.symbols.iter().map(symbol).collect(),
+            guards: graph
+                .guards
+                .iter()
+                .map(|guard| format::Guard {
+                    size: size(&guard.size),
+                    equals: guard.equals,
+                    reason: guard.reason.clone(),
+                })
+                .collect(),
+            inputs: graph
+                .inputs
+                .iter()
+                .enumerate()
+                .map(|(number, id)| format::Input {
+                    name: graph.input_names.get(number).cloned().unwrap_or_default(),
+                    tensor: id.0,
+                    requires_grad: graph.grad_inputs.contains(&number),
+                })
+                .collect(),
+            outputs: numbers(&graph.outputs),
+            buffers: graph.buffers.iter().map(|buffer| self.buffer(buffer)).collect::<Result<_>>()?,
+            tensors: graph.tensors.iter().map(tensor).collect(),
+            nodes: self.nodes(&graph.nodes)?,
+            reuse: graph.reuse,
+            variants: graph
+                .variants
+                .iter()
+                .map(|variant| {
+                    let graph = self.graph(&variant.graph)?;
+                    Ok(format::Variant { symbol: variant.symbol, value: variant.value, graph })
+                })
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    fn buffer(&mut self, buffer: &ir::Buffer) -> Result<format::Buffer> {
+        let kind = match &buffer.kind {
+            ir::BufferKind::Input(input) => format::BufferKind::Input(*input),
+            ir::BufferKind::Constant(whole) => format::BufferKind::Constant(self.constant(whole)?),
+            ir::BufferKind::Internal => format::BufferKind::Internal,
+        };
+        Ok(format::Buffer { kind, root: buffer.root.0 })
+    }
+
+    fn constant(&mut self, whole: &Tensor) -> Result<String> {
+        let key = (whole.storage().address(), whole.dtype());
+        if let Some(name) = self.names.get(&key) {
+            return Ok(name.clone());
+        }
+        let name = format!("constant{}", self.constants.len());
+        self.constants.push((name.clone(), Constant::of(whole)?));
+        self.names.insert(key, name.clone());
+        Ok(name)
+    }
+
     fn nodes(&mut self, nodes: &[ir::Node]) -> Result<Vec<format::Node>> {
         nodes.iter().map(|node| self.node(node)).collect()
     }
@@ -272,9 +295,18 @@ fn argument(arg: &ir::Argument) -> Result<Argument> {
             Value::DTypes(list) => {
                 Argument::Dtypes(list.iter().map(|dtype| dtype.name().to_owned()).collect())
             }
-            Value::Lists(_) => {
-                return Err(Error::graph("a list of lists cannot be saved yet"));
-            }
+            Value::Lists(lists) => match &**lists {
+                OwnedLists::Bool(rows) => Argument::ListsOfBools(rows.to_vecs()),
+                OwnedLists::Int(rows) => Argument::ListsOfInts(rows.to_vecs()),
+                OwnedLists::Float(rows) => Argument::ListsOfFloats(rows.map(|value| float(*value)).to_vecs()),
+                OwnedLists::Scalar(rows) => {
+                    Argument::ListsOfScalars(rows.map(|value| number(*value)).to_vecs())
+                }
+                OwnedLists::Str(rows) => Argument::ListsOfStrs(rows.map(Text::to_string).to_vecs()),
+                OwnedLists::DType(rows) => {
+                    Argument::ListsOfDtypes(rows.map(|dtype| dtype.name().to_owned()).to_vecs())
+                }
+            },
             Value::DType(dtype) => Argument::Dtype(dtype.name().to_owned()),
             Value::Device(device) => Argument::Device(device.to_string()),
             Value::MemoryFormat(format) => Argument::MemoryFormat(format_name(*format).to_owned()),

@@ -14,8 +14,8 @@ mod facts;
 mod order;
 
 use super::ir::{Argument, Graph, Node, NodeKind, TensorId};
-use super::run::Plans;
 use super::stages;
+use super::variants::Variant;
 
 /// A way to make a graph do less.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -125,19 +125,26 @@ impl Graph {
     /// `graph.optimize_with(&Passes::all(), |pass, before, after| println!("{pass:?}\n{}", after.describe()))`.
     #[must_use]
     pub fn optimize_with(&self, passes: &Passes, mut look: impl FnMut(Pass, &Graph, &Graph)) -> Graph {
-        let mut graph = self.clone();
-        graph.stages.clear();
+        self.optimized(passes, &mut look)
+    }
+
+    fn optimized(&self, passes: &Passes, look: &mut dyn FnMut(Pass, &Graph, &Graph)) -> Graph {
+        let mut graph = self.bare();
         for (pass, run) in ORDER {
             if !passes.contains(pass) {
                 continue;
             }
-            let before = graph.clone();
+            let before = graph.bare();
             run(&mut graph, passes);
             compact::compact(&mut graph);
             look(pass, &before, &graph);
         }
-        graph.plans = Plans::default();
         graph.stages = stages::split(&graph);
+        graph.variants = self
+            .variants
+            .iter()
+            .map(|variant| Variant { graph: variant.graph.optimized(passes, look), ..*variant })
+            .collect();
         graph
     }
 }

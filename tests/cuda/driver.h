@@ -1,0 +1,14 @@
+// What kernels of tests ask of the stand-in for the driver (driver.cc) beyond the driver's own functions.
+
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+// Asks a stream to run a function with a copy of its arguments, as a launch does.
+int standin_launch(void *stream, void (*kernel)(void *), const void *arguments, size_t bytes);
+// Whether an address is one of the device's.
+int standin_is_device(const void *address);
+// Loses the context, as a touch of an address that is nobody's does.
+void standin_lose(void);
+}
