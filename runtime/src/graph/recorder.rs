@@ -112,13 +112,29 @@ pub(super) struct Recorder {
     pub(super) generators: Generators,
 }
 
+/// Where a recorded function stopped.
+pub(super) struct Stopped {
+    pub error: Error,
+    /// How many steps it had done.
+    pub steps: usize,
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped { error, steps: 0 }
+    }
+}
+
 /// Runs a function while this thread records; the recording ends even if it panics.
 ///
 /// # Errors
-/// If this thread records already.
+/// If this thread records already, and those of the function.
 ///
 /// `examples` stand for sizes that depend on elements.
-pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>) -> Result<(R, RawTrace)> {
+pub(super) fn record<R>(
+    examples: Vec<i64>,
+    function: impl FnOnce() -> Result<R>,
+) -> Result<(R, RawTrace), Stopped> {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -127,16 +143,28 @@ pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>
         }
     }
     if is_active() {
-        return Err(Error::graph("a function is traced while another one is")
-            .with_help("call the inner function instead of tracing it"));
+        let error = Error::graph("a function is traced while another one is");
+        return Err(error.with_help("call the inner function instead of tracing it").into());
     }
     RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
     ACTIVE.set(true);
     let _end = End;
-    let result = function()?;
+    let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
     let recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
     let generators = recorder.generators.into_starts()?;
     Ok((result, RawTrace { generators, ..recorder.trace }))
+}
+
+/// Runs a function of tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
+///
+/// # Errors
+/// As [`record`].
+pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>) -> Result<R> {
+    let run = || {
+        args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
+        function()
+    };
+    record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
 }
 
 pub(super) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
@@ -291,6 +319,11 @@ impl Recorder {
     /// Whether what happens is part of a branch or loop.
     pub(super) fn is_in_region(&self) -> bool {
         !self.outside.is_empty()
+    }
+
+    /// How many steps there are so far, those around a region included.
+    fn steps(&self) -> usize {
+        self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
     }
 
     fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {

@@ -17,6 +17,7 @@ use crate::arg::{Arg, Value};
 use crate::dispatch;
 use crate::error::{Error, Result, ShapeText};
 use crate::random::{Generator, Start};
+use crate::symbolic::Symbol;
 use crate::tensor::Tensor;
 
 /// A stretch of a graph, and the step that ends it.
@@ -200,24 +201,33 @@ fn run_last(
         .map_err(|error| error.with_note(format!("called at {}", node.site)))?;
     own.iter().for_each(|(number, own)| places[*number] = own.place());
     for (&id, out) in node.outs.iter().zip(&outs) {
-        let expected = &graph.tensor(id).layout.sizes;
-        let fits = expected.len() == out.dim()
-            && expected.iter().zip(out.shape()).enumerate().all(|(dim, (size, real))| {
-                let found = graph
-                    .symbols
-                    .iter()
-                    .any(|symbol| symbol.source == SymbolSource::Node { tensor: id, dim });
-                let known = size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
-                found || known.is_none_or(|known| known == *real)
-            });
-        if !fits {
-            return Err(Error::graph(format!(
-                "`{}` gave a result of shape {}, which tracing did not foresee",
-                op.name,
-                ShapeText(out.shape())
-            ))
-            .with_note(format!("called at {}", node.site)));
-        }
+        check_found(graph, id, out, symbols).map_err(|error| {
+            error.in_op(op.name, Vec::new()).with_note(format!("called at {}", node.site))
+        })?;
     }
     Ok(outs)
+}
+
+/// Whether a result has the sizes that were known before, and as many as tracing found to be equal.
+fn check_found(graph: &Graph, id: TensorId, out: &Tensor, symbols: &[Option<i64>]) -> Result<()> {
+    let expected = &graph.tensor(id).layout.sizes;
+    if expected.len() != out.dim() {
+        return Err(Error::graph(format!("the result has the shape {}", ShapeText(out.shape()))));
+    }
+    for (dim, (size, &real)) in expected.iter().zip(out.shape()).enumerate() {
+        let source = |symbol: Symbol| graph.symbols[symbol.0 as usize].source;
+        if size.as_symbol().is_some_and(|symbol| source(symbol) == SymbolSource::Node { tensor: id, dim }) {
+            continue;
+        }
+        let known = size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+        if known.is_some_and(|known| known != real) {
+            let formula = graph.text(size);
+            return Err(Error::graph(format!(
+                "dimension {dim} of the result has the size {real}, and `{formula}` is {}",
+                known.unwrap_or(real)
+            ))
+            .with_help("the function takes the two to be equal: it could not be traced where they differ"));
+        }
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use opsmith_core::DType;
 use safetensors::SafeTensors;
 
-use super::super::builder::find;
+use super::super::calls::find;
 use super::super::ir::{
     self, BufferId, Graph, Moving, NodeKind, Region, Site, SymbolInfo, SymbolSource, SymbolicLayout,
     SymbolicScalar, TensorId,
