@@ -16,6 +16,8 @@ mod dot;
 mod elements;
 mod file;
 mod formulas;
+pub(crate) mod generators;
+mod handles;
 mod html;
 mod ir;
 mod levels;
