@@ -20,6 +20,7 @@ use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::op::OpDef;
+use crate::random::GeneratorState;
 use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
@@ -54,6 +55,8 @@ pub struct Graph {
     pub(crate) input_names: Vec<String>,
     pub(crate) outputs: Vec<TensorId>,
     pub(crate) guards: Vec<Guard>,
+    /// Where generators that the function makes start in each run.
+    pub(crate) generators: Vec<GeneratorState>,
     /// The inputs by which the function computes gradients.
     pub(crate) grad_inputs: Vec<usize>,
     /// Whether element-wise calls may write over inputs that nothing needs any more.

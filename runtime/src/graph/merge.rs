@@ -125,6 +125,7 @@ impl Merger<'_> {
             input_names: Vec::new(),
             outputs: first.outputs.clone(),
             guards: Vec::new(),
+            generators: first.raw.generators.clone(),
             grad_inputs: Vec::new(),
             reuse: false,
             threads: 1,

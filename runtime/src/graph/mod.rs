@@ -15,6 +15,8 @@ mod describe;
 mod dot;
 mod file;
 mod formulas;
+pub(crate) mod generators;
+mod handles;
 mod html;
 mod ir;
 mod levels;

@@ -12,12 +12,14 @@ use std::panic::Location;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use super::generators::Generators;
 use super::ir::{Site, TensorId};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::{Inferred, OpDef, Outputs};
+use crate::random::GeneratorState;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -40,6 +42,8 @@ pub(super) struct RawTrace {
     pub nodes: Vec<RawNode>,
     /// Sizes that depend on elements.
     pub unknown: Vec<UnknownSize>,
+    /// Where generators that the function makes start.
+    pub generators: Vec<GeneratorState>,
 }
 
 /// A size that is known when the step that makes its tensor has run.
@@ -94,7 +98,7 @@ pub(super) enum RawArg {
 
 /// What is being recorded in this thread.
 #[derive(Default)]
-struct Recorder {
+pub(super) struct Recorder {
     trace: RawTrace,
     by_address: HashMap<usize, u32>,
     /// Steps of the regions around the current one, which is `trace.nodes`.
@@ -104,6 +108,8 @@ struct Recorder {
     made: Vec<Storage>,
     /// What stands for sizes that depend on elements, in order.
     examples: Vec<i64>,
+    /// The random generators that the function makes and uses.
+    pub(super) generators: Generators,
 }
 
 /// Where a recorded function stopped.
@@ -145,7 +151,8 @@ pub(super) fn record<R>(
     let _end = End;
     let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
     let recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
-    Ok((result, recorder.trace))
+    let generators = recorder.generators.into_starts()?;
+    Ok((result, RawTrace { generators, ..recorder.trace }))
 }
 
 /// Runs a function of tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
@@ -160,7 +167,7 @@ pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>
     record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
 }
 
-fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
+pub(super) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
 }
 
@@ -309,12 +316,18 @@ pub(super) fn control(kind: RawKind, args: &[&Tensor], outs: &[&Tensor]) {
 }
 
 impl Recorder {
+    /// Whether what happens is part of a branch or loop.
+    pub(super) fn is_in_region(&self) -> bool {
+        !self.outside.is_empty()
+    }
+
     /// How many steps there are so far, those around a region included.
     fn steps(&self) -> usize {
         self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
     }
 
     fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
+        self.generators.count(&kind, &args);
         let site = self.site.map_or(Site::Unknown, Site::Here);
         self.trace.nodes.push(RawNode { kind, args, outs, site });
     }
@@ -328,6 +341,7 @@ impl Recorder {
             Arg::OptionalTensors(tensors) => RawArg::OptionalTensors(
                 tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
             ),
+            Arg::Generator(generator) => RawArg::Value(Value::Generator(self.generators.in_graph(generator))),
             other => RawArg::Value(other.to_value()),
         }
     }

@@ -12,9 +12,11 @@ use super::arrange::Uses;
 use super::bind::argument;
 use super::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use super::levels::moments;
+use super::run::Places;
 use crate::arg::{Arg, Value};
 use crate::dispatch;
 use crate::error::{Error, Result, ShapeText};
+use crate::random::{Generator, Start};
 use crate::symbolic::Symbol;
 use crate::tensor::Tensor;
 
@@ -122,6 +124,7 @@ pub(super) fn run<T: Borrow<Tensor>>(
     stages: &[Stage],
     inputs: &[T],
     outputs: &mut Vec<Tensor>,
+    places: &mut Places,
 ) -> Result<()> {
     let mut memory: Vec<Option<Tensor>> = vec![None; graph.buffers.len()];
     for stage in stages {
@@ -130,8 +133,9 @@ pub(super) fn run<T: Borrow<Tensor>>(
         let given =
             given.ok_or_else(|| Error::graph("a stage of the graph needs what no earlier one made"))?;
         let all: Vec<&Tensor> = inputs.iter().map(Borrow::borrow).chain(given).collect();
-        let Some(last) = &stage.last else { return stage.graph.run_into(&all, outputs) };
-        let results = stage.graph.run(&all)?;
+        let Some(last) = &stage.last else { return stage.graph.run_drawing(&all, outputs, places) };
+        let mut results = Vec::new();
+        stage.graph.run_drawing(&all, &mut results, places)?;
         let symbols: Vec<Option<i64>> = stage
             .graph
             .symbol_values(&all)
@@ -144,7 +148,7 @@ pub(super) fn run<T: Borrow<Tensor>>(
         for (number, input) in graph.inputs.iter().enumerate() {
             memory[graph.buffer_of(*input).index()] = Some(inputs[number].borrow().detach());
         }
-        for (out, result) in last.outs.iter().zip(run_last(graph, last, &symbols, &memory)?) {
+        for (out, result) in last.outs.iter().zip(run_last(graph, last, &symbols, &memory, places)?) {
             memory[graph.buffer_of(*out).index()] = Some(result);
         }
     }
@@ -157,6 +161,7 @@ fn run_last(
     node: &Node,
     symbols: &[Option<i64>],
     memory: &[Option<Tensor>],
+    places: &mut Places,
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let NodeKind::Call { op, .. } = &node.kind else {
         return Err(Error::graph("only calls have results of unknown size"));
@@ -180,11 +185,21 @@ fn run_last(
         let tensor = unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) };
         tensor.with_layout(tensor.layout().clone()).map(|tensor| tensor.detach())
     };
-    let values =
+    let mut values =
         node.args.iter().map(|arg| argument(arg, symbols, &mut tensor)).collect::<Result<Vec<Value>>>()?;
+    let mut own: SmallVec<[(usize, Generator); 1]> = SmallVec::new();
+    for value in &mut values {
+        if let Value::Generator(generator) = value
+            && let Some(Start { number, .. }) = generator.start()
+        {
+            *generator = Generator::at(places[number]);
+            own.push((number, generator.clone()));
+        }
+    }
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
     let outs = crate::autograd::no_grad(|| dispatch::invoke(op, &args))
         .map_err(|error| error.with_note(format!("called at {}", node.site)))?;
+    own.iter().for_each(|(number, own)| places[*number] = own.place());
     for (&id, out) in node.outs.iter().zip(&outs) {
         check_found(graph, id, out, symbols).map_err(|error| {
             error.in_op(op.name, Vec::new()).with_note(format!("called at {}", node.site))

@@ -126,6 +126,7 @@ impl Graph {
             input_names: self.input_names.clone(),
             outputs: self.outputs.clone(),
             guards: self.guards.clone(),
+            generators: self.generators.clone(),
             grad_inputs: self.grad_inputs.clone(),
             reuse: self.reuse,
             threads: self.threads,

@@ -115,6 +115,8 @@ impl Loader<'_> {
                     Ok(ir::Guard { size, equals: guard.equals, reason: guard.reason.clone() })
                 })
                 .collect::<Result<_>>()?,
+            // One that has some is not saved.
+            generators: Vec::new(),
             reuse: document.reuse,
             loaded: true,
             threads: 1,
