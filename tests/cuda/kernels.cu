@@ -17,7 +17,11 @@ int64_t count(int index, const int *ndims, int64_t *const *shapes) {
   return product;
 }
 
-float *floats(void *address) { return static_cast<float *>(address); }
+// The address of an operand, which must be one of the device's.
+float *floats(void *address) {
+  if (!is_device(address)) throw std::runtime_error("an operand is not on the device");
+  return static_cast<float *>(address);
+}
 
 struct AddBody {
   const float *x, *y;
