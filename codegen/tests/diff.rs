@@ -98,6 +98,17 @@ const CASES: &[Case] = &[
     ("dtype: follow(x)", "dtype: float32|compute: follow(x)", &["dtype-changed"]),
     ("shape: follow(x)", "check: [n > 0]|shape: follow(x)", &["check-added"]),
     ("check: [n > 0]|shape: follow(x)", "shape: follow(x)", &["check-removed"]),
+    ("shape: follow(x)|dtype: follow(x)", "infer: s::op|dtype: follow(x)", &["inference-changed"]),
+    (
+        "shape: follow(x)",
+        "shape: follow(x)|run_sizes: {found: x.numel()}|run_shape: '[found]'",
+        &["run-shape-added"],
+    ),
+    (
+        "shape: follow(x)|run_sizes: {found: x.numel()}|run_shape: '[found]'",
+        "shape: follow(x)",
+        &["run-shape-removed"],
+    ),
     ("k::op", "k::other", &["kernel-changed"]),
     ("-> Tensor|", "-> Tensor|deterministic: false|", &["determinism-lost"]),
     ("-> Tensor|deterministic: false|", "-> Tensor|", &["determinism-gained"]),
@@ -170,6 +181,11 @@ const ELSEWHERE: &[&str] = &[
     "forward-added",
     "alias-changed",
     "compute-changed",
+    "run-shape-changed",
+    "presence-changed",
+    "presence-removed",
+    "combination-removed",
+    "combination-added",
     "form-writes",
     "argument-dtypes-narrowed",
     "argument-dtypes-widened",
@@ -196,6 +212,38 @@ fn every_rule_has_a_case() {
 fn check(before: &str, after: &str, expected: &[&str]) {
     let rules: Vec<&str> = report(before, after).changes.iter().map(|change| change.rule).collect();
     assert_eq!(rules, expected, "{before}\n=>\n{after}");
+}
+
+#[test]
+fn sizes_of_a_run_results_that_may_be_absent_and_rows_of_dtypes() {
+    let op = |rest: &str| format!("{BASE}- func: op(Tensor x, bool keep) -> {rest}\n");
+    let found = |bound: &str, shape: &str| {
+        op(&format!(
+            "Tensor\n  shape: k::op(x)\n  dtype: follow(x)\n  dispatch: {{CPU: k::op}}\n  run_sizes: {{found: {bound}}}\n  run_shape: '{shape}'"
+        ))
+    };
+    let first = found("x.numel()", "[found]");
+    check(&first, &first, &[]);
+    check(&first, &found("x.dim()", "[found]"), &["run-shape-changed"]);
+    check(&first, &found("x.numel()", "[found, x.dim()]"), &["run-shape-changed"]);
+    let may_lack =
+        |ty: &str, condition: &str| op(&format!("(Tensor out, {ty} mask)\n  decompose: (x, x)\n{condition}"));
+    let kept = may_lack("Tensor?", "  present: {mask: keep}");
+    check(&kept, &may_lack("Tensor?", "  present: {mask: '!keep'}"), &["presence-changed"]);
+    assert!(
+        report(&kept, &may_lack("Tensor", "")).changes.iter().any(|change| change.rule == "presence-removed")
+    );
+    let rows = |rows: &str| {
+        op(&format!("Tensor out\n  shape: follow(x)\n  dispatch: {{CPU: k::op}}\n  combinations: [{rows}]"))
+    };
+    let (one, two) = ("{x: float16, out: float32}", "{x: float32, out: float32}");
+    let both = format!("{one}, {two}");
+    let changed = |a: &str, b: &str| -> BTreeSet<&'static str> {
+        report(&rows(a), &rows(b)).changes.iter().map(|change| change.rule).collect()
+    };
+    assert!(changed(one, &both).contains("combination-added"));
+    assert!(changed(&both, one).contains("combination-removed"));
+    assert!(!changed(&both, one).contains("other"));
 }
 
 #[test]

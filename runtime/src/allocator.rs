@@ -116,18 +116,7 @@ const fn class_of(bytes: usize) -> usize {
 #[inline]
 pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     let class = class_of(bytes);
-    if class >= CLASSES {
-        return None;
-    }
-    let cached = if class < SMALL_CLASSES {
-        THREAD_CACHE.try_with(|cache| cache.borrow_mut().take(class)).ok().flatten()
-    } else {
-        PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(class)
-    };
-    let pointer = match cached {
-        Some(pointer) => pointer,
-        None => allocate_from_system(class)?,
-    };
+    let pointer = take_class(class)?;
     count_live(bytes as isize);
     if WATCHED.load(Ordering::Relaxed) {
         PEAK.fetch_max(live_bytes(), Ordering::Relaxed);
@@ -141,22 +130,59 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
 /// The block came from [`allocate`], was not freed, and is not used again.
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
-    let class = block.class as usize;
     count_live(-(block.bytes as isize));
+    // SAFETY: the caller's promise.
+    unsafe { keep_class(block.class as usize, block.pointer) }
+}
+
+/// Memory of at least `bytes` bytes, and how much it is, that is not a tensor's and not counted.
+#[inline]
+pub(crate) fn take(bytes: usize) -> Option<(NonNull<u8>, usize)> {
+    let class = class_of(bytes.saturating_sub(HEADROOM));
+    Some((take_class(class)?, class_size(class)))
+}
+
+/// Takes memory back.
+///
+/// # Safety
+/// The memory came from [`take`] for `bytes` bytes or, since it was larger, for any number from there to
+/// what it is; it was not given back, and is not used again.
+#[inline]
+pub(crate) unsafe fn give_back(pointer: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise; all these sizes have one class.
+    unsafe { keep_class(class_of(bytes.saturating_sub(HEADROOM)), pointer) }
+}
+
+#[inline]
+fn take_class(class: usize) -> Option<NonNull<u8>> {
+    if class >= CLASSES {
+        return None;
+    }
+    let cached = if class < SMALL_CLASSES {
+        THREAD_CACHE.try_with(|cache| cache.borrow_mut().take(class)).ok().flatten()
+    } else {
+        PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(class)
+    };
+    cached.or_else(|| allocate_from_system(class))
+}
+
+/// Keeps a block for later, or frees it.
+///
+/// # Safety
+/// It came from [`take_class`] for the same class, and nobody uses it any more.
+#[inline]
+unsafe fn keep_class(class: usize, pointer: NonNull<u8>) {
     let kept = if class < SMALL_CLASSES {
         // A thread that is ending has no cache any more.
         THREAD_CACHE
-            .try_with(|cache| cache.borrow_mut().keep(class, block.pointer, THREAD_CACHE_LIMIT))
+            .try_with(|cache| cache.borrow_mut().keep(class, pointer, THREAD_CACHE_LIMIT))
             .unwrap_or(false)
     } else {
-        PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).keep(
-            class,
-            block.pointer,
-            PROCESS_CACHE_LIMIT,
-        )
+        let mut cache = PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        cache.keep(class, pointer, PROCESS_CACHE_LIMIT)
     };
     if !kept {
-        free_to_system(block.pointer, class);
+        free_to_system(pointer, class);
     }
 }
 
@@ -275,6 +301,23 @@ mod tests {
             let bytes = 1usize << power;
             assert_eq!(class_size(class_of(bytes)), HEADROOM + bytes);
             assert_eq!(class_of(bytes + 1), class_of(bytes) + 1);
+        }
+    }
+
+    #[test]
+    fn memory_goes_back_to_the_class_it_came_from() {
+        for bytes in (0..5000).chain([1 << 20, (1 << 20) + 1]) {
+            let (pointer, size) = take(bytes).unwrap();
+            assert!(size >= bytes);
+            // A vector may have rounded its size up to all that there is.
+            for other in [bytes, size] {
+                assert_eq!(
+                    class_of(other.saturating_sub(HEADROOM)),
+                    class_of(bytes.saturating_sub(HEADROOM))
+                );
+            }
+            // SAFETY: taken above and not used after.
+            unsafe { give_back(pointer, bytes) };
         }
     }
 

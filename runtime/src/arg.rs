@@ -402,7 +402,8 @@ impl From<&Tensor> for Value {
 pub fn describe_operands<'a>(args: impl Iterator<Item = (&'a str, Arg<'a>)>) -> Vec<Operand> {
     let mut operands = Vec::new();
     let mut push = |name: String, tensor: &Tensor| {
-        operands.push(Operand { name, dtype: tensor.dtype(), shape: tensor.shape().to_vec() });
+        let shape = tensor.shape().to_vec();
+        operands.push(Operand { name, dtype: tensor.dtype(), shape, formulas: None });
     };
     for (name, arg) in args {
         match arg {

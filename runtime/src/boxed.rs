@@ -65,11 +65,24 @@ pub fn call(
 #[track_caller]
 pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
     let _site = recorder::enter(Location::caller());
+    with_bound(op, args, kwargs, |args| functional(op, args))
+}
+
+/// Reads arguments as a call of the functional form does, and hands them on in signature order.
+///
+/// # Errors
+/// If the arguments do not fit, and whatever the function reports.
+pub(crate) fn with_bound<R>(
+    op: &'static OpDef,
+    args: &[Value],
+    kwargs: &[(&str, Value)],
+    function: impl FnOnce(&[Arg<'_>]) -> Result<R>,
+) -> Result<R> {
     let kwargs: Vec<Keyword<'_>> = kwargs.iter().collect();
     let bound =
         bind(op, args, &kwargs).map_err(|error| error.in_op(op.name, Vec::new()).with_signature(op))?;
     let args: SmallVec<[Arg<'_>; 8]> = bound.iter().map(Bound::as_arg).collect();
-    functional(op, &args)
+    function(&args)
 }
 
 /// Calls an operator with arguments in signature order that were checked before.

@@ -52,8 +52,10 @@ pub struct Operand {
     pub name: String,
     /// Its element type.
     pub dtype: DType,
-    /// Its shape.
+    /// Its shape; −1 for a size that is no number, and nothing but −2 for an unknown rank.
     pub shape: Vec<i64>,
+    /// Its shape in words, where sizes are formulas: `(batch, 4)`.
+    pub formulas: Option<String>,
 }
 
 /// An error of the runtime.
@@ -146,7 +148,11 @@ impl fmt::Display for Error {
         }
         f.write_str(message)?;
         for operand in operands {
-            write!(f, "\n  {}: {} {}", operand.name, operand.dtype, ShapeText(&operand.shape))?;
+            write!(f, "\n  {}: {} ", operand.name, operand.dtype)?;
+            match &operand.formulas {
+                Some(formulas) => f.write_str(formulas)?,
+                None => write!(f, "{}", ShapeText(&operand.shape))?,
+            }
         }
         for note in notes {
             write!(f, "\n  {note}")?;

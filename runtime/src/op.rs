@@ -17,6 +17,7 @@ use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};
 use crate::library::Library;
 use crate::sample::{Sample, Tolerance};
+use crate::scratch::Scratch;
 use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 
@@ -280,7 +281,7 @@ impl<'a> KernelCall<'a> {
     ///
     /// # Panics
     /// As [`KernelCall::view`].
-    pub fn views<T: Element>(&self, index: usize) -> Vec<View<'a, T>> {
+    pub fn views<T: Element>(&self, index: usize) -> Scratch<View<'a, T>> {
         self.args[index].tensors().iter().map(typed_view).collect()
     }
 
@@ -288,7 +289,7 @@ impl<'a> KernelCall<'a> {
     ///
     /// # Panics
     /// As [`KernelCall::view`].
-    pub fn optional_views<T: Element>(&self, index: usize) -> Vec<Option<View<'a, T>>> {
+    pub fn optional_views<T: Element>(&self, index: usize) -> Scratch<Option<View<'a, T>>> {
         self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(typed_view)).collect()
     }
 
@@ -321,7 +322,7 @@ impl<'a> KernelCall<'a> {
     ///
     /// # Panics
     /// As [`KernelCall::view_mut`].
-    pub fn views_mut<T: Element>(&self) -> Vec<ViewMut<'a, T>> {
+    pub fn views_mut<T: Element>(&self) -> Scratch<ViewMut<'a, T>> {
         (0..self.outs.len()).map(|index| self.view_mut(index)).collect()
     }
 }

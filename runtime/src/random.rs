@@ -16,6 +16,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 pub use distribution::{Distribution, Integers, Normal, Uniform, permutation};
 pub use philox::philox4x32_10;
 
+use crate::graph::{generators, recorder};
+
 /// A random generator; clones share their state, across threads too.
 ///
 /// ```
@@ -29,7 +31,22 @@ pub use philox::philox4x32_10;
 /// assert_eq!(first, again);
 /// ```
 #[derive(Clone)]
-pub struct Generator(Arc<Mutex<GeneratorState>>);
+pub struct Generator(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<GeneratorState>,
+    /// Of one that stands for a generator that a traced function makes.
+    start: Option<Start>,
+}
+
+/// Where a generator that a traced function makes starts in each run of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Start {
+    /// Which of the function's generators it is.
+    pub number: usize,
+    /// Where it starts.
+    pub state: GeneratorState,
+}
 
 /// Where a generator stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,8 +59,29 @@ pub struct GeneratorState {
 
 impl Generator {
     /// A generator at the start of the sequence of a seed.
+    ///
+    /// One that a traced function makes starts there in each run of the graph, as in each call of the function.
     pub fn new(seed: u64) -> Generator {
-        Generator(Arc::new(Mutex::new(GeneratorState { seed, offset: 0 })))
+        let generator = Generator::at(GeneratorState { seed, offset: 0 });
+        if recorder::is_active() {
+            generators::made(&generator);
+        }
+        generator
+    }
+
+    /// A generator at some place, whether or not a function is traced.
+    pub(crate) fn at(state: GeneratorState) -> Generator {
+        Generator(Arc::new(Shared { state: Mutex::new(state), start: None }))
+    }
+
+    /// What stands in a graph for a generator that the traced function makes.
+    pub(crate) fn starting(start: Start) -> Generator {
+        Generator(Arc::new(Shared { state: Mutex::new(start.state), start: Some(start) }))
+    }
+
+    /// Where it starts in each run of a graph, if it is one of a traced function.
+    pub(crate) fn start(&self) -> Option<Start> {
+        self.0.start
     }
 
     /// The seed.
@@ -58,11 +96,27 @@ impl Generator {
 
     /// Seed and offset, from which [`Generator::set_state`] continues exactly.
     pub fn state(&self) -> GeneratorState {
-        *self.lock()
+        if recorder::is_active() {
+            generators::read(self);
+        }
+        self.place()
     }
 
     /// Goes to a place that [`Generator::state`] gave.
     pub fn set_state(&self, state: GeneratorState) {
+        if recorder::is_active() {
+            generators::set(self);
+        }
+        self.go_to(state);
+    }
+
+    /// Where it stands, whether or not a function is traced.
+    pub(crate) fn place(&self) -> GeneratorState {
+        *self.lock()
+    }
+
+    /// Goes to a place, whether or not a function is traced.
+    pub(crate) fn go_to(&self, state: GeneratorState) {
         *self.lock() = state;
     }
 
@@ -70,6 +124,9 @@ impl Generator {
     ///
     /// Past 2^64 blocks the sequence starts over.
     pub fn reserve(&self, blocks: u64) -> Stream {
+        if recorder::is_active() {
+            generators::read(self);
+        }
         let mut state = self.lock();
         let stream = Stream { seed: state.seed, offset: state.offset };
         state.offset = state.offset.wrapping_add(blocks);
@@ -98,13 +155,13 @@ impl Generator {
 
     fn lock(&self) -> MutexGuard<'_, GeneratorState> {
         // The state is two words that are always valid, so a panic elsewhere does not spoil it.
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl fmt::Debug for Generator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GeneratorState { seed, offset } = self.state();
+        let GeneratorState { seed, offset } = self.place();
         write!(f, "Generator(seed={seed}, offset={offset})")
     }
 }

@@ -5,6 +5,7 @@
 //! when the sizes are known is handed out as guards ([`Context`]).
 
 mod call;
+mod compose;
 mod condition;
 mod evaluate;
 mod fit;
@@ -22,6 +23,8 @@ mod stairs;
 pub mod symbols;
 
 pub use call::Call;
+pub(crate) use call::Owned;
+pub use compose::infer_composition;
 pub use condition::{Condition, Context, Guard};
 pub(crate) use formula::Term;
 pub use infer::{Inference, Outputs, infer};

@@ -301,6 +301,18 @@ impl Tensor {
         }
     }
 
+    /// Becomes a tensor like another, outside any graph, if this is the only handle; says whether it was.
+    pub(crate) fn show(&mut self, other: &Tensor) -> bool {
+        let Some(inner) = Arc::get_mut(&mut self.0) else { return false };
+        let Inner { storage, layout, numel, dtype, device, contiguous, .. } = &*other.0;
+        inner.storage.clone_from(storage);
+        inner.layout.clone_from(layout);
+        (inner.numel, inner.dtype, inner.device, inner.contiguous) = (*numel, *dtype, *device, *contiguous);
+        (inner.flags, inner.base) = (AtomicU8::new(0), None);
+        inner.autograd = Mutex::new(AutogradMeta::default());
+        true
+    }
+
     /// Begins so many elements further on.
     pub(crate) fn shift(&mut self, elements: i64) {
         let storage = self.0.storage.clone();

@@ -3,11 +3,12 @@
 //! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every
 //! element of a [`View`] and write every element of a [`ViewMut`] without further checks.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use crate::element::Element;
 use crate::layout::is_contiguous;
+use crate::scratch::Scratch;
 
 /// A tensor's elements for reading.
 #[derive(Clone, Copy)]
@@ -114,10 +115,10 @@ impl<'a, T: Element> View<'a, T> {
     }
 
     /// All elements in row-major order: borrowed if contiguous, else copied.
-    pub fn to_contiguous(&self) -> Cow<'a, [T]> {
+    pub fn to_contiguous(&self) -> Elements<'a, T> {
         match self.as_slice() {
-            Some(slice) => Cow::Borrowed(slice),
-            None => Cow::Owned(self.iter().collect()),
+            Some(slice) => Elements::Borrowed(slice),
+            None => Elements::Copied(self.iter().collect()),
         }
     }
 
@@ -193,6 +194,26 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// The same memory for reading.
     pub fn as_view(&self) -> View<'_, T> {
         View { data: self.data, sizes: self.sizes, strides: self.strides, marker: PhantomData }
+    }
+}
+
+/// Elements in row-major order: a slice.
+pub enum Elements<'a, T> {
+    /// They lie so in the tensor.
+    Borrowed(&'a [T]),
+    /// They were put together from it.
+    Copied(Scratch<T>),
+}
+
+impl<T> Deref for Elements<'_, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Elements::Borrowed(elements) => elements,
+            Elements::Copied(elements) => elements,
+        }
     }
 }
 

@@ -5,8 +5,12 @@ use opsmith_runtime::{Complex64, DType, Error, ErrorKind, Scalar, Tensor, Value}
 
 #[test]
 fn an_error_reads_from_the_operator_down_to_the_help() {
-    let operand =
-        |name: &str, dtype, shape: &[i64]| Operand { name: name.to_owned(), dtype, shape: shape.into() };
+    let operand = |name: &str, dtype, shape: &[i64]| Operand {
+        name: name.to_owned(),
+        dtype,
+        shape: shape.into(),
+        formulas: None,
+    };
     let error = Error::shape("the inner sizes differ: 3 and 4")
         .with_help("transpose one of them")
         .in_op("mm", vec![operand("self", DType::F32, &[2, 3]), operand("mat2", DType::F64, &[4, 5])]);

@@ -1,5 +1,6 @@
 //! What the tests of the whole share.
 
+pub mod calls;
 pub mod checks;
 pub mod gradcheck;
 pub mod parity;

@@ -422,3 +422,54 @@ fn different_names_are_different_sizes() {
     assert!(error.contains("traced with rows = 6, others = "), "{error}");
     assert!(error.contains("give the same name to those that are equal"), "{error}");
 }
+
+#[test]
+fn sizes_that_elements_decide_are_equal_where_they_have_to_be() {
+    // Two selections by each of two masks, and the places that the first of them selects.
+    let function = |x: &[Tensor]| {
+        let [x, target] = x else { panic!("two inputs") };
+        let (positive, small) = (x.gt_scalar(0.0)?, x.lt_scalar(-0.5)?);
+        let (a, b) = (x.masked_select(&positive)?, x.masked_select(&small)?);
+        let (c, d) = (target.masked_select(&positive)?, target.masked_select(&small)?);
+        let places = positive.nonzero()?.squeeze_dim(1)?;
+        let errors = ((a - c)? * x.index_select(0, &places)?)?;
+        Ok(vec![errors, (b - d)?])
+    };
+    let spec = || InputSpec::new(DType::F32, ["n".into()]);
+    let traced = Graph::trace(function, [spec(), spec()]).unwrap();
+    let shapes: Vec<String> = traced
+        .outputs()
+        .iter()
+        .map(|id| traced.text(&traced.tensors()[id.0 as usize].layout.sizes[0]))
+        .collect();
+    assert_eq!(shapes, ["u0", "u1"]);
+    for graph in [&traced, &traced.optimize(&Passes::all())] {
+        for n in [5, 23, 2, 40] {
+            let (x, target) = (numbers(&[n]), (numbers(&[n]) * 0.5).unwrap());
+            let eager = function(&[x.clone(), target.clone()]).unwrap();
+            let found = graph.run(&[&x, &target]).unwrap();
+            for (eager, found) in eager.iter().zip(&found) {
+                assert_eq!(values(eager), values(found), "{n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_that_were_taken_to_be_equal_and_are_not_are_refused() {
+    let function = |x: &[Tensor]| {
+        let of = |x: &Tensor| x.masked_select(&x.gt_scalar(0.0)?);
+        &of(&x[0])? + &of(&x[1])?
+    };
+    let spec = || InputSpec::new(DType::F32, ["n".into()]);
+    let graph = Graph::trace(function, [spec(), spec()]).unwrap();
+    let (x, y) = (Tensor::of(&[1.0f32, -2.0, 3.0]), Tensor::of(&[-1.0f32, 4.0, 5.0]));
+    assert_eq!(values(&graph.run(&[&x, &y]).unwrap()[0]), [5.0, 8.0]);
+    let error = graph.run(&[&x, &x.neg().unwrap()]).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("masked_select: dimension 0 of the result has the size 1, and `u0` is 2"),
+        "{text}"
+    );
+    assert!(text.contains("graph_flow.rs"), "{text}");
+}

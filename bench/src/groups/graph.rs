@@ -15,6 +15,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
         return Ok(());
     }
     chains(harness)?;
+    layers(harness)?;
     branches(harness)
 }
 
@@ -38,8 +39,24 @@ fn chains(harness: &mut Harness) -> Result<()> {
     let spec = InputSpec::new(DType::F32, ["n".into()]);
     let symbolic = Graph::trace(|x: &[Tensor]| chain(&x[0], 10_000), [spec])?;
     harness.case("graph.infer_10000", CALL, || symbolic.check_at(&[("n", 8)]));
+    harness.case("graph.check_10000", CALL, || symbolic.check());
     harness.case("graph.plan_10000", CALL, || symbolic.memory_at(&[("n", 8)]));
     harness.case("graph.optimise_10000", CALL, || symbolic.optimize(&Passes::all()));
+    Ok(())
+}
+
+/// Layers with products, views and broadcasting, 10,000 steps of a batch of unknown size.
+fn layers(harness: &mut Harness) -> Result<()> {
+    let (weight, bias) = (normal(&[8, 8])?, normal(&[8])?);
+    let layer = |x: Tensor| {
+        let rows = x.reshape([x.size(0)? * 2, 4])?.transpose(0, 1)?.transpose(0, 1)?;
+        let rows = rows.reshape([x.size(0)?, 8])?.narrow(1, 0, 8)?;
+        rows.mm(&weight)?.add(&bias)?.relu()?.mul(&x)?.add(&x)
+    };
+    let spec = || InputSpec::new(DType::F32, ["n".into(), 8.into()]);
+    let graph = Graph::trace(|x: &[Tensor]| (0..1000).try_fold(x[0].clone(), |x, _| layer(x)), [spec()])?;
+    harness.case("graph.infer_layers", CALL, || graph.check_at(&[("n", 8)]));
+    harness.case("graph.check_layers", CALL, || graph.check());
     Ok(())
 }
 

@@ -1,18 +1,17 @@
-//! Changes of what an operator does and how: forms, dtypes, inference, gradients, kernels, documents.
+//! Changes of what an operator does and how: forms, dtypes, gradients, kernels, documents.
 
 use opsmith_core::{Backend, DType};
 
-use super::Changes;
 use super::operators::Pair;
+use super::{Changes, inference};
 use crate::export;
-use crate::expr::print::print;
 use crate::expr::{Expr, ExprKind};
 use crate::model::{Derivative, Model, Op};
 
 pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {
     forms(pair, changes);
     dtypes(pair, changes);
-    inference(pair, changes);
+    inference::compare(pair, changes);
     gradients(pair, changes);
     tangents(pair, changes);
     body(pair, changes);
@@ -111,69 +110,9 @@ fn supported(op: &Op, backend: Backend) -> Vec<DType> {
 }
 
 /// Whether two expressions of two specs say the same.
-fn same(a: Option<&Expr>, b: Option<&Expr>, pair: Pair<'_>) -> bool {
+pub(super) fn same(a: Option<&Expr>, b: Option<&Expr>, pair: Pair<'_>) -> bool {
     let text = |expr: &Expr, op: &Op, model: &Model| export::expression(expr, op, model);
     a.map(|expr| text(expr, pair.old, pair.old_model)) == b.map(|expr| text(expr, pair.new, pair.new_model))
-}
-
-fn inference(pair: Pair<'_>, changes: &mut Changes) {
-    let Pair { old, new, old_model, new_model } = pair;
-    let texts = |op: &Op, model: &Model| -> Vec<String> {
-        op.checks.iter().map(|check| print(&check.condition, op, model)).collect()
-    };
-    let (before, now) = (texts(old, old_model), texts(new, new_model));
-    for check in now.iter().filter(|check| !before.contains(check)) {
-        let migration = Some("see to it that the condition holds".to_owned());
-        changes.push("check-added", &old.name, format!("it requires `{check}`"), migration);
-    }
-    for check in before.iter().filter(|check| !now.contains(check)) {
-        changes.push("check-removed", &old.name, format!("it does not require `{check}` any more"), None);
-    }
-    let (Some(before), Some(now)) = (&old.infer, &new.infer) else {
-        if old.infer.is_some() != new.infer.is_some() {
-            let what = "results get their shape and dtype in another way".to_owned();
-            changes.push(
-                "shape-changed",
-                &old.name,
-                what,
-                Some("check what you do with the result's shape and dtype".to_owned()),
-            );
-        }
-        return;
-    };
-    let mut rule = |name: &'static str, kind: &str, before: &Expr, now: &Expr, migration: Option<&str>| {
-        if !same(Some(before), Some(now), pair) {
-            let (before, now) = (print(before, old, old_model), print(now, new, new_model));
-            changes.push(
-                name,
-                &old.name,
-                format!("the {kind} was `{before}` and is `{now}` now"),
-                migration.map(str::to_owned),
-            );
-        }
-    };
-    for (before, now) in before.shapes.iter().zip(&now.shapes) {
-        rule("shape-changed", "shape", before, now, Some("check what you do with the result's shape"));
-    }
-    for (before, now) in before.dtypes.iter().zip(&now.dtypes) {
-        rule("dtype-changed", "dtype", before, now, Some("convert the result, or what you compute with it"));
-    }
-    if !same(before.length.as_ref(), now.length.as_ref(), pair) {
-        let migration = Some("check how many tensors the result has".to_owned());
-        changes.push(
-            "shape-changed",
-            &old.name,
-            "the length of the result has another rule".to_owned(),
-            migration,
-        );
-    }
-    let mut rule = |name: &'static str, kind: &str, before: &Expr, now: &Expr| {
-        if !same(Some(before), Some(now), pair) {
-            let (before, now) = (print(before, old, old_model), print(now, new, new_model));
-            changes.push(name, &old.name, format!("the {kind} was `{before}` and is `{now}` now"), None);
-        }
-    };
-    rule("compute-changed", "dtype of the computation", &before.compute, &now.compute);
 }
 
 fn gradients(pair: Pair<'_>, changes: &mut Changes) {

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod behaviour;
+mod inference;
 mod operators;
 mod rules;
 mod version;

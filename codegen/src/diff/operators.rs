@@ -87,7 +87,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
 }
 
 /// Keys of the exported operator that rules look at, or that need none.
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 28] = [
     "name",
     "base",
     "signature",
@@ -99,6 +99,7 @@ const KNOWN: [&str; 27] = [
     "forms",
     "checks",
     "inference",
+    "combinations",
     "body",
     "derivatives",
     "non_differentiable",

@@ -1,32 +1,43 @@
 //! Results that follow other results: `shape: [reduce(x, dim, false), follow(first)]`.
 //!
-//! In: the rules of an operator's results as written. Out: for each result the one whose rule it has, at
-//! the end of the chain, which follows arguments only.
+//! In: the rules of an operator's results as written, those of shapes and those of dtypes each for themselves: what
+//! a result's shape follows says nothing of its dtype. Out: for each result the one whose rule it has, at the end of
+//! the chain, which follows arguments only. What could be read in two ways is refused.
 
-use super::Context;
+use super::{Context, dtypes};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::model::{Kind, Op};
-use crate::spec::document::Text;
+use crate::spec::document::{RawOp, Text};
 
-/// The result at the end of each result's chain; reports rings and sources that are not there.
-pub(super) fn roots(context: &mut Context<'_>, op: &Op, texts: &[Text]) -> Option<Vec<usize>> {
+/// The result at the end of each result's chain; reports rings, sources that are not there, that are two things, and
+/// that may be absent.
+pub(super) fn roots(context: &mut Context<'_>, op: &Op, raw: &RawOp, texts: &[Text]) -> Option<Vec<usize>> {
     let mut fine = Some(());
     let mut next: Vec<Option<usize>> = Vec::with_capacity(texts.len());
-    for text in texts {
-        let source = followed(text.as_str());
-        let is_argument = |name: &str| op.arg_index(name).is_some();
-        next.push(match source {
-            Some(name) if !is_argument(name) => {
-                let found = op.outputs.iter().position(|output| output.name.as_deref() == Some(name));
-                if found.is_none() {
-                    missing(context, op, text, name);
-                    fine = None;
-                }
-                found
+    for (index, text) in texts.iter().enumerate() {
+        let Some(name) = followed(text.as_str()) else {
+            next.push(None);
+            continue;
+        };
+        let result = result_called(op, name);
+        let is_argument = op.arg_index(name).is_some();
+        match result {
+            None if !is_argument => {
+                missing(context, op, text, name);
+                fine = None;
             }
-            _ => None,
-        });
+            Some(_) if is_argument => {
+                context.push(catalogue::follow_ambiguous(text.span(), name));
+                fine = None;
+            }
+            Some(source) if may_lack(op, raw, source, index) => {
+                context.push(catalogue::follow_absent(text.span(), name_of(op, index), name));
+                fine = None;
+            }
+            _ => {}
+        }
+        next.push(result);
     }
     fine?;
     let mut roots = Vec::with_capacity(texts.len());
@@ -48,6 +59,38 @@ pub(super) fn roots(context: &mut Context<'_>, op: &Op, texts: &[Text]) -> Optio
         roots.push(chain[chain.len() - 1]);
     }
     fine.map(|()| roots)
+}
+
+/// Refuses a result whose shape follows another one in calls and does not before they run, or follows one then that
+/// it does not follow in calls: `run_shape` says more of a shape, never something else.
+pub(super) fn agrees(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
+    let mut texts = |key: &str| raw.get(key).and_then(|node| dtypes::words(context, key, "[n]", node));
+    let (Some(calls), Some(runs)) = (texts("shape"), texts("run_shape")) else { return };
+    let source = |text: &Text| followed(text.as_str()).and_then(|name| result_called(op, name));
+    for (index, (call, run)) in calls.iter().zip(&runs).enumerate() {
+        let (Some(of_call), of_run) = (source(call), source(run)) else { continue };
+        // The same sizes, written once more, say the same.
+        let same = of_run == Some(of_call) || runs.get(of_call).is_some_and(|of| of.as_str() == run.as_str());
+        if !same {
+            let names = (name_of(op, index), name_of(op, of_call));
+            context.push(catalogue::follow_changed(run.span(), names, call.span()));
+        }
+    }
+}
+
+fn result_called(op: &Op, name: &str) -> Option<usize> {
+    op.outputs.iter().position(|output| output.name.as_deref() == Some(name))
+}
+
+/// Whether a result may be absent where another one, which follows it, is there.
+fn may_lack(op: &Op, raw: &RawOp, source: usize, follower: usize) -> bool {
+    let present = raw.text_map("present");
+    let condition = |index: usize| {
+        let name = op.outputs[index].name.as_deref();
+        present.iter().find(|(key, _)| Some(key.text.as_str()) == name).map(|(_, text)| text.as_str().trim())
+    };
+    op.outputs[source].ty.optional
+        && (!op.outputs[follower].ty.optional || condition(source) != condition(follower))
 }
 
 /// The name in `follow(name)`.

@@ -186,6 +186,7 @@ fn run_sizes(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &Raw
         sizes.iter().map(|(name, _)| (name.clone(), Ty::new(Kind::Int))).collect();
     let want = Ty::new(Kind::Ints(None));
     let shapes = each(context, expressions, raw, "run_shape", Mode::Shape, &want, &locals)?;
+    follow::agrees(context, op, raw);
     Some((sizes, shapes))
 }
 
@@ -225,7 +226,7 @@ fn each(
         context.push(catalogue::rule_count(node.span, key, name, count, texts.len()));
         return None;
     }
-    let roots = follow::roots(context, expressions.op, &texts)?;
+    let roots = follow::roots(context, expressions.op, raw, &texts)?;
     let checked: Vec<Option<Expr>> = texts
         .iter()
         .zip(&roots)

@@ -5,7 +5,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::view::Positions;
-use opsmith_runtime::{Dims, Element, Error, Layout, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Layout, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
 use super::reduce;
@@ -43,7 +43,7 @@ pub fn sum_to_size<T: Element<Compute: Arithmetic>>(
     // SAFETY: dimensions of size 1 change nothing about which elements are reached; `out` is not used
     // meanwhile.
     let mut whole = unsafe { ViewMut::from_raw(out.as_mut_ptr(), &sizes, &strides) };
-    let summed: Vec<i64> =
+    let summed: Scratch<i64> =
         (0..sizes.len() as i64).filter(|&dim| sizes[dim as usize] != self_.sizes()[dim as usize]).collect();
     if summed.is_empty() {
         return copy_into(&self_, &mut whole);
@@ -61,8 +61,8 @@ pub fn split_with_sizes_backward<T: Element>(
     dim: i64,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let parts = views::split_with_sizes(&layout_of(&out), split_sizes, dim)?;
-    put_parts(grads, &parts, out)
+    let whole = layout_of(&out);
+    put_parts(grads, views::parts_of_sizes(&whole, split_sizes, dim)?, out)
 }
 
 /// The gradient of `unbind`: the slices one after the other, zeros for those without gradient.
@@ -74,20 +74,24 @@ pub fn unbind_backward<T: Element>(
     dim: i64,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let parts = views::unbind(&layout_of(&out), dim)?;
-    put_parts(grads, &parts, out)
+    let whole = layout_of(&out);
+    put_parts(grads, views::slices(&whole, dim)?, out)
 }
 
 fn put_parts<T: Element>(
     grads: &[Option<View<'_, T>>],
-    parts: &[Layout],
+    parts: impl ExactSizeIterator<Item = Result<Layout>>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     if grads.len() != parts.len() {
         return Err(Error::shape(format!("{} gradients are given for {} pieces", grads.len(), parts.len())));
     }
-    for (grad, part) in grads.iter().zip(parts).filter(|(_, part)| part.numel() > 0) {
-        let mut piece = part_of(&mut out, part);
+    for (grad, part) in grads.iter().zip(parts) {
+        let part = part?;
+        if part.numel() == 0 {
+            continue;
+        }
+        let mut piece = part_of(&mut out, &part);
         match grad {
             Some(grad) => copy_into(grad, &mut piece)?,
             None => piece.write(std::iter::repeat(T::default())),
@@ -188,7 +192,7 @@ fn through_memory<T: Element<Compute: Arithmetic>>(
     };
     let (low, high) = (low.min(to_low), high.max(to_high));
     let cells = |layout| cells_of(layout, low);
-    let (mut memory, reach) = (Vec::new(), high.saturating_sub(low));
+    let (mut memory, reach) = (Scratch::new(), high.saturating_sub(low));
     memory.try_reserve_exact(reach as usize).map_err(|_| {
         Error::memory(format!("sizes and strides reach over {reach} elements, for which there is no memory"))
     })?;
@@ -197,7 +201,7 @@ fn through_memory<T: Element<Compute: Arithmetic>>(
         memory[cell] = Arithmetic::add(memory[cell], element.to_compute());
     }
     if shared.has_internal_overlap() {
-        let mut counts = vec![0i64; memory.len()];
+        let mut counts = Scratch::filled(0i64, memory.len());
         cells(shared).for_each(|cell| counts[cell] += 1);
         for (cell, &count) in memory.iter_mut().zip(&counts).filter(|(_, count)| **count > 1) {
             *cell = Arithmetic::div(*cell, T::Compute::from_scalar(Scalar::Int(count)));
@@ -230,7 +234,7 @@ pub fn cumprod_backward<T: Element<Compute: Number>>(
     let length = input.sizes().get(dim).map_or(1, |&size| size as usize);
     let inner: usize = input.sizes().iter().skip(dim + 1).map(|&size| size as usize).product();
     let (grads, elements) = (grad.to_contiguous(), input.to_contiguous());
-    let mut result = vec![T::default(); elements.len()];
+    let mut result = Scratch::filled(T::default(), elements.len());
     let outer = elements.len().checked_div(length * inner).unwrap_or(0);
     for line in 0..outer * inner {
         let start = line / inner * length * inner + line % inner;

@@ -1,7 +1,7 @@
 //! Kernels whose results have a shape that elements decide: reshaped, repeated, sliced and counted by
 //! tensors, and elements that differ.
 
-use opsmith_runtime::{Element, Error, Layout, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Layout, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
 use super::sort::SortKey;
@@ -79,11 +79,12 @@ pub fn unique<T: SortKey>(
     mut counts: ViewMut<'_, i64>,
 ) -> Result<()> {
     let elements = self_.to_contiguous();
-    let mut order: Vec<(u64, usize)> =
+    let mut order: Scratch<(u64, usize)> =
         elements.iter().enumerate().map(|(place, element)| (element.sort_key(), place)).collect();
     order.sort_unstable();
     let nan = |element: T| matches!(element.to_scalar(), Scalar::Float(value) if value.is_nan());
-    let (mut found, mut often, mut places) = (Vec::new(), Vec::new(), vec![0i64; elements.len()]);
+    let (mut found, mut often, mut places) =
+        (Scratch::new(), Scratch::new(), Scratch::filled(0i64, elements.len()));
     let mut last = None;
     for (key, place) in order {
         let element = elements[place];

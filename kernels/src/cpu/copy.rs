@@ -1,6 +1,6 @@
 //! Copying elements between views of any strides.
 
-use opsmith_runtime::{Element, Result, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::axes::{Axis, Walk, axes, merge};
 use super::strides::broadcast_strides;
@@ -61,7 +61,7 @@ pub(crate) fn with_slice<T: Element, R>(out: &mut ViewMut<'_, T>, body: impl FnO
         // A view that is contiguous has a slice; the empty one stands for no elements.
         return body(out.as_mut_slice().unwrap_or(&mut []));
     }
-    let mut elements = vec![T::default(); out.numel()];
+    let mut elements = Scratch::filled(T::default(), out.numel());
     let result = body(&mut elements);
     out.write(elements);
     result

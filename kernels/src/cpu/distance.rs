@@ -6,7 +6,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::axes::{Axes, Walk, axes};
 use super::float::Float;
@@ -27,7 +27,7 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
     let norm = Norm::new(p)?;
     let pairs = Pairs::new(&x1, &x2, out.sizes())?;
     let (a, b) = (elements(&x1), elements(&x2));
-    let distances: Vec<T> = pairs
+    let distances: Scratch<T> = pairs
         .iter()
         .map(|[first, second]| norm.distance::<T::Compute>(pairs.row(&a, first), pairs.row(&b, second)))
         .map(T::from_compute)
@@ -53,7 +53,7 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
     expect_sizes(cdist.sizes(), grad_output.sizes())?;
     let pairs = Pairs::new(&x1, &x2, grad_output.sizes())?;
     let (a, b) = (elements(&x1), elements(&x2));
-    let mut sums = vec![T::Compute::ZERO; a.len()];
+    let mut sums = Scratch::filled(T::Compute::ZERO, a.len());
     let distances = cdist.iter().zip(grad_output.iter());
     for ([first, second], (distance, grad)) in pairs.iter().zip(distances) {
         let target = &mut sums[first as usize * pairs.width..][..pairs.width];
@@ -99,7 +99,7 @@ pub fn pdist_backward<T: Element<Compute: Float>>(
     expect_sizes(out.sizes(), self_.sizes())?;
     let rows = elements(&self_);
     let row = |number: usize| &rows[number * width..][..width];
-    let mut sums = vec![T::Compute::ZERO; rows.len()];
+    let mut sums = Scratch::filled(T::Compute::ZERO, rows.len());
     let pairs = (0..count).flat_map(|first| (first + 1..count).map(move |second| (first, second)));
     for ((first, second), (distance, grad)) in pairs.zip(pdist.iter().zip(grad_output.iter())) {
         let (distance, grad) = (distance.to_compute(), grad.to_compute());
@@ -117,8 +117,8 @@ fn matrix(sizes: &[i64]) -> Result<(usize, usize)> {
     }
 }
 
-fn elements<T: Element>(view: &View<'_, T>) -> Vec<T::Compute> {
-    view.to_contiguous().iter().map(|element| element.to_compute()).collect()
+fn elements<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
+    Scratch::mapped(&view.to_contiguous(), |element| element.to_compute())
 }
 
 /// Which distance.

@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 
 use num_complex::Complex64;
 use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::axes::{Walk, lines};
 use super::strides::expect_sizes;
@@ -98,11 +98,11 @@ pub fn fft_c2c<T: Element>(
     Ok(())
 }
 
-fn wrapped(dims: &[i64], rank: usize) -> Result<Vec<usize>> {
+fn wrapped(dims: &[i64], rank: usize) -> Result<Scratch<usize>> {
     if rank == 0 && !dims.is_empty() {
         return Err(Error::shape("a tensor without dimensions cannot be transformed"));
     }
-    let wrapped: Vec<usize> = dims.iter().map(|&dim| wrap_dim(dim, rank)).collect::<Result<_>>()?;
+    let wrapped: Scratch<usize> = dims.iter().map(|&dim| wrap_dim(dim, rank)).collect::<Result<_>>()?;
     match (1..dims.len()).find(|&at| wrapped[..at].contains(&wrapped[at])) {
         Some(at) => Err(Error::value(format!("dimension {} is given twice", dims[at]))),
         None => Ok(wrapped),
@@ -117,7 +117,7 @@ enum Direction {
 
 /// Complex numbers in row-major order.
 struct Array {
-    elements: Vec<Complex64>,
+    elements: Scratch<Complex64>,
     sizes: Dims,
 }
 
@@ -135,7 +135,7 @@ impl Array {
             let plan = Plan::new(line.size as usize, direction);
             for [start] in Walk::new(&outer) {
                 let places = (start as usize..).step_by(step).take(line.size as usize);
-                let mut values: Vec<Complex64> = places.clone().map(|at| self.elements[at]).collect();
+                let mut values: Scratch<Complex64> = places.clone().map(|at| self.elements[at]).collect();
                 plan.run(&mut values);
                 places.zip(values).for_each(|(at, value)| self.elements[at] = value);
             }
@@ -163,7 +163,7 @@ impl Array {
         sizes[dim] = length;
         let inner = self.sizes[dim + 1..].iter().product::<i64>() as usize;
         let (own, length) = (self.sizes[dim] as usize, length as usize);
-        let mut elements = Vec::with_capacity(sizes.iter().product::<i64>() as usize);
+        let mut elements = Scratch::with_capacity(sizes.iter().product::<i64>() as usize);
         for block in self.elements.chunks_exact((own * inner).max(1)) {
             for frequency in 0..length {
                 let mirrored = frequency > length / 2;
@@ -188,25 +188,30 @@ impl Array {
 struct Plan {
     length: usize,
     /// e^(±2πi k / n) for the radix-2 transform of the padded length.
-    roots: Vec<Complex64>,
+    roots: Scratch<Complex64>,
     /// Bluestein's chirp e^(±πi k² / n), and the transform of its conjugate; empty for powers of two.
-    chirp: Vec<Complex64>,
-    filter: Vec<Complex64>,
+    chirp: Scratch<Complex64>,
+    filter: Scratch<Complex64>,
 }
 
 impl Plan {
     fn new(length: usize, direction: Direction) -> Plan {
         let sign = if direction == Direction::Forward { -1.0 } else { 1.0 };
         if length.is_power_of_two() || length == 0 {
-            return Plan { length, roots: roots(length, sign), chirp: Vec::new(), filter: Vec::new() };
+            return Plan {
+                length,
+                roots: roots(length, sign),
+                chirp: Scratch::new(),
+                filter: Scratch::new(),
+            };
         }
         let padded = (2 * length - 1).next_power_of_two();
         // k² modulo 2n keeps the angle exact for large k.
         let angle =
             |k: usize| sign * PI * ((k as u128 * k as u128) % (2 * length as u128)) as f64 / length as f64;
-        let chirp: Vec<Complex64> = (0..length).map(|k| Complex64::from_polar(1.0, angle(k))).collect();
+        let chirp: Scratch<Complex64> = (0..length).map(|k| Complex64::from_polar(1.0, angle(k))).collect();
         let roots = roots(padded, -1.0);
-        let mut filter = vec![Complex64::ZERO; padded];
+        let mut filter = Scratch::filled(Complex64::ZERO, padded);
         for (k, value) in chirp.iter().enumerate() {
             filter[k] = value.conj();
             filter[(padded - k) % padded] = value.conj();
@@ -221,7 +226,7 @@ impl Plan {
         }
         // The transform is a convolution with the chirp, between multiplications with it.
         let padded = self.filter.len();
-        let mut work = vec![Complex64::ZERO; padded];
+        let mut work = Scratch::filled(Complex64::ZERO, padded);
         for ((work, value), chirp) in work.iter_mut().zip(values.iter()).zip(&self.chirp) {
             *work = value * chirp;
         }
@@ -238,7 +243,7 @@ impl Plan {
 }
 
 /// The first half of the roots of unity of a power of two.
-fn roots(length: usize, sign: f64) -> Vec<Complex64> {
+fn roots(length: usize, sign: f64) -> Scratch<Complex64> {
     (0..length / 2).map(|k| Complex64::from_polar(1.0, sign * 2.0 * PI * k as f64 / length as f64)).collect()
 }
 

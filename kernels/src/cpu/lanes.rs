@@ -2,8 +2,8 @@
 //!
 //! For use inside [`super::simd::widest`]: everything here is inlined into its caller.
 
-use opsmith_runtime::Element;
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::{Element, Scratch};
 
 /// Partial results of a long row. They live in the first cache rather than in registers, because
 /// compilers reliably vectorise a loop over this many.
@@ -91,17 +91,17 @@ pub(crate) unsafe fn read_row<T: Element>(
     start: *const T,
     step: i64,
     length: usize,
-    values: &mut Vec<T::Compute>,
+    values: &mut Scratch<T::Compute>,
 ) {
     if step == 1 {
         // SAFETY: the caller's promise.
         let row = unsafe { std::slice::from_raw_parts(start, length) };
-        values.extend(row.iter().map(|element| element.to_compute()));
+        values.extend_mapped(row, |element| element.to_compute());
     } else {
-        values.extend((0..length as isize).map(|index| {
+        values.extend_from_fn(length, |index| {
             // SAFETY: the caller's promise.
-            unsafe { *start.offset(index * step as isize) }.to_compute()
-        }));
+            unsafe { *start.offset(index as isize * step as isize) }.to_compute()
+        });
     }
 }
 

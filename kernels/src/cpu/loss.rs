@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::strides::expect_sizes;
 
@@ -20,8 +20,8 @@ impl Scores {
             [classes] => (&[][..], *classes, &[][..]),
             [samples, classes, places @ ..] => (std::slice::from_ref(samples), *classes, places),
         };
-        let wanted = [samples, places].concat();
-        if target != wanted {
+        let wanted: Dims = samples.iter().chain(places).copied().collect();
+        if target != &wanted[..] {
             return Err(Error::shape(format!(
                 "scores {} need classes {}, got {}",
                 ShapeText(scores),
@@ -60,10 +60,13 @@ impl Scores {
     }
 }
 
-fn weights<T: Element<Compute: Arithmetic>>(weight: Option<View<'_, T>>, classes: usize) -> Vec<T::Compute> {
+fn weights<T: Element<Compute: Arithmetic>>(
+    weight: Option<View<'_, T>>,
+    classes: usize,
+) -> Scratch<T::Compute> {
     match weight {
         Some(weight) => weight.iter().map(T::to_compute).collect(),
-        None => vec![T::Compute::ONE; classes],
+        None => Scratch::filled(T::Compute::ONE, classes),
     }
 }
 
@@ -90,7 +93,7 @@ pub fn nll_loss_forward<T: Element<Compute: Arithmetic>>(
         |class: usize, at: usize| Arithmetic::neg(Arithmetic::mul(weights[class], scores[at].to_compute()));
     let mut total = T::Compute::ZERO;
     if reduction == 0 {
-        let mut losses = vec![T::default(); target.len()];
+        let mut losses = Scratch::filled(T::default(), target.len());
         shape.for_each_counted(&target, ignore_index, |number, class, at| {
             losses[number] = T::from_compute(each(class, at));
         })?;
@@ -128,7 +131,7 @@ pub fn nll_loss_backward<T: Element<Compute: Arithmetic>>(
     let (grads, target) = (grad_output.to_contiguous(), target.to_contiguous());
     let weights = weights(weight, shape.classes);
     let total = total_weight.iter().next().map_or(T::Compute::ONE, T::to_compute);
-    let mut gradients = vec![T::default(); shape.samples * shape.classes * shape.places];
+    let mut gradients = Scratch::filled(T::default(), shape.samples * shape.classes * shape.places);
     shape.for_each_counted(&target, ignore_index, |number, class, at| {
         let grad = grads[if reduction == 0 { number } else { 0 }].to_compute();
         let share = if reduction == 1 { Arithmetic::div(grad, total) } else { grad };

@@ -3,7 +3,7 @@
 //! `padding` has two numbers a dimension, before and after, the last dimension first; negative ones cut.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::strides::expect_sizes;
 use crate::infer::padded_sizes;
@@ -74,7 +74,7 @@ fn nearest(place: i64, size: i64) -> Result<i64> {
 }
 
 /// For each padded dimension from the first on, the element that each place of the output shows.
-fn sources(sizes: &[i64], padding: &[i64], place: Place) -> Result<Vec<Vec<i64>>> {
+fn sources(sizes: &[i64], padding: &[i64], place: Place) -> Result<Scratch<Scratch<i64>>> {
     let padded = padding.len() / 2;
     let first = sizes.len() - padded;
     (first..sizes.len())
@@ -105,7 +105,7 @@ fn for_each_pair(
         // Rows of the output plane: every combination of places but the last dimension's.
         let (last, others) =
             sources.split_last().map_or((&[][..], &[][..]), |(last, rest)| (&last[..], rest));
-        let rows: usize = others.iter().map(Vec::len).product();
+        let rows: usize = others.iter().map(|list| list.len()).product();
         for row in 0..rows {
             let mut rest = row;
             let mut start = 0;
@@ -131,7 +131,7 @@ fn pad<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let elements = input.to_contiguous();
-    let mut result = Vec::with_capacity(out.numel());
+    let mut result = Scratch::with_capacity(out.numel());
     for_each_pair(input.sizes(), padding, out.sizes(), place, |_, from| result.push(elements[from]))?;
     out.write(result);
     Ok(())
@@ -146,7 +146,7 @@ fn pad_backward<T: Element<Compute: Arithmetic>>(
 ) -> Result<()> {
     expect_sizes(out.sizes(), sizes)?;
     let grad_elements = grad.to_contiguous();
-    let mut sums = vec![T::Compute::ZERO; out.numel()];
+    let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
     for_each_pair(sizes, padding, grad.sizes(), place, |number, from| {
         sums[from] = Arithmetic::add(sums[from], grad_elements[number].to_compute());
     })?;

@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::copy::copy_into;
 use super::strides::{broadcast_strides, expect_sizes};
@@ -180,7 +180,7 @@ pub fn constant_pad_nd<T: Element>(
 /// If the output does not have a row for each of them.
 pub fn nonzero<T: Element<Compute: Arithmetic>>(self_: View<'_, T>, mut out: ViewMut<'_, i64>) -> Result<()> {
     let rank = self_.dim();
-    let mut indices = Vec::new();
+    let mut indices = Scratch::new();
     let mut index = Dims::from_elem(0, rank);
     let mut found = 0;
     for element in self_.iter() {
@@ -224,7 +224,7 @@ pub fn masked_select<T: Element>(
     let (elements, mask) = unsafe {
         (View::from_raw(self_.as_ptr(), &sizes, &own), View::from_raw(mask.as_ptr(), &sizes, &others))
     };
-    let picked: Vec<T> =
+    let picked: Scratch<T> =
         elements.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element).collect();
     expect_sizes(out.sizes(), &[picked.len() as i64])?;
     out.write(picked);

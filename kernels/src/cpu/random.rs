@@ -4,7 +4,7 @@
 //! gives the same elements whatever the strides of the output.
 
 use opsmith_runtime::random::{Distribution, Generator, Integers, Normal, Uniform, default_generator};
-use opsmith_runtime::{DType, Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{DType, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use opsmith_runtime::arith::Arithmetic;
 
@@ -159,7 +159,7 @@ pub fn bernoulli<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
-    let probabilities: Vec<f64> =
+    let probabilities: Scratch<f64> =
         self_.iter().map(|element| probability(element.to_scalar().to_f64())).collect::<Result<_>>()?;
     write(&mut out, &Uniform::<f64>::new(), generator, |position, number| {
         T::from_scalar(Scalar::Bool(number < probabilities[position]))
@@ -225,7 +225,7 @@ pub fn native_dropout<T: Element<Compute: Arithmetic>>(
         write(&mut mask, &Uniform::<f32>::new(), None, |_, number| f64::from(number) >= p);
     }
     let scale = T::Compute::from_scalar(Scalar::Float(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }));
-    let kept = input.iter().zip(mask.as_view().iter().collect::<Vec<_>>());
+    let kept = input.iter().zip(mask.as_view().iter().collect::<Scratch<_>>());
     out.write(kept.map(|(element, keep)| {
         let scaled = Arithmetic::mul(element.to_compute(), scale);
         if keep { T::from_compute(scaled) } else { T::default() }

@@ -5,7 +5,7 @@
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DType, Element, Result, View, ViewMut};
+use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
 use super::axes::{Tile, for_each_tile};
 use super::lanes::{fold_lanes, read_row, update_and_sum_lanes, write_row};
@@ -95,7 +95,7 @@ fn along<T: Element, const N: usize>(
     }
     let length = sizes.get(dim).map_or(1, |&size| size as usize);
     let width = (BUFFER / length.max(1)).clamp(64, 512);
-    let mut lines = [const { Lines { values: Vec::new(), lanes: 1, of_lines: Vec::new() } }; N];
+    let mut lines = [const { Lines { values: Scratch::new(), lanes: 1, of_lines: Scratch::new() } }; N];
     let last = inputs.len() - 1;
     let strides = [inputs[0].strides(), inputs[last].strides(), out.strides()];
     let target = out.as_mut_ptr();
@@ -113,10 +113,10 @@ fn along<T: Element, const N: usize>(
 
 /// Elements of neighbouring lines, in the compute type: the first of each line, the second of each…
 struct Lines<C> {
-    values: Vec<C>,
+    values: Scratch<C>,
     lanes: usize,
     /// Something known of each line: the result of the last [`Lines::fold`].
-    of_lines: Vec<C>,
+    of_lines: Scratch<C>,
 }
 
 impl<C: Copy> Lines<C> {
@@ -196,7 +196,7 @@ impl<C: Copy> Lines<C> {
     where
         C: Arithmetic,
     {
-        let mut sums = vec![C::ZERO; self.lanes];
+        let mut sums = Scratch::filled(C::ZERO, self.lanes);
         widest(
             #[inline(always)]
             || {

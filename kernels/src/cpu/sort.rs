@@ -4,7 +4,7 @@
 //! sort is stable.
 
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Element, Error, Result, View, ViewMut, bf16, f16};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut, bf16, f16};
 
 use super::axes::{Axis, Walk, lines};
 use super::strides::expect_sizes;
@@ -137,7 +137,7 @@ fn first_in_order<T: SortKey>(
     mut indices: ViewMut<'_, i64>,
 ) -> Result<()> {
     let dim = wrap_dim(dim, input.dim())?;
-    let mut sizes = input.sizes().to_vec();
+    let mut sizes: Dims = input.sizes().into();
     if let Some(size) = sizes.get_mut(dim) {
         *size = count as i64;
     }
@@ -146,7 +146,7 @@ fn first_in_order<T: SortKey>(
     let strides = [input.strides(), values.strides(), indices.strides()];
     let (line, outer) = lines(input.sizes(), strides, dim);
     let small = size_of::<T>() <= 4 && line.size <= i64::from(u32::MAX);
-    let (mut packed, mut wide) = (Vec::new(), Vec::new());
+    let (mut packed, mut wide) = (Scratch::new(), Scratch::new());
     for start in Walk::new(&outer) {
         let at = |index: i64| start[0] + index * line.steps[0];
         let keys = (0..line.size).map(|index| {

@@ -2,7 +2,7 @@
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Error, Result, Tensor};
+use opsmith_runtime::{Dims, Error, Result, Scratch, Tensor};
 
 /// `self`'s shape with the number of indices along `dim`.
 ///
@@ -133,7 +133,7 @@ pub fn topk(self_: &Tensor, k: i64, dim: i64) -> Result<Dims> {
 }
 
 /// The shape of a tensor indexed by tensors, and where its dimensions come from.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Indexed {
     /// Sizes of the result.
     pub sizes: Dims,
@@ -142,7 +142,7 @@ pub struct Indexed {
     /// The dimension of the result at which the broadcast shape starts.
     pub start: usize,
     /// The dimensions of the indexed tensor that the result keeps.
-    pub kept: Vec<usize>,
+    pub kept: Scratch<usize>,
 }
 
 /// The shape of a tensor of the given sizes indexed by tensors of the given sizes, one a dimension,
@@ -167,7 +167,7 @@ pub fn indexed(sizes: &[i64], indices: &[Option<&[i64]>]) -> Result<Indexed> {
     let count = indices.iter().flatten().count();
     let neighbours = (first..first + count).all(is_indexed);
     let start = if neighbours { first } else { 0 };
-    let kept: Vec<usize> = (0..sizes.len()).filter(|&dim| !is_indexed(dim)).collect();
+    let kept: Scratch<usize> = (0..sizes.len()).filter(|&dim| !is_indexed(dim)).collect();
     let mut result: Dims = kept.iter().map(|&dim| sizes[dim]).collect();
     result.insert_from_slice(start, &broadcast);
     Ok(Indexed { sizes: result, broadcast, start, kept })

@@ -141,6 +141,15 @@ pub fn as_strided(
 /// # Errors
 /// If a size is negative or they do not add up to the dimension's.
 pub fn split_with_sizes(layout: &Layout, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
+    parts_of_sizes(layout, split_sizes, dim)?.collect()
+}
+
+/// What [`split_with_sizes`] gives, one after the other.
+pub(crate) fn parts_of_sizes(
+    layout: &Layout,
+    split_sizes: &[i64],
+    dim: i64,
+) -> Result<impl ExactSizeIterator<Item = Result<Layout>>> {
     if layout.dim() == 0 {
         return Err(Error::shape("a tensor without dimensions cannot be split"));
     }
@@ -158,14 +167,11 @@ pub fn split_with_sizes(layout: &Layout, split_sizes: &[i64], dim: i64) -> Resul
         )));
     }
     let mut start = 0;
-    split_sizes
-        .iter()
-        .map(|&length| {
-            let part = narrow(layout, dim, start, length);
-            start += length;
-            part
-        })
-        .collect()
+    Ok(split_sizes.iter().map(move |&length| {
+        let part = narrow(layout, dim, start, length);
+        start += length;
+        part
+    }))
 }
 
 /// Parts of one size along a dimension; the last may be smaller.
@@ -194,11 +200,16 @@ pub fn split(layout: &Layout, split_size: i64, dim: i64) -> Result<Vec<Layout>> 
 /// # Errors
 /// If there is no such dimension.
 pub fn unbind(layout: &Layout, dim: i64) -> Result<Vec<Layout>> {
+    slices(layout, dim)?.collect()
+}
+
+/// What [`unbind`] gives, one after the other.
+pub(crate) fn slices(layout: &Layout, dim: i64) -> Result<impl ExactSizeIterator<Item = Result<Layout>>> {
     if layout.dim() == 0 {
         return Err(Error::shape("a tensor without dimensions has no slices"));
     }
     let size = layout.sizes[wrap_dim(dim, layout.dim())?];
-    (0..size).map(|index| select(layout, dim, index)).collect()
+    Ok((0..size as usize).map(move |index| select(layout, dim, index as i64)))
 }
 
 /// Windows of `size` elements, `step` apart, along a dimension, as a new last dimension.

@@ -6,6 +6,7 @@
 //! with a graph works with a checkpointed one.
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::context::TensorMeta;
@@ -14,6 +15,7 @@ use super::recording;
 use super::saved::{SavedName, SavedTensor, Slot};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::graph::{generators, recorder};
 use crate::random::{GeneratorState, default_generator};
 use crate::storage::{Borrows, Storage};
 use crate::tensor::Tensor;
@@ -40,12 +42,16 @@ pub fn checkpoint(
     let segment = Arc::new(Segment {
         inputs: inputs.iter().map(|input| Input::new(input)).collect(),
         function: Box::new(function),
-        random: default_generator().state(),
+        random: default_generator().place(),
+        drew: AtomicBool::new(false),
         running: Mutex::default(),
         replayed: Mutex::default(),
     });
     let _scope = Scope::enter(Collecting::Places { segment: segment.clone(), count: 0 });
-    (segment.function)(&tensors)
+    let before = generators::draws();
+    let outputs = (segment.function)(&tensors)?;
+    segment.drew.store(generators::draws() > before, Ordering::Relaxed);
+    Ok(outputs)
 }
 
 /// A part of the forward pass that can be run again.
@@ -54,6 +60,8 @@ pub(crate) struct Segment {
     function: Box<Function>,
     /// Where the default generator stood.
     random: GeneratorState,
+    /// Whether a traced function drew from it here.
+    drew: AtomicBool,
     /// Held while the function runs again.
     running: Mutex<()>,
     /// What the second run saved; empty before it, and a hole where a node has let go of its place.
@@ -152,6 +160,12 @@ impl Segment {
 
     /// Runs the function again and collects what its calls save.
     fn run(&self) -> Result<Replayed> {
+        if recorder::is_active() && self.drew.load(Ordering::Relaxed) {
+            return Err(Error::graph(
+                "a checkpointed function draws random numbers, and a graph cannot draw the same ones again",
+            )
+            .with_help("draw them before the checkpoint, or do without one in a traced function"));
+        }
         let name = |index: usize| SavedName { op: "checkpoint".to_owned(), what: format!("input {index}") };
         let input = |(index, input): (usize, &Input)| {
             let tensor = input.saved.restore(&input.meta, &|| name(index))?;
@@ -171,15 +185,15 @@ struct Random(GeneratorState);
 
 impl Random {
     fn restore(state: GeneratorState) -> Random {
-        let now = default_generator().state();
-        default_generator().set_state(state);
+        let now = default_generator().place();
+        default_generator().go_to(state);
         Random(now)
     }
 }
 
 impl Drop for Random {
     fn drop(&mut self) {
-        default_generator().set_state(self.0);
+        default_generator().go_to(self.0);
     }
 }
 

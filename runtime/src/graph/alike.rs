@@ -59,7 +59,9 @@ pub(super) fn same_value(a: &Value, b: &Value) -> bool {
         (Value::Device(a), Value::Device(b)) => a == b,
         (Value::MemoryFormat(a), Value::MemoryFormat(b)) => a == b,
         (Value::MemoryLayout(a), Value::MemoryLayout(b)) => a == b,
-        (Value::Generator(a), Value::Generator(b)) => a.same(b),
+        (Value::Generator(a), Value::Generator(b)) => {
+            a.same(b) || (a.start().is_some() && a.start() == b.start())
+        }
         _ => false,
     }
 }

@@ -38,6 +38,8 @@ pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
         let mut binder = Binder::new(graph, &symbols);
         binder.start(&layouts)?;
         binder.nodes(&graph.nodes)?;
+        // No node is left of a view that a pass dropped, so nobody but the callers may ask for it.
+        graph.outputs.iter().try_for_each(|output| binder.tensor(*output).map(drop))?;
         for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
             *layout = meta.map(|meta| meta.layout().clone());
         }

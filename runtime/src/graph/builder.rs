@@ -4,39 +4,35 @@
 //! traced as a function that makes them, so inference, conversion and composition are those of every call.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::panic::Location;
 
+use super::calls::{Call, find, replay};
 use super::check::GraphErrors;
 use super::ir::Graph;
+use super::open::OpenGraph;
+use super::probe::check_ranks;
 use super::recorder;
+use super::surveyed::Surveyed;
 use super::trace::InputSpec;
 use crate::arg::Value;
 use crate::boxed;
 use crate::error::{Error, Result};
-use crate::library::{self, Form};
-use crate::op::OpDef;
 use crate::tensor::Tensor;
 
-/// Makes a graph from calls by name.
-///
-/// ```ignore
-/// let mut builder = GraphBuilder::new();
-/// let x = builder.input(InputSpec::new(DType::F32, ["batch".into(), 64.into()]));
-/// let y = builder.call("mul.Tensor", [x.into(), x.into()]);
-/// let graph = builder.finish([y])?;
-/// ```
+/// Makes a graph from calls by name, as the documentation of `opsmith` shows.
 #[derive(Default)]
 pub struct GraphBuilder {
-    inputs: Vec<InputSpec>,
-    calls: Vec<Call>,
+    pub(super) inputs: Vec<InputSpec>,
+    pub(super) calls: Vec<Call>,
 }
 
 /// A tensor of a graph that is being built: an input, or a result of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle {
     /// The call, or none if it is an input.
-    call: Option<usize>,
-    position: usize,
+    pub(super) call: Option<usize>,
+    pub(super) position: usize,
 }
 
 impl Handle {
@@ -78,13 +74,6 @@ impl<V: Into<Value>> From<V> for BuilderArg {
     }
 }
 
-struct Call {
-    name: String,
-    args: Vec<BuilderArg>,
-    named: Vec<(String, BuilderArg)>,
-    site: &'static Location<'static>,
-}
-
 impl GraphBuilder {
     /// A graph without inputs or calls.
     pub fn new() -> GraphBuilder {
@@ -124,98 +113,70 @@ impl GraphBuilder {
     /// The graph of the calls, with the given outputs.
     ///
     /// # Errors
-    /// Every call that is refused, in order. A call that needs the result of a refused one is not among them.
+    /// Every call that is refused, in order, with the shapes of its inputs as formulas where sizes are symbols. A
+    /// call that needs the result of a refused one is not among them. And if the rank of an input is unknown.
     pub fn finish(self, outputs: impl IntoIterator<Item = Handle>) -> Result<Graph, GraphErrors> {
         let outputs: Vec<Handle> = outputs.into_iter().collect();
+        check_ranks(&self.inputs, false)
+            .map_err(|error| {
+                error.with_help("`GraphBuilder::open` makes a graph of these calls for any rank")
+            })
+            .map_err(GraphErrors::one)?;
+        let refused = match self.trace(&self.inputs, &outputs) {
+            Ok(graph) => return Ok(graph),
+            Err(refused) => refused,
+        };
+        // What is wrong at the sizes that were tried is said in terms of the symbols, where it is wrong at all.
+        let surveyed = Surveyed::of(&self.inputs, &self.calls, &outputs);
+        let mut surveyed: HashMap<usize, Error> = surveyed.errors.into_iter().collect();
+        let better = |(call, error)| surveyed.remove(&call).unwrap_or(error);
+        Err(GraphErrors::several(refused.into_iter().map(better).collect()))
+    }
+
+    /// A graph of the calls for inputs of any rank and size, which is traced for those that come.
+    ///
+    /// # Errors
+    /// Every call that is refused whatever ranks and sizes are, as from [`GraphBuilder::finish`].
+    pub fn open(self, outputs: impl IntoIterator<Item = Handle>) -> Result<OpenGraph, GraphErrors> {
+        OpenGraph::new(self, outputs.into_iter().collect())
+    }
+
+    /// The graph for inputs like the given ones; else what was refused, by the number of the call.
+    pub(super) fn trace(
+        &self,
+        inputs: &[InputSpec],
+        outputs: &[Handle],
+    ) -> Result<Graph, Vec<(usize, Error)>> {
         let errors = RefCell::new(Vec::new());
         let traced = Graph::trace(
             |inputs: &[Tensor]| {
-                let results = self.replay(inputs)?;
-                let mut found = results.1;
-                let tensors: Vec<Option<Tensor>> =
-                    outputs.iter().map(|output| results.0.get(inputs, *output, &mut found)).collect();
-                if found.is_empty()
-                    && let Some(tensors) = tensors.into_iter().collect::<Option<Vec<_>>>()
-                {
-                    return Ok(tensors);
-                }
-                *errors.borrow_mut() = found;
-                Err(Error::graph("a call was refused"))
-            },
-            &self.inputs,
-        );
-        GraphErrors::of(errors.into_inner())?;
-        traced.map_err(GraphErrors::one)
-    }
-
-    fn replay(&self, inputs: &[Tensor]) -> Result<(Results, Vec<Error>)> {
-        let mut results = Results(Vec::with_capacity(self.calls.len()));
-        let mut errors = Vec::new();
-        for call in &self.calls {
-            let made = match results.arguments(inputs, call, &mut errors) {
-                Some((args, named)) => {
+                let mut results = replay(&self.calls, inputs, &mut |call, args, named| {
                     let _site = recorder::enter(call.site);
-                    make(&call.name, &args, &named).map_err(|error| {
-                        errors
-                            .push(error.with_note(format!("called at {}", super::ir::Site::Here(call.site))));
-                    })
-                }
-                None => Err(()),
-            };
-            results.0.push(made.ok());
-        }
-        Ok((results, errors))
-    }
-}
-
-/// The results of each call; none of one that was refused, or needs one that was.
-struct Results(Vec<Option<Vec<Tensor>>>);
-
-impl Results {
-    fn get(&self, inputs: &[Tensor], handle: Handle, errors: &mut Vec<Error>) -> Option<Tensor> {
-        let (list, what) = match handle.call {
-            None => (Some(inputs), "input".to_owned()),
-            Some(call) => (self.0.get(call)?.as_deref(), format!("result of call {call}")),
-        };
-        let list = list?;
-        let found = list.get(handle.position).cloned();
-        if found.is_none() {
-            let text =
-                format!("there is no {what} with the position {}: there are {}", handle.position, list.len());
-            errors.push(Error::graph(text));
-        }
-        found
-    }
-
-    #[allow(clippy::type_complexity, reason = "arguments by position and by name, as calls take them")]
-    fn arguments(
-        &self,
-        inputs: &[Tensor],
-        call: &Call,
-        errors: &mut Vec<Error>,
-    ) -> Option<(Vec<Value>, Vec<(String, Value)>)> {
-        let mut value = |arg: &BuilderArg| {
-            Some(match arg {
-                BuilderArg::Tensor(handle) => Value::Tensor(self.get(inputs, *handle, errors)?),
-                BuilderArg::Tensors(handles) => Value::Tensors(
-                    handles.iter().map(|handle| self.get(inputs, *handle, errors)).collect::<Option<_>>()?,
-                ),
-                BuilderArg::OptionalTensors(handles) => {
-                    let mut list = Vec::with_capacity(handles.len());
-                    for handle in handles {
-                        list.push(match handle {
-                            Some(handle) => Some(self.get(inputs, *handle, errors)?),
-                            None => None,
-                        });
+                    make(&call.name, args, named)
+                });
+                let outputs = results.all(outputs);
+                match outputs {
+                    Some(outputs) if results.errors.is_empty() => Ok(outputs),
+                    _ => {
+                        *errors.borrow_mut() = results.errors;
+                        Err(Error::graph("a call was refused"))
                     }
-                    Value::OptionalTensors(list)
                 }
-                BuilderArg::Value(value) => value.clone(),
-            })
-        };
-        let args = call.args.iter().map(&mut value).collect::<Option<Vec<_>>>()?;
-        let named = call.named.iter().map(|(name, arg)| Some((name.clone(), value(arg)?)));
-        Some((args, named.collect::<Option<Vec<_>>>()?))
+            },
+            inputs,
+        );
+        traced.map_err(|error| match errors.into_inner() {
+            none if none.is_empty() => vec![(self.calls.len(), error)],
+            mut errors => {
+                // Where sizes are symbols, tracing notes at which ones it failed.
+                for (_, refused) in &mut errors {
+                    let notes =
+                        error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
+                    *refused = notes;
+                }
+                errors
+            }
+        })
     }
 }
 
@@ -236,20 +197,4 @@ fn make(name: &str, args: &[Value], named: &[(String, Value)]) -> Result<Vec<Ten
         }
     }
     Ok(tensors)
-}
-
-/// The operator of a name among those of all libraries in the program.
-pub(super) fn find(name: &str) -> Result<&'static OpDef> {
-    match library::linked().find_map(|library| library.find(name)) {
-        Some((op, Form::Functional)) => Ok(op),
-        Some((op, _)) => Err(Error::argument(format!("`{name}` writes to tensors that exist"))
-            .with_help(format!("a graph is built of functional forms: `{}`", op.name))),
-        None => Err(Error::new(
-            crate::error::ErrorKind::NotFound,
-            format!("no library in this program has an operator `{name}`"),
-        )
-        .with_help(
-            "give the full name with overload, e.g. `family.Tensor`, and link the crate that declares it",
-        )),
-    }
 }

@@ -1,15 +1,18 @@
 //! All mistakes of a graph at once.
 //!
-//! In: a graph, and values of its symbols. Out: nothing, or every step that inference refuses, each with operator,
-//! place, shapes of its inputs and the steps that led there. What depends on a refused step is not reported
-//! again.
+//! In: a graph, with sizes that are formulas or with values of its symbols. Out: what sizes have to fulfil, or every
+//! step that inference refuses, each with operator, place, shapes of its inputs and the steps that led there. What
+//! depends on a refused step is not reported again.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::bind::{Binder, check_guards};
+use super::formulas::Formulas;
 use super::ir::{BufferKind, Graph, Node, NodeKind};
 use super::sheet::{self, Drawing};
-use crate::error::{Error, ErrorKind};
+use super::survey::{Checked, Requirement};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Every mistake of a graph.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,6 +22,11 @@ impl GraphErrors {
     /// A list that is not empty.
     pub(super) fn of(errors: Vec<Error>) -> Result<(), GraphErrors> {
         if errors.is_empty() { Ok(()) } else { Err(GraphErrors(errors)) }
+    }
+
+    /// Some mistakes.
+    pub(super) fn several(errors: Vec<Error>) -> GraphErrors {
+        GraphErrors(errors)
     }
 
     /// One error with all of them in its text, for functions that return one. Not a conversion, since `?` in
@@ -67,12 +75,42 @@ impl fmt::Debug for GraphErrors {
 impl std::error::Error for GraphErrors {}
 
 impl Graph {
-    /// Infers every shape and dtype at the sizes that the graph was traced with.
+    /// Infers every shape and dtype for all sizes that the graph is for: what is wrong at each of them is an error,
+    /// and what is right only at some is said in what comes back. `println!("{}", graph.check()?)` shows it.
     ///
     /// # Errors
     /// Every step that its operator refuses.
-    pub fn check(&self) -> Result<(), GraphErrors> {
-        self.check_at(&[])
+    pub fn check(&self) -> Result<Checked, GraphErrors> {
+        let mut checked = self.check_itself()?;
+        for (symbol, value, graph) in self.variants() {
+            let of_variant = graph.check()?;
+            checked.to_confirm += of_variant.to_confirm;
+            checked.requirements.extend(of_variant.requirements.into_iter().map(|requirement| {
+                let condition = format!("{} where {symbol} = {value}", requirement.condition);
+                Requirement { condition, ..requirement }
+            }));
+        }
+        Ok(checked)
+    }
+
+    fn check_itself(&self) -> Result<Checked, GraphErrors> {
+        let example = self.values_by_name(&[]).map_err(GraphErrors::one)?;
+        let at_example = self.errors_where(&example)?;
+        if self.symbols.is_empty() {
+            return GraphErrors::of(at_example.into_iter().map(|(_, error)| error).collect())
+                .map(|()| Checked::default());
+        }
+        // What is refused at one size may be refused at that one only.
+        let refused: HashSet<usize> = at_example.iter().map(|(visited, _)| *visited).collect();
+        let (mut errors, formulas) = walk(Formulas::new(self, &refused));
+        for (visited, error) in at_example {
+            if !errors.iter().any(|(known, _)| *known == visited) {
+                errors.push((visited, error));
+            }
+        }
+        errors.sort_by_key(|(visited, _)| *visited);
+        GraphErrors::of(errors.into_iter().map(|(_, error)| error).collect())?;
+        Ok(formulas.survey.checked)
     }
 
     /// As [`Graph::check`], where symbols have values, by name.
@@ -81,36 +119,78 @@ impl Graph {
     /// As [`Graph::check`]; and if there is no symbol of a name, or the graph is not for a size.
     pub fn check_at(&self, symbols: &[(&str, i64)]) -> Result<(), GraphErrors> {
         let (graph, symbols) = self.variant_at(symbols);
-        graph.check_where(&graph.values_by_name(&symbols).map_err(GraphErrors::one)?)
+        let symbols = graph.values_by_name(&symbols).map_err(GraphErrors::one)?;
+        GraphErrors::of(graph.errors_where(&symbols)?.into_iter().map(|(_, error)| error).collect())
     }
 
-    fn check_where(&self, symbols: &[Option<i64>]) -> Result<(), GraphErrors> {
+    /// The mistakes where symbols have values, each with the number of its step among all that are visited.
+    fn errors_where(&self, symbols: &[Option<i64>]) -> Result<Vec<(usize, Error)>, GraphErrors> {
         check_guards(self, symbols).map_err(GraphErrors::one)?;
         let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(symbols)).collect();
         let mut binder = Binder::new(self, symbols);
         binder.start(&layouts).map_err(GraphErrors::one)?;
-        let failed = vec![false; self.buffers.len()];
-        let mut checker = Checker { binder, failed, errors: Vec::new(), drawing: None };
-        for (number, node) in self.nodes.iter().enumerate() {
-            checker.node(node, number);
-        }
-        GraphErrors::of(checker.errors)
+        Ok(walk(binder).0)
     }
 }
 
-struct Checker<'a> {
-    binder: Binder<'a>,
+/// Inference of a graph, step by step.
+pub(super) trait Steps<'a> {
+    fn graph(&self) -> &'a Graph;
+
+    /// Infers a step that has no others inside; it is the so-many-th that is visited.
+    ///
+    /// # Errors
+    /// Whatever its operator reports, with the place of its call.
+    fn step(&mut self, node: &Node, visited: usize) -> Result<()>;
+
+    /// Takes the results of a step as the graph has them.
+    ///
+    /// # Errors
+    /// If they cannot be.
+    fn results(&mut self, node: &Node) -> Result<()>;
+}
+
+impl<'a> Steps<'a> for Binder<'a> {
+    fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    fn step(&mut self, node: &Node, _visited: usize) -> Result<()> {
+        self.node_with_place(node)
+    }
+
+    fn results(&mut self, node: &Node) -> Result<()> {
+        node.outs.iter().try_for_each(|out| self.tensor(*out).map(drop))
+    }
+}
+
+/// Visits every step. Out: the mistakes, each with the number of its step among all that were visited.
+fn walk<'a, S: Steps<'a>>(steps: S) -> (Vec<(usize, Error)>, S) {
+    let graph = steps.graph();
+    let failed = vec![false; graph.buffers.len()];
+    let mut checker = Checker { steps, failed, visited: 0, errors: Vec::new(), drawing: None };
+    for (number, node) in graph.nodes.iter().enumerate() {
+        checker.node(node, number);
+    }
+    (checker.errors, checker.steps)
+}
+
+struct Checker<S> {
+    steps: S,
     /// Buffers whose tensors are not known, since what makes them was refused.
     failed: Vec<bool>,
-    errors: Vec<Error>,
+    visited: usize,
+    errors: Vec<(usize, Error)>,
     /// Who made what, once there is a mistake.
     drawing: Option<Drawing>,
 }
 
-impl Checker<'_> {
+impl<'a, S: Steps<'a>> Checker<S> {
     /// Checks a step, which is, or is inside of, the graph's step of a number.
     fn node(&mut self, node: &Node, number: usize) {
-        let graph = self.binder.graph;
+        self.visited += 1;
+        let visited = self.visited;
+        let graph = self.steps.graph();
         let mut unknown = false;
         let failed = &self.failed;
         node.args
@@ -122,19 +202,19 @@ impl Checker<'_> {
                 for region in node.kind.regions() {
                     region.nodes.iter().for_each(|inside| self.node(inside, number));
                 }
-                node.outs.iter().try_for_each(|out| self.binder.tensor(*out).map(drop)).map_err(Some)
+                self.steps.results(node).map_err(Some)
             }
             // What elements decide, inference cannot find again.
             _ if node.outs.iter().any(|out| graph.is_found_by_node(*out)) => {
-                node.outs.iter().try_for_each(|out| self.binder.tensor(*out).map(drop)).map_err(Some)
+                self.steps.results(node).map_err(Some)
             }
-            _ => self.binder.node_with_place(node).map_err(Some),
+            _ => self.steps.step(node, visited).map_err(Some),
         };
         let Err(error) = result else { return };
         if let Some(error) = error {
             let drawing = self.drawing.get_or_insert_with(|| sheet::drawing(graph));
             let chain = chain(drawing, number);
-            self.errors.push(if chain.is_empty() { error } else { error.with_note(chain) });
+            self.errors.push((visited, if chain.is_empty() { error } else { error.with_note(chain) }));
         }
         for out in &node.outs {
             let buffer = graph.buffer_of(*out).index();
@@ -146,12 +226,10 @@ impl Checker<'_> {
 
 /// The steps from which a step got its first input, from the last to the first.
 fn chain(drawing: &Drawing, number: usize) -> String {
-    /// Further back, the steps tell nothing new.
-    const MOST: usize = 8;
     let mut at = drawing.boxes.iter().position(|boxed| boxed.step == Some(number));
     let mut links: Vec<String> = Vec::new();
     while let Some(before) = at.and_then(|at| drawing.lines.iter().find(|line| line.to == at))
-        && links.len() < MOST
+        && links.len() < FURTHEST_BACK
     {
         let boxed = &drawing.boxes[before.from];
         links.push(match boxed.step {
@@ -160,9 +238,16 @@ fn chain(drawing: &Drawing, number: usize) -> String {
         });
         at = Some(before.from);
     }
-    if links.is_empty() {
-        String::new()
-    } else {
-        format!("its first input came from {}", links.join(", from "))
+    chain_text(&links)
+}
+
+/// How many steps back a chain goes; further back, they tell nothing new.
+pub(super) const FURTHEST_BACK: usize = 8;
+
+/// The note of a chain, from the last link to the first; nothing if there is none.
+pub(super) fn chain_text(links: &[String]) -> String {
+    match links {
+        [] => String::new(),
+        links => format!("its first input came from {}", links.join(", from ")),
     }
 }

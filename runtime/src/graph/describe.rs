@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 
-use super::ir::{Graph, SymbolSource};
+use super::ir::Graph;
 use super::report::MemoryReport;
-use super::sheet;
+use super::sheet::Sheet;
 use crate::error::Result;
 
 impl Graph {
@@ -28,69 +28,39 @@ impl Graph {
     }
 
     fn table(&self, memory: Option<&MemoryReport>) -> String {
-        let mut text = format!(
-            "{}, {}, {}, {}\n",
-            counted(self.inputs.len(), "input"),
-            counted(self.nodes.len(), "step"),
-            counted(self.tensors.len(), "tensor"),
-            counted(self.outputs.len(), "output"),
-        );
-        self.write_symbols(&mut text);
-        text.push('\n');
-        let head = ["tensor", "made by", "dtype", "shape", "layout", "bytes", "steps", "memory"];
-        let mut lines: Vec<[String; 8]> = vec![head.map(str::to_owned)];
-        for (number, row) in sheet::rows(self, memory).into_iter().enumerate() {
-            lines.push([
-                format!("%{number}"),
-                row.by,
-                row.dtype,
-                row.shape,
-                row.layout,
-                row.bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string()),
-                row.lifetime,
-                row.memory,
-            ]);
-        }
-        write_aligned(&mut text, &lines);
-        let outputs: Vec<String> = self.outputs.iter().map(|id| format!("%{}", id.0)).collect();
-        let _ = writeln!(text, "\noutputs: {}", outputs.join(", "));
+        let mut text = table(&Sheet::of(self, memory));
         match memory {
             Some(memory) => write_totals(&mut text, memory),
             None => text.push_str("memory: some sizes are known only when the graph has run\n"),
         }
         text
     }
+}
 
-    fn write_symbols(&self, text: &mut String) {
-        for symbol in &self.symbols {
-            let from = match symbol.source {
-                SymbolSource::Input { input, dim } => {
-                    format!("dimension {dim} of {}", self.input_names.get(input).map_or("", String::as_str))
-                }
-                SymbolSource::Node { tensor, dim } => {
-                    format!("dimension {dim} of %{}, found by its step", tensor.0)
-                }
-            };
-            let _ = write!(text, "symbol {}: {from}; at least {}", symbol.name, symbol.least);
-            if symbol.most != i64::MAX {
-                let _ = write!(text, ", at most {}", symbol.most);
-            }
-            if symbol.multiple_of > 1 {
-                let _ = write!(text, ", a multiple of {}", symbol.multiple_of);
-            }
-            let _ = writeln!(text, "; traced with {}", symbol.example);
-        }
-        for (symbol, value, graph) in self.variants() {
-            let _ = writeln!(
-                text,
-                "where {symbol} = {value}, a graph of its own with {} runs",
-                counted(graph.nodes.len(), "step")
-            );
-        }
-        for guard in &self.guards {
-            let _ = writeln!(text, "guard {} = {}: {}", self.text(&guard.size), guard.equals, guard.reason);
-        }
+/// All but the memory.
+pub(super) fn table(sheet: &Sheet) -> String {
+    let mut text = sheet.summary.join(", ");
+    text.push('\n');
+    sheet.notes.iter().for_each(|note| text.extend([note, "\n"]));
+    text.push('\n');
+    let head = ["tensor", "made by", "dtype", "shape", "layout", "bytes", "steps", "memory"];
+    let mut lines: Vec<[String; 8]> = vec![head.map(str::to_owned)];
+    for (number, row) in sheet.rows.iter().enumerate() {
+        lines.push([
+            format!("%{number}"),
+            row.by.clone(),
+            row.dtype.clone(),
+            row.shape.clone(),
+            row.layout.clone(),
+            row.bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string()),
+            row.lifetime.clone(),
+            row.memory.clone(),
+        ]);
     }
+    write_aligned(&mut text, &lines);
+    let outputs: Vec<String> = sheet.outputs.iter().map(|number| format!("%{number}")).collect();
+    let _ = writeln!(text, "\noutputs: {}", outputs.join(", "));
+    text
 }
 
 /// A number and what it counts.

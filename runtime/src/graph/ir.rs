@@ -13,6 +13,7 @@ use std::panic::Location;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use super::elements::Relied;
 use super::run::Plans;
 use super::stages::Stage;
 use super::variants::Variant;
@@ -20,6 +21,7 @@ use crate::arg::Value;
 use crate::device::Device;
 use crate::layout::Layout;
 use crate::op::OpDef;
+use crate::random::GeneratorState;
 use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
@@ -54,6 +56,8 @@ pub struct Graph {
     pub(crate) input_names: Vec<String>,
     pub(crate) outputs: Vec<TensorId>,
     pub(crate) guards: Vec<Guard>,
+    /// Where generators that the function makes start in each run.
+    pub(crate) generators: Vec<GeneratorState>,
     /// The inputs by which the function computes gradients.
     pub(crate) grad_inputs: Vec<usize>,
     /// Whether element-wise calls may write over inputs that nothing needs any more.
@@ -63,6 +67,8 @@ pub struct Graph {
     /// Whether it was read from a file, so that every plan is looked over.
     pub(crate) loaded: bool,
     pub(crate) plans: Plans,
+    /// Constants whose elements decided shapes; a graph that was read from a file has its own, which nobody changes.
+    pub(crate) relied: Vec<Relied>,
     /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
     pub(crate) stages: Vec<Stage>,
     /// Graphs for sizes at which the function takes other steps.

@@ -25,11 +25,12 @@ struct Differs(String);
 
 type Merged<T> = Result<T, Differs>;
 
-/// Makes a graph of runs at the given points.
+/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `ties` says.
 pub(super) fn merge(
     specs: &[InputSpec],
     symbols: &[InputSymbol],
     points: &[Point],
+    ties: &[usize],
     mut runs: Vec<Run>,
 ) -> Graph {
     let unknown: Vec<SymbolInfo> = runs[0]
@@ -47,13 +48,17 @@ pub(super) fn merge(
             source: SymbolSource::Node { tensor: size.tensor, dim: size.dim },
         })
         .collect();
-    let merger = Merger { points };
+    // No formula may name a size that is always equal to another.
+    let of_inputs = 0..symbols.len();
+    let own = ties.iter().enumerate().filter(|(size, tie)| size == *tie);
+    let free: Vec<usize> = of_inputs.chain(own.map(|(size, _)| symbols.len() + size)).collect();
+    let merger = Merger { points, free: &free };
     let merged = merger.graph(&runs);
     let (mut graph, guards) = match merged {
         Ok(graph) => (graph, Vec::new()),
         Err(Differs(reason)) => {
             runs.truncate(1);
-            let single = Merger { points: &points[..1] };
+            let single = Merger { points: &points[..1], free: &free };
             let mut graph =
                 single.graph(&runs).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
             // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
@@ -93,6 +98,8 @@ pub(super) fn merge(
 
 struct Merger<'a> {
     points: &'a [Point],
+    /// The symbols that formulas are made of.
+    free: &'a [usize],
 }
 
 impl Merger<'_> {
@@ -118,10 +125,12 @@ impl Merger<'_> {
             input_names: Vec::new(),
             outputs: first.outputs.clone(),
             guards: Vec::new(),
+            generators: first.raw.generators.clone(),
             grad_inputs: Vec::new(),
             reuse: false,
             threads: 1,
             loaded: false,
+            relied: first.raw.relied.clone(),
             plans: Plans::default(),
             stages: Vec::new(),
             variants: Vec::new(),
@@ -361,8 +370,11 @@ impl Merger<'_> {
         if all.all(|number| number == first) {
             return Some(Size::Const(first));
         }
-        let points: Vec<(&[i64], i64)> = self.points.iter().map(Vec::as_slice).zip(numbers).collect();
+        let free = |point: &Point| self.free.iter().map(|&symbol| point[symbol]).collect::<Vec<i64>>();
+        let points: Vec<Vec<i64>> = self.points.iter().map(free).collect();
+        let points: Vec<(&[i64], i64)> = points.iter().map(Vec::as_slice).zip(numbers).collect();
         Size::fit(&points)
+            .map(|size| size.substitute(|symbol| Size::from(Symbol(self.free[symbol.0 as usize] as u32))))
     }
 }
 

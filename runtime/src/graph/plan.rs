@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::{KernelFn, OpDef};
+use crate::random::{Generator, Start};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -38,6 +39,10 @@ pub(super) struct Plan {
     /// External memory that is read, and that is written.
     pub reads: Vec<TensorId>,
     pub writes: Vec<TensorId>,
+    /// For each output: its tensor if that lies in an input, and a handle from the run before to show it with.
+    pub handles: Vec<(Option<TensorId>, Option<Tensor>)>,
+    /// Generators that the function makes, with their numbers.
+    pub generators: Vec<(usize, Generator)>,
     /// Lists that are empty between runs, and keep their memory: what a run borrows.
     pub borrowed: [Vec<Tensor>; 2],
     /// Where tensors over inputs point between runs.
@@ -99,6 +104,8 @@ impl Plan {
                 list_values: Vec::new(),
                 reads: Vec::new(),
                 writes: Vec::new(),
+                handles: Vec::new(),
+                generators: Vec::new(),
                 borrowed: [Vec::new(), Vec::new()],
                 nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
@@ -106,6 +113,11 @@ impl Plan {
         };
         builder.tensors(&arrangement)?;
         builder.plan.threads = graph.threads;
+        let over_input = |id: TensorId| {
+            let kind = &graph.buffers[graph.buffer_of(id).index()].kind;
+            matches!(kind, BufferKind::Input(_)).then_some(id)
+        };
+        builder.plan.handles = graph.outputs.iter().map(|id| (over_input(*id), None)).collect();
         builder.top(&moments)?;
         builder.plan.let_go();
         Ok(builder.plan)
@@ -257,6 +269,20 @@ impl Builder<'_> {
         Ok(Some(Step { kind, args, outs: node.outs.clone(), site: node.site.clone() }))
     }
 
+    /// In place of a generator that the function makes, one that is this plan's alone, so that runs at the same
+    /// time do not draw from each other's.
+    fn own_generator(&mut self, value: Value) -> Value {
+        let Value::Generator(shared) = &value else { return value };
+        let Some(Start { number, state }) = shared.start() else { return value };
+        let generators = &mut self.plan.generators;
+        if let Some((_, own)) = generators.iter().find(|(known, _)| *known == number) {
+            return Value::Generator(own.clone());
+        }
+        let own = Generator::at(state);
+        generators.push((number, own.clone()));
+        Value::Generator(own)
+    }
+
     fn argument(&mut self, arg: &Argument) -> Result<StepArg> {
         let ids: Vec<Option<TensorId>> = match arg {
             Argument::Tensor(id) => return Ok(StepArg::Tensor(*id)),
@@ -264,7 +290,8 @@ impl Builder<'_> {
             Argument::OptionalTensors(ids) => ids.clone(),
             _ => {
                 let none = &mut |_| Err(Error::graph("an attribute holds no tensor"));
-                return Ok(StepArg::Value(argument(arg, &self.bound.symbols, none)?));
+                let value = argument(arg, &self.bound.symbols, none)?;
+                return Ok(StepArg::Value(self.own_generator(value)));
             }
         };
         let changes = ids.iter().flatten().any(|id| {

@@ -1,5 +1,6 @@
 //! The sizes that a function is traced with.
 
+use super::calls::input_name;
 use super::ir::Graph;
 use super::trace::{Dim, InputSpec, Run};
 use crate::error::{Error, Result};
@@ -40,6 +41,22 @@ pub(super) fn name_unknown(mut specs: Vec<InputSpec>) -> Vec<InputSpec> {
         }
     }
     specs
+}
+
+/// Refuses inputs of any rank, or only those that say so wrongly.
+pub(super) fn check_ranks(specs: &[InputSpec], any_rank: bool) -> Result<()> {
+    let refused = |(_, spec): &(usize, &InputSpec)| {
+        spec.dims.contains(&Dim::AnyRank) && !(any_rank && spec.is_of_any_rank())
+    };
+    let Some((number, spec)) = specs.iter().enumerate().find(refused) else { return Ok(()) };
+    let name = input_name(specs, number);
+    if !spec.is_of_any_rank() {
+        return Err(Error::graph(format!("input `{name}` has -2 among several sizes"))
+            .with_help("-2 stands alone, for any number of dimensions; a size that is not known is -1"));
+    }
+    Err(Error::graph(format!("the rank of input `{name}` is unknown")).with_help(
+        "trace the function once for each rank, or build the graph of calls by name: `GraphBuilder::open`",
+    ))
 }
 
 /// The symbols of the inputs, in order of appearance.
@@ -87,7 +104,9 @@ pub(super) fn names(specs: &[InputSpec]) -> Vec<&str> {
 pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
     match dim {
         Dim::Fixed(size) => *size,
-        Dim::Unknown => unreachable!("unknown sizes were given symbols"),
+        Dim::Unknown | Dim::AnyRank => {
+            unreachable!("unknown sizes were given symbols, unknown ranks refused")
+        }
         Dim::Symbol { name, .. } => {
             let number = names.iter().position(|known| known == name).expect("collected from these inputs");
             point[number]
@@ -99,9 +118,9 @@ pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
 pub(super) const FIRST_EXAMPLE: i64 = SIZES[0];
 
 /// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
-/// coordinates stand for sizes that depend on elements, of which there are `unknown`.
-pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
-    let count = symbols.len() + unknown;
+/// coordinates stand for sizes that depend on elements, each equal to the one that `ties` says.
+pub(super) fn points(symbols: &[InputSymbol], ties: &[usize]) -> Vec<Point> {
+    let count = symbols.len() + ties.len();
     let needed = match count {
         0 => 1,
         1..=3 => (count + 1) * (count + 2) / 2 + 1,
@@ -111,7 +130,11 @@ pub(super) fn points(symbols: &[InputSymbol], unknown: usize) -> Vec<Point> {
     (0..needed)
         .map(|number| {
             // Different steps for different symbols, so that the points lie in no plane.
-            let size = |position: usize| SIZES[(number * (position + 1) + 3 * position) % SIZES.len()];
+            let size = |position: usize| {
+                let tie = position.checked_sub(symbols.len()).and_then(|unknown| ties.get(unknown));
+                let position = tie.map_or(position, |tie| symbols.len() + tie);
+                SIZES[(number * (position + 1) + 3 * position) % SIZES.len()]
+            };
             let of = |position: usize| {
                 size(position) * symbols.get(position).map_or(1, |symbol| symbol.multiple_of)
             };

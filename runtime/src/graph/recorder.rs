@@ -12,12 +12,15 @@ use std::panic::Location;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use super::elements::{Elements, Relied};
+use super::generators::Generators;
 use super::ir::{Site, TensorId};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::op::{Inferred, OpDef, Outputs};
+use crate::op::OpDef;
+use crate::random::GeneratorState;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
@@ -40,6 +43,10 @@ pub(super) struct RawTrace {
     pub nodes: Vec<RawNode>,
     /// Sizes that depend on elements.
     pub unknown: Vec<UnknownSize>,
+    /// Constants whose elements decided a shape.
+    pub relied: Vec<Relied>,
+    /// Where generators that the function makes start.
+    pub generators: Vec<GeneratorState>,
 }
 
 /// A size that is known when the step that makes its tensor has run.
@@ -94,7 +101,7 @@ pub(super) enum RawArg {
 
 /// What is being recorded in this thread.
 #[derive(Default)]
-struct Recorder {
+pub(super) struct Recorder {
     trace: RawTrace,
     by_address: HashMap<usize, u32>,
     /// Steps of the regions around the current one, which is `trace.nodes`.
@@ -104,15 +111,34 @@ struct Recorder {
     made: Vec<Storage>,
     /// What stands for sizes that depend on elements, in order.
     examples: Vec<i64>,
+    elements: Elements,
+    /// The random generators that the function makes and uses.
+    pub(super) generators: Generators,
+}
+
+/// Where a recorded function stopped.
+pub(super) struct Stopped {
+    pub error: Error,
+    /// How many steps it had done.
+    pub steps: usize,
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped { error, steps: 0 }
+    }
 }
 
 /// Runs a function while this thread records; the recording ends even if it panics.
 ///
 /// # Errors
-/// If this thread records already.
+/// If this thread records already, and those of the function.
 ///
 /// `examples` stand for sizes that depend on elements.
-pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>) -> Result<(R, RawTrace)> {
+pub(super) fn record<R>(
+    examples: Vec<i64>,
+    function: impl FnOnce() -> Result<R>,
+) -> Result<(R, RawTrace), Stopped> {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -121,18 +147,32 @@ pub(super) fn record<R>(examples: Vec<i64>, function: impl FnOnce() -> Result<R>
         }
     }
     if is_active() {
-        return Err(Error::graph("a function is traced while another one is")
-            .with_help("call the inner function instead of tracing it"));
+        let error = Error::graph("a function is traced while another one is");
+        return Err(error.with_help("call the inner function instead of tracing it").into());
     }
     RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
     ACTIVE.set(true);
     let _end = End;
-    let result = function()?;
-    let recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
-    Ok((result, recorder.trace))
+    let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
+    let mut recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
+    let relied = recorder.elements.take_relied();
+    let generators = recorder.generators.into_starts()?;
+    Ok((result, RawTrace { generators, relied, ..recorder.trace }))
 }
 
-fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
+/// Runs a function of tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
+///
+/// # Errors
+/// As [`record`].
+pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>) -> Result<R> {
+    let run = || {
+        args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
+        function()
+    };
+    record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
+}
+
+pub(super) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
 }
 
@@ -193,8 +233,25 @@ fn count_writes(outs: &[Tensor]) -> Result<()> {
         return Err(Error::graph("a tensor that the traced function makes from numbers is changed by it")
             .with_help("change a copy of it, which an operator makes in every run, or make it outside"));
     }
+    outs.iter().try_for_each(|out| with(|recorder| recorder.elements.write(out.storage())))?;
     outs.iter().for_each(|out| out.storage().count_write());
     Ok(())
+}
+
+/// Notes a call whose results may depend on elements.
+///
+/// # Errors
+/// If the function changes what they are.
+pub(crate) fn decided_by(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    with(|recorder| {
+        let site = recorder.site.map_or(Site::Unknown, Site::Here);
+        recorder.elements.decide(op, args, &site)
+    })
+}
+
+/// Whether the function that this thread traces changes memory, so that what is there is what was there before.
+pub(crate) fn changes(storage: &Storage) -> bool {
+    is_active() && with(|recorder| recorder.elements.is_written(storage))
 }
 
 /// Notes a tensor that the function makes from numbers.
@@ -281,7 +338,18 @@ pub(super) fn control(kind: RawKind, args: &[&Tensor], outs: &[&Tensor]) {
 }
 
 impl Recorder {
+    /// Whether what happens is part of a branch or loop.
+    pub(super) fn is_in_region(&self) -> bool {
+        !self.outside.is_empty()
+    }
+
+    /// How many steps there are so far, those around a region included.
+    fn steps(&self) -> usize {
+        self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
+    }
+
     fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
+        self.generators.count(&kind, &args);
         let site = self.site.map_or(Site::Unknown, Site::Here);
         self.trace.nodes.push(RawNode { kind, args, outs, site });
     }
@@ -295,6 +363,7 @@ impl Recorder {
             Arg::OptionalTensors(tensors) => RawArg::OptionalTensors(
                 tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
             ),
+            Arg::Generator(generator) => RawArg::Value(Value::Generator(self.generators.in_graph(generator))),
             other => RawArg::Value(other.to_value()),
         }
     }
@@ -336,43 +405,25 @@ pub(super) fn knows(tensor: &Tensor) -> bool {
     with(|recorder| recorder.by_address.contains_key(&tensor.storage().address()))
 }
 
-/// Notes a kernel whose outputs have sizes that depend on elements: `varies` says which, and their bounds.
-pub(super) fn call_of_unknown_size(
-    op: &'static OpDef,
-    inferred: Inferred,
-    args: &[Arg<'_>],
-    varies: &[Vec<Option<i64>>],
-) -> Result<Outputs> {
-    if with(|recorder| !recorder.outside.is_empty()) {
-        return Err(Error::graph(
-            "the size of the result depends on elements, which a branch or loop of a graph cannot have",
-        )
-        .with_help("compute it outside, or keep the size with `where` or a mask"));
-    }
-    let mut outs = Outputs::new();
-    let mut unknown = Vec::new();
-    for (number, (spec, varies)) in inferred.outs.iter().zip(varies).enumerate() {
-        let mut sizes = spec.sizes.clone();
-        for (dim, most) in varies.iter().enumerate() {
-            if let Some(most) = *most {
-                let example = with(|recorder| {
-                    let position = recorder.trace.unknown.len() + unknown.len();
-                    recorder.examples.get(position).copied().unwrap_or(super::probe::FIRST_EXAMPLE)
-                });
-                sizes[dim] = example;
-                unknown.push((number, dim, example, most));
-            }
-        }
-        outs.push(Tensor::uninitialized(&sizes, spec.dtype, inferred.device)?);
-    }
-    call(op, inferred.compute, args, &outs, false)?;
+/// Whether a branch or a loop is being recorded.
+pub(super) fn is_inside_region() -> bool {
+    with(|recorder| !recorder.outside.is_empty())
+}
+
+/// What stands for a size that elements decide: the so-many-th that is noted from now on.
+pub(super) fn example(after: usize) -> i64 {
     with(|recorder| {
-        for (number, dim, example, most) in unknown {
-            let tensor = recorder.tensor(&outs[number]);
-            recorder.trace.unknown.push(UnknownSize { tensor, dim, example, most });
-        }
+        let known = recorder.examples.get(recorder.trace.unknown.len() + after);
+        known.copied().unwrap_or(super::probe::FIRST_EXAMPLE)
+    })
+}
+
+/// Notes a size that elements decide.
+pub(super) fn size_is_unknown(tensor: &Tensor, dim: usize, example: i64, most: i64) {
+    with(|recorder| {
+        let tensor = recorder.tensor(tensor);
+        recorder.trace.unknown.push(UnknownSize { tensor, dim, example, most });
     });
-    Ok(outs)
 }
 
 impl RawKind {

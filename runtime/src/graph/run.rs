@@ -11,9 +11,10 @@ use smallvec::SmallVec;
 
 use super::bind::bind;
 use super::describe::counted;
+use super::elements::Relied;
 use super::file;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
-use super::plan::{Outside, Plan, Step, StepArg, StepKind};
+use super::plan::{Plan, Step, StepArg, StepKind};
 use super::pool;
 use super::recorder;
 use super::stages;
@@ -21,9 +22,14 @@ use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result, ShapeText};
-use crate::op::{KernelCall, Outputs};
-use crate::storage::{Borrows, Storage};
+use crate::op::KernelCall;
+use crate::random::GeneratorState;
+use crate::scratch::Scratch;
+use crate::storage::Borrows;
 use crate::tensor::Tensor;
+
+/// Where the generators that a function makes stand, by number.
+pub(super) type Places = Scratch<GeneratorState>;
 
 /// Plans that were made, by the values of the symbols.
 #[derive(Default)]
@@ -89,21 +95,34 @@ impl Graph {
         self.variants.iter_mut().for_each(|variant| variant.graph.set_threads(threads));
     }
 
-    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is
-    /// dropped first, so that the same memory can serve again. Once the sizes were seen, and if nobody else
-    /// holds the outputs of the run before, this asks for no memory.
+    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is let go
+    /// of first, so that the same memory and handles can serve again. Once the sizes were seen, and if nobody else
+    /// holds the outputs of the run before, this asks the system for no memory, and nor do the kernels of the
+    /// stock library.
     ///
     /// # Errors
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
-        outputs.clear();
+        self.relied.iter().try_for_each(Relied::check).inspect_err(|_| outputs.clear())?;
         if let Some(variant) = self.variant_for(inputs) {
             return variant.run_into(inputs, outputs);
         }
+        let mut places: Places = self.generators.iter().copied().collect();
+        self.run_drawing(inputs, outputs, &mut places)
+    }
+
+    /// As [`Graph::run_into`], with the function's generators at given places, which are where they get to after.
+    pub(super) fn run_drawing<T: Borrow<Tensor>>(
+        &self,
+        inputs: &[T],
+        outputs: &mut Vec<Tensor>,
+        places: &mut Places,
+    ) -> Result<()> {
         if !self.stages.is_empty() {
-            return stages::run(self, &self.stages, inputs, outputs);
+            outputs.clear();
+            return stages::run(self, &self.stages, inputs, outputs, places);
         }
-        let key = self.match_inputs(inputs)?;
+        let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
         let mut plan = match self.plans.take(&key) {
             Some(plan) => plan,
             None => {
@@ -115,8 +134,11 @@ impl Graph {
                 Plan::new(self, &bind(self, symbols)?)?
             }
         };
+        plan.take_back(outputs);
+        plan.generators.iter().for_each(|(number, own)| own.go_to(places[*number]));
         plan.run(inputs)?;
-        outputs.extend(self.outputs.iter().map(|output| plan.tensors[output.index()].clone()));
+        plan.generators.iter().for_each(|(number, own)| places[*number] = own.place());
+        plan.hand_out(&self.outputs, outputs);
         plan.let_go();
         self.plans.give_back(&key, plan);
         Ok(())
@@ -202,9 +224,7 @@ impl Plan {
         for (number, input) in inputs.iter().enumerate() {
             self.point_at_input(number, input.borrow(), inputs)?;
         }
-        for result in &self.results {
-            renew(&mut self.tensors, result)?;
-        }
+        self.renew_results()?;
         for (position, ids) in &self.lists {
             match &mut self.list_values[*position] {
                 Value::Tensors(list) => {
@@ -239,76 +259,6 @@ impl Plan {
         self.borrowed = [reads, writes];
         result
     }
-
-    /// Lets go of the inputs' memory.
-    pub(super) fn let_go(&mut self) {
-        for (position, _) in &self.lists {
-            match &mut self.list_values[*position] {
-                Value::Tensors(list) => list.clear(),
-                Value::OptionalTensors(list) => list.clear(),
-                _ => {}
-            }
-        }
-        for input in &self.inputs {
-            let start = self.tensors[input.root.index()].layout().offset;
-            point_at(&mut self.tensors, input, &self.nowhere, -start);
-        }
-    }
-
-    /// Points the tensors over an input at its memory.
-    fn point_at_input<T: Borrow<Tensor>>(
-        &mut self,
-        number: usize,
-        input: &Tensor,
-        inputs: &[T],
-    ) -> Result<()> {
-        let outside = &self.inputs[number];
-        if outside.written {
-            let shared = inputs
-                .iter()
-                .enumerate()
-                .any(|(other, tensor)| other != number && tensor.borrow().shares_storage(input));
-            if shared || !input.is_contiguous() {
-                return Err(Error::graph(format!(
-                    "the graph writes to input {number}, which {}",
-                    if shared { "shares memory with another input" } else { "is not row-major" }
-                ))
-                .with_help("give it memory of its own"));
-            }
-        }
-        if self.writes.iter().any(|id| self.tensors[id.index()].shares_storage(input)) {
-            return Err(Error::graph(format!(
-                "input {number} is memory that the graph writes to besides, as it was found outside the function"
-            ))
-            .with_help("give it memory of its own"));
-        }
-        let input = input.contiguous_untracked()?;
-        let start = input.layout().offset;
-        point_at(&mut self.tensors, outside, input.storage(), start);
-        Ok(())
-    }
-}
-
-/// Points tensors at other memory, in which they begin so many elements further on.
-fn point_at(tensors: &mut [Tensor], outside: &Outside, storage: &Storage, elements: i64) {
-    for id in &outside.tensors {
-        tensors[id.index()].point_at(storage, elements);
-    }
-}
-
-/// Gives outputs new memory, unless nobody holds what the last run wrote.
-fn renew(tensors: &mut [Tensor], outside: &Outside) -> Result<()> {
-    let own = outside.tensors.len();
-    let alone = tensors[outside.root.index()].storage().references() == own
-        && outside.tensors.iter().all(|id| tensors[id.index()].is_unique());
-    if alone {
-        return Ok(());
-    }
-    let storage = Storage::uninitialized(tensors[outside.root.index()].storage().bytes())?;
-    for id in &outside.tensors {
-        tensors[id.index()].point_at(&storage, 0);
-    }
-    Ok(())
 }
 
 fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
@@ -354,16 +304,20 @@ fn run_moments(
 fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
-            let args: SmallVec<[Arg<'_>; 8]> = step
-                .args
-                .iter()
-                .map(|arg| match arg {
-                    StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
-                    StepArg::List(position) => lists[*position].as_arg(),
-                    StepArg::Value(value) => value.as_arg(),
-                })
-                .collect();
-            let several: Outputs;
+            let given = step.args.iter().map(|arg| match arg {
+                StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
+                StepArg::List(position) => lists[*position].as_arg(),
+                StepArg::Value(value) => value.as_arg(),
+            });
+            let (few, many): (SmallVec<[Arg<'_>; 8]>, Scratch<Arg<'_>>);
+            let args: &[Arg<'_>] = if step.args.len() <= 8 {
+                few = given.collect();
+                &few
+            } else {
+                many = given.collect();
+                &many
+            };
+            let several: Scratch<Tensor>;
             let outs = match step.outs.as_slice() {
                 [only] => std::slice::from_ref(&tensors[only.index()]),
                 outs => {
@@ -371,7 +325,7 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
                     &several
                 }
             };
-            kernel(&KernelCall { op, args: &args, outs }).map_err(|error| {
+            kernel(&KernelCall { op, args, outs }).map_err(|error| {
                 let names = op.schema.args.iter().map(|arg| arg.name);
                 let error = error.in_op(op.name, describe_operands(names.zip(args.iter().copied())));
                 error.with_note(format!("called at {}", step.site))

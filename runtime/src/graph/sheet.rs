@@ -3,11 +3,27 @@
 //! In: a graph, and its memory where sizes are known. Out: a row for each tensor, a box for each input, constant,
 //! step and output, and a line for each tensor that goes from box to box.
 
-use super::ir::{BufferKind, Graph, NodeKind, TensorId, TensorInfo};
+use super::describe::counted;
+use super::ir::{BufferKind, Graph, NodeKind, SymbolSource, TensorId, TensorInfo};
 use super::report::{BufferReport, MemoryReport, Place};
+
+/// Everything that is shown of a graph but its memory.
+pub(super) struct Sheet {
+    /// How much there is of what.
+    pub summary: [String; 4],
+    /// Symbols, and what has to hold of sizes, a line each.
+    pub notes: Vec<String>,
+    /// A row for each tensor, by number.
+    pub rows: Vec<Row>,
+    pub drawing: Drawing,
+    /// The numbers of the outputs' tensors.
+    pub outputs: Vec<u32>,
+}
 
 /// A tensor.
 pub(super) struct Row {
+    /// The memory that it shows.
+    pub buffer: u32,
     /// What makes it.
     pub by: String,
     pub dtype: String,
@@ -56,23 +72,94 @@ pub(super) struct Boxed {
     pub step: Option<usize>,
     /// What runs inside it.
     pub inside: Vec<&'static str>,
-    pub outs: Vec<TensorId>,
+    /// The numbers of the tensors that it makes or writes.
+    pub outs: Vec<u32>,
 }
 
 /// A tensor on its way from one box to another.
 pub(super) struct Line {
     pub from: usize,
     pub to: usize,
-    pub tensor: TensorId,
+    /// Its number.
+    pub tensor: u32,
 }
 
+#[derive(Default)]
 pub(super) struct Drawing {
     pub boxes: Vec<Boxed>,
     pub lines: Vec<Line>,
 }
 
+impl Drawing {
+    /// Adds a box; gives its number.
+    pub fn add(&mut self, kind: BoxKind, name: String, site: String, outs: Vec<u32>) -> usize {
+        self.boxes.push(Boxed { kind, name, site, step: None, inside: Vec::new(), outs });
+        self.boxes.len() - 1
+    }
+}
+
+impl Sheet {
+    /// That of a graph.
+    pub fn of(graph: &Graph, memory: Option<&MemoryReport>) -> Sheet {
+        Sheet {
+            summary: [
+                counted(graph.inputs.len(), "input"),
+                counted(graph.nodes.len(), "step"),
+                counted(graph.tensors.len(), "tensor"),
+                counted(graph.outputs.len(), "output"),
+            ],
+            notes: notes(graph),
+            rows: rows(graph, memory),
+            drawing: drawing(graph),
+            outputs: graph.outputs.iter().map(|id| id.0).collect(),
+        }
+    }
+}
+
+fn notes(graph: &Graph) -> Vec<String> {
+    let symbol = |symbol: &super::ir::SymbolInfo| {
+        let from = match symbol.source {
+            SymbolSource::Input { input, dim } => {
+                format!("dimension {dim} of {}", graph.input_names.get(input).map_or("", String::as_str))
+            }
+            SymbolSource::Node { tensor, dim } => {
+                format!("dimension {dim} of %{}, found by its step", tensor.0)
+            }
+        };
+        let mut text = format!("symbol {}: {from}; at least {}", symbol.name, symbol.least);
+        if symbol.most != i64::MAX {
+            text.push_str(&format!(", at most {}", symbol.most));
+        }
+        if symbol.multiple_of > 1 {
+            text.push_str(&format!(", a multiple of {}", symbol.multiple_of));
+        }
+        text.push_str(&format!("; traced with {}", symbol.example));
+        text
+    };
+    let guard = |guard: &super::ir::Guard| {
+        format!("guard {} = {}: {}", graph.text(&guard.size), guard.equals, guard.reason)
+    };
+    let variant = |(symbol, value, graph): (&str, i64, &Graph)| {
+        format!(
+            "where {symbol} = {value}, a graph of its own with {} runs",
+            counted(graph.nodes.len(), "step")
+        )
+    };
+    let checked = graph.check().unwrap_or_default();
+    let requirements = checked.requirements.iter().map(|requirement| format!("needs {requirement}"));
+    let guards = graph.guards.iter().map(guard);
+    graph
+        .symbols
+        .iter()
+        .map(symbol)
+        .chain(graph.variants().map(variant))
+        .chain(guards)
+        .chain(requirements)
+        .collect()
+}
+
 /// A row for each tensor, by number.
-pub(super) fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
+fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
     let makers = makers(graph);
     let mut by_buffer: Vec<Option<&BufferReport>> = vec![None; graph.buffers.len()];
     for report in memory.iter().flat_map(|memory| &memory.buffers) {
@@ -81,6 +168,7 @@ pub(super) fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
     let row = |(number, info): (usize, &TensorInfo)| {
         let report = by_buffer[info.buffer.index()];
         Row {
+            buffer: info.buffer.0,
             by: makers[number].clone().unwrap_or_else(|| source(graph, TensorId(number as u32))),
             dtype: info.dtype.to_string(),
             shape: shape(graph, info),
@@ -100,7 +188,7 @@ pub(super) fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
 }
 
 /// A shape with the names of symbols.
-pub(super) fn shape(graph: &Graph, info: &TensorInfo) -> String {
+fn shape(graph: &Graph, info: &TensorInfo) -> String {
     let sizes: Vec<String> = info.layout.sizes.iter().map(|size| graph.text(size)).collect();
     format!("({})", sizes.join(", "))
 }
@@ -165,7 +253,7 @@ fn source(graph: &Graph, id: TensorId) -> String {
 pub(super) fn drawing(graph: &Graph) -> Drawing {
     let mut drawer = Drawer {
         graph,
-        drawing: Drawing { boxes: Vec::new(), lines: Vec::new() },
+        drawing: Drawing::default(),
         made: vec![None; graph.tensors.len()],
         written: vec![None; graph.buffers.len()],
     };
@@ -186,7 +274,7 @@ impl Drawer<'_> {
         let graph = self.graph;
         for (number, id) in graph.inputs.iter().enumerate() {
             let name = graph.input_names.get(number).cloned().unwrap_or_default();
-            let at = self.add(BoxKind::Input, name, "input".to_owned(), vec![*id]);
+            let at = self.drawing.add(BoxKind::Input, name, "input".to_owned(), vec![id.0]);
             self.written[graph.buffer_of(*id).index()] = Some(at);
         }
         for (number, node) in graph.nodes.iter().enumerate() {
@@ -209,14 +297,15 @@ impl Drawer<'_> {
                 NodeKind::Copy | NodeKind::Add => BoxKind::Copy,
                 _ => BoxKind::Control,
             };
-            let at = self.add(kind, node.kind.name().to_owned(), node.site.to_string(), node.outs.to_vec());
+            let outs = node.outs.iter().map(|out| out.0).collect();
+            let at = self.drawing.add(kind, node.kind.name().to_owned(), node.site.to_string(), outs);
             self.drawing.boxes[at].step = Some(number);
             let inside = node.kind.regions().into_iter().flat_map(|region| &region.nodes);
             self.drawing.boxes[at].inside = inside.map(|node| node.kind.name()).collect();
             for (tensor, from) in reads.into_iter().zip(sources) {
                 // What a step with others inside makes and reads there comes from nowhere else.
                 if let Some(from) = from {
-                    self.drawing.lines.push(Line { from, to: at, tensor });
+                    self.drawing.lines.push(Line { from, to: at, tensor: tensor.0 });
                 }
             }
             if kind == BoxKind::View {
@@ -227,16 +316,12 @@ impl Drawer<'_> {
         }
         for (number, id) in graph.outputs.iter().enumerate() {
             let from = self.source(*id);
-            let at = self.add(BoxKind::Output, format!("output {number}"), "output".to_owned(), Vec::new());
+            let name = format!("output {number}");
+            let at = self.drawing.add(BoxKind::Output, name, "output".to_owned(), Vec::new());
             if let Some(from) = from {
-                self.drawing.lines.push(Line { from, to: at, tensor: *id });
+                self.drawing.lines.push(Line { from, to: at, tensor: id.0 });
             }
         }
-    }
-
-    fn add(&mut self, kind: BoxKind, name: String, site: String, outs: Vec<TensorId>) -> usize {
-        self.drawing.boxes.push(Boxed { kind, name, site, step: None, inside: Vec::new(), outs });
-        self.drawing.boxes.len() - 1
     }
 
     /// The box that a tensor comes from.
@@ -245,7 +330,8 @@ impl Drawer<'_> {
         let known = self.made[id.index()].max(self.written[buffer]);
         if known.is_none() && matches!(self.graph.buffers[buffer].kind, BufferKind::Constant(_)) {
             let root = self.graph.buffers[buffer].root;
-            let at = self.add(BoxKind::Constant, format!("%{}", root.0), "constant".to_owned(), vec![root]);
+            let name = format!("%{}", root.0);
+            let at = self.drawing.add(BoxKind::Constant, name, "constant".to_owned(), vec![root.0]);
             self.written[buffer] = Some(at);
             return Some(at);
         }

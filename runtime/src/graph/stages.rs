@@ -12,9 +12,12 @@ use super::arrange::Uses;
 use super::bind::argument;
 use super::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use super::levels::moments;
+use super::run::Places;
 use crate::arg::{Arg, Value};
 use crate::dispatch;
 use crate::error::{Error, Result, ShapeText};
+use crate::random::{Generator, Start};
+use crate::symbolic::Symbol;
 use crate::tensor::Tensor;
 
 /// A stretch of a graph, and the step that ends it.
@@ -121,6 +124,7 @@ pub(super) fn run<T: Borrow<Tensor>>(
     stages: &[Stage],
     inputs: &[T],
     outputs: &mut Vec<Tensor>,
+    places: &mut Places,
 ) -> Result<()> {
     let mut memory: Vec<Option<Tensor>> = vec![None; graph.buffers.len()];
     for stage in stages {
@@ -129,8 +133,9 @@ pub(super) fn run<T: Borrow<Tensor>>(
         let given =
             given.ok_or_else(|| Error::graph("a stage of the graph needs what no earlier one made"))?;
         let all: Vec<&Tensor> = inputs.iter().map(Borrow::borrow).chain(given).collect();
-        let Some(last) = &stage.last else { return stage.graph.run_into(&all, outputs) };
-        let results = stage.graph.run(&all)?;
+        let Some(last) = &stage.last else { return stage.graph.run_drawing(&all, outputs, places) };
+        let mut results = Vec::new();
+        stage.graph.run_drawing(&all, &mut results, places)?;
         let symbols: Vec<Option<i64>> = stage
             .graph
             .symbol_values(&all)
@@ -143,7 +148,7 @@ pub(super) fn run<T: Borrow<Tensor>>(
         for (number, input) in graph.inputs.iter().enumerate() {
             memory[graph.buffer_of(*input).index()] = Some(inputs[number].borrow().detach());
         }
-        for (out, result) in last.outs.iter().zip(run_last(graph, last, &symbols, &memory)?) {
+        for (out, result) in last.outs.iter().zip(run_last(graph, last, &symbols, &memory, places)?) {
             memory[graph.buffer_of(*out).index()] = Some(result);
         }
     }
@@ -156,6 +161,7 @@ fn run_last(
     node: &Node,
     symbols: &[Option<i64>],
     memory: &[Option<Tensor>],
+    places: &mut Places,
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let NodeKind::Call { op, .. } = &node.kind else {
         return Err(Error::graph("only calls have results of unknown size"));
@@ -179,30 +185,49 @@ fn run_last(
         let tensor = unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) };
         tensor.with_layout(tensor.layout().clone()).map(|tensor| tensor.detach())
     };
-    let values =
+    let mut values =
         node.args.iter().map(|arg| argument(arg, symbols, &mut tensor)).collect::<Result<Vec<Value>>>()?;
+    let mut own: SmallVec<[(usize, Generator); 1]> = SmallVec::new();
+    for value in &mut values {
+        if let Value::Generator(generator) = value
+            && let Some(Start { number, .. }) = generator.start()
+        {
+            *generator = Generator::at(places[number]);
+            own.push((number, generator.clone()));
+        }
+    }
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
     let outs = crate::autograd::no_grad(|| dispatch::invoke(op, &args))
         .map_err(|error| error.with_note(format!("called at {}", node.site)))?;
+    own.iter().for_each(|(number, own)| places[*number] = own.place());
     for (&id, out) in node.outs.iter().zip(&outs) {
-        let expected = &graph.tensor(id).layout.sizes;
-        let fits = expected.len() == out.dim()
-            && expected.iter().zip(out.shape()).enumerate().all(|(dim, (size, real))| {
-                let found = graph
-                    .symbols
-                    .iter()
-                    .any(|symbol| symbol.source == SymbolSource::Node { tensor: id, dim });
-                let known = size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
-                found || known.is_none_or(|known| known == *real)
-            });
-        if !fits {
-            return Err(Error::graph(format!(
-                "`{}` gave a result of shape {}, which tracing did not foresee",
-                op.name,
-                ShapeText(out.shape())
-            ))
-            .with_note(format!("called at {}", node.site)));
-        }
+        check_found(graph, id, out, symbols).map_err(|error| {
+            error.in_op(op.name, Vec::new()).with_note(format!("called at {}", node.site))
+        })?;
     }
     Ok(outs)
+}
+
+/// Whether a result has the sizes that were known before, and as many as tracing found to be equal.
+fn check_found(graph: &Graph, id: TensorId, out: &Tensor, symbols: &[Option<i64>]) -> Result<()> {
+    let expected = &graph.tensor(id).layout.sizes;
+    if expected.len() != out.dim() {
+        return Err(Error::graph(format!("the result has the shape {}", ShapeText(out.shape()))));
+    }
+    for (dim, (size, &real)) in expected.iter().zip(out.shape()).enumerate() {
+        let source = |symbol: Symbol| graph.symbols[symbol.0 as usize].source;
+        if size.as_symbol().is_some_and(|symbol| source(symbol) == SymbolSource::Node { tensor: id, dim }) {
+            continue;
+        }
+        let known = size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+        if known.is_some_and(|known| known != real) {
+            let formula = graph.text(size);
+            return Err(Error::graph(format!(
+                "dimension {dim} of the result has the size {real}, and `{formula}` is {}",
+                known.unwrap_or(real)
+            ))
+            .with_help("the function takes the two to be equal: it could not be traced where they differ"));
+        }
+    }
+    Ok(())
 }

@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 use super::ir::{Graph, SymbolicLayout, TensorId};
 use super::merge::merge;
 use super::probe::{self, InputSymbol, Point};
-use super::recorder::{self, RawTrace};
+use super::recorder::{self, RawTrace, Stopped};
 use super::stages;
+use super::ties;
 use super::variants::{self, Settled, Tracing};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -44,6 +45,8 @@ pub enum Dim {
     Fixed(i64),
     /// A size that differs from run to run, and is no other input's.
     Unknown,
+    /// Alone, any number of dimensions of any sizes.
+    AnyRank,
     /// A size that differs from run to run; equal names are equal sizes.
     Symbol {
         /// Its name.
@@ -60,10 +63,14 @@ impl Dim {
     }
 }
 
-/// A number; −1 is a size that is not known.
+/// A number; −1 is a size that is not known, and −2, alone, any number of dimensions.
 impl From<i64> for Dim {
     fn from(size: i64) -> Dim {
-        if size == -1 { Dim::Unknown } else { Dim::Fixed(size) }
+        match size {
+            -1 => Dim::Unknown,
+            -2 => Dim::AnyRank,
+            size => Dim::Fixed(size),
+        }
     }
 }
 
@@ -83,6 +90,16 @@ impl InputSpec {
             dims: dims.into_iter().collect(),
             requires_grad: false,
         }
+    }
+
+    /// An input on the CPU of some dtype and any number of dimensions, for [`super::GraphBuilder::open`].
+    pub fn of_any_rank(dtype: DType) -> InputSpec {
+        InputSpec::new(dtype, [Dim::AnyRank])
+    }
+
+    /// Whether it has any number of dimensions.
+    pub fn is_of_any_rank(&self) -> bool {
+        self.dims == [Dim::AnyRank]
     }
 
     /// The same input with a name.
@@ -105,7 +122,7 @@ impl InputSpec {
     pub(super) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
         let size = |dim: &Dim| match dim {
             Dim::Fixed(size) => Size::Const(*size),
-            Dim::Unknown => Size::Unknown,
+            Dim::Unknown | Dim::AnyRank => Size::Unknown,
             Dim::Symbol { name, .. } => {
                 let number = symbols.iter().position(|symbol| symbol.name == *name).unwrap_or(0);
                 Size::from(Symbol(number as u32))
@@ -204,7 +221,8 @@ impl Graph {
     /// The function is the one that runs in eager mode. It must do the same each time it runs, since with symbols
     /// it runs several times, for sizes of many kinds. Where it does something else at some of them, the graph is
     /// guarded to the first; a branch that it takes at none of them is not seen. Tensors that it finds outside
-    /// are part of the graph, and may be changed by it.
+    /// are part of the graph, and may be changed by it. Sizes that elements decide are taken to be equal only where
+    /// the function would fail if they were not; a run in which they differ is an error.
     ///
     /// ```
     /// use opsmith_runtime::graph::{Graph, InputSpec};
@@ -221,7 +239,9 @@ impl Graph {
         function: impl Fn(&[Tensor]) -> Result<R>,
         inputs: impl IntoIterator<Item = impl Into<InputSpec>>,
     ) -> Result<Graph> {
-        let specs = probe::name_unknown(inputs.into_iter().map(Into::into).collect());
+        let specs: Vec<InputSpec> = inputs.into_iter().map(Into::into).collect();
+        probe::check_ranks(&specs, false)?;
+        let specs = probe::name_unknown(specs);
         trace(&|inputs: &[Tensor]| function(inputs).map(R::into_tensors), specs, &Settled::new())
     }
 }
@@ -235,18 +255,24 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
     let noted = |point: &Point, is_first: bool| {
         run(point).map_err(|error| probe::note(error, point, &symbols, is_first))
     };
-    let mut points = probe::points(&symbols, 0);
+    let mut points = probe::points(&symbols, &[]);
     let mut runs = vec![noted(&points[0], true)?];
     let unknown = runs[0].raw.unknown.len();
+    let mut ties = Vec::new();
     if unknown > 0 {
         // The first run shows how many sizes depend on elements; each is one more symbol.
-        points = probe::points(&symbols, unknown);
+        let steps = |ties: &[usize]| {
+            let point = &probe::points(&symbols, ties)[0];
+            attempt(function, &specs, point).err().map(|stopped| stopped.steps)
+        };
+        ties = ties::find(unknown, &steps).unwrap_or_else(|| (0..unknown).collect());
+        points = probe::points(&symbols, &ties);
         runs = vec![noted(&points[0], true)?];
     }
     for point in &points[1..] {
         runs.push(noted(point, false)?);
     }
-    let mut graph = merge(&specs, &symbols, &points, runs);
+    let mut graph = merge(&specs, &symbols, &points, &ties, runs);
     if graph.guards.is_empty() {
         let trace = |specs: Vec<InputSpec>, settled: &Settled| trace(function, specs, settled);
         let (example, specs) = (&points[0], &specs);
@@ -259,6 +285,10 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
 
 /// Records the function with sizes from a point.
 fn run_at(function: Function<'_>, specs: &[InputSpec], point: &Point) -> Result<Run> {
+    attempt(function, specs, point).map_err(|stopped| stopped.error)
+}
+
+fn attempt(function: Function<'_>, specs: &[InputSpec], point: &Point) -> Result<Run, Stopped> {
     let names = probe::names(specs);
     let run = || {
         let inputs = specs.iter().map(|spec| input(spec, &names, point)).collect::<Result<Vec<_>>>()?;

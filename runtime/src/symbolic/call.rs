@@ -13,8 +13,10 @@ use super::meta::{Argument, Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
 use crate::arg::{Arg, Value};
+use crate::autograd;
 use crate::device::Device;
 use crate::error::Result;
+use crate::graph::recorder;
 use crate::layout::{Dims, Layout};
 use crate::op::OpDef;
 use crate::storage::Storage;
@@ -24,8 +26,10 @@ impl Tensor {
     /// A tensor of which there is nothing but its layout and dtype, for inference. Whoever asks for its
     /// elements gets an error.
     pub(crate) fn described(layout: Layout, dtype: DType, device: Device) -> Tensor {
+        // Views of it lie inside what it shows.
+        let elements = layout.extent().map_or(0, |(_, high)| high.max(0) as usize);
         // A header alone is a hundred bytes; a program that cannot have them cannot go on.
-        let nothing = Storage::meta(0)
+        let nothing = Storage::meta(elements.saturating_mul(dtype.size()))
             .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Storage>()));
         // SAFETY: such a storage cannot be borrowed, so no element is ever read or written.
         unsafe { Tensor::from_parts(nothing, layout, dtype, device) }
@@ -50,6 +54,10 @@ enum Held<'a> {
     Ints(Dims),
 }
 
+/// How a call is run with numbers for sizes. `None` if a size has no value, or it cannot be run so.
+pub(super) type Run =
+    fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
+
 /// Runs the compiled inference of an operator. `None` if a size has no value, or the operator has no such
 /// inference.
 ///
@@ -60,17 +68,8 @@ pub(super) fn run(
     args: &[Argument<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
 ) -> Option<Result<Outcome>> {
-    let held: SmallVec<[Held<'_>; 8]> = args.iter().map(|arg| hold(*arg, value_of)).collect::<Option<_>>()?;
-    let args: SmallVec<[Arg<'_>; 8]> = held
-        .iter()
-        .map(|held| match held {
-            Held::Given(arg) => *arg,
-            Held::Tensor(tensor) => Arg::Tensor(tensor),
-            Held::Tensors(tensors) => Arg::Tensors(tensors),
-            Held::OptionalTensors(tensors) => Arg::OptionalTensors(tensors),
-            Held::Ints(values) => Arg::Ints(values),
-        })
-        .collect();
+    let held = hold_all(args, value_of)?;
+    let args: SmallVec<[Arg<'_>; 8]> = held.iter().map(Held::as_arg).collect();
     if let Some(view) = op.view {
         let first = args.first().filter(|arg| matches!(arg, Arg::Tensor(_)))?.tensor();
         return Some(view(&args).map(|layouts| Outcome {
@@ -85,6 +84,44 @@ pub(super) fn run(
         let present = op.present_results(&args)?;
         Ok(Outcome { outs, compute: Some(inferred.compute), device: inferred.device, present })
     }))
+}
+
+/// Runs what an operator is computed by on tensors without elements. `None` if a size has no value, or the operator
+/// has no composition.
+///
+/// # Errors
+/// Whatever the operators in it report.
+pub(super) fn run_composition(
+    op: &'static OpDef,
+    args: &[Argument<'_>],
+    value_of: &dyn Fn(&Size) -> Option<i64>,
+) -> Option<Result<Outcome>> {
+    let composite = op.composite?;
+    let held = hold_all(args, value_of)?;
+    let args: SmallVec<[Arg<'_>; 8]> = held.iter().map(Held::as_arg).collect();
+    Some(recorder::rehearse(&args, || autograd::no_grad(|| composite(&args))).and_then(|outs| {
+        let device = outs.first().map_or(Device::CPU, Tensor::device);
+        let outs = outs.iter().map(|out| (out.layout().clone(), out.dtype())).collect();
+        Ok(Outcome { outs, compute: None, device, present: op.present_results(&args)? })
+    }))
+}
+
+type HeldArgs<'a> = SmallVec<[Held<'a>; 8]>;
+
+fn hold_all<'a>(args: &'a [Argument<'a>], value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<HeldArgs<'a>> {
+    args.iter().map(|arg| hold(*arg, value_of)).collect()
+}
+
+impl Held<'_> {
+    fn as_arg(&self) -> Arg<'_> {
+        match self {
+            Held::Given(arg) => *arg,
+            Held::Tensor(tensor) => Arg::Tensor(tensor),
+            Held::Tensors(tensors) => Arg::Tensors(tensors),
+            Held::OptionalTensors(tensors) => Arg::OptionalTensors(tensors),
+            Held::Ints(values) => Arg::Ints(values),
+        }
+    }
 }
 
 fn hold<'a>(arg: Argument<'a>, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<Held<'a>> {
@@ -109,7 +146,7 @@ fn hold<'a>(arg: Argument<'a>, value_of: &dyn Fn(&Size) -> Option<i64>) -> Optio
 
 /// An argument that owns what is in it.
 #[derive(Clone, Debug)]
-pub(super) enum Owned {
+pub(crate) enum Owned {
     Tensor(Meta),
     Tensors(Vec<Meta>),
     OptionalTensors(Vec<Option<Meta>>),
@@ -141,9 +178,19 @@ impl Owned {
         }
     }
 
+    /// Calls `visit` with each tensor, to read or to change.
+    pub(super) fn for_each_meta(&mut self, visit: &mut dyn FnMut(&mut Meta)) {
+        match self {
+            Owned::Tensor(only) => visit(only),
+            Owned::Tensors(metas) => metas.iter_mut().for_each(visit),
+            Owned::OptionalTensors(metas) => metas.iter_mut().flatten().for_each(visit),
+            Owned::Int(_) | Owned::Ints(_) | Owned::Plain(_) => {}
+        }
+    }
+
     /// Calls `visit` with each size, to read or to change.
-    pub fn for_each_size(&mut self, visit: &mut dyn FnMut(&mut Size)) {
-        let mut meta = |meta: &mut Meta| {
+    pub(super) fn for_each_size(&mut self, visit: &mut dyn FnMut(&mut Size)) {
+        self.for_each_meta(&mut |meta| {
             if let Shape::Known(sizes) = &mut meta.shape {
                 sizes.iter_mut().for_each(&mut *visit);
             }
@@ -151,14 +198,11 @@ impl Owned {
                 strides.iter_mut().for_each(&mut *visit);
                 visit(offset);
             }
-        };
+        });
         match self {
-            Owned::Tensor(only) => meta(only),
-            Owned::Tensors(metas) => metas.iter_mut().for_each(meta),
-            Owned::OptionalTensors(metas) => metas.iter_mut().flatten().for_each(meta),
             Owned::Int(size) => visit(size),
             Owned::Ints(sizes) => sizes.iter_mut().for_each(visit),
-            Owned::Plain(_) => {}
+            _ => {}
         }
     }
 }
@@ -171,11 +215,12 @@ struct Inferred {
     op: &'static OpDef,
     args: Vec<Owned>,
     outs: Vec<Meta>,
+    run: Run,
 }
 
 impl Call {
-    pub(super) fn new(op: &'static OpDef, args: Vec<Owned>, outs: Vec<Meta>) -> Call {
-        Call(Arc::new(Inferred { op, args, outs }))
+    pub(super) fn new(op: &'static OpDef, args: Vec<Owned>, outs: Vec<Meta>, run: Run) -> Call {
+        Call(Arc::new(Inferred { op, args, outs, run }))
     }
 
     /// The operator's full name.
@@ -186,7 +231,7 @@ impl Call {
     /// Whether compiled inference, with numbers for symbols, gives what was inferred; `None` if a size stays
     /// unknown.
     pub(super) fn is_confirmed(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<bool> {
-        let Inferred { op, args, outs } = &*self.0;
+        let Inferred { op, args, outs, run } = &*self.0;
         let args: Vec<Argument<'_>> = args.iter().map(Owned::as_argument).collect();
         let Ok(outcome) = run(op, &args, value_of)? else { return Some(false) };
         let same = |(meta, (layout, dtype)): (&Meta, &(Layout, DType))| {

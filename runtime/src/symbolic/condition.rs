@@ -175,14 +175,16 @@ impl Context {
         Context::default()
     }
 
-    /// The guards in the order in which they came up, each once.
+    /// The guards in the order in which they came up, each once, but for those that nobody can decide.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
     /// Takes a condition as given from here on, and keeps it as a guard unless it is known to hold.
     pub fn assume(&mut self, guard: Guard) {
-        if guard.condition == Condition::True || !self.assumed.insert(guard.condition.clone()) {
+        // What is unknown is another condition each time.
+        let is_new = guard.condition == Condition::Unknown || self.assumed.insert(guard.condition.clone());
+        if guard.condition == Condition::True || !is_new {
             return;
         }
         if let Condition::Equal(a, b) = &guard.condition {

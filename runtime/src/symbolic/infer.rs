@@ -14,6 +14,7 @@ use super::meta::{Argument, Meta, Strides};
 use super::sample;
 use super::shape::Shape;
 use super::size::Size;
+use super::symbols::Symbols;
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::dispatch;
@@ -56,7 +57,7 @@ pub struct Outputs {
 /// What the call itself would report, where that is certain; if an argument is no constant whose elements
 /// decide the results; and if a dtype or the number of results depends on what is not known.
 pub fn infer(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
-    attempt(op, args, context).map_err(|error| error.in_op(op.name, operands(op, args)))
+    attempt(op, args, context).map_err(|error| error.in_op(op.name, operands(op, args, &context.symbols)))
 }
 
 fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
@@ -102,7 +103,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
             .chain(&rules.compute)
             .any(calls_native);
     if open && !by_run {
-        if let Some(sampled) = sample::infer(op, args, on.context)? {
+        if let Some(sampled) = sample::infer(op, args, on.context, call::run)? {
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
             return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
         }
@@ -122,7 +123,7 @@ fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
 }
 
 /// What compiled inference says of numbers.
-fn concrete(outcome: call::Outcome) -> Outputs {
+pub(super) fn concrete(outcome: call::Outcome) -> Outputs {
     let call::Outcome { outs, compute, device, present } = outcome;
     let outs = outs.into_iter().map(|(layout, dtype)| {
         let (shape, strides) = (Shape::concrete(&layout.sizes), Strides::of(&layout));
@@ -378,7 +379,7 @@ fn calls_native(expr: &Expr) -> bool {
 }
 
 /// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
-fn operands(op: &OpDef, args: &[Argument<'_>]) -> Vec<Operand> {
+pub(super) fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
         None => vec![-2],
@@ -390,7 +391,8 @@ fn operands(op: &OpDef, args: &[Argument<'_>]) -> Vec<Operand> {
         arg.for_each_meta(|meta| {
             let name = if single { def.name.to_owned() } else { format!("{}[{index}]", def.name) };
             index += 1;
-            found.push(Operand { name, dtype: meta.dtype, shape: shape(meta) });
+            let formulas = meta.shape.known().is_none().then(|| meta.shape.named(symbols).to_string());
+            found.push(Operand { name, dtype: meta.dtype, shape: shape(meta), formulas });
         });
     }
     found

@@ -152,8 +152,17 @@ fn each_meta<'a>(value: &Value<'a>, visit: impl FnMut(&'a Meta)) {
     }
 }
 
+/// Why there are guards.
+const BROADCAST: &str = "sizes broadcast only if they are equal or 1";
+
 fn broadcast(on: &mut Evaluation<'_, '_>, a: &Shape, b: &Shape) -> Result<Shape> {
-    let (Some(left), Some(right)) = (a.sizes(), b.sizes()) else { return Ok(Shape::UnknownRank) };
+    let (Some(left), Some(right)) = (a.sizes(), b.sizes()) else {
+        let fits_all = |shape: &Shape| shape.sizes().is_some_and(|sizes| sizes.iter().all(|size| *size == 1));
+        if !fits_all(a) && !fits_all(b) {
+            on.guard(Condition::Unknown, BROADCAST);
+        }
+        return Ok(Shape::UnknownRank);
+    };
     let sizes = broadcast_sizes(on, left, right)?;
     Ok(Shape::Known(sizes))
 }
@@ -183,7 +192,6 @@ fn broadcast_sizes(on: &mut Evaluation<'_, '_>, a: &[Size], b: &[Size]) -> Resul
 
 /// The size that two broadcast to.
 fn broadcast_pair(on: &mut Evaluation<'_, '_>, a: &Size, b: &Size) -> Result<Size> {
-    const WHY: &str = "sizes broadcast only if they are equal or 1";
     let (one, equal) = (Size::Const(1), on.context.equal(a, b));
     match (a.known(), b.known()) {
         _ if equal == Condition::True => return Ok(a.clone()),
@@ -205,14 +213,15 @@ fn broadcast_pair(on: &mut Evaluation<'_, '_>, a: &Size, b: &Size) -> Result<Siz
     }
     // One of them decides: whatever the other is, it is that or 1.
     if never(&a_is_one) || a.known().is_some() {
-        on.guard(equal.or(b_is_one), WHY);
+        on.guard(equal.or(b_is_one), BROADCAST);
         return Ok(a.clone());
     }
     if never(&b_is_one) || b.known().is_some() {
-        on.guard(equal.or(a_is_one), WHY);
+        on.guard(equal.or(a_is_one), BROADCAST);
         return Ok(b.clone());
     }
     if a.is_unknown() || b.is_unknown() {
+        on.guard(Condition::Unknown, BROADCAST);
         return Ok(Size::Unknown);
     }
     // Of two symbols, the one that was 1 in the example is taken to be 1 always; else they are equal.
@@ -220,15 +229,15 @@ fn broadcast_pair(on: &mut Evaluation<'_, '_>, a: &Size, b: &Size) -> Result<Siz
     let example = |size: &Size| size.evaluate(|symbol| symbols.example(symbol));
     match (example(a), example(b)) {
         (Some(1), Some(other)) if other != 1 => {
-            on.guard(a_is_one, WHY);
+            on.guard(a_is_one, BROADCAST);
             Ok(b.clone())
         }
         (Some(other), Some(1)) if other != 1 => {
-            on.guard(b_is_one, WHY);
+            on.guard(b_is_one, BROADCAST);
             Ok(a.clone())
         }
         _ => {
-            on.guard(equal, WHY);
+            on.guard(equal, BROADCAST);
             Ok(a.clone())
         }
     }

@@ -8,7 +8,7 @@
 
 use opsmith_core::DType;
 
-use super::call::{Call, Owned};
+use super::call::{Call, Owned, Run};
 use super::condition::{Condition, Context, Guard};
 use super::meta::{Argument, Meta, Strides};
 use super::search::{Groups, Point, Search};
@@ -39,6 +39,7 @@ pub(super) fn infer(
     op: &'static OpDef,
     args: &[Argument<'_>],
     context: &mut Context,
+    run: Run,
 ) -> Result<Option<Sampled>> {
     let mut owned: Vec<Owned> = args.iter().map(|arg| Owned::of(*arg)).collect();
     let mut nameless = NAMELESS;
@@ -59,10 +60,13 @@ pub(super) fn infer(
     }
     atoms.sort_unstable();
     atoms.dedup();
-    let Some(mut search) = Search::start(op, &owned, &leaves, &context.symbols)? else { return Ok(None) };
+    let Some(mut search) = Search::start(op, run, &owned, &leaves, &context.symbols)? else {
+        return Ok(None);
+    };
     search.vary();
     let mut groups = search.group();
     search.mix(&groups);
+    let least = search.least(&groups);
     let Search { first, points: accepted, several_kinds, has_examples, .. } = search;
     let (compute, present) = (first.compute, first.present);
     if let (true, false) = (several_kinds, has_examples) {
@@ -88,6 +92,13 @@ pub(super) fn infer(
     for &leaf in groups.constants.iter().filter(|leaf| leaves[**leaf].0 < NAMELESS) {
         guard(op, context, leaves[leaf].into(), Size::Const(accepted[0].values[leaf]));
     }
+    for (leaf, least) in leaves.iter().zip(least).filter(|(leaf, _)| leaf.0 < NAMELESS) {
+        if let Some(least) = least {
+            let condition = context.less(&Size::from(*leaf), &Size::Const(least)).negated();
+            let reason = format!("it refuses sizes below {least} there");
+            context.assume(Guard { condition, op: op.name, reason });
+        }
+    }
     let mut sizes = sizes.into_iter();
     let mut number = || sizes.next().unwrap_or(Size::Unknown);
     let mut outs = Vec::new();
@@ -97,7 +108,8 @@ pub(super) fn infer(
         let offset = number();
         let shape = Shape::Known(shape);
         let strides = match shape.contiguous_strides() {
-            _ if op.view.is_none() => Strides::Contiguous,
+            // A kernel chose them, and kernels write row-major results.
+            _ if compute.is_some() => Strides::Contiguous,
             Some(row_major) if row_major == strides && offset == 0 => Strides::Contiguous,
             _ if strides.iter().chain([&offset]).any(Size::is_unknown) => Strides::Unknown,
             _ => Strides::Given { strides, offset },
@@ -106,7 +118,7 @@ pub(super) fn infer(
         outs.push(Meta { dtype: *dtype, shape, strides, device: first.device, value: None });
     }
     let original = args.iter().map(|arg| Owned::of(*arg)).collect();
-    let call = Call::new(op, original, outs.clone());
+    let call = Call::new(op, original, outs.clone(), run);
     context.assume(Guard {
         condition: Condition::Confirmed(call),
         op: op.name,

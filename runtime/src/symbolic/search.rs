@@ -4,7 +4,7 @@
 //! that inference gives, and which symbols it accepts only if they are equal. Every symbol is changed alone,
 //! and all of them together.
 
-use super::call::{self, Outcome, Owned};
+use super::call::{Outcome, Owned, Run};
 use super::meta::Argument;
 use super::symbols::{Symbol, Symbols};
 use crate::error::Result;
@@ -46,6 +46,7 @@ impl Groups {
 
 pub(super) struct Search<'a> {
     op: &'static OpDef,
+    run: Run,
     args: Vec<Argument<'a>>,
     leaves: &'a [Symbol],
     symbols: &'a Symbols,
@@ -61,6 +62,7 @@ impl<'a> Search<'a> {
     /// Looks for a first point.
     pub fn start(
         op: &'static OpDef,
+        run: Run,
         owned: &'a [Owned],
         leaves: &'a [Symbol],
         symbols: &'a Symbols,
@@ -78,10 +80,11 @@ impl<'a> Search<'a> {
                 .zip(&examples)
                 .map(|(leaf, example)| example.unwrap_or_else(|| clamp(*leaf)))
                 .collect();
-            match outcome(op, &args, leaves, symbols, &values) {
+            match outcome(op, run, &args, leaves, symbols, &values) {
                 Some(Ok(first)) => {
                     let mut search = Search {
                         op,
+                        run,
                         args,
                         leaves,
                         symbols,
@@ -117,7 +120,7 @@ impl<'a> Search<'a> {
         if !inside {
             return false;
         }
-        match outcome(self.op, &self.args, self.leaves, self.symbols, &values) {
+        match outcome(self.op, self.run, &self.args, self.leaves, self.symbols, &values) {
             Some(Ok(outcome)) => {
                 let point = self.point(values, &outcome, alone);
                 if point.ranks != self.points[0].ranks {
@@ -203,6 +206,49 @@ impl<'a> Search<'a> {
         groups
     }
 
+    /// The smallest value of each leaf that inference accepts, where it refuses all smaller ones and that does not
+    /// depend on the other leaves.
+    pub fn least(&self, groups: &Groups) -> Vec<Option<i64>> {
+        let start = self.start_values();
+        let accepts = |values: &[i64]| {
+            outcome(self.op, self.run, &self.args, self.leaves, self.symbols, values)
+                .map(|result| result.is_ok())
+        };
+        let bound = |leaf: usize| {
+            let low = self.symbols.range(self.leaves[leaf]).low;
+            let alone: Vec<&Point> = self.points.iter().filter(|point| point.alone == Some(leaf)).collect();
+            let least = alone.iter().map(|point| point.values[leaf]).chain([start[leaf]]).min()?;
+            let tried = PROBES.filter(|value| *value >= least && *value != start[leaf]);
+            let all_above =
+                tried.count() == alone.iter().filter(|point| PROBES.contains(&point.values[leaf])).count();
+            if least <= low || least >= PROBES.end || !all_above || groups.constants.contains(&leaf) {
+                return None;
+            }
+            // Elsewhere the bound has to be the same one.
+            let mut elsewhere = vec![start.clone()];
+            for other in (0..start.len()).filter(|other| *other != leaf) {
+                let moved = self.points.iter().filter(|point| point.alone == Some(other));
+                let values = moved.map(|point| point.values[other]);
+                let extremes = [values.clone().min(), values.max()];
+                elsewhere.extend(extremes.into_iter().flatten().map(|value| {
+                    let mut values = start.clone();
+                    values[other] = value;
+                    values
+                }));
+            }
+            let at = |values: &[i64], value: i64| {
+                let mut values = values.to_vec();
+                values[leaf] = value;
+                accepts(&values)
+            };
+            let refuses_below = (low..least).all(|value| at(&start, value) == Some(false));
+            let same =
+                |values: &Vec<i64>| at(values, least) == Some(true) && at(values, least - 1) == Some(false);
+            (refuses_below && elsewhere.iter().all(same)).then_some(least)
+        };
+        (0..start.len()).map(bound).collect()
+    }
+
     /// Changes all leaves at once, those of a group alike.
     pub fn mix(&mut self, groups: &Groups) {
         let start = self.start_values();
@@ -222,14 +268,15 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What compiled inference says where the leaves have these values.
+/// What running it says where the leaves have these values.
 fn outcome(
     op: &'static OpDef,
+    run: Run,
     args: &[Argument<'_>],
     leaves: &[Symbol],
     symbols: &Symbols,
     values: &[i64],
 ) -> Option<Result<Outcome>> {
     let given = |symbol| leaves.iter().position(|leaf| *leaf == symbol).map(|at| values[at]);
-    call::run(op, args, &|size| size.evaluate(|symbol| symbols.value(symbol, &given)))
+    run(op, args, &|size| size.evaluate(|symbol| symbols.value(symbol, &given)))
 }

@@ -91,6 +91,28 @@ pub fn follow_source_missing(span: Span, name: &str, known: &[&str]) -> Diagnost
     .with_help(near_or_all(name, known, "tensor arguments and results"))
 }
 
+/// A result that follows a name that is an argument's and a result's.
+pub fn follow_ambiguous(span: Span, name: &str) -> Diagnostic {
+    let message = format!("`{name}` is an argument and a result");
+    Diagnostic::error("E0534", message, span, "follows which of them?")
+        .with_help("give the result another name in the signature")
+}
+
+/// A result that follows one which may be absent when it is there itself.
+pub fn follow_absent(span: Span, follower: &str, source: &str) -> Diagnostic {
+    let message = format!("`{follower}` follows `{source}`, which may be absent where `{follower}` is there");
+    Diagnostic::error("E0535", message, span, format!("`{source}` is a `Tensor?`"))
+        .with_help("follow what it follows instead, or give both the same condition in `present`")
+}
+
+/// A result that follows another in calls and something else before they run.
+pub fn follow_changed(span: Span, (follower, source): (&str, &str), shape: Span) -> Diagnostic {
+    let message = format!("`{follower}` follows `{source}` in `shape`, and not in `run_shape`");
+    Diagnostic::error("E0536", message, span, "says something else")
+        .with_secondary(shape, "follows here")
+        .with_help(format!("write `follow({source})` here, too"))
+}
+
 /// A condition of a result that is always there.
 pub fn present_always(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0528", format!("`{name}` is always there"), span, "its type is not `Tensor?`")

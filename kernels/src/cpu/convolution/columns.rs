@@ -3,6 +3,7 @@
 //! In: a plane a channel. Out: a row for each channel and element of the window, a column for each
 //! position; elements of the border are zeros. Adding columns back to planes is the transpose.
 
+use opsmith_runtime::Scratch;
 use opsmith_runtime::arith::Arithmetic;
 
 use crate::window::{MOST, Window};
@@ -93,7 +94,12 @@ impl Sliding {
 
     /// Writes the columns of some rows of positions: `columns` has a row for each channel's elements of
     /// the window and a column for each of these positions.
-    pub fn gather<C: Arithmetic>(&self, planes: &[C], rows: std::ops::Range<usize>, columns: &mut Vec<C>) {
+    pub fn gather<C: Arithmetic>(
+        &self,
+        planes: &[C],
+        rows: std::ops::Range<usize>,
+        columns: &mut Scratch<C>,
+    ) {
         let width = rows.len() * self.row();
         let channels = planes.len() / self.plane().max(1);
         columns.clear();

@@ -9,7 +9,7 @@ mod unfolding;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::linalg::{Matrix, MatrixMut, Multiply};
 use super::strides::expect_sizes;
@@ -48,14 +48,14 @@ pub fn convolution<T: Element<Compute: Convolve>>(
     let y = if transposed {
         // As in PyTorch, what windows overlap with is held as elements before it is added up.
         let held = |sum: T::Compute| T::from_compute(sum).to_compute();
-        plan.to_large(&x, &w, held).into_iter().map(held).collect()
+        Scratch::mapped(&plan.to_large(&x, &w, held), |&value| held(value))
     } else {
         plan.to_small(&x, &w)
     };
     let channels = out.sizes()[1] as usize;
     let plane = y.len() / (plan.samples * channels).max(1);
     let bias = match bias {
-        None => vec![T::Compute::ZERO; channels],
+        None => Scratch::filled(T::Compute::ZERO, channels),
         Some(bias) if bias.sizes() == [channels as i64] => widen(&bias),
         Some(bias) => {
             return Err(Error::shape(format!(
@@ -98,7 +98,7 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
     let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
     let dy = widen(&grad_output);
-    let write = |out: &mut ViewMut<'_, T>, values: Option<Vec<T::Compute>>| match values {
+    let write = |out: &mut ViewMut<'_, T>, values: Option<Scratch<T::Compute>>| match values {
         Some(values) => out.write(values.into_iter().map(T::from_compute)),
         None => out.write(std::iter::repeat(T::default())),
     };
@@ -113,7 +113,7 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let of_bias = asked(2).then(|| {
         let channels = y_sizes[1].max(1) as usize;
         let plane = (dy.len() / (plan.samples * channels).max(1)).max(1);
-        let mut sums = vec![T::Compute::ZERO; channels];
+        let mut sums = Scratch::filled(T::Compute::ZERO, channels);
         for (number, plane) in dy.chunks_exact(plane).enumerate() {
             let sum = plane.iter().fold(T::Compute::ZERO, |sum, &dy| Arithmetic::add(sum, dy));
             sums[number % channels] = Arithmetic::add(sums[number % channels], sum);
@@ -126,8 +126,8 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     Ok(())
 }
 
-fn widen<T: Element>(view: &View<'_, T>) -> Vec<T::Compute> {
-    view.to_contiguous().iter().map(|element| element.to_compute()).collect()
+fn widen<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
+    Scratch::mapped(&view.to_contiguous(), |element| element.to_compute())
 }
 
 /// Columns that are made and multiplied at a time stay in the second cache: about this many elements.
@@ -216,9 +216,9 @@ impl Plan {
     }
 
     /// Convolves the large side into the small one.
-    fn to_small<C: Convolve>(&self, large: &[C], weight: &[C]) -> Vec<C> {
-        let mut small = vec![C::ZERO; self.samples * self.groups * self.small_group()];
-        let mut columns = Vec::new();
+    fn to_small<C: Convolve>(&self, large: &[C], weight: &[C]) -> Scratch<C> {
+        let mut small = Scratch::filled(C::ZERO, self.samples * self.groups * self.small_group());
+        let mut columns = Scratch::new();
         for number in 0..self.samples * self.groups {
             let planes = &large[number * self.large_group()..][..self.large_group()];
             let target = &mut small[number * self.small_group()..][..self.small_group()];
@@ -240,9 +240,9 @@ impl Plan {
     }
 
     /// The transpose of [`Plan::to_small`]; `held` rounds a column's elements before they are added up.
-    fn to_large<C: Convolve>(&self, small: &[C], weight: &[C], held: impl Fn(C) -> C) -> Vec<C> {
-        let mut large = vec![C::ZERO; self.samples * self.groups * self.large_group()];
-        let mut columns = Vec::new();
+    fn to_large<C: Convolve>(&self, small: &[C], weight: &[C], held: impl Fn(C) -> C) -> Scratch<C> {
+        let mut large = Scratch::filled(C::ZERO, self.samples * self.groups * self.large_group());
+        let mut columns = Scratch::new();
         for number in 0..self.samples * self.groups {
             let source = &small[number * self.small_group()..][..self.small_group()];
             let planes = &mut large[number * self.large_group()..][..self.large_group()];
@@ -264,10 +264,10 @@ impl Plan {
     }
 
     /// The gradient for the weight: the small side times the columns of the large one, transposed.
-    fn of_weight<C: Convolve>(&self, large: &[C], small: &[C]) -> Vec<C> {
+    fn of_weight<C: Convolve>(&self, large: &[C], small: &[C]) -> Scratch<C> {
         let each = self.small * self.column_height();
-        let mut sums = vec![C::ZERO; self.groups * each];
-        let mut columns = Vec::new();
+        let mut sums = Scratch::filled(C::ZERO, self.groups * each);
+        let mut columns = Scratch::new();
         for number in 0..self.samples * self.groups {
             let planes = &large[number * self.large_group()..][..self.large_group()];
             let source = &small[number * self.small_group()..][..self.small_group()];
@@ -299,7 +299,7 @@ impl Plan {
         &self,
         planes: &'a [C],
         rows: &std::ops::Range<usize>,
-        buffer: &'a mut Vec<C>,
+        buffer: &'a mut Scratch<C>,
     ) -> (&'a [C], usize) {
         let width = rows.len() * self.sliding.row();
         if self.sliding.is_identity() {

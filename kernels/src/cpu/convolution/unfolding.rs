@@ -1,7 +1,7 @@
 //! The columns of convolutions as operators of their own.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::columns::Sliding;
 use super::widen;
@@ -21,12 +21,12 @@ pub fn im2col<T: Element<Compute: Arithmetic>>(
 ) -> Result<()> {
     let window = Window::new(2, kernel_size, stride, padding, dilation)?;
     let sliding = sliding(window, spatial_sizes(self_.sizes(), 2)?, self_.numel(), out.numel())?;
-    let mut columns = Vec::new();
+    let mut columns = Scratch::new();
     let planes = widen(&self_);
-    let mut result = Vec::with_capacity(out.numel());
+    let mut result = Scratch::with_capacity(out.numel());
     for plane in planes.chunks_exact(sliding.plane().max(1)) {
         sliding.gather(plane, 0..sliding.positions() / sliding.row(), &mut columns);
-        result.extend(columns.iter().map(|&value| T::from_compute(value)));
+        result.extend_mapped(&columns, |&value| T::from_compute(value));
     }
     out.write(result);
     Ok(())
@@ -48,7 +48,7 @@ pub fn col2im<T: Element<Compute: Arithmetic>>(
     let window = Window::new(2, kernel_size, stride, padding, dilation)?;
     let sliding = sliding(window, spatial_sizes(out.sizes(), 2)?, out.numel(), self_.numel())?;
     let columns = widen(&self_);
-    let mut planes = vec![T::Compute::ZERO; out.numel()];
+    let mut planes = Scratch::filled(T::Compute::ZERO, out.numel());
     let each = columns.chunks_exact(sliding.elements() * sliding.positions());
     for (columns, plane) in each.zip(planes.chunks_exact_mut(sliding.plane().max(1))) {
         sliding.scatter(columns, 0..sliding.positions() / sliding.row(), plane);

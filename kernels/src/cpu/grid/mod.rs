@@ -5,7 +5,7 @@
 
 mod sampler;
 
-use opsmith_runtime::{Element, Result, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::float::Float;
 use super::rounded::Rounded;
@@ -47,7 +47,7 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
     let sampler = Sampler::new(input.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
     expect_sizes(out.sizes(), &sampler.out_sizes())?;
     let (images, places) = (elements(&input), elements(&grid));
-    let mut result = vec![T::default(); out.numel()];
+    let mut result = Scratch::filled(T::default(), out.numel());
     sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
         for channel in 0..sampler.channels {
             let image = sampler.image(sample, channel);
@@ -78,7 +78,7 @@ pub fn grid_sampler_2d_slope_backward<T: Element<Compute: Float>>(
     let sampler = Sampler::new(out.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
     expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
     let (places, grads) = (elements(&grid), elements(&grad_output));
-    let mut of_images = vec![Rounded::<T>::of(0.0); out.numel()];
+    let mut of_images = Scratch::filled(Rounded::<T>::of(0.0), out.numel());
     sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
         for channel in 0..sampler.channels {
             let grad = grads[sampler.plane(sample, channel) + number];
@@ -113,8 +113,8 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
     expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
     let (images, places, grads) = (elements(&input), elements(&grid), elements(&grad_output));
     let zero = Rounded::<T>::of(0.0);
-    let mut of_images = vec![zero; images.len()];
-    let mut of_places = vec![zero; places.len()];
+    let mut of_images = Scratch::filled(zero, images.len());
+    let mut of_places = Scratch::filled(zero, places.len());
     sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
         let (mut across, mut down) = (zero, zero);
         for channel in 0..sampler.channels {
@@ -135,8 +135,8 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
     Ok(())
 }
 
-fn elements<T: Element<Compute: Float>>(view: &View<'_, T>) -> Vec<Rounded<T>> {
-    view.to_contiguous().iter().map(|element| Rounded::from_element(*element)).collect()
+fn elements<T: Element<Compute: Float>>(view: &View<'_, T>) -> Scratch<Rounded<T>> {
+    Scratch::mapped(&view.to_contiguous(), |element| Rounded::from_element(*element))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which elements of an image a place reads, how much of each, and how that changes with the place.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result};
+use opsmith_runtime::{Element, Error, Result, Scratch};
 
 use crate::cpu::float::Float;
 use crate::cpu::rounded::Rounded;
@@ -32,7 +32,7 @@ impl<T: Element<Compute: Float>> Tap<T> {
     }
 }
 
-pub(super) type Taps<T> = Vec<Tap<T>>;
+pub(super) type Taps<T> = Scratch<Tap<T>>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Interpolation {
@@ -129,7 +129,7 @@ impl Sampler {
         places: &[Rounded<T>],
         mut body: impl FnMut(usize, usize, &Taps<T>),
     ) {
-        let mut taps = Vec::with_capacity(16);
+        let mut taps = Scratch::with_capacity(16);
         for (place, pair) in places.chunks_exact(2).enumerate() {
             taps.clear();
             self.taps(pair[1], pair[0], &mut taps);
@@ -152,7 +152,11 @@ impl Sampler {
 
     /// The elements that one number of the grid reads along a dimension, and the weight of each. Elements
     /// outside have no element to read.
-    fn weights<T: Element<Compute: Float>>(&self, number: Rounded<T>, dim: usize) -> Vec<(i64, Slopes<T>)> {
+    fn weights<T: Element<Compute: Float>>(
+        &self,
+        number: Rounded<T>,
+        dim: usize,
+    ) -> Scratch<(i64, Slopes<T>)> {
         let (position, slope) = self.position(number, dim);
         let (zero, one) = (Rounded::of(0.0), Rounded::of(1.0));
         match self.interpolation {
@@ -161,11 +165,14 @@ impl Sampler {
                 let first = position.floor();
                 let part = position - first;
                 let at = index(first);
-                vec![(at, [first + one - position, -slope, zero, zero]), (at + 1, [part, slope, zero, zero])]
+                Scratch::from_iter([
+                    (at, [first + one - position, -slope, zero, zero]),
+                    (at + 1, [part, slope, zero, zero]),
+                ])
             }
             Interpolation::Nearest => {
                 let (position, _) = self.folded(position, slope, dim);
-                vec![(index(position.round()), [one, zero, zero, zero])]
+                Scratch::from_iter([(index(position.round()), [one, zero, zero, zero])])
             }
             Interpolation::Bicubic => {
                 let first = position.floor();
@@ -179,12 +186,12 @@ impl Sampler {
                 let by_number = |[value, first, second, third]: Slopes<T>, slope: Rounded<T>| {
                     [value, first * slope, second * slope * slope, third * slope * slope * slope]
                 };
-                vec![
+                Scratch::from_iter([
                     (element(-1.0), by_number(cubic_far(part + one), slope)),
                     (element(0.0), by_number(cubic_near(part), slope)),
                     (element(1.0), by_number(cubic_near(one - part), -slope)),
                     (element(2.0), by_number(cubic_far(Rounded::of(2.0) - part), -slope)),
-                ]
+                ])
             }
         }
     }

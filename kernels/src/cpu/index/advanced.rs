@@ -1,7 +1,7 @@
 //! Several index tensors at once, one for each of some dimensions, broadcast together.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Dims, Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::wrapped;
 use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
@@ -84,13 +84,13 @@ struct Places<'a> {
     strides: &'a [i64],
     result: Indexed,
     /// The position in the data of each element of the broadcast indices, in row-major order.
-    offsets: Vec<i64>,
+    offsets: Scratch<i64>,
 }
 
 /// Positions in the data and in a result.
 struct Paths {
     /// Those of each index element.
-    pairs: Vec<(i64, i64)>,
+    pairs: Scratch<(i64, i64)>,
     /// What the dimensions without indices add…
     rest: Axes<2>,
     /// …the last of them apart.
@@ -99,11 +99,11 @@ struct Paths {
 
 impl<'a> Places<'a> {
     fn new(sizes: &'a [i64], strides: &'a [i64], indices: &[Option<View<'_, i64>>]) -> Result<Places<'a>> {
-        let shapes: Vec<Option<&[i64]>> =
+        let shapes: Scratch<Option<&[i64]>> =
             indices.iter().map(|index| index.as_ref().map(View::sizes)).collect();
         let result = indexed(sizes, &shapes)?;
         let count = opsmith_runtime::layout::numel(&result.broadcast);
-        let mut offsets = vec![0; count as usize];
+        let mut offsets = Scratch::filled(0, count as usize);
         if opsmith_runtime::layout::numel(&result.sizes) == 0 {
             // Nothing is read, so an index into a dimension without elements is none.
             return Ok(Places { sizes, strides, result, offsets });

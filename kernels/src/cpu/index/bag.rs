@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
 use crate::cpu::strides::expect_sizes;
@@ -10,7 +10,7 @@ use crate::cpu::strides::expect_sizes;
 /// The bags, and which rows are in them.
 struct Bags {
     /// The bag of each index.
-    of_index: Vec<i64>,
+    of_index: Scratch<i64>,
     count: usize,
 }
 
@@ -18,7 +18,7 @@ impl Bags {
     /// Each bag starts at an offset and ends where the next starts; the last one with the indices or,
     /// if `include_last_offset`, at the last offset.
     fn new(indices: usize, offsets: &View<'_, i64>, include_last_offset: bool) -> Result<Bags> {
-        let offsets: Vec<i64> = offsets.iter().collect();
+        let offsets: Scratch<i64> = offsets.iter().collect();
         let count = offsets.len() - usize::from(include_last_offset && !offsets.is_empty());
         let rising = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
         let inside = offsets.first().is_none_or(|&first| first == 0)
@@ -27,7 +27,7 @@ impl Bags {
             return Err(Error::value(format!("{offsets:?} are not the starts of bags of {indices} indices"))
                 .with_help("offsets start at 0, rise, and end before the indices do"));
         }
-        let mut of_index = vec![0; indices];
+        let mut of_index = Scratch::filled(0, indices);
         for (bag, &start) in (0..).zip(&offsets[..count]) {
             of_index[start as usize..].fill(bag);
         }
@@ -71,9 +71,9 @@ pub fn embedding_bag<T: Element<Compute: Ordered>>(
     expect_sizes(out.sizes(), &[bags.count as i64, width])?;
     let width = width as usize;
     let table = weight.to_contiguous();
-    let mut sums = vec![T::Compute::ZERO; bags.count * width];
-    let mut counts = vec![0; bags.count];
-    let mut origins = vec![0; if mode == 2 { sums.len() } else { bags.count }];
+    let mut sums = Scratch::filled(T::Compute::ZERO, bags.count * width);
+    let mut counts = Scratch::filled(0, bags.count);
+    let mut origins = Scratch::filled(0, if mode == 2 { sums.len() } else { bags.count });
     for (at, index) in indices.iter().enumerate() {
         let row = checked(index, rows, 0)? as usize * width;
         if index == padding_idx {
@@ -109,9 +109,9 @@ fn factors<T: Element<Compute: Arithmetic>>(
     per_sample_weights: &Option<View<'_, T>>,
     indices: &View<'_, i64>,
     mode: i64,
-) -> Result<Vec<T::Compute>> {
+) -> Result<Scratch<T::Compute>> {
     match per_sample_weights {
-        None => Ok(vec![T::Compute::ONE; indices.numel()]),
+        None => Ok(Scratch::filled(T::Compute::ONE, indices.numel())),
         Some(_) if mode != 0 => Err(Error::value("only sums can weigh their rows")),
         Some(factors) => {
             expect_sizes(factors.sizes(), indices.sizes())?;
@@ -145,10 +145,10 @@ pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
     expect_sizes(offset2bag.sizes(), indices.sizes())?;
     let factors = factors(&per_sample_weights, &indices, mode)?;
     let (width_, grads) = (width as usize, grad.to_contiguous());
-    let mut sums = vec![T::Compute::ZERO; out.numel()];
+    let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
     if mode == 2 {
         // An empty bag has no maximum, so its gradient goes nowhere.
-        let sizes: Vec<i64> = bag_size.iter().collect();
+        let sizes: Scratch<i64> = bag_size.iter().collect();
         for (at, index) in maximum_indices.iter().enumerate().take(grads.len()) {
             if sizes.get(at / width_.max(1)).is_some_and(|&size| size == 0) {
                 continue;
@@ -158,8 +158,8 @@ pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
             *sum = Arithmetic::add(*sum, grads[at].to_compute());
         }
     } else {
-        let counts: Vec<i64> = bag_size.iter().collect();
-        let mut uses = vec![0i64; num_weights as usize];
+        let counts: Scratch<i64> = bag_size.iter().collect();
+        let mut uses = Scratch::filled(0i64, num_weights as usize);
         for index in indices.iter() {
             uses[checked(index, num_weights, 0)? as usize] += 1;
         }
@@ -208,7 +208,7 @@ pub fn embedding_bag_per_sample_weights_backward<T: Element<Compute: Arithmetic>
     expect_sizes(out.sizes(), indices.sizes())?;
     expect_sizes(offset2bag.sizes(), indices.sizes())?;
     let (width, grads, table) = (width as usize, grad.to_contiguous(), weight.to_contiguous());
-    let mut products = Vec::with_capacity(indices.numel());
+    let mut products = Scratch::with_capacity(indices.numel());
     for (index, bag) in indices.iter().zip(offset2bag.iter()) {
         let (row, bag) = (checked(index, rows, 0)? as usize, checked(bag, bags, 0)? as usize);
         let pairs = grads[bag * width..][..width].iter().zip(&table[row * width..][..width]);

@@ -6,7 +6,7 @@
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
 use crate::cpu::axes::{Axis, Walk, axes, merge};
@@ -152,8 +152,8 @@ pub fn scatter_reduce_two<T: Element<Compute: Ordered>>(
     let places = Places::new(self_.sizes(), &dense, dim, &index)?;
     check_source(&index, &src)?;
     // Reduce in the compute type over a row-major copy, then round once.
-    let mut values: Vec<T::Compute> = self_.iter().map(T::to_compute).collect();
-    let mut counts = vec![0i64; values.len()];
+    let mut values: Scratch<T::Compute> = self_.iter().map(T::to_compute).collect();
+    let mut counts = Scratch::filled(0i64, values.len());
     places.for_each(&index, src.strides(), |to, from| {
         let (value, count) = (&mut values[to as usize], &mut counts[to as usize]);
         if *count == 0 && !include_self {

@@ -3,7 +3,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
 use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
@@ -25,7 +25,7 @@ pub fn index_select<T: Element>(
     if self_.dim() == 0 {
         return copy_into(&self_, &mut out);
     }
-    let mut sizes = self_.sizes().to_vec();
+    let mut sizes: Dims = self_.sizes().into();
     sizes[dim] = index.len() as i64;
     expect_sizes(out.sizes(), &sizes)?;
     let slices = Slices::new(self_.sizes(), [self_.strides(), out.strides()], dim);
@@ -60,7 +60,7 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
     let dim = wrap_dim(dim, self_.dim())?;
     let index = checked_indices(&index, self_.sizes().get(dim).copied().unwrap_or(1), dim)?;
     expect_sizes(out.sizes(), self_.sizes())?;
-    let mut sizes = self_.sizes().to_vec();
+    let mut sizes: Dims = self_.sizes().into();
     if let Some(size) = sizes.get_mut(dim) {
         *size = index.len() as i64;
     }
@@ -109,7 +109,7 @@ pub fn embedding<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let (rows, row) = table(weight.sizes(), weight.strides())?;
-    let mut sizes = indices.sizes().to_vec();
+    let mut sizes: Dims = indices.sizes().into();
     sizes.push(row.size);
     expect_sizes(out.sizes(), &sizes)?;
     let places = axes(indices.sizes(), [indices.strides(), out.strides()], |_| true);
@@ -144,11 +144,11 @@ pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
 ) -> Result<()> {
     let (rows, row) = table(out.sizes(), out.strides())?;
     expect_sizes(&[rows.size], &[num_weights])?;
-    let mut sizes = indices.sizes().to_vec();
+    let mut sizes: Dims = indices.sizes().into();
     sizes.push(row.size);
     expect_sizes(grad_output.sizes(), &sizes)?;
     out.write(std::iter::repeat(T::default()));
-    let mut uses = vec![0u32; if scale_grad_by_freq { rows.size as usize } else { 0 }];
+    let mut uses = Scratch::filled(0u32, if scale_grad_by_freq { rows.size as usize } else { 0 });
     for index in indices.iter() {
         let index = checked(index, rows.size, 0)?;
         if let Some(uses) = uses.get_mut(index as usize) {
@@ -188,7 +188,7 @@ fn table(sizes: &[i64], strides: &[i64]) -> Result<(Axis<1>, Axis<1>)> {
 }
 
 /// The indices in a list, each checked.
-fn checked_indices(index: &View<'_, i64>, size: i64, dim: usize) -> Result<Vec<i64>> {
+fn checked_indices(index: &View<'_, i64>, size: i64, dim: usize) -> Result<Scratch<i64>> {
     if index.dim() > 1 {
         return Err(Error::shape(format!(
             "the index must have one dimension, got the shape {}",

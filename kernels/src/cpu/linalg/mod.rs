@@ -3,6 +3,9 @@
 //! Operands may have any strides; transposed matrices cost nothing. Products over no elements are
 //! 0.
 
+mod blocked;
+mod by_reals;
+mod innermost;
 mod product;
 
 use opsmith_runtime::arith::Arithmetic;

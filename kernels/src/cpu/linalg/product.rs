@@ -1,12 +1,13 @@
 //! Matrix products of one element type.
 //!
-//! In: matrices with any strides. Out: `keep * out + scale * left * right`. Floats and complex
-//! numbers go to the `gemm` crate; 16-bit floats are widened to `f32` first and rounded once at the
+//! In: matrices with any strides. Out: `keep * out + scale * left * right`. Floats are
+//! multiplied in blocks, and so are complex numbers, as pairs; 16-bit floats are widened to `f32` first and rounded once at the
 //! end; integers wrap, in a loop the compiler vectorises.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Complex32, Complex64, Element, bf16, f16};
+use opsmith_runtime::{Complex32, Complex64, Element, Scratch, bf16, f16};
 
+use super::{blocked, by_reals};
 use crate::cpu::simd::widest;
 
 /// A matrix for reading: an address, sizes and strides in elements.
@@ -24,6 +25,25 @@ pub struct Matrix<T> {
     pub column_stride: i64,
 }
 
+impl<T> Matrix<T> {
+    /// The part from a row and a column on; its sizes are the caller's to know.
+    pub(super) fn at(self, row: usize, column: usize) -> Matrix<T> {
+        let offset = row as isize * self.row_stride as isize + column as isize * self.column_stride as isize;
+        Matrix { data: self.data.wrapping_offset(offset), ..self }
+    }
+
+    /// Rows as columns.
+    pub(super) fn transposed(self) -> Matrix<T> {
+        Matrix {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
 /// A matrix for writing.
 #[derive(Clone, Copy)]
 pub struct MatrixMut<T> {
@@ -33,6 +53,14 @@ pub struct MatrixMut<T> {
     pub row_stride: i64,
     /// Elements from a column to the next.
     pub column_stride: i64,
+}
+
+impl<T> MatrixMut<T> {
+    /// The part from a row and a column on.
+    pub(super) fn at(self, row: usize, column: usize) -> MatrixMut<T> {
+        let offset = row as isize * self.row_stride as isize + column as isize * self.column_stride as isize;
+        MatrixMut { data: self.data.wrapping_offset(offset), ..self }
+    }
 }
 
 /// Element types with matrix products.
@@ -52,13 +80,8 @@ pub trait Multiply: Element<Compute: Arithmetic> {
     );
 }
 
-/// How many threads a product may use.
-fn parallelism() -> gemm::Parallelism {
-    gemm::Parallelism::None
-}
-
-macro_rules! with_gemm {
-    ($($ty:ty),*) => {$(
+macro_rules! in_blocks {
+    ($module:ident: $($ty:ty),*) => {$(
         impl Multiply for $ty {
             unsafe fn multiply(
                 left: Matrix<$ty>,
@@ -68,35 +91,14 @@ macro_rules! with_gemm {
                 out: MatrixMut<$ty>,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe {
-                    gemm::gemm(
-                        left.rows,
-                        right.columns,
-                        left.columns,
-                        out.data,
-                        out.column_stride as isize,
-                        out.row_stride as isize,
-                        keep.is_some(),
-                        left.data,
-                        left.column_stride as isize,
-                        left.row_stride as isize,
-                        right.data,
-                        right.column_stride as isize,
-                        right.row_stride as isize,
-                        keep.unwrap_or(Arithmetic::ZERO),
-                        scale,
-                        false,
-                        false,
-                        false,
-                        parallelism(),
-                    );
-                }
+                unsafe { $module::multiply(left, right, keep, scale, out) }
             }
         }
     )*};
 }
 
-with_gemm!(f32, f64, Complex32, Complex64);
+in_blocks!(blocked: f32, f64);
+in_blocks!(by_reals: Complex32, Complex64);
 
 macro_rules! by_way_of_f32 {
     ($($ty:ty),*) => {$(
@@ -109,7 +111,7 @@ macro_rules! by_way_of_f32 {
                 out: MatrixMut<$ty>,
             ) {
                 let (rows, columns) = (left.rows, right.columns);
-                let mut product = vec![0f32; rows * columns];
+                let mut product = Scratch::filled(0f32, rows * columns);
                 // SAFETY: the caller's promise; the product has room for its elements.
                 unsafe {
                     let (left_elements, right_elements) = (pack(left), pack(right));
@@ -154,7 +156,7 @@ macro_rules! with_loops {
                 // SAFETY: the caller's promise.
                 let (a, b) = unsafe { (pack(left), pack(right)) };
                 let (inner, columns) = (left.columns, right.columns);
-                let mut sums = vec![<$ty as Arithmetic>::ZERO; columns];
+                let mut sums = Scratch::filled(<$ty as Arithmetic>::ZERO, columns);
                 for row in 0..left.rows {
                     sums.fill(Arithmetic::ZERO);
                     widest(
@@ -190,8 +192,8 @@ fn add_products<T: Arithmetic>(row: &[T], right: &[T], sums: &mut [T]) {
 ///
 /// # Safety
 /// Every element is valid for reads.
-unsafe fn pack<T: Element>(matrix: Matrix<T>) -> Vec<T::Compute> {
-    let mut elements = Vec::with_capacity(matrix.rows * matrix.columns);
+pub(super) unsafe fn pack<T: Element>(matrix: Matrix<T>) -> Scratch<T::Compute> {
+    let mut elements = Scratch::with_capacity(matrix.rows * matrix.columns);
     for row in 0..matrix.rows as i64 {
         let start = matrix.data.wrapping_offset((row * matrix.row_stride) as isize);
         elements.extend((0..matrix.columns as i64).map(|column| {

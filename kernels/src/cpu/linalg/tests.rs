@@ -116,6 +116,47 @@ fn vectors() {
 }
 
 #[test]
+fn complex_matrices_of_any_strides() {
+    let matrix = |rows: i64, columns: i64| {
+        let parts: Vec<f64> = scattered(2 * (rows * columns) as usize).collect();
+        let numbers: Vec<_> = parts.chunks(2).map(|pair| Complex64::new(pair[0], pair[1])).collect();
+        Array::new(&[rows, columns], numbers)
+    };
+    let pairs = [
+        (matrix(3, 4), matrix(4, 5)),
+        (matrix(33, 70).reversed(1), matrix(17, 70).permuted(&[1, 0])),
+        (matrix(30, 9).permuted(&[1, 0]), matrix(30, 40).halved(1)),
+        (matrix(1, 6), matrix(6, 7)),
+        (matrix(5, 2), matrix(2, 4)),
+    ];
+    let (beta, alpha) = (Complex64::new(0.5, -1.0), Complex64::new(0.0, 2.0));
+    for (left, right) in pairs {
+        let sizes = [left.sizes[0], right.sizes[1]];
+        let bias = matrix(sizes[0], sizes[1]);
+        let mut expected = Vec::new();
+        for (row, column) in (0..sizes[0]).flat_map(|row| (0..sizes[1]).map(move |column| (row, column))) {
+            let product = |k: i64| left.at(&[row, k]) * right.at(&[k, column]);
+            let sum: Complex64 = (0..left.sizes[1]).map(product).sum();
+            expected.push(beta * bias.at(&[row, column]) + alpha * sum);
+        }
+        let mut row_major = Array::zeros(&sizes);
+        let mut column_major = Array::zeros(&[sizes[1], sizes[0]]).permuted(&[1, 0]);
+        for out in [&mut row_major, &mut column_major] {
+            let (beta, alpha) = (Scalar::Complex(beta), Scalar::Complex(alpha));
+            addmm(bias.view(), left.view(), right.view(), beta, alpha, out.view_mut()).unwrap();
+            for (found, expected) in out.to_vec().iter().zip(&expected) {
+                assert!((found - expected).norm() < 1e-12, "{found} in place of {expected}");
+            }
+        }
+    }
+    let infinite = Array::new(&[3, 3], vec![Complex64::new(f64::INFINITY, 0.0); 9]);
+    let ones = Array::new(&[3, 3], vec![Complex64::ONE; 9]);
+    let mut out = Array::zeros(&[3, 3]);
+    mm(infinite.view(), ones.view(), out.view_mut()).unwrap();
+    assert!(out.to_vec().iter().all(|x| x.re == f64::INFINITY));
+}
+
+#[test]
 fn sizes_that_do_not_fit_are_errors() {
     let mut out = Array::zeros(&[2, 2]);
     let error = mm(matrix(2, 3).view(), matrix(4, 2).view(), out.view_mut()).unwrap_err();

@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
 use super::{Real, factors};
@@ -12,7 +12,7 @@ use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
 
 /// The running mean and variance, where they are kept.
-type Running<C> = (Option<Vec<C>>, Option<Vec<C>>);
+type Running<C> = (Option<Scratch<C>>, Option<Scratch<C>>);
 
 /// `(x - mean) * invstd * weight + bias` for each channel, the second dimension; also the means and
 /// `invstd`, 1 / √(variance + eps).
@@ -104,7 +104,7 @@ pub fn native_batch_norm_functional<T: Element<Compute: Real>>(
     write(&mut save_mean, &statistics.mean);
     write(&mut save_invstd, &invstd);
     let number = |value: f64| T::Compute::from_scalar(Scalar::Float(value));
-    let mix = |old: &[T::Compute], new: &[T::Compute], scale: T::Compute| -> Vec<T::Compute> {
+    let mix = |old: &[T::Compute], new: &[T::Compute], scale: T::Compute| -> Scratch<T::Compute> {
         let part = Arithmetic::mul(number(momentum), scale);
         old.iter()
             .zip(new)
@@ -152,7 +152,8 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
             (statistics.mean, invstd)
         }
     };
-    let weight = factor(&weight, &channels)?.unwrap_or_else(|| vec![T::Compute::ONE; channels.count]);
+    let weight =
+        factor(&weight, &channels)?.unwrap_or_else(|| Scratch::filled(T::Compute::ONE, channels.count));
     let (dy, x) = (grad_out.to_contiguous(), input.to_contiguous());
     let sums = channels.sums(|at, _| dy[at].to_compute());
     let products = channels.sums(|at, channel| {
@@ -172,7 +173,7 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
             }
             T::from_compute(Arithmetic::mul(rest, Arithmetic::mul(invstd[channel], weight[channel])))
         };
-        let mut elements = Vec::with_capacity(x.len());
+        let mut elements = Scratch::with_capacity(x.len());
         channels.for_each_row(|start, channel| {
             elements.extend((start..start + channels.places).map(|at| gradient(at, channel)));
         });
@@ -186,7 +187,10 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
     Ok(())
 }
 
-fn factor<T: Element>(view: &Option<View<'_, T>>, channels: &Channels) -> Result<Option<Vec<T::Compute>>> {
+fn factor<T: Element>(
+    view: &Option<View<'_, T>>,
+    channels: &Channels,
+) -> Result<Option<Scratch<T::Compute>>> {
     factors(view.as_ref(), channels.count, "a factor or statistic of the channels")
 }
 
@@ -235,12 +239,12 @@ struct Channels {
 
 /// Means and variances (divided by the number of elements) of the channels.
 struct Statistics<C> {
-    mean: Vec<C>,
-    variance: Vec<C>,
+    mean: Scratch<C>,
+    variance: Scratch<C>,
 }
 
 impl<C: Real> Statistics<C> {
-    fn invstd(&self, eps: f64) -> Vec<C> {
+    fn invstd(&self, eps: f64) -> Scratch<C> {
         let eps = C::from_scalar(Scalar::Float(eps));
         self.variance.iter().map(|&variance| crate::math::rsqrt(Arithmetic::add(variance, eps))).collect()
     }
@@ -269,10 +273,10 @@ impl Channels {
     }
 
     /// For each channel, the sum of what `element` gives for the number of an element and its channel.
-    fn sums<C: Real>(&self, element: impl Fn(usize, usize) -> C) -> Vec<C> {
+    fn sums<C: Real>(&self, element: impl Fn(usize, usize) -> C) -> Scratch<C> {
         // Sums of rows are added in double precision: there may be many.
-        let mut totals = vec![0f64; self.count];
-        let mut row = vec![C::ZERO; self.places];
+        let mut totals = Scratch::filled(0f64, self.count);
+        let mut row = Scratch::filled(C::ZERO, self.places);
         self.for_each_row(|start, channel| {
             for (offset, value) in row.iter_mut().enumerate() {
                 *value = element(start + offset, channel);
@@ -301,7 +305,7 @@ impl Channels {
         }
         let elements = input.to_contiguous();
         let count = T::Compute::from_count(self.samples * self.places);
-        let per_element = |sums: Vec<T::Compute>| -> Vec<T::Compute> {
+        let per_element = |sums: Scratch<T::Compute>| -> Scratch<T::Compute> {
             sums.into_iter().map(|sum| Arithmetic::div(sum, count)).collect()
         };
         let mean = per_element(self.sums(|at, _| elements[at].to_compute()));

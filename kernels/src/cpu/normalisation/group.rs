@@ -2,7 +2,7 @@
 //! each channel.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
 use super::{Real, factors, statistics, sum, widen};
@@ -71,7 +71,7 @@ pub fn native_group_norm<T: Element<Compute: Real>>(
     let bias = factors(bias.as_ref(), groups.all_channels(), "bias")?;
     let eps = T::Compute::from_scalar(Scalar::Float(eps));
     let elements = input.to_contiguous();
-    let (mut row, mut means, mut rstds) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut row, mut means, mut rstds) = (Scratch::new(), Scratch::new(), Scratch::new());
     with_slice(&mut out, |out| {
         let rows = elements.chunks_exact(groups.row()).zip(out.chunks_exact_mut(groups.row()));
         for (number, (input, out)) in rows.enumerate() {
@@ -127,10 +127,10 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
     expect_sizes(&[mean.numel() as i64], &[(groups.samples * groups.groups) as i64])?;
     let weight = factors(weight.as_ref(), groups.all_channels(), "weight")?;
     let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
-    let mut weight_sums = vec![T::Compute::ZERO; groups.all_channels()];
+    let mut weight_sums = Scratch::filled(T::Compute::ZERO, groups.all_channels());
     let mut bias_sums = weight_sums.clone();
-    let mut gradient = vec![T::default(); if asked(output_mask, 0) { elements.len() } else { 0 }];
-    let (mut dy, mut x) = (Vec::new(), Vec::new());
+    let mut gradient = Scratch::filled(T::default(), if asked(output_mask, 0) { elements.len() } else { 0 });
+    let (mut dy, mut x, mut products) = (Scratch::new(), Scratch::new(), Scratch::new());
     let rows = grads.chunks_exact(groups.row()).zip(elements.chunks_exact(groups.row()));
     for (number, ((grad, input), (mean, rstd))) in rows.zip(mean.iter().zip(rstd.iter())).enumerate() {
         let (mean, rstd) = (mean.to_compute(), rstd.to_compute());
@@ -143,7 +143,9 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
         let (mut along_mean, mut along_row) = (T::Compute::ZERO, T::Compute::ZERO);
         let channels = dy.chunks_exact_mut(groups.places.max(1)).zip(x.chunks_exact(groups.places.max(1)));
         for (channel, (dy, x)) in (first..).zip(channels) {
-            let products: Vec<_> = dy.iter().zip(x).map(|(&dy, &x)| Arithmetic::mul(dy, x)).collect();
+            products.clear();
+            products.extend_from_slice(dy);
+            products.iter_mut().zip(x).for_each(|(product, &x)| *product = Arithmetic::mul(*product, x));
             let (of_row, of_mean) = (sum(&products, |product| product), sum(dy, |dy| dy));
             weight_sums[channel] = Arithmetic::add(weight_sums[channel], of_row);
             bias_sums[channel] = Arithmetic::add(bias_sums[channel], of_mean);

@@ -1,7 +1,7 @@
 //! Layer normalisation: over the last dimensions, with a factor and a shift for each element.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::{Real, factors, statistics, sum, widen};
 use crate::cpu::copy::with_slice;
@@ -30,7 +30,7 @@ pub fn native_layer_norm<T: Element<Compute: Real>>(
     let bias = factors(bias.as_ref(), width, "bias")?;
     let eps = T::Compute::from_scalar(Scalar::Float(eps));
     let elements = input.to_contiguous();
-    let (mut row, mut means, mut rstds) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut row, mut means, mut rstds) = (Scratch::new(), Scratch::new(), Scratch::new());
     with_slice(&mut out, |out| {
         for (input, out) in elements.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
             widen(input, &mut row);
@@ -83,10 +83,10 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
     let weight = factors(weight.as_ref(), width, "weight")?;
     let count = T::Compute::from_count(width);
     let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
-    let mut weight_sums = vec![T::Compute::ZERO; width];
+    let mut weight_sums = Scratch::filled(T::Compute::ZERO, width);
     let mut bias_sums = weight_sums.clone();
-    let mut gradient = vec![T::default(); if asked(output_mask, 0) { elements.len() } else { 0 }];
-    let (mut dy, mut x) = (Vec::new(), Vec::new());
+    let mut gradient = Scratch::filled(T::default(), if asked(output_mask, 0) { elements.len() } else { 0 });
+    let (mut dy, mut x, mut products) = (Scratch::new(), Scratch::new(), Scratch::new());
     let rows = grads.chunks_exact(width).zip(elements.chunks_exact(width));
     for (number, ((grad, input), (mean, rstd))) in rows.zip(mean.iter().zip(rstd.iter())).enumerate() {
         let (mean, rstd) = (mean.to_compute(), rstd.to_compute());
@@ -110,7 +110,9 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
         let Some(gradient) = gradient.get_mut(number * width..(number + 1) * width) else { continue };
         // The parts of the gradient along the row's mean and along the row itself have no effect.
         let along_mean = Arithmetic::div(sum(&dy, |dy| dy), count);
-        let products: Vec<_> = dy.iter().zip(&x).map(|(&dy, &x)| Arithmetic::mul(dy, x)).collect();
+        products.clear();
+        products.extend_from_slice(&dy);
+        products.iter_mut().zip(&x).for_each(|(product, &x)| *product = Arithmetic::mul(*product, x));
         let along_row = Arithmetic::div(sum(&products, |product| product), count);
         widest(
             #[inline(always)]

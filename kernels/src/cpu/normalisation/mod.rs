@@ -8,7 +8,7 @@ mod group;
 mod layer;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::{Element, Error, Result, Scalar, View};
+use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View};
 
 use super::lanes::fold_lanes;
 use super::simd::widest;
@@ -50,9 +50,9 @@ fn sum<C: Real>(row: &[C], map: impl Fn(C) -> C) -> C {
 }
 
 /// A row of elements in the compute type.
-fn widen<T: Element>(row: &[T], buffer: &mut Vec<T::Compute>) {
+fn widen<T: Element>(row: &[T], buffer: &mut Scratch<T::Compute>) {
     buffer.clear();
-    buffer.extend(row.iter().map(|element| element.to_compute()));
+    buffer.extend_mapped(row, |element| element.to_compute());
 }
 
 /// The elements of an optional factor, one for each of `count` elements or channels.
@@ -60,7 +60,7 @@ fn factors<T: Element>(
     view: Option<&View<'_, T>>,
     count: usize,
     name: &str,
-) -> Result<Option<Vec<T::Compute>>> {
+) -> Result<Option<Scratch<T::Compute>>> {
     let Some(view) = view else { return Ok(None) };
     if view.numel() != count {
         return Err(Error::shape(format!("{name} has {} elements instead of {count}", view.numel())));

@@ -1,7 +1,7 @@
 //! The largest element of each window.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::{Element, Error, Result, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::{Planes, Ranges};
 use crate::cpu::strides::expect_sizes;
@@ -118,7 +118,7 @@ fn max_pool_backward<T: Element<Compute: Arithmetic>>(
     expect_sizes(indices.sizes(), grad.sizes())?;
     let plane = spatial_sizes(input_sizes, spatial)?.iter().product::<i64>();
     let positions = spatial_sizes(grad.sizes(), spatial)?.iter().product::<i64>().max(1);
-    let mut sums = vec![T::Compute::ZERO; out.numel()];
+    let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
     for (number, (grad, index)) in (0..).zip(grad.iter().zip(indices.iter())) {
         let place = (number / positions).checked_mul(plane).and_then(|start| start.checked_add(index));
         let inside = index >= 0 && index < plane;

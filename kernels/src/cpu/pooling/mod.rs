@@ -6,7 +6,7 @@ mod average;
 mod largest;
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Result, View};
+use opsmith_runtime::{Element, Result, Scratch, View};
 
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, with_spatial};
@@ -31,7 +31,7 @@ struct Range {
 
 /// The ranges of every position in each dimension.
 struct Ranges {
-    dims: [Vec<Range>; MOST],
+    dims: [Scratch<Range>; MOST],
     step: [i64; MOST],
     input: [i64; MOST],
 }
@@ -67,7 +67,7 @@ impl Ranges {
     }
 
     fn outputs(&self) -> usize {
-        self.dims.iter().map(Vec::len).product()
+        self.dims.iter().map(|list| list.len()).product()
     }
 
     fn inputs(&self) -> usize {
@@ -129,9 +129,9 @@ impl Planes {
         &self,
         input: &View<'_, T>,
         mut element: impl FnMut(&[T], [Range; MOST]) -> R,
-    ) -> Vec<R> {
+    ) -> Scratch<R> {
         let elements = input.to_contiguous();
-        let mut results = Vec::with_capacity(self.count * self.ranges.outputs());
+        let mut results = Scratch::with_capacity(self.count * self.ranges.outputs());
         for plane in elements.chunks_exact(self.ranges.inputs().max(1)) {
             self.ranges.for_each(|_, ranges| results.push(element(plane, ranges)));
         }
@@ -145,7 +145,7 @@ impl Planes {
         mut add: impl FnMut(T::Compute, [Range; MOST], &mut [T::Compute]),
     ) -> impl Iterator<Item = T> {
         let grad = grad.to_contiguous();
-        let mut sums = vec![T::Compute::ZERO; self.count * self.ranges.inputs()];
+        let mut sums = Scratch::filled(T::Compute::ZERO, self.count * self.ranges.inputs());
         let planes = grad.chunks_exact(self.ranges.outputs().max(1));
         for (grad, sums) in planes.zip(sums.chunks_exact_mut(self.ranges.inputs().max(1))) {
             self.ranges.for_each(|number, ranges| add(grad[number].to_compute(), ranges, sums));

@@ -7,7 +7,7 @@
 //! partial results pairwise, so rounding errors grow with the logarithm of the number of elements.
 
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Element, Result, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::axes::{self, Axes, Axis, SHORT, Walk, count, merge};
 use crate::cpu::lanes::{LANES, fold_lanes};
@@ -224,7 +224,7 @@ fn fold_across<T: Element, F: Fold<T>>(
             let width = (lane.size as usize - first).min(most);
             let at = |base: i64, step: i64| base + first as i64 * step;
             let number = at(number, number_step);
-            let mut partials = vec![f.start(); width];
+            let mut partials = Scratch::filled(f.start(), width);
             for part in &parts {
                 let contexts = (0..(width * part.rows_in_one) as i64)
                     .map(|i| f.context((number + i % width as i64 * number_step) as usize))
@@ -258,8 +258,8 @@ const NARROW: i64 = 64;
 
 /// Splits the reduced dimensions into rows that are wide enough for vector registers: where few
 /// outputs lie side by side and the rows one after the other, several rows are folded as one.
-fn split_rows(lane: &Axis<3>, reduced: &[Axis<1>]) -> Vec<Rows> {
-    let whole = vec![Rows { start: 0, rows_in_one: 1, rows: reduced.into() }];
+fn split_rows(lane: &Axis<3>, reduced: &[Axis<1>]) -> Scratch<Rows> {
+    let whole = Scratch::from_iter([Rows { start: 0, rows_in_one: 1, rows: reduced.into() }]);
     let Some((&inner, outer)) = reduced.split_last() else { return whole };
     let rows_in_one = NARROW / lane.size;
     let dense = lane.steps[0] == 1 && inner.steps[0] == lane.size;
@@ -268,11 +268,11 @@ fn split_rows(lane: &Axis<3>, reduced: &[Axis<1>]) -> Vec<Rows> {
     }
     let wide = inner.size / rows_in_one;
     let rows = |axis: Axis<1>| outer.iter().copied().chain([axis]).collect();
-    let mut parts = vec![Rows {
+    let mut parts = Scratch::from_iter([Rows {
         start: 0,
         rows_in_one: rows_in_one as usize,
         rows: rows(Axis { size: wide, steps: [rows_in_one * lane.size] }),
-    }];
+    }]);
     let done = wide * rows_in_one;
     if done < inner.size {
         let rest = Axis { size: inner.size - done, ..inner };
@@ -285,7 +285,7 @@ fn split_rows(lane: &Axis<3>, reduced: &[Axis<1>]) -> Vec<Rows> {
 struct Block<'a, T: Element, F: Fold<T>> {
     start: *const T,
     step: i64,
-    contexts: Vec<F::Context>,
+    contexts: Scratch<F::Context>,
     reduced: &'a [Axis<1>],
     f: &'a F,
 }
@@ -296,7 +296,7 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
     /// # Safety
     /// Each row's elements are valid for reads.
     unsafe fn fold_into(&self, partials: &mut [F::Partial]) {
-        let mut all = vec![self.f.start(); self.contexts.len()];
+        let mut all = Scratch::filled(self.f.start(), self.contexts.len());
         // SAFETY: the caller's promise.
         unsafe { self.fold(0, count(self.reduced), &mut all) };
         for group in all.chunks(partials.len()) {
@@ -313,7 +313,7 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
     unsafe fn fold(&self, first: usize, rows: usize, partials: &mut [F::Partial]) {
         if rows > LEAF {
             let half = rows.div_ceil(2);
-            let mut second = vec![self.f.start(); partials.len()];
+            let mut second = Scratch::filled(self.f.start(), partials.len());
             // SAFETY: the caller's promise, for part of the rows.
             unsafe {
                 self.fold(first, half, partials);

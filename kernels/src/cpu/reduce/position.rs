@@ -5,7 +5,7 @@
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Element, Result, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::extreme::refuse_empty;
 use crate::cpu::axes::{Axis, Walk, axes, for_each_tile, merge};
@@ -147,7 +147,7 @@ fn along<T: Element<Compute: Ordered>>(
         None => index_strides.clone(),
     };
     let strides = [input.strides(), &value_strides[..], &index_strides[..]];
-    let mut best = Vec::with_capacity(WIDTH);
+    let mut best = Scratch::with_capacity(WIDTH);
     for_each_tile(input.sizes(), strides, dim, WIDTH, 1, |tile| {
         let line = Axis { size: tile.line.size, steps: [tile.line.steps[0]] };
         let start = input.as_ptr().wrapping_offset(tile.start[0] as isize);
@@ -233,10 +233,10 @@ unsafe fn search_lines<T: Element<Compute: Ordered>, const N: usize>(
     line: Axis<1>,
     lane: Axis<N>,
     choice: impl Choice,
-    best: &mut Vec<(T::Compute, i64)>,
+    best: &mut Scratch<(T::Compute, i64)>,
 ) {
     let (step, lane_step) = (line.steps[0], lane.steps[0]);
-    let mut values = vec![T::Compute::ZERO; lane.size as usize];
+    let mut values = Scratch::filled(T::Compute::ZERO, lane.size as usize);
     for first in (0..line.size).step_by(ROWS as usize) {
         let rows = first..line.size.min(first + ROWS);
         widest(

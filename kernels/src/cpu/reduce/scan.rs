@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, View, ViewMut};
+use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::axes::{Tile, for_each_tile};
 use crate::cpu::strides::expect_sizes;
@@ -108,7 +108,7 @@ fn scan<T: Element<Compute: Running>>(
             match lanes {
                 1 => advance(source, target, &tile, [start; 1], widen, &step, narrow),
                 FAR => advance(source, target, &tile, [start; FAR], widen, &step, narrow),
-                _ => advance(source, target, &tile, vec![start; lanes], widen, &step, narrow),
+                _ => advance(source, target, &tile, Scratch::filled(start, lanes), widen, &step, narrow),
             }
         }
     });

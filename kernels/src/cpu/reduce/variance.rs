@@ -3,7 +3,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Complex32, Complex64, Dims, Element, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Complex32, Complex64, Dims, Element, Result, Scalar, Scratch, View, ViewMut};
 
 use super::fold::{Fold, fold};
 use super::scan::Running;
@@ -128,7 +128,7 @@ fn variance<T>(
     correction: Option<Scalar>,
     keepdim: bool,
     out: &mut ViewMut<'_, T::Real>,
-) -> Result<Vec<Wide<T>>>
+) -> Result<Scratch<Wide<T>>>
 where
     T: Element<Compute: Deviation>,
 {
@@ -141,7 +141,7 @@ where
         end: |sum| Arithmetic::div(sum, divisor),
     };
     let divisor = (count - correction.map_or(1.0, Scalar::to_f64)).max(0.0);
-    let mut means = vec![Wide::<T>::ZERO; out.numel()];
+    let mut means = Scratch::filled(Wide::<T>::ZERO, out.numel());
     let strides = contiguous_strides(out.sizes());
     // SAFETY: the vector holds an element for each output.
     let mut means_view = unsafe { ViewMut::from_raw(means.as_mut_ptr(), out.sizes(), &strides) };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use opsmith_core::DType;
 use safetensors::SafeTensors;
 
-use super::super::builder::find;
+use super::super::calls::find;
 use super::super::ir::{
     self, BufferId, Graph, Moving, NodeKind, Region, Site, SymbolInfo, SymbolSource, SymbolicLayout,
     SymbolicScalar, TensorId,
@@ -115,8 +115,11 @@ impl Loader<'_> {
                     Ok(ir::Guard { size, equals: guard.equals, reason: guard.reason.clone() })
                 })
                 .collect::<Result<_>>()?,
+            // One that has some is not saved.
+            generators: Vec::new(),
             reuse: document.reuse,
             loaded: true,
+            relied: Vec::new(),
             threads: 1,
             plans: Plans::default(),
             stages: Vec::new(),

@@ -1,0 +1,282 @@
+//! Products of large matrices of floats and complex numbers, block by block.
+//!
+//! In: matrices with any strides. Out: `keep * out + scale * left * right`. The innermost loops are those of the
+//! `gemm` crates, which hold a small block of the result in registers; around them are the usual ones, over
+//! columns, the inner dimension and rows, with block sizes by the caches. The crate's own loops ask the system for
+//! memory in every call; these pack into [`Scratch`]. Narrow products, for which the crate needs no memory, and
+//! those of types and processors without innermost loops are left to the crate.
+
+use gemm_common::Ptr;
+use gemm_common::cache::{KernelParams, kernel_params};
+use opsmith_runtime::Scratch;
+use opsmith_runtime::arith::Arithmetic;
+
+use super::innermost::{Blocked, Kernels};
+use super::product::{Matrix, MatrixMut};
+
+/// Right matrices whose columns are contiguous are packed only for results of more blocks of rows than this.
+const MANY_BLOCKS: usize = 128;
+/// Left matrices that need not be packed are packed only for more blocks of columns than this.
+const FEW_BLOCKS: usize = 8;
+
+/// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
+///
+/// # Safety
+/// Every element of `left` and `right` is valid for reads, and every element of `out`, which has `left.rows` times
+/// `right.columns`, for reads and writes. `left.columns` equals `right.rows`.
+pub(super) unsafe fn multiply<T: Blocked>(
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<T>,
+    scale: T,
+    out: MatrixMut<T>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { multiply_with(T::kernels(), left, right, keep, scale, out) }
+}
+
+/// # Safety
+/// As [`multiply`].
+unsafe fn multiply_with<T: Blocked>(
+    kernels: Option<&Kernels<T>>,
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<T>,
+    scale: T,
+    out: MatrixMut<T>,
+) {
+    let (left, right, out) = oriented(left, right, out);
+    match kernels {
+        // SAFETY: the caller's promise, of the same product.
+        Some(kernels) if !is_narrow(&left, &right, &out) => unsafe {
+            blocks(kernels, left, right, keep, scale, out)
+        },
+        // SAFETY: as above.
+        _ => unsafe { whole(left, right, keep, scale, out) },
+    }
+}
+
+/// The product or its transpose: the one whose result has the closest elements in its columns, as the innermost
+/// loops want, and steps that are not negative.
+pub(super) fn oriented<T: Copy>(
+    mut left: Matrix<T>,
+    mut right: Matrix<T>,
+    mut out: MatrixMut<T>,
+) -> (Matrix<T>, Matrix<T>, MatrixMut<T>) {
+    if out.column_stride.abs() < out.row_stride.abs() {
+        (left, right) = (right.transposed(), left.transposed());
+        (out.row_stride, out.column_stride) = (out.column_stride, out.row_stride);
+    }
+    if out.row_stride < 0 && left.rows > 0 {
+        out.data = out.data.wrapping_offset((left.rows as isize - 1) * out.row_stride as isize);
+        out.row_stride = -out.row_stride;
+        left.data = left.data.wrapping_offset((left.rows as isize - 1) * left.row_stride as isize);
+        left.row_stride = -left.row_stride;
+    }
+    if out.column_stride < 0 && right.columns > 0 {
+        out.data = out.data.wrapping_offset((right.columns as isize - 1) * out.column_stride as isize);
+        out.column_stride = -out.column_stride;
+        right.data = right.data.wrapping_offset((right.columns as isize - 1) * right.column_stride as isize);
+        right.column_stride = -right.column_stride;
+    }
+    (left, right, out)
+}
+
+/// Whether the crate computes it without memory: there is nothing to add up, few sums of two products, or a vector.
+pub(super) fn is_narrow<T>(left: &Matrix<T>, right: &Matrix<T>, out: &MatrixMut<T>) -> bool {
+    let by_columns = left.row_stride == 1 && out.row_stride == 1;
+    let by_rows = left.column_stride == 1 && right.row_stride == 1;
+    let of_row = right.column_stride == 1 && out.column_stride == 1;
+    let nothing = left.rows == 0 || right.columns == 0;
+    nothing
+        || left.columns <= 2
+        || right.columns <= 1 && (by_columns || by_rows)
+        || left.rows <= 1 && (of_row || by_rows)
+}
+
+/// The product by the crate's own function.
+///
+/// # Safety
+/// As [`multiply`].
+pub(super) unsafe fn whole<T: 'static + Arithmetic>(
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<T>,
+    scale: T,
+    out: MatrixMut<T>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        gemm::gemm(
+            left.rows,
+            right.columns,
+            left.columns,
+            out.data,
+            out.column_stride as isize,
+            out.row_stride as isize,
+            keep.is_some(),
+            left.data,
+            left.column_stride as isize,
+            left.row_stride as isize,
+            right.data,
+            right.column_stride as isize,
+            right.row_stride as isize,
+            keep.unwrap_or(T::ZERO),
+            scale,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+/// The loops over columns, the inner dimension and rows.
+///
+/// # Safety
+/// As [`multiply`]; there are rows, columns and an inner dimension.
+unsafe fn blocks<T: Blocked>(
+    kernels: &Kernels<T>,
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<T>,
+    scale: T,
+    out: MatrixMut<T>,
+) {
+    let (rows, columns, inner) = (left.rows, right.columns, left.columns);
+    let step = block_sizes::<T>(kernels, rows, columns, inner);
+    let packs_right = rows > kernels.rows * if right.row_stride.abs() == 1 { MANY_BLOCKS } else { 2 };
+    let packs_left = left.row_stride != 1
+        || !rows.is_multiple_of(kernels.lanes)
+        || columns.min(step.nc) > FEW_BLOCKS * kernels.columns;
+    let panel = [step.kc * kernels.rows, step.kc * kernels.columns];
+    let room = |used: bool, panel: usize, lines: usize, width: usize| {
+        Scratch::<T>::with_capacity(if used { panel * lines.div_ceil(width) } else { 0 })
+    };
+    let mut packed_left = room(packs_left, panel[0], rows.min(step.mc), kernels.rows);
+    let mut packed_right = room(packs_right, panel[1], columns.min(step.nc), kernels.columns);
+    let (packed_left, packed_right) = (packed_left.as_mut_ptr(), packed_right.as_mut_ptr());
+    for column in (0..columns).step_by(step.nc) {
+        let columns = step.nc.min(columns - column);
+        let mut kept = keep;
+        for depth in (0..inner).step_by(step.kc) {
+            let inner = step.kc.min(inner - depth);
+            let mut right = right.at(depth, column);
+            if packs_right {
+                let (target, source) = (Ptr(packed_right), Ptr(right.data.cast_mut()));
+                let steps = (right.column_stride as isize, right.row_stride as isize);
+                // SAFETY: the caller's promise, and there is room for every panel.
+                unsafe { (kernels.pack_right)(columns, inner, target, source, steps.0, steps.1, panel[1]) };
+                right = Matrix {
+                    data: packed_right,
+                    row_stride: kernels.columns as i64,
+                    column_stride: 1,
+                    ..right
+                };
+            }
+            for row in (0..rows).step_by(step.mc) {
+                let rows = step.mc.min(rows - row);
+                let mut left = left.at(row, depth);
+                if packs_left {
+                    let (target, source) = (Ptr(packed_left), Ptr(left.data.cast_mut()));
+                    let steps = (left.column_stride as isize, left.row_stride as isize);
+                    // SAFETY: as above.
+                    unsafe { (kernels.pack_left)(rows, inner, target, source, steps.0, steps.1, panel[0]) };
+                    left = Matrix {
+                        data: packed_left,
+                        row_stride: 1,
+                        column_stride: kernels.rows as i64,
+                        ..left
+                    };
+                }
+                let block = Block { kernels, left, right, packed: [packs_left, packs_right], panel, inner };
+                // SAFETY: the operands have so many rows and columns from here on, and so has the result.
+                unsafe { block.compute(rows, columns, kept, scale, out.at(row, column)) };
+            }
+            kept = Some(T::ONE);
+        }
+    }
+}
+
+/// Block sizes: how much of the inner dimension, of rows and of columns is worked on together.
+fn block_sizes<T>(kernels: &Kernels<T>, rows: usize, columns: usize, inner: usize) -> KernelParams {
+    // Finding out what suits the caches takes longer than a small product.
+    if rows <= 64 && columns <= 64 {
+        return KernelParams { kc: inner.min(512), mc: rows.next_multiple_of(kernels.rows), nc: columns };
+    }
+    let mut step = kernel_params(rows, columns, inner, kernels.rows, kernels.columns, size_of::<T>());
+    if step.nc == 0 {
+        // The processor has no third cache.
+        step.nc = 128 * kernels.columns;
+    }
+    step
+}
+
+/// Operands that fit the caches.
+struct Block<'a, T: 'static> {
+    kernels: &'a Kernels<T>,
+    left: Matrix<T>,
+    right: Matrix<T>,
+    /// Whether left and right are packed into panels, and how many elements a panel has.
+    packed: [bool; 2],
+    panel: [usize; 2],
+    inner: usize,
+}
+
+impl<T: Blocked> Block<'_, T> {
+    /// Computes the block's part of the result, a few registers at a time.
+    ///
+    /// # Safety
+    /// The operands have so many rows and columns, packed ones in whole panels, and so has the result.
+    unsafe fn compute(&self, rows: usize, columns: usize, keep: Option<T>, scale: T, out: MatrixMut<T>) {
+        let Block { kernels, left, right, packed, panel, inner } = self;
+        let (kept, status) = match keep {
+            None => (T::ZERO, 0),
+            Some(kept) if kept.equal(T::ONE) => (kept, 1),
+            Some(kept) => (kept, 2),
+        };
+        for column in (0..columns).step_by(kernels.columns) {
+            let right_data = match packed[1] {
+                true => right.data.wrapping_add(column / kernels.columns * panel[1]),
+                false => right.at(0, column).data,
+            };
+            let width = kernels.columns.min(columns - column);
+            for row in (0..rows).step_by(kernels.rows) {
+                let left_data = match packed[0] {
+                    true => left.data.wrapping_add(row / kernels.rows * panel[0]),
+                    false => left.at(row, 0).data,
+                };
+                let height = kernels.rows.min(rows - row);
+                let number = (height.div_ceil(kernels.lanes) - 1) * kernels.columns + width - 1;
+                let target = out.at(row, column);
+                // SAFETY: the caller's promise; whole registers are read of the left operand, which packing filled
+                // up with zeros, or which has whole registers of rows.
+                unsafe {
+                    (kernels.table[number])(
+                        height,
+                        width,
+                        *inner,
+                        target.data,
+                        left_data,
+                        right_data,
+                        target.column_stride as isize,
+                        target.row_stride as isize,
+                        left.column_stride as isize,
+                        right.row_stride as isize,
+                        right.column_stride as isize,
+                        kept,
+                        scale,
+                        status,
+                        false,
+                        false,
+                        false,
+                        std::ptr::null(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

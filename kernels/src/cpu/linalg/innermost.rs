@@ -1,0 +1,114 @@
+//! The innermost loops of blocked products: those of the `gemm` crates, chosen by processor.
+//!
+//! In: nothing. Out: for each element type the functions that this processor has, with the sizes they work on and how
+//! operands are packed for them; none on processors other than x86-64. Knows nothing of blocks.
+
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
+
+use gemm_common::Ptr;
+use gemm_common::microkernel::MicroKernelFn;
+use opsmith_runtime::arith::Arithmetic;
+
+/// Element types with blocked products.
+pub(super) trait Blocked: Arithmetic + 'static {
+    /// The innermost loops that this processor has, the fastest first.
+    fn all_kernels() -> &'static [Kernels<Self>];
+
+    /// The innermost loops for this processor, if there are any.
+    fn kernels() -> Option<&'static Kernels<Self>> {
+        Self::all_kernels().first()
+    }
+}
+
+/// Innermost loops, and how operands are packed for them.
+pub(super) struct Kernels<T: 'static> {
+    /// Rows of the result that one register holds.
+    pub lanes: usize,
+    /// Rows and columns of the largest block that one call computes.
+    pub rows: usize,
+    pub columns: usize,
+    /// A function for each number of registers of rows, and of columns.
+    pub table: &'static [MicroKernelFn<T>],
+    pub pack_left: Pack<T>,
+    pub pack_right: Pack<T>,
+}
+
+/// Copies lines into panels: how many lines, how long, where to, where from, the steps from an element of a line to
+/// the next and from a line to the next, and how many elements a panel has.
+type Pack<T> = unsafe fn(usize, usize, Ptr<T>, Ptr<T>, isize, isize, usize);
+
+/// The loops of a type for an instruction set: the crate's table of them, and its sizes.
+#[cfg(target_arch = "x86_64")]
+macro_rules! of {
+    ($ty:ty, $simd:ident, $module:path, $lanes:expr) => {{
+        use $module as module;
+        const LANES: usize = $lanes;
+        const ROWS: usize = module::MR_DIV_N * LANES;
+        const COLUMNS: usize = module::NR;
+        static TABLE: [[MicroKernelFn<$ty>; COLUMNS]; module::MR_DIV_N] = module::UKR;
+        fn simd() -> Option<$simd> {
+            <$simd as MixedSimd<$ty, $ty, $ty, $ty>>::try_new()
+        }
+        simd().map(|_| Kernels {
+            lanes: LANES,
+            rows: ROWS,
+            columns: COLUMNS,
+            table: TABLE.as_flattened(),
+            pack_left: |lines, length, to, from, step, line, panel| {
+                let simd = simd().expect("the processor has it, or it would not have these loops");
+                // SAFETY: the caller's promise.
+                unsafe {
+                    gemm_common::pack_operands::pack_lhs::<$ty, LANES, ROWS, _>(
+                        simd, lines, length, to, from, step, line, panel,
+                    )
+                }
+            },
+            pack_right: |lines, length, to, from, step, line, panel| {
+                let simd = simd().expect("the processor has it, or it would not have these loops");
+                // SAFETY: the caller's promise.
+                unsafe {
+                    gemm_common::pack_operands::pack_rhs::<$ty, 1, COLUMNS, _>(
+                        simd, lines, length, to, from, step, line, panel,
+                    )
+                }
+            },
+        })
+    }};
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! kernels {
+    ($($ty:ty, $wide:path, $narrow:path, $lanes:literal;)*) => {$(
+        impl Blocked for $ty {
+            fn all_kernels() -> &'static [Kernels<$ty>] {
+                static ALL: LazyLock<Vec<Kernels<$ty>>> = LazyLock::new(|| {
+                    use gemm_common::simd::{MixedSimd, V3, V4};
+                    let all = [of!($ty, V4, $wide, $lanes), of!($ty, V3, $narrow, $lanes / 2)];
+                    all.into_iter().flatten().collect()
+                });
+                &ALL
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+kernels! {
+    f32, gemm_f32::microkernel::avx512f::f32, gemm_f32::microkernel::fma::f32, 16;
+    f64, gemm_f64::microkernel::avx512f::f64, gemm_f64::microkernel::fma::f64, 8;
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! without_kernels {
+    ($($ty:ty),*) => {$(
+        impl Blocked for $ty {
+            fn all_kernels() -> &'static [Kernels<$ty>] {
+                &[]
+            }
+        }
+    )*};
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+without_kernels!(f32, f64);

@@ -1,0 +1,220 @@
+//! What is known of every tensor of a graph while its sizes are formulas.
+//!
+//! In: a graph, step by step. Out: errors for steps that are wrong whatever the sizes are, and what sizes have to
+//! fulfil for the others. Formulas that tracing found are compared with what inference says, and only stand in where
+//! inference does not know.
+
+use std::collections::HashSet;
+
+use super::check::Steps;
+use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId, TensorInfo};
+use super::survey::Survey;
+use crate::error::{Error, Result};
+use crate::op::OpDef;
+use crate::symbolic::{self, Condition, Meta, Shape, Size, Strides, Symbol};
+use crate::tensor::Tensor;
+
+pub(super) struct Formulas<'a> {
+    graph: &'a Graph,
+    pub survey: Survey,
+    metas: Vec<Option<Meta>>,
+    /// The values of symbols that the graph was specialised to.
+    fixed: Vec<Option<i64>>,
+    /// The steps that are refused at the sizes of the example, by their number among all that are visited. Others
+    /// are not wrong at all sizes, whatever inference cannot tell.
+    refused: &'a HashSet<usize>,
+}
+
+/// An argument, as long as inference looks at it.
+enum Held<'a> {
+    Given(symbolic::Argument<'a>),
+    Tensors(Vec<Meta>),
+    OptionalTensors(Vec<Option<Meta>>),
+}
+
+impl<'a> Formulas<'a> {
+    /// The tensors of inputs and constants; the context's symbols are those of the graph, with the same numbers.
+    pub fn new(graph: &'a Graph, refused: &'a HashSet<usize>) -> Formulas<'a> {
+        let mut survey = Survey::default();
+        for info in &graph.symbols {
+            let most = (info.most != i64::MAX).then_some(info.most);
+            let symbols = &mut survey.context.symbols;
+            let mut name = info.name.clone();
+            while symbols.named(&name, info.least, most).is_err() {
+                name.push('\'');
+            }
+        }
+        for (number, info) in graph.symbols.iter().enumerate().filter(|(_, info)| info.multiple_of > 1) {
+            let (size, step) = (Size::from(Symbol(number as u32)), Size::Const(info.multiple_of));
+            let rest = survey.context.symbols.remainder(&size, &step);
+            survey.declare(Condition::Equal(rest, Size::Const(0)));
+        }
+        let mut fixed = vec![None; graph.symbols.len()];
+        for guard in &graph.guards {
+            if let Some(symbol) = guard.size.as_symbol() {
+                fixed[symbol.0 as usize] = Some(guard.equals);
+            }
+        }
+        Formulas { graph, survey, metas: vec![None; graph.tensors.len()], fixed, refused }
+    }
+
+    /// Makes sure that something is known of a tensor; what no step made so far is as the formulas say.
+    fn make(&mut self, id: TensorId) {
+        if self.metas[id.index()].is_none() {
+            self.metas[id.index()] = Some(self.by_formulas(id));
+        }
+    }
+
+    fn by_formulas(&self, id: TensorId) -> Meta {
+        let graph = self.graph;
+        let info = graph.tensor(id);
+        let buffer = &graph.buffers[info.buffer.index()];
+        if let Some(constant) = constant(info, &buffer.kind) {
+            return Meta::constant(&constant);
+        }
+        let shape: Shape = info.layout.sizes.iter().map(|size| self.specialised(size)).collect();
+        let strides = match buffer.root == id {
+            true => Strides::Contiguous,
+            false => self.strides(info),
+        };
+        Meta { dtype: info.dtype, shape, strides, device: info.device, value: None }
+    }
+
+    fn strides(&self, info: &TensorInfo) -> Strides {
+        let strides = info.layout.strides.iter().map(|stride| self.specialised(stride)).collect();
+        let offset = self.specialised(&info.layout.offset);
+        let given = Strides::Given { strides, offset };
+        match &given {
+            Strides::Given { strides, offset } if strides.iter().chain([offset]).any(Size::is_unknown) => {
+                Strides::Unknown
+            }
+            _ => given,
+        }
+    }
+
+    fn specialised(&self, size: &Size) -> Size {
+        if self.graph.guards.is_empty() {
+            return size.clone();
+        }
+        size.substitute(|symbol| {
+            let fixed = self.fixed.get(symbol.0 as usize).copied().flatten();
+            fixed.map_or_else(|| Size::from(symbol), Size::Const)
+        })
+    }
+
+    fn call(&mut self, node: &Node, op: &'static OpDef) -> Result<()> {
+        for arg in &node.args {
+            arg.for_each_tensor(|id| self.make(id));
+        }
+        let Formulas { metas, survey, .. } = self;
+        let meta = |id: &TensorId| metas[id.index()].as_ref().expect("made above");
+        let mut held: Vec<Held<'_>> = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            held.push(match arg {
+                Argument::Tensor(id) => Held::Given(symbolic::Argument::Tensor(meta(id))),
+                Argument::Tensors(ids) => Held::Tensors(ids.iter().map(|id| meta(id).clone()).collect()),
+                Argument::OptionalTensors(ids) => Held::OptionalTensors(
+                    ids.iter().map(|id| id.as_ref().map(|id| meta(id).clone())).collect(),
+                ),
+                Argument::Value(value) => Held::Given(symbolic::Argument::Plain(value.as_arg())),
+                Argument::Int(size) => Held::Given(symbolic::Argument::Int(size)),
+                Argument::Ints(sizes) => Held::Given(symbolic::Argument::Ints(sizes)),
+                // Rules take no such numbers: what tracing found stands.
+                Argument::Scalar(_) | Argument::Float(_) => return self.results(node),
+            });
+        }
+        let args: Vec<symbolic::Argument<'_>> = held
+            .iter()
+            .map(|held| match held {
+                Held::Given(arg) => *arg,
+                Held::Tensors(metas) => symbolic::Argument::Tensors(metas),
+                Held::OptionalTensors(metas) => symbolic::Argument::OptionalTensors(metas),
+            })
+            .collect();
+        let outputs = survey.call(op, &args, &node.site)?;
+        for (&id, meta) in node.outs.iter().zip(outputs.outs) {
+            self.output(id, meta, node, op)?;
+        }
+        Ok(())
+    }
+
+    /// A result of a call: new memory or a view, unless the call writes to memory that exists.
+    fn output(&mut self, id: TensorId, mut meta: Meta, node: &Node, op: &'static OpDef) -> Result<()> {
+        let is_view = matches!(node.kind, NodeKind::View { .. });
+        let is_new = self.metas[id.index()].is_none()
+            && (is_view || self.graph.buffers[self.graph.buffer_of(id).index()].root == id);
+        let known = self.metas[id.index()].clone().unwrap_or_else(|| self.by_formulas(id));
+        let (Some(traced), Some(inferred)) = (known.shape.sizes(), meta.shape.sizes()) else {
+            self.make(id);
+            return Ok(());
+        };
+        let context = &self.survey.context;
+        let differs = traced.len() != inferred.len()
+            || traced.iter().zip(inferred).any(|(a, b)| context.equal(a, b) == Condition::False);
+        if differs {
+            let symbols = &context.symbols;
+            return Err(Error::graph(format!(
+                "the result has the shape {}, and the graph has a tensor of shape {} for it",
+                meta.shape.named(symbols),
+                known.shape.named(symbols)
+            ))
+            .in_op(op.name, Vec::new()));
+        }
+        if !is_new {
+            self.make(id);
+            let pairs: Vec<(Size, Size)> = traced.iter().cloned().zip(inferred.iter().cloned()).collect();
+            for (a, b) in pairs {
+                let condition = self.survey.context.equal(&a, &b);
+                let reason = "the result is written to a tensor of that shape";
+                self.survey.assume(condition, op.name, reason, &node.site);
+            }
+            return Ok(());
+        }
+        let sizes = traced.iter().zip(inferred);
+        meta.shape =
+            sizes.map(|(traced, size)| if size.is_unknown() { traced } else { size }.clone()).collect();
+        if is_view && meta.strides == Strides::Unknown {
+            meta.strides = known.strides;
+        }
+        self.metas[id.index()] = Some(meta);
+        Ok(())
+    }
+}
+
+impl<'a> Steps<'a> for Formulas<'a> {
+    fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    fn step(&mut self, node: &Node, visited: usize) -> Result<()> {
+        let Some(op) = node.kind.op() else { return self.results(node) };
+        match self.call(node, op) {
+            Ok(()) => Ok(()),
+            Err(error) if self.refused.contains(&visited) => {
+                Err(error.with_note(format!("called at {}", node.site)))
+            }
+            Err(error) => {
+                self.survey.leave_open(&error, op.name, &node.site);
+                self.results(node)
+            }
+        }
+    }
+
+    fn results(&mut self, node: &Node) -> Result<()> {
+        node.outs.iter().for_each(|out| self.make(*out));
+        Ok(())
+    }
+}
+
+/// A tensor over a constant, with its elements.
+fn constant(info: &TensorInfo, kind: &BufferKind) -> Option<Tensor> {
+    let BufferKind::Constant(whole) = kind else { return None };
+    let layout = info.layout.evaluate(&[])?;
+    let bytes = whole.storage().bytes() as i64;
+    let size = info.dtype.size() as i64;
+    if layout.extent().is_some_and(|(low, high)| low < 0 || high * size > bytes) {
+        return None;
+    }
+    // SAFETY: the layout was just found to lie inside the memory, all of which the function found written.
+    Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
+}

@@ -1,0 +1,119 @@
+//! Compositions before sizes are known.
+//!
+//! In: an operator that is computed by others, and arguments whose sizes are formulas or unknown. Out: what its
+//! results are like. A composition is code that reads sizes, so it runs on tensors without elements, at several
+//! points where sizes are symbols ([`super::sample`]), and for several ranks where a rank is unknown.
+
+use smallvec::SmallVec;
+
+use super::call::{self, Owned};
+use super::condition::{Condition, Context, Guard};
+use super::infer::{Outputs, operands};
+use super::meta::{Argument, Meta};
+use super::sample;
+use super::shape::Shape;
+use super::size::Size;
+use crate::error::{Error, Result};
+use crate::op::OpDef;
+
+/// Ranks that stand for an unknown one; what no operator does at one of these, it does at none.
+const RANKS: std::ops::Range<usize> = 0..6;
+
+/// Infers a composition, for which [`super::infer()`] says no more than that it is one.
+///
+/// # Errors
+/// What the composition reports at every size and rank, and as [`super::infer()`]; also if this thread traces a
+/// function.
+pub fn infer_composition(
+    op: &'static OpDef,
+    args: &[Argument<'_>],
+    context: &mut Context,
+) -> Result<Outputs> {
+    let mut unknown_rank = false;
+    args.iter().for_each(|arg| arg.for_each_meta(|meta| unknown_rank |= meta.shape.rank().is_none()));
+    let inferred = if unknown_rank { at_ranks(op, args, context) } else { at_sizes(op, args, context) };
+    inferred.map_err(|error| error.in_op(op.name, operands(op, args, &context.symbols)))
+}
+
+fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
+    if let Some(outcome) = call::run_composition(op, args, &Size::known) {
+        return outcome.map(super::infer::concrete);
+    }
+    if let Some(sampled) = sample::infer(op, args, context, call::run_composition)? {
+        let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
+        return Ok(Outputs { outs, compute, present });
+    }
+    // It may only be that no point was tried that it accepts; what it says of one tells more.
+    let example = |size: &Size| {
+        size.known()
+            .or_else(|| size.evaluate(|symbol| context.symbols.example(symbol).or(Some(6))))
+            .or(Some(6))
+    };
+    match call::run_composition(op, args, &example) {
+        Some(Err(error)) => Err(error),
+        _ => Err(Error::shape("its composition accepts none of the sizes that were tried")
+            .with_help("give sizes as numbers, or an example of each")),
+    }
+}
+
+/// What is the same at every rank that the composition accepts.
+fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
+    let mut common: Option<Outputs> = None;
+    let mut refused = None;
+    for rank in RANKS {
+        let owned: Vec<Owned> = args
+            .iter()
+            .map(|arg| {
+                let mut owned = Owned::of(*arg);
+                owned.for_each_meta(&mut |meta| {
+                    if meta.shape.rank().is_none() {
+                        meta.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
+                    }
+                });
+                owned
+            })
+            .collect();
+        let args: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
+        // What would have to hold at this rank need not at another one.
+        match at_sizes(op, &args, &mut context.clone()) {
+            Err(error) => refused = Some(error),
+            Ok(found) => match &mut common {
+                None => common = Some(found),
+                Some(common) => unite(common, &found)?,
+            },
+        }
+    }
+    let unknown = || Error::shape("its composition accepts no rank that was tried");
+    let common = common.ok_or_else(|| refused.unwrap_or_else(unknown))?;
+    context.assume(Guard {
+        condition: Condition::Unknown,
+        op: op.name,
+        reason: "what it is computed by accepts some ranks only".to_owned(),
+    });
+    Ok(common)
+}
+
+/// Leaves of the first what the second says as well.
+fn unite(common: &mut Outputs, other: &Outputs) -> Result<()> {
+    let same_kind = common.outs.len() == other.outs.len()
+        && common.present == other.present
+        && common.outs.iter().zip(&other.outs).all(|(a, b)| a.dtype == b.dtype);
+    if !same_kind {
+        return Err(Error::shape("how many results there are, or their dtypes, depend on a rank")
+            .with_help("give the number of dimensions of every tensor"));
+    }
+    let each = |(common, other): (&mut Meta, &Meta)| {
+        common.shape = match (common.shape.sizes(), other.shape.sizes()) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                let size = |(a, b): (&Size, &Size)| if a == b { a.clone() } else { Size::Unknown };
+                a.iter().zip(b).map(size).collect()
+            }
+            _ => Shape::UnknownRank,
+        };
+        if common.strides != other.strides || common.shape.rank().is_none() {
+            common.strides = super::meta::Strides::Unknown;
+        }
+    };
+    common.outs.iter_mut().zip(&other.outs).for_each(each);
+    Ok(())
+}

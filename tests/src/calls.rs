@@ -1,0 +1,66 @@
+//! Calls of operators as functions of their tensors: what graphs are traced from.
+//!
+//! In: an operator and the arguments of a sample. Out: its tensors apart from the rest, calls with others in their
+//! place, and tensors of other sizes.
+
+use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::{Arg, dispatch};
+
+/// The tensors among some arguments.
+pub fn tensors(args: &[Value]) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    args.iter().for_each(|value| value.as_arg().for_each_tensor(|tensor| found.push(tensor.clone())));
+    found
+}
+
+/// The arguments with other tensors in place of theirs.
+pub fn with_tensors(args: &[Value], tensors: &[Tensor]) -> Vec<Value> {
+    let mut left = tensors.iter().cloned();
+    let mut next = || left.next().expect("as many as there are");
+    let replaced = args.iter().map(|value| match value {
+        Value::Tensor(_) => Value::Tensor(next()),
+        Value::Tensors(list) => Value::Tensors(list.iter().map(|_| next()).collect()),
+        Value::OptionalTensors(list) => {
+            Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(|_| next())).collect())
+        }
+        other => other.clone(),
+    });
+    replaced.collect()
+}
+
+/// Calls an operator.
+///
+/// # Errors
+/// Whatever the operator reports.
+pub fn call(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
+    let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
+    Ok(dispatch::invoke(op, &args)?.into_vec())
+}
+
+/// A tensor of other sizes with elements like those of a sample; dimensions of one element stay.
+///
+/// # Errors
+/// If there is no memory.
+pub fn resized(tensor: &Tensor, sizes: fn(i64) -> i64) -> Result<Tensor> {
+    let shape: Vec<i64> =
+        tensor.shape().iter().map(|&size| if size > 1 { sizes(size) } else { size }).collect();
+    let numel = shape.iter().product::<i64>();
+    let known = opsmith::to_dtype(&tensor.detach(), DType::C128)?.to_vec::<opsmith_runtime::Complex64>()?;
+    let repeated: Vec<_> =
+        (0..numel as usize).map(|at| known.get(at % known.len().max(1)).copied()).collect();
+    let values: Vec<_> = repeated.into_iter().flatten().collect();
+    opsmith::to_dtype(&Tensor::from_slice(&values, &shape)?, tensor.dtype())
+}
+
+/// The bytes of every element in row-major order.
+///
+/// # Panics
+/// If the tensor has no elements to read, as in a traced function.
+pub fn bits(tensor: &Tensor) -> Vec<u8> {
+    opsmith_runtime::with_dtype!(tensor.dtype(), T => {
+        let values = tensor.to_vec::<T>().unwrap();
+        // SAFETY: plain numbers, all of whose bytes are initialised.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values.as_slice())) }.to_vec()
+    })
+}

@@ -1,0 +1,168 @@
+//! Graphs before sizes are known: what is wrong at all sizes, what has to hold of them, and inputs of any rank.
+
+use std::sync::Arc;
+
+use opsmith::{DType, Tensor, TensorOps};
+use opsmith_runtime::graph::{Dim, Graph, GraphBuilder, Handle, InputSpec};
+
+fn input(name: &str, dims: &[Dim]) -> InputSpec {
+    InputSpec::new(DType::F32, dims.to_vec()).named(name)
+}
+
+fn numbers(shape: &[i64]) -> Tensor {
+    let numel: i64 = shape.iter().product();
+    let values: Vec<f32> = (0..numel).map(|at| ((at * 37 + 11) % 23) as f32 / 11.0 - 1.0).collect();
+    Tensor::from_slice(&values, shape).unwrap()
+}
+
+#[test]
+fn what_is_wrong_at_all_sizes_is_said_with_formulas() {
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(input("x", &["batch".into(), 3.into()]));
+    let w = builder.input(input("w", &[4.into(), 5.into()]));
+    let first = builder.call("exp", [x.into()]);
+    let wrong = builder.call("mm", [first.into(), w.into()]);
+    let follows = builder.call("relu", [wrong.into()]);
+    let other = builder.call("cat", [vec![x, w].into(), 1i64.into()]);
+    let errors = builder.finish([follows, other]).unwrap_err();
+    let text = errors.to_string();
+    assert_eq!(errors.errors().len(), 2, "{text}");
+    let first = &errors.errors()[0];
+    assert_eq!(first.op(), Some("mm"));
+    assert_eq!(first.operands()[0].formulas.as_deref(), Some("(batch, 3)"));
+    assert!(text.contains("the left side is 3, the right side 4\n  self: float32 (batch, 3)\n"), "{text}");
+    assert!(text.contains("called at tests/tests/graph_symbolic.rs:") || text.contains("graph_symbolic.rs:"));
+    assert!(text.contains("its first input came from `exp` at "), "{text}");
+    assert!(text.contains(", from input `x`"), "{text}");
+}
+
+#[test]
+fn what_has_to_hold_is_said_with_the_calls_that_ask_for_it() {
+    let graph = Graph::trace(
+        |x: &[Tensor]| x[0].narrow(0, 0, 5)?.add(&x[0].narrow(0, 1, 5)?),
+        [input("x", &["n".into(), 4.into()])],
+    )
+    .unwrap();
+    let checked = graph.check().unwrap();
+    let [first, second] = &checked.requirements[..] else { panic!("{checked}") };
+    assert_eq!((first.condition.as_str(), second.condition.as_str()), ("n >= 5", "n >= 6"));
+    assert_eq!(first.op, "narrow");
+    assert!(first.site.to_string().contains("graph_symbolic.rs:"), "{checked}");
+    // Sizes that are declared ask for nothing.
+    let halves = Graph::trace(
+        |x: &[Tensor]| x[0].reshape([x[0].size(0)? / 2, 8]),
+        [input("x", &[Dim::multiple("n", 2), 4.into()])],
+    )
+    .unwrap();
+    let checked = halves.check().unwrap();
+    assert!(checked.requirements.is_empty(), "{checked}");
+    let fixed = Graph::trace(|x: &[Tensor]| x[0].exp(), [&numbers(&[2])]).unwrap();
+    assert_eq!(fixed.check().unwrap().to_string(), "nothing is asked of the sizes that are not known yet");
+}
+
+/// `softplus(x + bias) * scale` for `x` of any rank, and a product of matrices with an unknown size.
+fn open() -> (GraphBuilder, Vec<Handle>) {
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(InputSpec::of_any_rank(DType::F32).named("x"));
+    let bias = builder.input(input("bias", &["width".into()]));
+    let matrix = builder.input(input("matrix", &[(-1).into(), "width".into()]));
+    let shifted = builder.call("add.Tensor", [x.into(), bias.into()]);
+    let bent = builder.call("softplus", [shifted.into()]);
+    let scaled = builder.call("mul.Tensor", [bent.into(), numbers(&[1]).into()]);
+    let doubled = builder.call("cat", [vec![matrix, matrix].into(), 0i64.into()]);
+    let shaped = builder.call("transpose.int", [doubled.into(), 0i64.into(), 1i64.into()]);
+    let product = builder.call("mm", [doubled.into(), shaped.into()]);
+    (builder, vec![scaled, product])
+}
+
+#[test]
+fn inputs_of_any_rank_are_described_before_they_come() {
+    let (mut builder, mut outputs) = open();
+    // Of any rank it may be; for this it has to be a matrix.
+    let matrix = builder.call("t", [outputs[1].into()]);
+    outputs.push(builder.call("mm", [outputs[0].into(), matrix.into()]));
+    let graph = builder.open(outputs).unwrap();
+    let text = graph.describe();
+    let parts = ["3 inputs, 8 calls", "(-2)", "(width)", "(2*s0, width)", "(2*s0, 2*s0)", "(-1, 2*s0)"];
+    for part in
+        parts.into_iter().chain(["symbol s0: dimension 0 of matrix", "needs a condition on sizes that"])
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let (page, dot) = (graph.to_html(), graph.to_dot());
+    for part in ["softplus", "(-2)", "(-1, 2*s0)"] {
+        assert!(page.contains(part) && dot.contains(part), "{part}");
+    }
+    let asked = &graph.check().requirements;
+    let of =
+        |op: &str| asked.iter().find(|asked| asked.op == op).unwrap_or_else(|| panic!("{op} in {asked:?}"));
+    assert_eq!(of("add.Tensor").reason, "sizes broadcast only if they are equal or 1");
+    assert_eq!(of("mm").reason, "it checks `self.dim() == 2`");
+    assert!(of("mm").site.to_string().contains("graph_symbolic.rs:"), "{}", graph.check());
+}
+
+#[test]
+fn inputs_of_any_rank_run() {
+    let (builder, outputs) = open();
+    let graph = builder.open(outputs).unwrap();
+    for shape in [&[3][..], &[2, 3], &[5, 3], &[4, 2, 3], &[2, 1, 2, 3], &[]] {
+        let inputs = [numbers(shape), numbers(&[3]), numbers(&[7, 3])];
+        let found = graph.run(&inputs).unwrap();
+        let scaled = inputs[0].add(&inputs[1]).unwrap().softplus().unwrap().mul(&numbers(&[1])).unwrap();
+        assert_eq!(found[0].shape(), scaled.shape());
+        assert_eq!(found[0].to_vec::<f32>().unwrap(), scaled.to_vec::<f32>().unwrap());
+        assert_eq!(found[1].shape(), [14, 14]);
+    }
+    // A graph is traced once for sizes that it serves.
+    let graph_for =
+        |rows: i64| graph.graph_for(&[numbers(&[rows, 3]), numbers(&[3]), numbers(&[7, 3])]).unwrap();
+    assert!(Arc::ptr_eq(&graph_for(2), &graph_for(2)));
+    // What does not fit is said with the call.
+    let text = graph.run(&[numbers(&[2, 4]), numbers(&[3]), numbers(&[7, 3])]).unwrap_err().to_string();
+    assert!(text.contains("add.Tensor") && text.contains("graph_symbolic.rs"), "{text}");
+    let text = graph.run(&[numbers(&[2]), numbers(&[3])]).unwrap_err().to_string();
+    assert!(text.contains("3 inputs"), "{text}");
+}
+
+#[test]
+fn one_graph_serves_a_rank_where_sizes_may_be_symbols() {
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(InputSpec::of_any_rank(DType::F32));
+    let y = builder.call("exp", [x.into()]);
+    let z = builder.call("sum", [y.into()]);
+    let graph = builder.open([y, z]).unwrap();
+    let graph_for = |shape: &[i64]| graph.graph_for(&[numbers(shape)]).unwrap();
+    assert!(Arc::ptr_eq(&graph_for(&[2, 3]), &graph_for(&[7, 5])));
+    assert!(!Arc::ptr_eq(&graph_for(&[2, 3]), &graph_for(&[2, 3, 1])));
+    assert_eq!(graph_for(&[2, 3]).symbols().len(), 2);
+}
+
+#[test]
+fn unknown_ranks_are_refused_where_a_function_runs() {
+    let error = Graph::trace(|x: &[Tensor]| x[0].exp(), [InputSpec::of_any_rank(DType::F32)]).unwrap_err();
+    assert!(error.to_string().contains("the rank of input `input0` is unknown"), "{error}");
+    let (builder, outputs) = open();
+    let error = builder.finish(outputs).unwrap_err().to_string();
+    assert!(error.contains("input `x`") && error.contains("GraphBuilder::open"), "{error}");
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(input("x", &[(-2).into(), 3.into()]));
+    let error = builder.open([x]).unwrap_err().to_string();
+    assert!(error.contains("-2 stands alone"), "{error}");
+}
+
+#[test]
+fn mistakes_of_any_rank_are_found() {
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(InputSpec::of_any_rank(DType::F32).named("x"));
+    let flat = builder.call("flatten.using_ints", [x.into()]);
+    let summed = builder.call("sum", [x.into()]);
+    let wrong = builder.call("mm", [summed.into(), x.into()]);
+    let missing = builder.call("no_such_operator", [x.into()]);
+    let errors = builder.open([flat, wrong, missing]).unwrap_err();
+    let text = errors.to_string();
+    assert_eq!(errors.errors().len(), 2, "{text}");
+    assert!(
+        text.contains("mm: ") && text.contains("mat2: float32 (-2)") && text.contains("no_such_operator")
+    );
+    assert!(text.contains("its first input came from `sum` at "), "{text}");
+}
