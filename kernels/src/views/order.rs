@@ -42,6 +42,10 @@ pub fn moved_order(rank: i64, source: &[i64], destination: &[i64]) -> Result<Dim
     }
     let source = distinct(source, rank)?;
     let destination = distinct(destination, rank)?;
+    if rank == 0 {
+        // Its dimension 0 may be named, although there is none.
+        return Ok(Dims::new());
+    }
     let mut order = Dims::from_elem(-1, rank as usize);
     for (&from, &to) in source.iter().zip(&destination) {
         order[to as usize] = from;

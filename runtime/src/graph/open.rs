@@ -19,6 +19,7 @@ use super::surveyed::Surveyed;
 use super::trace::{Dim, InputSpec};
 use super::{describe, dot, html, open_sheet};
 use crate::error::{Error, Result};
+use crate::symbolic::{Meta, Symbols};
 use crate::tensor::Tensor;
 
 /// A graph of calls by name whose inputs may have any number of dimensions, made by [`GraphBuilder::open`].
@@ -62,6 +63,20 @@ impl OpenGraph {
     /// the graph was made.
     pub fn check(&self) -> &Checked {
         &self.surveyed.survey.checked
+    }
+
+    /// What is known of the outputs.
+    pub fn outputs(&self) -> Vec<&Meta> {
+        let known = |handle: &Handle| match handle.call {
+            None => self.surveyed.inputs.get(handle.position),
+            Some(call) => self.surveyed.of_calls[call].as_ref()?.get(handle.position),
+        };
+        self.outputs.iter().filter_map(known).collect()
+    }
+
+    /// The symbols in shapes of [`OpenGraph::outputs`].
+    pub fn symbols(&self) -> &Symbols {
+        &self.surveyed.survey.context.symbols
     }
 
     /// A table of every tensor: what makes it, dtype, shape, layout, bytes, and the calls from the first to the last

@@ -50,32 +50,18 @@ fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
             .or(Some(6))
     };
     match call::run_composition(op, args, &example) {
-        Some(Err(error)) => Err(error),
+        Some(Err(error)) => Err(tried(error)),
         _ => Err(Error::shape("its composition accepts none of the sizes that were tried")
             .with_help("give sizes as numbers, or an example of each")),
     }
 }
 
-/// What is the same at every rank that the composition accepts.
+/// What is the same at every rank that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
 fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
     let mut common: Option<Outputs> = None;
     let mut refused = None;
     for rank in RANKS {
-        let owned: Vec<Owned> = args
-            .iter()
-            .map(|arg| {
-                let mut owned = Owned::of(*arg);
-                owned.for_each_meta(&mut |meta| {
-                    if meta.shape.rank().is_none() {
-                        meta.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
-                    }
-                });
-                owned
-            })
-            .collect();
-        let args: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
-        // What would have to hold at this rank need not at another one.
-        match at_sizes(op, &args, &mut context.clone()) {
+        match at_rank(op, args, context, rank) {
             Err(error) => refused = Some(error),
             Ok(found) => match &mut common {
                 None => common = Some(found),
@@ -84,13 +70,58 @@ fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
         }
     }
     let unknown = || Error::shape("its composition accepts no rank that was tried");
-    let common = common.ok_or_else(|| refused.unwrap_or_else(unknown))?;
+    let common = common.ok_or_else(|| refused.map_or_else(unknown, tried))?;
     context.assume(Guard {
         condition: Condition::Unknown,
         op: op.name,
         reason: "what it is computed by accepts some ranks only".to_owned(),
     });
     Ok(common)
+}
+
+/// What a composition says of sizes that were tried; it may accept others.
+fn tried(error: Error) -> Error {
+    error.with_note("for sizes that were tried in place of unknown ones; none of those was accepted").with_help(
+        "if there are sizes that fit, give them as numbers: which ones a composition accepts can only be tried",
+    )
+}
+
+/// Sizes that are tried for unknown ones, until one is accepted.
+const SIZES: [i64; 6] = [6, 12, 4, 2, 3, 1];
+
+fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: usize) -> Result<Outputs> {
+    let owned = args.iter().map(|arg| {
+        let mut owned = Owned::of(*arg);
+        owned.for_each_meta(&mut |meta| {
+            if meta.shape.rank().is_none() {
+                meta.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
+            }
+        });
+        owned
+    });
+    let owned: Vec<Owned> = owned.collect();
+    let args: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
+    let mut refused = Error::not_implemented("the operator has neither a kernel nor a composition");
+    for start in SIZES {
+        let value = |size: &Size| {
+            let example = |symbol| context.symbols.example(symbol).or(Some(start));
+            size.evaluate(|symbol| context.symbols.value(symbol, &example)).or(Some(start))
+        };
+        match call::run_composition(op, &args, &value) {
+            Some(Err(error)) => refused = error,
+            None => break,
+            Some(Ok(outcome)) => {
+                let mut outputs = super::infer::concrete(outcome);
+                for out in &mut outputs.outs {
+                    let rank = out.shape.rank().unwrap_or(0);
+                    out.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
+                    out.strides = super::meta::Strides::Unknown;
+                }
+                return Ok(outputs);
+            }
+        }
+    }
+    Err(refused)
 }
 
 /// Leaves of the first what the second says as well.
@@ -103,15 +134,8 @@ fn unite(common: &mut Outputs, other: &Outputs) -> Result<()> {
             .with_help("give the number of dimensions of every tensor"));
     }
     let each = |(common, other): (&mut Meta, &Meta)| {
-        common.shape = match (common.shape.sizes(), other.shape.sizes()) {
-            (Some(a), Some(b)) if a.len() == b.len() => {
-                let size = |(a, b): (&Size, &Size)| if a == b { a.clone() } else { Size::Unknown };
-                a.iter().zip(b).map(size).collect()
-            }
-            _ => Shape::UnknownRank,
-        };
-        if common.strides != other.strides || common.shape.rank().is_none() {
-            common.strides = super::meta::Strides::Unknown;
+        if common.shape.rank() != other.shape.rank() {
+            common.shape = Shape::UnknownRank;
         }
     };
     common.outs.iter_mut().zip(&other.outs).for_each(each);
