@@ -12,7 +12,7 @@ use opsmith_runtime::{Backend, DType, Device};
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;
-use crate::evaluate::{self, Answer, Given, Unknown};
+use crate::evaluate::{self, Answer, Given, GivenShape, GivenSize, Unknown};
 use crate::operator::find;
 use crate::project::BuildsOn;
 use crate::report::Color;
@@ -26,6 +26,8 @@ Examples:
       The forms, the kernel that runs with its file and line, inference, gradients, who calls it.
   opsmith explain mm --shapes 2x3,3x4
       Also the shape and dtype of the result for these operands.
+  opsmith explain mm --shapes nxk,kx4
+      The same for sizes that are not known: names, -1, or -2 for a tensor of any rank.
   opsmith explain sum.dim_IntList --shapes 2x3x4 --set dim=0,2 --set keepdim=true
       With attributes.
   opsmith explain add
@@ -43,8 +45,9 @@ pub struct Arguments {
     /// Device that the call would run on, `cpu` or `cuda`
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// Shapes of the tensor operands, in order: `2x3,3x4`
-    #[arg(long, value_name = "SHAPES", value_delimiter = ',')]
+    /// Shapes of the tensor operands, in order: `2x3,3x4`; a size may be a name (`nx3`) or unknown (`-1x3`), and `-2` is
+    /// a tensor of any rank
+    #[arg(long, value_name = "SHAPES", value_delimiter = ',', allow_hyphen_values = true)]
     shapes: Vec<String>,
     /// Value of another argument: `alpha=2`
     #[arg(long, value_name = "NAME=VALUE")]
@@ -111,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 struct Asked {
     backend: Backend,
     dtype: Option<DType>,
-    shapes: Vec<Option<Vec<i64>>>,
+    shapes: Vec<Option<GivenShape>>,
     set: Vec<(String, String)>,
 }
 
@@ -140,18 +143,33 @@ impl Asked {
     }
 }
 
-fn shape(text: &str) -> Result<Option<Vec<i64>>> {
-    match text.trim() {
-        "none" => Ok(None),
-        "scalar" | "" => Ok(Some(Vec::new())),
-        text => {
-            let sizes: std::result::Result<Vec<i64>, _> = text.split('x').map(str::parse).collect();
-            match sizes {
-                Ok(sizes) if sizes.iter().all(|size| *size >= 0) => Ok(Some(sizes)),
-                _ => bail!("`{text}` is no shape; write sizes joined by `x`, such as 2x3"),
-            }
+fn shape(text: &str) -> Result<Option<GivenShape>> {
+    let size = |size: &str| match size.parse::<i64>() {
+        Ok(-1) => Some(GivenSize::Unknown),
+        Ok(number) => (number >= 0).then_some(GivenSize::Number(number)),
+        Err(_) => {
+            let is_name = size.starts_with(|first: char| first.is_ascii_alphabetic())
+                && size.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+            is_name.then(|| GivenSize::Name(size.to_owned()))
         }
-    }
+    };
+    Ok(match text.trim() {
+        "none" => None,
+        "-2" => Some(None),
+        "scalar" | "" => Some(Some(Vec::new())),
+        text => match text.split('x').map(size).collect::<Option<Vec<GivenSize>>>() {
+            Some(sizes) => Some(Some(sizes)),
+            None => bail!(
+                "`{text}` is no shape; write sizes joined by `x`, such as 2x3, nx3 for a size with a name, -1x3 for an \
+                 unknown one, and -2 for any number of dimensions"
+            ),
+        },
+    })
+}
+
+/// A number where it is one, else a formula.
+fn size_json(size: &str) -> Json {
+    size.parse::<i64>().map_or_else(|_| json!(size), |number| json!(number))
 }
 
 /// What is known of one operator and of the call that was asked about.
@@ -174,7 +192,7 @@ impl Report {
             Some(infer) if evaluated => {
                 let dtype = asked.dtype.unwrap_or(DType::F32);
                 let given = Given { shapes: asked.shapes.clone(), dtype, set: asked.set.clone() };
-                Some(evaluate::answer(op, infer, &evaluate::values(op, &given)?))
+                Some(evaluate::answer(op, infer, &given)?)
             }
             _ => None,
         };
@@ -215,9 +233,11 @@ impl Report {
             Some(answer) => json!({
                 "failed_checks": answer.checks.iter().map(|(check, why)| json!({"check": check, "why": reason(why)})).collect::<Vec<_>>(),
                 "shapes": answer.shapes.iter().map(|shape| match shape {
-                    Ok(sizes) => json!(sizes),
+                    Ok(Some(sizes)) => json!(sizes.iter().map(|size| size_json(size)).collect::<Vec<_>>()),
+                    Ok(None) => json!([-2]),
                     Err(why) => json!({"unknown": reason(why)}),
                 }).collect::<Vec<_>>(),
+                "only_where": answer.guards,
                 "dtypes": answer.dtypes.iter().map(|dtype| match dtype {
                     Ok(dtype) => json!(dtype.name()),
                     Err(why) => json!({"unknown": reason(why)}),
@@ -352,11 +372,15 @@ impl Report {
         }
         for (shape, dtype) in answer.shapes.iter().zip(&answer.dtypes) {
             let shape = match shape {
-                Ok(sizes) => format!("({})", sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")),
+                Ok(Some(sizes)) => format!("({})", sizes.join(", ")),
+                Ok(None) => "(-2), of any rank".to_owned(),
                 Err(why) => reason(why),
             };
             let dtype = dtype.as_ref().map_or_else(reason, |dtype| dtype.name().to_owned());
             writeln!(out, "  => shape {shape}, dtype {dtype}")?;
+        }
+        for guard in &answer.guards {
+            writeln!(out, "  => only where {guard}")?;
         }
         Ok(())
     }
@@ -365,11 +389,9 @@ impl Report {
 /// The dtype of the computation for operands of one dtype, where nothing else is known of the call.
 fn assumed_compute(op: &Op, dtype: DType) -> DType {
     let tensors = op.args.iter().filter(|arg| arg.ty.holds_tensors()).count();
-    let given = Given { shapes: vec![Some(vec![1]); tensors], dtype, set: Vec::new() };
-    let computed = op.infer.as_ref().and_then(|infer| {
-        let values = evaluate::values(op, &given).ok()?;
-        evaluate::answer(op, infer, &values).compute.ok()
-    });
+    let one = Some(Some(vec![GivenSize::Number(1)]));
+    let given = Given { shapes: vec![one; tensors], dtype, set: Vec::new() };
+    let computed = op.infer.as_ref().and_then(|infer| evaluate::answer(op, infer, &given).ok()?.compute.ok());
     computed.unwrap_or(dtype)
 }
 

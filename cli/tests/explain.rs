@@ -66,8 +66,7 @@ fn rules_are_evaluated_as_a_call_would() {
         assert_eq!(run.status, Some(0), "{}", run.stderr);
         serde_json::from_str::<Value>(&run.stdout).unwrap()[0]["evaluated"].clone()
     };
-    let answer =
-        |shape: Value, dtype: &str| json!({"failed_checks": [], "shapes": [shape], "dtypes": [dtype]});
+    let answer = |shape: Value, dtype: &str| json!({"failed_checks": [], "shapes": [shape], "dtypes": [dtype], "only_where": []});
     assert_eq!(
         evaluated(&[
             "sum.dim_IntList",
@@ -103,6 +102,21 @@ fn rules_are_evaluated_as_a_call_would() {
         failed["failed_checks"][0]["why"].as_str().unwrap().contains("the left side is 3, the right side 4"),
         "{failed}"
     );
+    // Sizes may be names, or unknown, and so may the rank.
+    assert_eq!(
+        evaluated(&["cat", "--shapes", "nx3,mx3", "--set", "dim=0"]),
+        answer(json!(["n+m", 3]), "float32")
+    );
+    assert_eq!(evaluated(&["mm", "--shapes", "-1x3,3xn"]), answer(json!([-1, "n"]), "float32"));
+    assert_eq!(evaluated(&["relu", "--shapes", "-2"]), answer(json!([-2]), "float32"));
+    let guarded = evaluated(&["mm", "--shapes", "nxk,jx4"]);
+    assert_eq!((&guarded["shapes"][0], &guarded["only_where"]), (&json!(["n", 4]), &json!(["k == j"])));
+    let open = evaluated(&["maximum", "--shapes", "-2,nx4"]);
+    assert_eq!(
+        open["only_where"],
+        json!(["what is not known fits: sizes broadcast only if they are equal or 1"])
+    );
+    assert_eq!(evaluated(&["nonzero", "--shapes", "nx4"])["shapes"][0][1], json!(2));
     let compiled = evaluated(&["flip", "--shapes", "2x3", "--set", "dims=0"]);
     assert!(compiled["shapes"][0]["unknown"].as_str().unwrap().contains("infer::flip"), "{compiled}");
 }
@@ -139,7 +153,7 @@ fn what_is_wrong_with_a_question() {
     );
     assert_eq!(
         error(&["mm", "--shapes", "2y3"]),
-        "error: `2y3` is no shape; write sizes joined by `x`, such as 2x3\n"
+        "error: `2y3` is no shape; write sizes joined by `x`, such as 2x3, nx3 for a size with a name, -1x3 for an unknown one, and -2 for any number of dimensions\n"
     );
     assert_eq!(
         error(&["mm", "--shapes", "2x3,3x4,1"]),

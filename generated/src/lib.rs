@@ -77,3 +77,8 @@ macro_rules! include_ops {
 }
 
 include_ops!();
+
+/// The programs of the guide are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/graphs.md")]
+mod guide {}

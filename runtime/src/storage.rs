@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, 
 use crate::allocator::{self, ALIGNMENT, Block};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
+use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
@@ -147,6 +148,18 @@ impl Storage {
         self.header().version.load(Ordering::Relaxed)
     }
 
+    /// Lets nobody read or write until [`Storage::unlock`]; waits while others do.
+    pub(crate) fn lock(&self) {
+        while !self.try_write() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends [`Storage::lock`]; nothing was written.
+    pub(crate) fn unlock(&self) {
+        self.header().borrow.fetch_sub(WRITER, Ordering::Release);
+    }
+
     /// Counts a write that a traced function will do.
     pub(crate) fn count_write(&self) {
         self.header().version.fetch_add(1, Ordering::Relaxed);
@@ -267,8 +280,16 @@ impl<'a> Borrows<'a> {
 #[cold]
 fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
     let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
+    let mut changed = writes.iter().any(|tensor| recorder::changes(tensor.storage()));
     for arg in reads {
-        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
+        arg.for_each_tensor(|tensor| {
+            meta |= tensor.storage().is_meta();
+            changed |= recorder::changes(tensor.storage());
+        });
+    }
+    if changed {
+        return Err(Error::graph("the traced function changes a tensor, and then asks for its elements")
+            .with_help("they exist when the graph runs: compute with the tensor instead of its elements"));
     }
     if !meta {
         return Ok(());

@@ -302,5 +302,10 @@ int standin_is_device(const void *address) {
   return device.memory != nullptr && byte >= device.memory && byte < device.memory + kRange;
 }
 
+void standin_expect_context(void) {
+  std::lock_guard guard(device.lock);
+  if (const int code = ready()) refuse(code);
+}
+
 void standin_lose(void) { device.lost = kIllegalAddress; }
 }

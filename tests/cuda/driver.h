@@ -9,6 +9,8 @@ extern "C" {
 int standin_launch(void *stream, void (*kernel)(void *), const void *arguments, size_t bytes);
 // Whether an address is one of the device's.
 int standin_is_device(const void *address);
+// Counts as refused if this thread has not entered the context.
+void standin_expect_context(void);
 // Loses the context, as a touch of an address that is nobody's does.
 void standin_lose(void);
 }

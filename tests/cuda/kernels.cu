@@ -17,7 +17,11 @@ int64_t count(int index, const int *ndims, int64_t *const *shapes) {
   return product;
 }
 
-float *floats(void *address) { return static_cast<float *>(address); }
+// The address of an operand, which must be one of the device's.
+float *floats(void *address) {
+  if (!is_device(address)) throw std::runtime_error("an operand is not on the device");
+  return static_cast<float *>(address);
+}
 
 struct AddBody {
   const float *x, *y;
@@ -121,6 +125,11 @@ struct ReduceData : AotKernelData {
   bool keep_dim;
 };
 
+// The kernel's own data, made and destroyed where the device can be used.
+struct FactsData : AotKernelData {
+  ~FactsData() override { expect_context(); }
+};
+
 int copy_first(void **params, int *ndims, int64_t **shapes, void *stream, int output) {
   return launch(stream, count(0, ndims, shapes), CopyBody{floats(params[0]), floats(params[output])});
 }
@@ -187,6 +196,12 @@ int Reduce(int nparam, void **params, int *ndims, int64_t **shapes, const char *
   if (const int code = launch(stream, count(0, ndims, shapes), add)) return code;
   SumBody sum{tmp, floats(params[2]), data->axis, shapes[0][0], shapes[0][1]};
   return launch(stream, count(2, ndims, shapes), sum);
+}
+
+int FactsInit(int *, int64_t **, const char **, AotExtra *extra) {
+  expect_context();
+  extra->SetKernelData(new FactsData);
+  return 0;
 }
 
 // Looks at what it is given: x, an input that may be absent, out.

@@ -52,3 +52,15 @@ pub fn resized(tensor: &Tensor, sizes: fn(i64) -> i64) -> Result<Tensor> {
     let values: Vec<_> = repeated.into_iter().flatten().collect();
     opsmith::to_dtype(&Tensor::from_slice(&values, &shape)?, tensor.dtype())
 }
+
+/// The bytes of every element in row-major order.
+///
+/// # Panics
+/// If the tensor has no elements to read, as in a traced function.
+pub fn bits(tensor: &Tensor) -> Vec<u8> {
+    opsmith_runtime::with_dtype!(tensor.dtype(), T => {
+        let values = tensor.to_vec::<T>().unwrap();
+        // SAFETY: plain numbers, all of whose bytes are initialised.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values.as_slice())) }.to_vec()
+    })
+}

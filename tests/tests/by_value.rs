@@ -145,7 +145,7 @@ fn what_is_no_constant_and_must_be_is_named() {
     let error = outputs("reshape.tensor", &[(&x).into(), (&sizes).into()], &mut context).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "reshape.tensor: the elements of `shape` decide the shape or dtype of the result, and they are not known before the run\n  self: float32 (-1, 6)\n  shape: int64 (2)\n  help: give a constant for `shape` when the graph is built"
+        "reshape.tensor: the elements of `shape` decide the shape or dtype of the result, and they are not known before the run\n  self: float32 (s0, 6)\n  shape: int64 (2)\n  help: give a constant for `shape` when the graph is built"
     );
 }
 

@@ -5,17 +5,8 @@ use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::ErrorKind;
 use opsmith_runtime::graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith_runtime::op::OpDef;
-use opsmith_tests::calls::{call, resized, tensors, with_tensors};
+use opsmith_tests::calls::{bits, call, resized, tensors, with_tensors};
 use opsmith_tests::samples::{repeatable, samples};
-
-/// The bytes of every element in row-major order.
-fn bits(tensor: &Tensor) -> Vec<u8> {
-    opsmith_runtime::with_dtype!(tensor.dtype(), T => {
-        let values = tensor.to_vec::<T>().unwrap();
-        // SAFETY: plain numbers, all of whose bytes are initialised.
-        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values.as_slice())) }.to_vec()
-    })
-}
 
 /// What is different about two results.
 fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {

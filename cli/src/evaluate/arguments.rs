@@ -2,18 +2,47 @@
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::model::{Arg, Default, Element, Item, Kind, Op};
+use opsmith_runtime::symbolic::{self, Meta, Shape, Size};
 use opsmith_runtime::{
-    DType, Device, Element as _, MemoryFormat, MemoryLayout, Scalar, Tensor, Text, Value, lists::ListItem,
-    with_dtype,
+    DType, Device, MemoryFormat, MemoryLayout, Scalar, Text, Value, layout, lists::ListItem,
 };
 
-/// Larger tensors are not made just to look at their shape.
-const MAX_ELEMENTS: i64 = 1 << 26;
+/// What is known of an argument.
+pub enum Known {
+    Tensor(Meta),
+    Tensors(Vec<Meta>),
+    OptionalTensors(Vec<Option<Meta>>),
+    Plain(Value),
+}
+
+impl Known {
+    /// As inference takes it.
+    pub fn argument(&self) -> symbolic::Argument<'_> {
+        match self {
+            Known::Tensor(meta) => symbolic::Argument::Tensor(meta),
+            Known::Tensors(metas) => symbolic::Argument::Tensors(metas),
+            Known::OptionalTensors(metas) => symbolic::Argument::OptionalTensors(metas),
+            Known::Plain(value) => symbolic::Argument::Plain(value.as_arg()),
+        }
+    }
+}
+
+/// A shape as the user said it; none for any number of dimensions.
+pub type GivenShape = Option<Vec<GivenSize>>;
+
+/// A size as the user said it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GivenSize {
+    Number(i64),
+    /// Equal names are equal sizes.
+    Name(String),
+    Unknown,
+}
 
 /// What the user said of a call.
 pub struct Given {
     /// The shapes of the tensor arguments, in order; `None` for one that is absent.
-    pub shapes: Vec<Option<Vec<i64>>>,
+    pub shapes: Vec<Option<GivenShape>>,
     /// The dtype of tensor arguments, unless the spec fixes it.
     pub dtype: DType,
     /// Attributes by name.
@@ -24,7 +53,7 @@ pub struct Given {
 ///
 /// # Errors
 /// If shapes or attributes are missing, too many, or not of their argument's type.
-pub fn values(op: &Op, given: &Given) -> Result<Vec<Value>> {
+pub fn values(op: &Op, given: &Given, context: &mut symbolic::Context) -> Result<Vec<Known>> {
     for (name, _) in &given.set {
         if op.arg_index(name).is_none() {
             let known: Vec<&str> = op.args.iter().map(|arg| arg.name.as_str()).collect();
@@ -55,8 +84,8 @@ pub fn values(op: &Op, given: &Given) -> Result<Vec<Value>> {
         let set = given.set.iter().rev().find(|(name, _)| *name == arg.name);
         values.push(match arg.ty.kind {
             Kind::Tensor => match shapes.next() {
-                Some(Some(shape)) => Value::Tensor(tensor(shape, dtype_of(arg, given.dtype))?),
-                Some(None) | None if arg.ty.optional => Value::None,
+                Some(Some(shape)) => Known::Tensor(tensor(shape, dtype_of(arg, given.dtype), context)?),
+                Some(None) | None if arg.ty.optional => Known::Plain(Value::None),
                 _ => bail!(
                     "the shape of `{}` is missing; give one for each tensor: --shapes 2x3,3x4",
                     arg.name
@@ -64,24 +93,23 @@ pub fn values(op: &Op, given: &Given) -> Result<Vec<Value>> {
             },
             Kind::Tensors | Kind::OptionalTensors => {
                 let own = shapes.by_ref().take(spare.div_ceil(lists.max(1)));
-                let tensors: Vec<Option<Tensor>> = own
-                    .map(|shape| {
-                        shape.as_ref().map(|shape| tensor(shape, dtype_of(arg, given.dtype))).transpose()
-                    })
+                let dtype = dtype_of(arg, given.dtype);
+                let tensors: Vec<Option<Meta>> = own
+                    .map(|shape| shape.as_ref().map(|shape| tensor(shape, dtype, context)).transpose())
                     .collect::<Result<_>>()?;
                 match arg.ty.kind {
-                    Kind::Tensors => Value::Tensors(tensors.into_iter().flatten().collect()),
-                    _ => Value::OptionalTensors(tensors),
+                    Kind::Tensors => Known::Tensors(tensors.into_iter().flatten().collect()),
+                    _ => Known::OptionalTensors(tensors),
                 }
             }
-            _ => match (set, &arg.default) {
+            _ => Known::Plain(match (set, &arg.default) {
                 (Some((name, text)), _) => parse(text, arg)
                     .with_context(|| format!("--set {name}={text}: `{name}` is of type {}", arg.ty))?,
                 (None, Some(default)) => default_value(default, &arg.ty.kind),
                 (None, None) if arg.ty.optional => Value::None,
                 (None, None) if arg.ty.kind == Kind::Generator => Value::None,
                 (None, None) => bail!("`{}` has no default; give it with --set {}=…", arg.name, arg.name),
-            },
+            }),
         });
     }
     Ok(values)
@@ -101,13 +129,27 @@ fn dtype_of(arg: &Arg, given: DType) -> DType {
     }
 }
 
-fn tensor(shape: &[i64], dtype: DType) -> Result<Tensor> {
-    let numel = shape.iter().try_fold(1i64, |numel, size| numel.checked_mul(*size));
-    if numel.is_none_or(|numel| numel > MAX_ELEMENTS) {
-        bail!("shapes with more than {MAX_ELEMENTS} elements are not looked at");
+fn tensor(shape: &GivenShape, dtype: DType, context: &mut symbolic::Context) -> Result<Meta> {
+    let Some(sizes) = shape else { return Ok(Meta::new(dtype, Shape::UnknownRank)) };
+    let mut known = Vec::with_capacity(sizes.len());
+    for size in sizes {
+        let symbols = &mut context.symbols;
+        known.push(match size {
+            GivenSize::Number(size) => Size::Const(*size),
+            GivenSize::Unknown => Size::Unknown,
+            GivenSize::Name(name) => {
+                let earlier =
+                    symbols.all().map(Size::from).find(|size| size.named(symbols).to_string() == *name);
+                match earlier {
+                    Some(size) => size,
+                    None => Size::from(symbols.named(name, 0, None)?),
+                }
+            }
+        });
     }
-    let numel = numel.unwrap_or_default() as usize;
-    Ok(with_dtype!(dtype, T => Tensor::from_slice(&vec![T::from_scalar(Scalar::Int(0)); numel], shape))?)
+    let numbers: Vec<i64> = known.iter().filter_map(Size::known).collect();
+    layout::checked_numel(&numbers)?;
+    Ok(Meta::new(dtype, Shape::from_iter(known)))
 }
 
 /// An attribute from text: `2`, `0.5`, `true`, `[1, 2]` or `1,2`, `float32`, `None`.

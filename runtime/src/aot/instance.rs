@@ -216,7 +216,8 @@ impl Instance {
     /// # Safety
     /// Each address leads to memory of its slot's size, or is null for an input that is absent; inputs
     /// may be read and outputs and workspaces written meanwhile.
-    #[inline]
+    // As `push_addresses`: one of several callers lasts nanoseconds.
+    #[inline(always)]
     pub unsafe fn call(
         &mut self,
         function: &str,
@@ -243,19 +244,35 @@ impl Instance {
     /// As [`Instance::call`]; or if there is no memory for workspaces, or one was overrun.
     #[inline]
     pub fn run(&mut self, function: &str, args: &[Arg<'_>], defs: &[ArgDef], outs: &[Tensor]) -> Result<()> {
+        if self.place == Place::Device {
+            return self.run_on_device(function, args, defs, outs);
+        }
+        let workspaces = Workspaces::new(self.workspaces())?;
         let mut params: SmallVec<[*mut c_void; 12]> = SmallVec::new();
         push_addresses(&mut params, args, defs);
         params.extend(outs.iter().map(|out| out.data_ptr().cast()));
-        if self.place == Place::Device {
-            // SAFETY: the shape fits the call, and the dispatcher holds the storages' borrows.
-            return unsafe { device::run(self, function, &params) };
-        }
-        let workspaces = Workspaces::new(self.workspaces())?;
         params.extend(workspaces.0.iter().map(|workspace| workspace.block.pointer.as_ptr().cast()));
         // SAFETY: the shape fits the call, the dispatcher holds the storages' borrows, and workspaces are
         // at least as large as asked for.
         unsafe { self.call(function, std::ptr::null_mut(), params.into_iter())? };
         workspaces.check(function, &self.library.source)
+    }
+
+    /// The same where operands are copied to a device; out of the way of calls that last nanoseconds.
+    #[cold]
+    #[inline(never)]
+    fn run_on_device(
+        &mut self,
+        function: &str,
+        args: &[Arg<'_>],
+        defs: &[ArgDef],
+        outs: &[Tensor],
+    ) -> Result<()> {
+        let mut addresses: SmallVec<[*mut c_void; 12]> = SmallVec::new();
+        push_addresses(&mut addresses, args, defs);
+        addresses.extend(outs.iter().map(|out| out.data_ptr().cast()));
+        // SAFETY: the shape fits the call, and the dispatcher holds the storages' borrows.
+        unsafe { device::run(self, function, &addresses) }
     }
 
     /// Whether the kernel left the arrays of shapes as they were.
@@ -277,7 +294,8 @@ impl Drop for Instance {
 }
 
 /// Adds the addresses of a call's inputs, null for those that are absent.
-#[inline]
+// Several callers, of which one lasts nanoseconds: left to itself, the compiler calls it for all.
+#[inline(always)]
 fn push_addresses(params: &mut SmallVec<[*mut c_void; 12]>, args: &[Arg<'_>], defs: &[ArgDef]) {
     for (arg, def) in args.iter().zip(defs) {
         match *arg {

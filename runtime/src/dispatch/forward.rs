@@ -27,6 +27,7 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         let outs: Outputs =
             view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect::<Result<_>>()?;
         if recorder::is_active() {
+            recorder::decided_by(op, args)?;
             recorder::view(op, args, &outs)?;
         }
         return Ok(outs);
@@ -38,8 +39,11 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         outs.push(out);
         return Ok(outs);
     }
-    if recorder::is_active() && unknown::wants_elements(op, args) {
-        return unknown::call(op, args);
+    if recorder::is_active() {
+        recorder::decided_by(op, args)?;
+        if unknown::wants_elements(op, args) {
+            return unknown::call(op, args);
+        }
     }
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
     let inferred = inferred?;
@@ -149,6 +153,9 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
     {
         let call = KernelCall { op, args, outs: std::slice::from_ref(*out) };
         return run_uniform(kernel, &call, like, true);
+    }
+    if recorder::is_active() {
+        recorder::decided_by(op, args)?;
     }
     let inferred = match op.inferred(args) {
         Some(inferred) => inferred?,

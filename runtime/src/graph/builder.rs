@@ -20,14 +20,7 @@ use crate::boxed;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Makes a graph from calls by name.
-///
-/// ```ignore
-/// let mut builder = GraphBuilder::new();
-/// let x = builder.input(InputSpec::new(DType::F32, ["batch".into(), 64.into()]));
-/// let y = builder.call("mul.Tensor", [x.into(), x.into()]);
-/// let graph = builder.finish([y])?;
-/// ```
+/// Makes a graph from calls by name, as the documentation of `opsmith` shows.
 #[derive(Default)]
 pub struct GraphBuilder {
     pub(super) inputs: Vec<InputSpec>,

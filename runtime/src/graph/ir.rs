@@ -13,6 +13,7 @@ use std::panic::Location;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use super::elements::Relied;
 use super::run::Plans;
 use super::stages::Stage;
 use super::variants::Variant;
@@ -66,6 +67,8 @@ pub struct Graph {
     /// Whether it was read from a file, so that every plan is looked over.
     pub(crate) loaded: bool,
     pub(crate) plans: Plans,
+    /// Constants whose elements decided shapes; a graph that was read from a file has its own, which nobody changes.
+    pub(crate) relied: Vec<Relied>,
     /// The stretches between steps whose results have unknown sizes; none if there are no such steps.
     pub(crate) stages: Vec<Stage>,
     /// Graphs for sizes at which the function takes other steps.

@@ -130,6 +130,7 @@ impl Merger<'_> {
             reuse: false,
             threads: 1,
             loaded: false,
+            relied: first.raw.relied.clone(),
             plans: Plans::default(),
             stages: Vec::new(),
             variants: Vec::new(),

@@ -13,6 +13,7 @@ mod check;
 mod control;
 mod describe;
 mod dot;
+mod elements;
 mod file;
 mod formulas;
 pub(crate) mod generators;

@@ -12,13 +12,14 @@ use std::panic::Location;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use super::elements::{Elements, Relied};
 use super::generators::Generators;
 use super::ir::{Site, TensorId};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::op::{Inferred, OpDef, Outputs};
+use crate::op::OpDef;
 use crate::random::GeneratorState;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
@@ -42,6 +43,8 @@ pub(super) struct RawTrace {
     pub nodes: Vec<RawNode>,
     /// Sizes that depend on elements.
     pub unknown: Vec<UnknownSize>,
+    /// Constants whose elements decided a shape.
+    pub relied: Vec<Relied>,
     /// Where generators that the function makes start.
     pub generators: Vec<GeneratorState>,
 }
@@ -108,6 +111,7 @@ pub(super) struct Recorder {
     made: Vec<Storage>,
     /// What stands for sizes that depend on elements, in order.
     examples: Vec<i64>,
+    elements: Elements,
     /// The random generators that the function makes and uses.
     pub(super) generators: Generators,
 }
@@ -150,9 +154,10 @@ pub(super) fn record<R>(
     ACTIVE.set(true);
     let _end = End;
     let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
-    let recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
+    let mut recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
+    let relied = recorder.elements.take_relied();
     let generators = recorder.generators.into_starts()?;
-    Ok((result, RawTrace { generators, ..recorder.trace }))
+    Ok((result, RawTrace { generators, relied, ..recorder.trace }))
 }
 
 /// Runs a function of tensors without elements, and forgets what it did: what it returns has shapes and dtypes.
@@ -228,8 +233,25 @@ fn count_writes(outs: &[Tensor]) -> Result<()> {
         return Err(Error::graph("a tensor that the traced function makes from numbers is changed by it")
             .with_help("change a copy of it, which an operator makes in every run, or make it outside"));
     }
+    outs.iter().try_for_each(|out| with(|recorder| recorder.elements.write(out.storage())))?;
     outs.iter().for_each(|out| out.storage().count_write());
     Ok(())
+}
+
+/// Notes a call whose results may depend on elements.
+///
+/// # Errors
+/// If the function changes what they are.
+pub(crate) fn decided_by(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    with(|recorder| {
+        let site = recorder.site.map_or(Site::Unknown, Site::Here);
+        recorder.elements.decide(op, args, &site)
+    })
+}
+
+/// Whether the function that this thread traces changes memory, so that what is there is what was there before.
+pub(crate) fn changes(storage: &Storage) -> bool {
+    is_active() && with(|recorder| recorder.elements.is_written(storage))
 }
 
 /// Notes a tensor that the function makes from numbers.
@@ -383,43 +405,25 @@ pub(super) fn knows(tensor: &Tensor) -> bool {
     with(|recorder| recorder.by_address.contains_key(&tensor.storage().address()))
 }
 
-/// Notes a kernel whose outputs have sizes that depend on elements: `varies` says which, and their bounds.
-pub(super) fn call_of_unknown_size(
-    op: &'static OpDef,
-    inferred: Inferred,
-    args: &[Arg<'_>],
-    varies: &[Vec<Option<i64>>],
-) -> Result<Outputs> {
-    if with(|recorder| !recorder.outside.is_empty()) {
-        return Err(Error::graph(
-            "the size of the result depends on elements, which a branch or loop of a graph cannot have",
-        )
-        .with_help("compute it outside, or keep the size with `where` or a mask"));
-    }
-    let mut outs = Outputs::new();
-    let mut unknown = Vec::new();
-    for (number, (spec, varies)) in inferred.outs.iter().zip(varies).enumerate() {
-        let mut sizes = spec.sizes.clone();
-        for (dim, most) in varies.iter().enumerate() {
-            if let Some(most) = *most {
-                let example = with(|recorder| {
-                    let position = recorder.trace.unknown.len() + unknown.len();
-                    recorder.examples.get(position).copied().unwrap_or(super::probe::FIRST_EXAMPLE)
-                });
-                sizes[dim] = example;
-                unknown.push((number, dim, example, most));
-            }
-        }
-        outs.push(Tensor::uninitialized(&sizes, spec.dtype, inferred.device)?);
-    }
-    call(op, inferred.compute, args, &outs, false)?;
+/// Whether a branch or a loop is being recorded.
+pub(super) fn is_inside_region() -> bool {
+    with(|recorder| !recorder.outside.is_empty())
+}
+
+/// What stands for a size that elements decide: the so-many-th that is noted from now on.
+pub(super) fn example(after: usize) -> i64 {
     with(|recorder| {
-        for (number, dim, example, most) in unknown {
-            let tensor = recorder.tensor(&outs[number]);
-            recorder.trace.unknown.push(UnknownSize { tensor, dim, example, most });
-        }
+        let known = recorder.examples.get(recorder.trace.unknown.len() + after);
+        known.copied().unwrap_or(super::probe::FIRST_EXAMPLE)
+    })
+}
+
+/// Notes a size that elements decide.
+pub(super) fn size_is_unknown(tensor: &Tensor, dim: usize, example: i64, most: i64) {
+    with(|recorder| {
+        let tensor = recorder.tensor(tensor);
+        recorder.trace.unknown.push(UnknownSize { tensor, dim, example, most });
     });
-    Ok(outs)
 }
 
 impl RawKind {

@@ -76,9 +76,15 @@ impl Graph {
     /// What memory the graph takes where symbols have values, by name; others have those that the graph was
     /// traced with.
     ///
-    /// ```ignore
-    /// let report = graph.memory_at(&[("batch", 64)])?;
-    /// println!("{} of at least {} bytes", report.planned, report.lower_bound);
+    /// ```
+    /// use opsmith_runtime::graph::{Graph, InputSpec};
+    /// use opsmith_runtime::DType;
+    /// let spec = InputSpec::new(DType::F32, ["batch".into(), 64.into()]);
+    /// // A function would call operators here.
+    /// let graph = Graph::trace(|x| Ok(x[0].clone()), [spec])?;
+    /// let report = graph.memory_at(&[("batch", 16)])?;
+    /// assert_eq!((report.inputs, report.planned, report.lower_bound), (16 * 64 * 4, 0, 0));
+    /// # Ok::<(), opsmith_runtime::Error>(())
     /// ```
     ///
     /// # Errors

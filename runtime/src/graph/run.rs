@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::bind::bind;
 use super::describe::counted;
+use super::elements::Relied;
 use super::file;
 use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
 use super::plan::{Plan, Step, StepArg, StepKind};
@@ -102,6 +103,7 @@ impl Graph {
     /// # Errors
     /// As [`Graph::run`].
     pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
+        self.relied.iter().try_for_each(Relied::check).inspect_err(|_| outputs.clear())?;
         if let Some(variant) = self.variant_for(inputs) {
             return variant.run_into(inputs, outputs);
         }

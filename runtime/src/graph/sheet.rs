@@ -331,9 +331,8 @@ impl Drawer<'_> {
         if known.is_none() && matches!(self.graph.buffers[buffer].kind, BufferKind::Constant(_)) {
             let root = self.graph.buffers[buffer].root;
             let name = format!("%{}", root.0);
-            let at = self.drawing.add(BoxKind::Constant, name, "constant".to_owned(), vec![root.0]);
-            self.written[buffer] = Some(at);
-            return Some(at);
+            // One for each step that reads it: lines across the whole picture would tell less.
+            return Some(self.drawing.add(BoxKind::Constant, name, "constant".to_owned(), vec![root.0]));
         }
         known
     }

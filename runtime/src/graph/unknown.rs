@@ -1,18 +1,19 @@
 //! Operators whose results have sizes that depend on elements, while a function is traced.
 //!
 //! In: a call with tensors that have no elements. Out: its results, with symbols where sizes depend on what is
-//! not there yet. Which sizes those are is found by inferring the call with invented elements: sizes that
-//! differ between two inventions depend on them.
+//! not there yet. Which sizes those are, which of them are equal, and how large they may be is what the operator's
+//! spec says (`run_sizes`); nothing is run to find it out.
+
+use opsmith_core::DType;
 
 use super::recorder;
-use crate::arg::{Arg, Value};
-use crate::element::Element;
+use crate::arg::Arg;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::ValueUse;
-use crate::op::{Inferred, OpDef, Outputs};
-use crate::scalar::Scalar;
+use crate::op::{OpDef, Outputs};
+use crate::symbolic::{Argument, Context, Inference, Meta, Origin, Owned, Size, Symbol, infer};
 use crate::tensor::Tensor;
-use crate::with_dtype;
 
 /// Whether inference of a call wants elements that a traced function does not have.
 pub(crate) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
@@ -38,54 +39,100 @@ pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if required {
         return Err(must_be_known(op, args));
     }
-    let invented: Vec<Inferred> =
-        INVENTIONS.iter().map(|invention| inferred(op, args, *invention)).collect::<Result<_>>()?;
-    let first = &invented[0];
-    let ranks =
-        |inferred: &Inferred| -> Vec<usize> { inferred.outs.iter().map(|out| out.sizes.len()).collect() };
-    if invented.iter().any(|other| ranks(other) != ranks(first)) {
+    let owned: Vec<Owned> = args.iter().map(|arg| described(*arg)).collect();
+    let arguments: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
+    let mut context = Context::new();
+    let Inference::Tensors(outputs) = infer(op, &arguments, &mut context)? else {
         return Err(must_be_known(op, args));
-    }
-    let varies = first.outs.iter().enumerate().map(|(number, out)| {
-        let bound = |dim: usize| {
-            let sizes = invented.iter().map(|inferred| inferred.outs[number].sizes[dim]);
-            sizes.clone().any(|size| size != out.sizes[dim]).then(|| sizes.max().unwrap_or(0))
+    };
+    let symbols = &context.symbols;
+    let mut outs = Vec::with_capacity(outputs.outs.len());
+    for meta in &outputs.outs {
+        let sizes = meta.shape.sizes().ok_or_else(|| must_be_known(op, args))?;
+        let size = |size: &Size| match size {
+            Size::Const(size) => Some(RunSize::Known(*size)),
+            Size::Unknown => None,
+            formula => Some(RunSize::Found {
+                symbol: formula.as_symbol().filter(|symbol| *symbols.origin(*symbol) == Origin::Run),
+                most: formula.upper_bound(symbols).unwrap_or(i64::MAX),
+            }),
         };
-        (0..out.sizes.len()).map(bound).collect()
-    });
-    let varies: Vec<Vec<Option<i64>>> = varies.collect();
-    let found = invented.into_iter().next().ok_or_else(|| must_be_known(op, args))?;
-    recorder::call_of_unknown_size(op, found, args, &varies)
+        let sizes =
+            sizes.iter().map(size).collect::<Option<Vec<_>>>().ok_or_else(|| must_be_known(op, args))?;
+        outs.push((sizes, meta.dtype));
+    }
+    let compute = outputs.compute.ok_or_else(|| must_be_known(op, args))?;
+    let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
+    record(op, (compute, device), args, &outs)
 }
 
-/// Elements by their position: a selection of everything, of nothing, and elements that all differ. What an
-/// operator's sizes depend on differs between them; if it does not, the run that finds other sizes says so.
-const INVENTIONS: [fn(i64) -> i64; 3] = [|_| 1, |_| 0, |position| position];
-
-/// What inference says of invented elements.
-fn inferred(op: &OpDef, args: &[Arg<'_>], invention: fn(i64) -> i64) -> Result<Inferred> {
-    let invented = op.schema.args.iter().zip(args).map(|(def, arg)| match arg {
-        Arg::Tensor(tensor) if def.value != ValueUse::None && tensor.storage().is_meta() => {
-            filled(tensor, invention).map(Value::Tensor)
-        }
-        other => Ok(other.to_value()),
-    });
-    let values = invented.collect::<Result<Vec<_>>>()?;
-    let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-    let inferred = op.inferred(&args).ok_or_else(|| must_be_known(op, &args))?;
-    inferred.map_err(|_| must_be_known(op, &args))
+/// A size of a result.
+enum RunSize {
+    /// A number.
+    Known(i64),
+    /// It is known when the step has run.
+    Found {
+        /// What the operator's spec calls it; sizes of one symbol are equal. None if it is computed from one.
+        symbol: Option<Symbol>,
+        /// The largest it may be, as far as is known.
+        most: i64,
+    },
 }
 
-fn filled(like: &Tensor, invention: fn(i64) -> i64) -> Result<Tensor> {
-    let tensor = Tensor::with_memory(like.shape(), like.dtype(), like.device())?;
-    with_dtype!(like.dtype(), T => {
-        for position in 0..like.numel() {
-            let element = T::from_scalar(Scalar::Int(invention(position)));
-            // SAFETY: new memory for so many elements of the dtype, which nobody else knows.
-            unsafe { tensor.data_ptr().cast::<T>().add(position as usize).write(element) };
+/// Notes the kernel; its results get numbers that stand for sizes that are not known.
+fn record(
+    op: &'static OpDef,
+    (compute, device): (DType, Device),
+    args: &[Arg<'_>],
+    results: &[(Vec<RunSize>, DType)],
+) -> Result<Outputs> {
+    if recorder::is_inside_region() {
+        return Err(Error::graph(
+            "the size of the result depends on elements, which a branch or loop of a graph cannot have",
+        )
+        .with_help("compute it outside, or keep the size with `where` or a mask"));
+    }
+    let mut outs = Outputs::new();
+    let mut unknown: Vec<(usize, usize, i64, i64)> = Vec::new();
+    let mut named: Vec<(Symbol, i64)> = Vec::new();
+    for (number, (sizes, dtype)) in results.iter().enumerate() {
+        let mut found = |dim: usize, symbol: Option<Symbol>, most: i64| {
+            if let Some((_, example)) = named.iter().find(|(known, _)| Some(*known) == symbol) {
+                return *example;
+            }
+            let example = recorder::example(unknown.len());
+            named.extend(symbol.map(|symbol| (symbol, example)));
+            unknown.push((number, dim, example, most));
+            example
+        };
+        let sizes = sizes.iter().enumerate().map(|(dim, size)| match size {
+            RunSize::Known(size) => *size,
+            RunSize::Found { symbol, most } => found(dim, *symbol, *most),
+        });
+        let sizes: Vec<i64> = sizes.collect();
+        outs.push(Tensor::uninitialized(&sizes, *dtype, device)?);
+    }
+    recorder::call(op, compute, args, &outs, false)?;
+    for (number, dim, example, most) in unknown {
+        recorder::size_is_unknown(&outs[number], dim, example, most);
+    }
+    Ok(outs)
+}
+
+/// What is known of an argument: everything of a tensor but its elements, and those of a constant.
+fn described(arg: Arg<'_>) -> Owned {
+    let meta = |tensor: &Tensor| match tensor.storage().is_meta() {
+        true => Meta::describe(tensor),
+        false => Meta::constant(tensor),
+    };
+    match arg {
+        Arg::Tensor(tensor) => Owned::Tensor(meta(tensor)),
+        Arg::Tensors(tensors) => Owned::Tensors(tensors.iter().map(meta).collect()),
+        Arg::OptionalTensors(tensors) => {
+            Owned::OptionalTensors(tensors.iter().map(|tensor| tensor.as_ref().map(meta)).collect())
         }
-    });
-    Ok(tensor)
+        other => Owned::Plain(other.to_value()),
+    }
 }
 
 fn must_be_known(op: &OpDef, args: &[Arg<'_>]) -> Error {

@@ -131,6 +131,7 @@ impl Graph {
             reuse: self.reuse,
             threads: self.threads,
             loaded: self.loaded,
+            relied: self.relied.clone(),
             plans: Plans::default(),
             stages: Vec::new(),
             variants: Vec::new(),

@@ -69,7 +69,8 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     let values_known = check_constants(op, args)?;
     let by_run = !rules.run_sizes.is_empty() && !values_known;
     let by_code = op.infer.is_some() || op.infer_function.is_some();
-    let infers = by_code || op.view.is_some() || op.custom.is_some();
+    // Tools have rules that nobody compiled.
+    let infers = by_code || op.view.is_some() || op.custom.is_some() || !rules.shapes.is_empty();
     if infers
         && !by_run
         && let Some(outcome) = call::run(op, args, &Size::known)

@@ -171,6 +171,7 @@ pub fn inputs() -> Result<()> {
     // Zero elements: addresses all the same.
     let empty = Tensor::from_slice::<f32>(&[], &[0])?;
     assert_eq!(facts.call(&[&empty, &empty])?.shape(), [0]);
+    facts.unload();
     let list = Declaration::new("device_list", kernel("SumOfList"))
         .dynamic_input("xs")
         .output("sum")

@@ -26,6 +26,10 @@ pub(in super::super) unsafe fn run(
     function: &str,
     addresses: &[*mut c_void],
 ) -> Result<()> {
+    // Before what waits for the device when it is dropped, so that this is there as long as the device may
+    // write to it.
+    let mut guards: SmallVec<[[u8; GUARD.len()]; 2]> = SmallVec::new();
+    guards.resize(instance.workspaces().len(), [0; GUARD.len()]);
     let mut work = Work::new()?;
     let inputs = instance.shape.inputs;
     let mut params: SmallVec<[*mut c_void; 12]> = SmallVec::new();
@@ -52,9 +56,6 @@ pub(in super::super) unsafe fn run(
         // SAFETY: the block has room for size, padding and guard, which is a constant.
         unsafe { work.send(block, size + PADDING, &GUARD)? };
     }
-    let mut guards: SmallVec<[[u8; GUARD.len()]; 2]> = SmallVec::new();
-    guards.resize(instance.workspaces().len(), [0; GUARD.len()]);
-
     let stream = work.stream()?.as_raw();
     // SAFETY: every address leads to a block of its slot's size, or of what the kernel asked for.
     let called = unsafe { instance.call(function, stream, params.into_iter()) };

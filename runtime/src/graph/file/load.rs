@@ -119,6 +119,7 @@ impl Loader<'_> {
             generators: Vec::new(),
             reuse: document.reuse,
             loaded: true,
+            relied: Vec::new(),
             threads: 1,
             plans: Plans::default(),
             stages: Vec::new(),

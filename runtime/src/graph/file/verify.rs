@@ -10,6 +10,7 @@ use super::load::{malformed, unknown};
 use crate::arg::{Arg, Value};
 use crate::dispatch;
 use crate::error::{Error, Result, ShapeText};
+use crate::facts::ValueUse;
 use crate::layout::{Layout, checked_numel};
 use crate::op::{ArgDef, ArgKind, OpDef};
 use crate::storage::Storage;
@@ -92,8 +93,12 @@ fn of_node(node: &Node, tensor: &dyn Fn(TensorId) -> Result<()>) -> Result<()> {
 
 /// Whether a graph is right where symbols have values.
 pub(in super::super) fn graph(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
-    let mut verifier =
-        Verifier { graph, symbols, storages: Vec::new(), begun: vec![false; graph.buffers.len()] };
+    let mut written = vec![false; graph.buffers.len()];
+    graph.nodes.iter().for_each(|node| {
+        node.for_each_write(&mut |id| written[graph.buffer_of(id).index()] = true);
+    });
+    let begun = vec![false; graph.buffers.len()];
+    let mut verifier = Verifier { graph, symbols, storages: Vec::new(), begun, written };
     verifier.memory()?;
     graph.nodes.iter().try_for_each(|node| verifier.node(node))?;
     match graph.outputs.iter().find(|id| !verifier.begun[graph.buffer_of(**id).index()]) {
@@ -105,10 +110,12 @@ pub(in super::super) fn graph(graph: &Graph, symbols: &[Option<i64>]) -> Result<
 struct Verifier<'a> {
     graph: &'a Graph,
     symbols: &'a [Option<i64>],
-    /// Memory without elements, as large as each buffer.
+    /// Memory without elements, as large as each buffer; that of constants, whose elements may decide shapes.
     storages: Vec<Storage>,
     /// Whether somebody wrote a buffer.
     begun: Vec<bool>,
+    /// Whether a step writes to a buffer.
+    written: Vec<bool>,
 }
 
 impl Verifier<'_> {
@@ -133,7 +140,10 @@ impl Verifier<'_> {
                 return Err(malformed(format!("the root of buffer {number} does not show all of it")));
             }
             self.begun[number] = !matches!(buffer.kind, BufferKind::Internal);
-            self.storages.push(Storage::meta(bytes)?);
+            self.storages.push(match &buffer.kind {
+                BufferKind::Constant(whole) => whole.storage().clone(),
+                _ => Storage::meta(bytes)?,
+            });
         }
         (0..self.graph.tensors.len()).try_for_each(|number| self.tensor(TensorId(number as u32)).map(drop))
     }
@@ -152,12 +162,33 @@ impl Verifier<'_> {
         {
             return Err(malformed(format!("tensor {} reaches outside its memory", id.0)));
         }
-        // SAFETY: the layout was just found to lie inside; there are no elements to read.
+        // SAFETY: the layout was just found to lie inside; there are no elements to read, or those of a constant.
         Ok(unsafe { Tensor::from_parts(storage.clone(), layout, info.dtype, info.device) })
     }
 
     fn node(&mut self, node: &Node) -> Result<()> {
         self.step(node).map_err(|error| error.with_note(format!("called at {}", node.site)))
+    }
+
+    /// Refuses shapes by elements that the graph changes: they would be those of before.
+    fn decided(&self, op: &OpDef, node: &Node) -> Result<()> {
+        for (def, arg) in op.schema.args.iter().zip(&node.args).filter(|(def, _)| def.value != ValueUse::None)
+        {
+            let mut changes = false;
+            arg.for_each_tensor(|id| {
+                // Two buffers may be one constant.
+                let storage = &self.storages[self.graph.buffer_of(id).index()];
+                let written = self.storages.iter().zip(&self.written);
+                changes |= !storage.is_meta()
+                    && written.into_iter().any(|(other, written)| *written && other.same(storage));
+            });
+            if changes {
+                let text =
+                    format!("`{}` goes by the elements of `{}`, which a step changes", op.name, def.name);
+                return Err(malformed(text));
+            }
+        }
+        Ok(())
     }
 
     fn step(&mut self, node: &Node) -> Result<()> {
@@ -174,6 +205,9 @@ impl Verifier<'_> {
                 node.kind.name(),
                 id.0
             )));
+        }
+        if let Some(op) = node.kind.op() {
+            self.decided(op, node)?;
         }
         let tensor = &mut |id: TensorId| self.tensor(id);
         let values = node
