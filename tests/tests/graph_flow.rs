@@ -296,6 +296,62 @@ fn inputs_are_let_go_when_a_run_ends() {
     }
 }
 
+/// What a function divides: halves, padding to a multiple, and windows with a stride.
+fn divided(x: &[Tensor]) -> Result<Vec<Tensor>> {
+    let n = x[0].shape()[0];
+    let (first, second) = (x[0].narrow(0, 0, n / 2)?, x[0].narrow(0, n - n / 2, n / 2)?);
+    let padded = opsmith::cat(&[x[0].clone(), opsmith::zeros([(8 - n % 8) % 8, 4])?])?;
+    let blocks = padded.reshape([(n + 7) / 8, 8, 4])?;
+    let pooled = opsmith::avg_pool2d(&x[0].reshape([1, n, 4])?, [2, 2])?;
+    let rows = pooled.shape()[1];
+    Ok(vec![(first * second)?, blocks.sum_dim(Some(&[1]))?, pooled.reshape([rows * 2])?])
+}
+
+#[test]
+fn what_a_function_divides_has_formulas() {
+    let spec = InputSpec::new(DType::F32, ["n".into(), 4.into()]);
+    let traced = Graph::trace(divided, [spec]).unwrap();
+    assert!(traced.guards().is_empty(), "{:?}", traced.guards());
+    let shape = |number: usize| {
+        let sizes = &traced.tensors()[traced.outputs()[number].0 as usize].layout.sizes;
+        sizes.iter().map(|size| traced.text(size)).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!([shape(0), shape(1), shape(2)], ["floor(n/2), 4", "floor((n+7)/8), 4", "2*floor(n/2)"]);
+    assert!(traced.describe().contains("symbol floor(n/2): computed from n"), "{}", traced.describe());
+    traced.check().unwrap();
+    traced.check_at(&[("n", 21)]).unwrap();
+    let folder = std::env::temp_dir().join(format!("opsmith-divided-{}", std::process::id()));
+    traced.save(&folder).unwrap();
+    let loaded = Graph::load(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    for graph in [&traced, &traced.optimize(&Passes::all()), &loaded] {
+        for n in [2, 3, 7, 8, 9, 16, 23, 1000, 1001] {
+            let x = numbers(&[n, 4]);
+            let (eager, found) =
+                (divided(std::slice::from_ref(&x)).unwrap(), graph.run(std::slice::from_ref(&x)).unwrap());
+            for (eager, found) in eager.iter().zip(&found) {
+                assert_eq!((values(eager), eager.shape()), (values(found), found.shape()), "{n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn half_of_an_even_size_is_a_size() {
+    let function = |x: &[Tensor]| {
+        let halves = x[0].chunk(2)?;
+        &halves[0] * &halves[1].sigmoid()?
+    };
+    let graph = Graph::trace(function, [InputSpec::new(DType::F32, [Dim::multiple("n", 2)])]).unwrap();
+    for n in [2, 10, 64] {
+        let x = numbers(&[n]);
+        let eager = function(std::slice::from_ref(&x)).unwrap();
+        assert_eq!(values(&graph.run(&[&x]).unwrap()[0]), values(&eager));
+    }
+    let error = graph.run(&[numbers(&[7])]).unwrap_err();
+    assert!(error.to_string().contains("`n` is 7, and was declared to be a multiple of 2"), "{error}");
+}
+
 #[test]
 fn even_and_odd_sizes_are_told_apart() {
     let function = |x: &[Tensor]| if x[0].shape()[0] % 2 == 0 { x[0].relu() } else { x[0].neg() };

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::check::Steps;
-use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId, TensorInfo};
+use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId, TensorInfo};
 use super::survey::Survey;
 use crate::error::{Error, Result};
 use crate::op::OpDef;
@@ -48,6 +48,13 @@ impl<'a> Formulas<'a> {
             let (size, step) = (Size::from(Symbol(number as u32)), Size::Const(info.multiple_of));
             let rest = survey.context.symbols.remainder(&size, &step);
             survey.declare(Condition::Equal(rest, Size::Const(0)));
+        }
+        for (number, info) in graph.symbols.iter().enumerate() {
+            if let SymbolSource::Quotient { symbol, plus, by } = info.source {
+                let sum = Size::from(Symbol(symbol as u32)) + Size::Const(plus);
+                let quotient = survey.context.symbols.quotient(&sum, &Size::Const(by));
+                survey.declare(Condition::Equal(Size::from(Symbol(number as u32)), quotient));
+            }
         }
         let mut fixed = vec![None; graph.symbols.len()];
         for guard in &graph.guards {

@@ -109,6 +109,15 @@ pub enum SymbolSource {
         /// The dimension.
         dim: usize,
     },
+    /// The whole part of another symbol and a number, divided: what a function gets that divides a size.
+    Quotient {
+        /// The position of the other symbol, whose value comes from an input.
+        symbol: usize,
+        /// What is added to it.
+        plus: i64,
+        /// What the sum is divided by.
+        by: i64,
+    },
 }
 
 /// What must hold for the graph to be right for other sizes than those it was traced with.

@@ -6,6 +6,7 @@
 use smallvec::SmallVec;
 
 use super::alike::{same_content, same_kind, same_value};
+use super::explain::Explainer;
 use super::ir::{
     Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, SymbolInfo,
     SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
@@ -25,14 +26,16 @@ struct Differs(String);
 
 type Merged<T> = Result<T, Differs>;
 
-/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `ties` says.
+/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `ties` says; with `divides`
+/// numbers may be formulas of quotients. Out also: whether formulas were missing.
 pub(super) fn merge(
     specs: &[InputSpec],
     symbols: &[InputSymbol],
     points: &[Point],
     ties: &[usize],
-    mut runs: Vec<Run>,
-) -> Graph {
+    runs: &[Run],
+    divides: bool,
+) -> (Graph, bool) {
     let unknown: Vec<SymbolInfo> = runs[0]
         .raw
         .unknown
@@ -52,15 +55,15 @@ pub(super) fn merge(
     let of_inputs = 0..symbols.len();
     let own = ties.iter().enumerate().filter(|(size, tie)| size == *tie);
     let free: Vec<usize> = of_inputs.chain(own.map(|(size, _)| symbols.len() + size)).collect();
-    let merger = Merger { points, free: &free };
-    let merged = merger.graph(&runs);
+    let merger = Merger { numbers: Explainer::new(points, &free, symbols.len(), divides) };
+    let merged = merger.graph(runs);
+    let lacking = merger.numbers.is_lacking();
     let (mut graph, guards) = match merged {
         Ok(graph) => (graph, Vec::new()),
         Err(Differs(reason)) => {
-            runs.truncate(1);
-            let single = Merger { points: &points[..1], free: &free };
+            let single = Merger { numbers: Explainer::new(&points[..1], &free, symbols.len(), false) };
             let mut graph =
-                single.graph(&runs).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
+                single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
             // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
             for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
                 graph.tensors[id.index()].layout = spec.layout(symbols);
@@ -90,16 +93,34 @@ pub(super) fn merge(
         })
         .collect();
     graph.symbols.extend(unknown);
+    if graph.guards.is_empty() {
+        graph.symbols.extend(merger.numbers.into_quotients().into_iter().map(|quotient| {
+            let of = &symbols[quotient.symbol].name;
+            SymbolInfo {
+                name: match quotient.plus {
+                    0 => format!("floor({of}/{})", quotient.by),
+                    plus => format!("floor(({of}+{plus})/{})", quotient.by),
+                },
+                least: 0,
+                most: i64::MAX,
+                multiple_of: 1,
+                example: quotient.of(points[0][quotient.symbol]).unwrap_or(0),
+                source: SymbolSource::Quotient {
+                    symbol: quotient.symbol,
+                    plus: quotient.plus,
+                    by: quotient.by,
+                },
+            }
+        }));
+    }
     let named = specs.iter().enumerate();
     graph.input_names =
         named.map(|(number, spec)| spec.name.clone().unwrap_or_else(|| format!("input{number}"))).collect();
-    graph
+    (graph, lacking)
 }
 
 struct Merger<'a> {
-    points: &'a [Point],
-    /// The symbols that formulas are made of.
-    free: &'a [usize],
+    numbers: Explainer<'a>,
 }
 
 impl Merger<'_> {
@@ -163,7 +184,7 @@ impl Merger<'_> {
             return Err(differs());
         }
         let fit = |of: &dyn Fn(&Layout) -> i64| -> Merged<Size> {
-            match self.fit(layouts.iter().map(|layout| of(layout))) {
+            match self.numbers.fit(layouts.iter().map(|layout| of(layout))) {
                 Some(size) => Ok(size),
                 // Inference finds it again when the sizes are known.
                 None if derived => Ok(Size::Unknown),
@@ -258,7 +279,8 @@ impl Merger<'_> {
                     })
                     .collect();
                 let formula = |numbers: Vec<i64>| {
-                    self.fit(numbers.into_iter())
+                    self.numbers
+                        .fit(numbers.into_iter())
                         .ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
                 };
                 let length = formula(scans.iter().map(|(length, _)| *length).collect())?;
@@ -314,7 +336,7 @@ impl Merger<'_> {
                     Value::Int(number) => Some(*number),
                     _ => None,
                 });
-                self.fit(numbers.collect::<Option<Vec<_>>>()?.into_iter()).map(Argument::Int)
+                self.numbers.fit(numbers.collect::<Option<Vec<_>>>()?.into_iter()).map(Argument::Int)
             }
             Value::Ints(list) => {
                 let formula = |position: usize| {
@@ -322,7 +344,7 @@ impl Merger<'_> {
                         Value::Ints(numbers) if numbers.len() == list.len() => Some(numbers[position]),
                         _ => None,
                     });
-                    self.fit(numbers.collect::<Option<Vec<_>>>()?.into_iter())
+                    self.numbers.fit(numbers.collect::<Option<Vec<_>>>()?.into_iter())
                 };
                 (0..list.len()).map(formula).collect::<Option<Vec<_>>>().map(Argument::Ints)
             }
@@ -344,7 +366,7 @@ impl Merger<'_> {
                 Scalar::Int(number) => Some(*number),
                 _ => None,
             });
-            return self.fit(whole.collect::<Option<Vec<_>>>()?.into_iter()).map(SymbolicScalar::Int);
+            return self.numbers.fit(whole.collect::<Option<Vec<_>>>()?.into_iter()).map(SymbolicScalar::Int);
         }
         let floats = numbers.iter().map(|number| match number {
             Scalar::Float(number) => Some(*number),
@@ -355,26 +377,13 @@ impl Merger<'_> {
         const EXACT: f64 = (1i64 << 53) as f64;
         let whole = |number: f64| (number.trunc() == number && number.abs() < EXACT).then_some(number as i64);
         if let Some(whole) = floats.iter().map(|number| whole(*number)).collect::<Option<Vec<_>>>() {
-            return self.fit(whole.into_iter()).map(SymbolicScalar::Float);
+            return self.numbers.fit(whole.into_iter()).map(SymbolicScalar::Float);
         }
         let inverse = floats.iter().map(|number| {
             let inverse = whole((1.0 / number).round())?;
             (1.0 / inverse as f64 == *number).then_some(inverse)
         });
-        self.fit(inverse.collect::<Option<Vec<_>>>()?.into_iter()).map(SymbolicScalar::Reciprocal)
-    }
-
-    fn fit(&self, numbers: impl Iterator<Item = i64> + Clone) -> Option<Size> {
-        let mut all = numbers.clone();
-        let first = all.next()?;
-        if all.all(|number| number == first) {
-            return Some(Size::Const(first));
-        }
-        let free = |point: &Point| self.free.iter().map(|&symbol| point[symbol]).collect::<Vec<i64>>();
-        let points: Vec<Vec<i64>> = self.points.iter().map(free).collect();
-        let points: Vec<(&[i64], i64)> = points.iter().map(Vec::as_slice).zip(numbers).collect();
-        Size::fit(&points)
-            .map(|size| size.substitute(|symbol| Size::from(Symbol(self.free[symbol.0 as usize] as u32))))
+        self.numbers.fit(inverse.collect::<Option<Vec<_>>>()?.into_iter()).map(SymbolicScalar::Reciprocal)
     }
 }
 

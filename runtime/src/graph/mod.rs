@@ -14,6 +14,7 @@ mod control;
 mod describe;
 mod dot;
 mod elements;
+mod explain;
 mod file;
 mod formulas;
 pub(crate) mod generators;

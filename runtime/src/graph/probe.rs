@@ -114,12 +114,16 @@ pub(super) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
     }
 }
 
+/// How many points tell one quotient from another.
+pub(super) const MANY: usize = 16;
+
 /// What stands for the first size that depends on elements in the first run.
 pub(super) const FIRST_EXAMPLE: i64 = SIZES[0];
 
 /// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
-/// coordinates stand for sizes that depend on elements, each equal to the one that `ties` says.
-pub(super) fn points(symbols: &[InputSymbol], ties: &[usize]) -> Vec<Point> {
+/// coordinates stand for sizes that depend on elements, each equal to the one that `ties` says. There are at least so
+/// many; the first are the same however many there are.
+pub(super) fn points(symbols: &[InputSymbol], ties: &[usize], least: usize) -> Vec<Point> {
     let count = symbols.len() + ties.len();
     let needed = match count {
         0 => 1,
@@ -127,7 +131,7 @@ pub(super) fn points(symbols: &[InputSymbol], ties: &[usize]) -> Vec<Point> {
         // Beyond, linear formulas and products.
         _ => count + 3,
     };
-    (0..needed)
+    (0..needed.max(least))
         .map(|number| {
             // Different steps for different symbols, so that the points lie in no plane.
             let size = |position: usize| {
@@ -168,11 +172,12 @@ pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol], is_firs
 
 /// Whether a run at other sizes did what the graph says it does there.
 pub(super) fn agrees(graph: &Graph, point: &Point, run: &Run) -> bool {
+    let values = graph.values_where(|number| point.get(number).copied());
     let shapes_agree = graph.outputs.iter().zip(&run.shapes).all(|(output, shape)| {
         let sizes = &graph.tensor(*output).layout.sizes;
         sizes.len() == shape.len()
             && sizes.iter().zip(shape).all(|(size, real)| {
-                size.evaluate(|symbol| point.get(symbol.0 as usize).copied()).is_none_or(|size| size == *real)
+                size.evaluate(|symbol| *values.get(symbol.0 as usize)?).is_none_or(|size| size == *real)
             })
     });
     // Copies come and go with what is contiguous by chance; operators do not.

@@ -5,7 +5,8 @@
 
 use super::arrange::{self, Arrangement, Home};
 use super::bind::{bind, check_guards};
-use super::ir::{BufferId, Graph, TensorId};
+use super::explain::Quotient;
+use super::ir::{BufferId, Graph, SymbolInfo, SymbolSource, TensorId};
 use super::levels::moments;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -142,18 +143,35 @@ impl Graph {
 
     /// The values of the symbols: given ones by name, or those that the graph was traced with.
     pub(super) fn values_by_name(&self, given: &[(&str, i64)]) -> Result<Vec<Option<i64>>> {
+        let is_free = |symbol: &&SymbolInfo| !matches!(symbol.source, SymbolSource::Quotient { .. });
         for (name, _) in given {
-            if !self.symbols.iter().any(|symbol| symbol.name == *name) {
-                let known: Vec<String> =
-                    self.symbols.iter().map(|symbol| format!("`{}`", symbol.name)).collect();
+            if !self.symbols.iter().filter(is_free).any(|symbol| symbol.name == *name) {
+                let names = self.symbols.iter().filter(is_free).map(|symbol| format!("`{}`", symbol.name));
+                let known: Vec<String> = names.collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(Error::graph(format!("the graph has no symbol `{name}`"))
                     .with_help(format!("its symbols are: {known}")));
             }
         }
-        let value = |name: &str, example: i64| {
-            given.iter().find(|(known, _)| *known == name).map_or(example, |(_, value)| *value)
+        let value = |number: usize| {
+            let symbol = &self.symbols[number];
+            let given = given.iter().find(|(known, _)| *known == symbol.name);
+            Some(given.map_or(symbol.example, |(_, value)| *value))
         };
-        Ok(self.symbols.iter().map(|symbol| Some(value(&symbol.name, symbol.example))).collect())
+        Ok(self.values_where(value))
+    }
+
+    /// The values of all symbols, where others than quotients have the given ones.
+    pub(super) fn values_where(&self, value: impl Fn(usize) -> Option<i64>) -> Vec<Option<i64>> {
+        let mut values: Vec<Option<i64>> = Vec::with_capacity(self.symbols.len());
+        for (number, info) in self.symbols.iter().enumerate() {
+            values.push(match info.source {
+                SymbolSource::Quotient { symbol, plus, by } => {
+                    values[symbol].and_then(|value| Quotient { symbol, plus, by }.of(value))
+                }
+                _ => value(number),
+            });
+        }
+        values
     }
 }

@@ -12,8 +12,9 @@ use smallvec::SmallVec;
 use super::bind::bind;
 use super::describe::counted;
 use super::elements::Relied;
+use super::explain::Quotient;
 use super::file;
-use super::ir::{Graph, SymbolInfo, SymbolSource, TensorId};
+use super::ir::{Graph, SymbolSource, TensorId};
 use super::plan::{Plan, Step, StepArg, StepKind};
 use super::pool;
 use super::recorder;
@@ -163,14 +164,20 @@ impl Graph {
 
     /// The value of each symbol, and whether it is known before the graph runs.
     pub(super) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> SmallVec<[(i64, bool); 8]> {
-        let value = |symbol: &SymbolInfo| match symbol.source {
-            // A shape with too few dimensions is refused later.
-            SymbolSource::Input { input, dim } => {
-                (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
-            }
-            SymbolSource::Node { .. } => (symbol.example, false),
-        };
-        self.symbols.iter().map(value).collect()
+        let mut values: SmallVec<[(i64, bool); 8]> = SmallVec::new();
+        for symbol in &self.symbols {
+            values.push(match symbol.source {
+                // A shape with too few dimensions is refused later.
+                SymbolSource::Input { input, dim } => {
+                    (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
+                }
+                SymbolSource::Node { .. } => (symbol.example, false),
+                SymbolSource::Quotient { symbol, plus, by } => {
+                    (Quotient { symbol, plus, by }.of(values[symbol].0).unwrap_or(0), true)
+                }
+            });
+        }
+        values
     }
 
     fn match_input(&self, number: usize, input: &Tensor, symbols: &[i64]) -> Result<()> {

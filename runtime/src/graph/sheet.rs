@@ -117,23 +117,29 @@ impl Sheet {
 }
 
 fn notes(graph: &Graph) -> Vec<String> {
-    let symbol = |symbol: &super::ir::SymbolInfo| {
-        let from = match symbol.source {
+    let symbol = |info: &super::ir::SymbolInfo| {
+        let from = match info.source {
             SymbolSource::Input { input, dim } => {
                 format!("dimension {dim} of {}", graph.input_names.get(input).map_or("", String::as_str))
             }
             SymbolSource::Node { tensor, dim } => {
                 format!("dimension {dim} of %{}, found by its step", tensor.0)
             }
+            SymbolSource::Quotient { symbol, .. } => {
+                return format!(
+                    "symbol {}: computed from {}; traced with {}",
+                    info.name, graph.symbols[symbol].name, info.example
+                );
+            }
         };
-        let mut text = format!("symbol {}: {from}; at least {}", symbol.name, symbol.least);
-        if symbol.most != i64::MAX {
-            text.push_str(&format!(", at most {}", symbol.most));
+        let mut text = format!("symbol {}: {from}; at least {}", info.name, info.least);
+        if info.most != i64::MAX {
+            text.push_str(&format!(", at most {}", info.most));
         }
-        if symbol.multiple_of > 1 {
-            text.push_str(&format!(", a multiple of {}", symbol.multiple_of));
+        if info.multiple_of > 1 {
+            text.push_str(&format!(", a multiple of {}", info.multiple_of));
         }
-        text.push_str(&format!("; traced with {}", symbol.example));
+        text.push_str(&format!("; traced with {}", info.example));
         text
     };
     let guard = |guard: &super::ir::Guard| {

@@ -39,7 +39,7 @@ pub(super) fn split(graph: &Graph) -> Vec<Stage> {
         .iter()
         .filter_map(|symbol| match symbol.source {
             SymbolSource::Node { tensor, .. } => Some(tensor),
-            SymbolSource::Input { .. } => None,
+            SymbolSource::Input { .. } | SymbolSource::Quotient { .. } => None,
         })
         .collect();
     if unknown.is_empty() {

@@ -255,24 +255,33 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
     let noted = |point: &Point, is_first: bool| {
         run(point).map_err(|error| probe::note(error, point, &symbols, is_first))
     };
-    let mut points = probe::points(&symbols, &[]);
+    let mut points = probe::points(&symbols, &[], 0);
     let mut runs = vec![noted(&points[0], true)?];
     let unknown = runs[0].raw.unknown.len();
     let mut ties = Vec::new();
     if unknown > 0 {
         // The first run shows how many sizes depend on elements; each is one more symbol.
         let steps = |ties: &[usize]| {
-            let point = &probe::points(&symbols, ties)[0];
+            let point = &probe::points(&symbols, ties, 0)[0];
             attempt(function, &specs, point).err().map(|stopped| stopped.steps)
         };
         ties = ties::find(unknown, &steps).unwrap_or_else(|| (0..unknown).collect());
-        points = probe::points(&symbols, &ties);
+        points = probe::points(&symbols, &ties, 0);
         runs = vec![noted(&points[0], true)?];
     }
     for point in &points[1..] {
         runs.push(noted(point, false)?);
     }
-    let mut graph = merge(&specs, &symbols, &points, &ties, runs);
+    let (mut graph, lacking) = merge(&specs, &symbols, &points, &ties, &runs, false);
+    if lacking && !symbols.is_empty() {
+        // Formulas of quotients need more points. The function is not asked to run at all of them.
+        points = probe::points(&symbols, &ties, probe::MANY);
+        let more: Result<Vec<Run>> = points[runs.len()..].iter().map(run).collect();
+        if let Ok(more) = more {
+            runs.extend(more);
+            graph = merge(&specs, &symbols, &points, &ties, &runs, true).0;
+        }
+    }
     if graph.guards.is_empty() {
         let trace = |specs: Vec<InputSpec>, settled: &Settled| trace(function, specs, settled);
         let (example, specs) = (&points[0], &specs);

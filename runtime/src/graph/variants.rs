@@ -145,7 +145,7 @@ impl Graph {
                 inputs.get(input).and_then(|input| input.borrow().shape().get(dim).copied())
                     == Some(variant.value)
             }
-            SymbolSource::Node { .. } => false,
+            SymbolSource::Node { .. } | SymbolSource::Quotient { .. } => false,
         };
         self.variants.iter().find(fits).map(|variant| &variant.graph)
     }

@@ -92,6 +92,7 @@ pub(super) struct Symbol {
 pub(super) enum Source {
     Input { input: usize, dim: usize },
     Node { tensor: u32, dim: usize },
+    Quotient { symbol: usize, plus: i64, by: i64 },
 }
 
 #[derive(Serialize, Deserialize)]

@@ -126,7 +126,7 @@ impl Loader<'_> {
             variants: Vec::new(),
         };
         verify::references(&graph)?;
-        let examples: Vec<Option<i64>> = graph.symbols.iter().map(|symbol| Some(symbol.example)).collect();
+        let examples = graph.values_where(|number| Some(graph.symbols[number].example));
         verify::graph(&graph, &examples)?;
         graph.stages = stages::split(&graph);
         for variant in &document.variants {
@@ -366,6 +366,7 @@ fn symbol(symbol: &format::Symbol) -> SymbolInfo {
         source: match symbol.source {
             format::Source::Input { input, dim } => SymbolSource::Input { input, dim },
             format::Source::Node { tensor, dim } => SymbolSource::Node { tensor: TensorId(tensor), dim },
+            format::Source::Quotient { symbol, plus, by } => SymbolSource::Quotient { symbol, plus, by },
         },
     }
 }

@@ -229,6 +229,7 @@ fn symbol(symbol: &ir::SymbolInfo) -> format::Symbol {
         source: match symbol.source {
             SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
             SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
+            SymbolSource::Quotient { symbol, plus, by } => format::Source::Quotient { symbol, plus, by },
         },
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn references(graph: &Graph) -> Result<()> {
             return Err(malformed(format!("input {number} has no memory of its own")));
         }
     }
-    for symbol in &graph.symbols {
+    for (number, symbol) in graph.symbols.iter().enumerate() {
         match symbol.source {
             SymbolSource::Input { input, dim } => {
                 let info = graph.inputs.get(input).map(|id| graph.tensor(*id));
@@ -56,6 +56,12 @@ pub(super) fn references(graph: &Graph) -> Result<()> {
                         "`{}` is said to be a size that does not exist",
                         symbol.name
                     )));
+                }
+            }
+            SymbolSource::Quotient { symbol: of, by, .. } => {
+                let of = graph.symbols[..number].get(of).map(|info| info.source);
+                if by < 1 || !matches!(of, Some(SymbolSource::Input { .. })) {
+                    return Err(malformed(format!("`{}` is no quotient of an input's size", symbol.name)));
                 }
             }
             SymbolSource::Node { tensor: id, dim } => {
