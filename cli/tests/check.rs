@@ -128,7 +128,7 @@ fn files_of_kernels_that_are_not_there() {
     let run = opsmith(&["check", "--format", "short", "--stand-alone", spec]);
     run.assert_parts(&[
         ":7:19: error[E0472]: there is no file `kernels/none.cc`\n",
-        ":13:19: error[E0472]: there is no file `kernels/none.cu`\n",
+        ":13:20: error[E0472]: there is no file `kernels/none.cu`\n",
     ]);
     assert_eq!(run.status, Some(1));
 }
