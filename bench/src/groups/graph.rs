@@ -107,7 +107,7 @@ fn branches(harness: &mut Harness) -> Result<()> {
     let x = normal(&[256, 1024])?;
     let function = |x: &[Tensor]| {
         let branch = |x: &Tensor| (0..4).try_fold(x.clone(), |y, _| y.softmax(0)?.cumsum(1)?.sub(x));
-        opsmith::cat(&[&branch(&x[0])?, &branch(&x[0].sin()?)?])
+        opsmith::cat(&[&branch(&x[0].cos()?)?, &branch(&x[0].sin()?)?])
     };
     let graph = Graph::trace(function, [&x])?;
     harness.case("graph.branches_2_scratch", CALL, || graph.run_into(&[&x], &mut outputs));
