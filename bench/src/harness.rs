@@ -79,21 +79,21 @@ impl Harness {
         self.only.is_empty() || group.contains(&self.only) || self.only.starts_with(group)
     }
 
-    /// Times a call.
-    pub fn case<R>(&mut self, name: &str, work: Work, mut call: impl FnMut() -> R) {
+    /// Times a call; gives the median in nanoseconds, unless the case is not wanted.
+    pub fn case<R>(&mut self, name: &str, work: Work, mut call: impl FnMut() -> R) -> Option<f64> {
         self.timed(name, work, |count| {
             let start = Instant::now();
             for _ in 0..count {
                 black_box(call());
             }
             start.elapsed()
-        });
+        })
     }
 
-    /// Times what `timer` times: so many calls.
-    pub fn timed(&mut self, name: &str, work: Work, mut timer: impl FnMut(u64) -> Duration) {
+    /// Times what `timer` times: so many calls. Gives the median of one as [`Harness::case`].
+    pub fn timed(&mut self, name: &str, work: Work, mut timer: impl FnMut(u64) -> Duration) -> Option<f64> {
         if !name.contains(&self.only) {
-            return;
+            return None;
         }
         let mut timer = |count: u64| timer(count).as_nanos() as f64;
         self.measure_limits();
@@ -114,12 +114,20 @@ impl Harness {
                 break;
             }
         }
-        if let Some(sample) = best {
-            self.print(name, work, inner, sample);
-        }
+        best.map(|sample| self.print(name, work, inner, sample))
     }
 
-    fn print(&self, name: &str, work: Work, inner: u64, mut sample: Sample) {
+    /// Prints a line with other fields than times.
+    pub fn line(&self, name: &str, fields: Value) {
+        let mut line = json!({"lib": "opsmith", "run": self.run, "case": name, "threads": self.threads});
+        if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
+            line.extend(fields);
+        }
+        println!("{line}");
+    }
+
+    /// Prints the line of a case and gives its median.
+    fn print(&self, name: &str, work: Work, inner: u64, mut sample: Sample) -> f64 {
         sample.times.sort_by(f64::total_cmp);
         let times = &sample.times;
         let (count, median) = (times.len(), median(times));
@@ -145,6 +153,7 @@ impl Harness {
             line["ns_per_elem"] = rounded(median / work.elements, 5);
         }
         println!("{line}");
+        median
     }
 
     /// What the machine itself can do, measured at most 20 seconds before a case.

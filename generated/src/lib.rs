@@ -57,7 +57,7 @@ pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{
     Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, Lists, MemoryFormat, Result, Scalar,
-    Tensor, Text, Value, View, ViewMut, aot, autograd, graph,
+    Scratch, Tensor, Text, Value, View, ViewMut, aot, autograd, graph,
 };
 
 /// Includes the operators that a crate's build script generated with `opsmith_codegen::build`.

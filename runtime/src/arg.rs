@@ -172,6 +172,22 @@ impl Value {
         }
     }
 
+    /// The argument, if it owns nothing that would have to be borrowed.
+    pub(crate) fn to_plain_arg(&self) -> Option<Arg<'static>> {
+        Some(match self {
+            Value::None => Arg::None,
+            Value::Bool(value) => Arg::Bool(*value),
+            Value::Int(value) => Arg::Int(*value),
+            Value::Float(value) => Arg::Float(*value),
+            Value::Scalar(value) => Arg::Scalar(*value),
+            Value::DType(value) => Arg::DType(*value),
+            Value::Device(value) => Arg::Device(*value),
+            Value::MemoryFormat(value) => Arg::MemoryFormat(*value),
+            Value::MemoryLayout(value) => Arg::MemoryLayout(*value),
+            _ => return None,
+        })
+    }
+
     /// The tensor inside, or an error that says what is there instead.
     pub fn into_tensor(self) -> Result<Tensor> {
         match self {

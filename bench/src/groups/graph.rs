@@ -1,11 +1,14 @@
 //! `graph`: what a graph costs beside its kernels.
 //!
 //! The chain is of 1,000 additions of one element. A kernel of one element is not free, so `graph.kernels_1000`
-//! times the same calls of the same kernel alone, through the out form that writes to given memory; the overhead a
-//! node is at most what `graph.run_1000` takes for one.
+//! calls the same kernel as often with arguments that are ready, and nothing else. What `graph.run_1000` takes longer
+//! is what the graph costs: the line `graph.overhead` has it for one node (`overhead_ns`), with both.
 
 use opsmith::graph::{Graph, InputSpec, Passes};
+use opsmith::runtime::op::KernelCall;
+use opsmith::runtime::{Arg, Backend};
 use opsmith::{DType, Result, Tensor, TensorOps};
+use serde_json::json;
 
 use super::normal;
 use crate::harness::{CALL, Harness, Work};
@@ -27,9 +30,15 @@ fn chains(harness: &mut Harness) -> Result<()> {
     let x = Tensor::of(&[1.0f32]);
     let small = Graph::trace(|x: &[Tensor]| chain(&x[0], 1000), [&x])?;
     let mut outputs = Vec::new();
-    harness.case("graph.run_1000", CALL, || small.run_into(&[&x], &mut outputs));
+    let run = harness.case("graph.run_1000", CALL, || small.run_into(&[&x], &mut outputs));
+    let kernels = kernels(harness, &x, 1000)?;
+    if let (Some(run), Some(kernels)) = (run, kernels) {
+        let [run, kernels] = [run, kernels].map(|nanoseconds| nanoseconds / 1000.0);
+        let fields = json!({"node_ns": run, "kernel_ns": kernels, "overhead_ns": run - kernels});
+        harness.line("graph.overhead", fields);
+    }
     let mut out = Tensor::of(&[0.0f32]);
-    harness.case("graph.kernels_1000", CALL, || (0..1000).try_for_each(|_| x.add_out(&x, &mut out)));
+    harness.case("graph.out_forms_1000", CALL, || (0..1000).try_for_each(|_| x.add_out(&x, &mut out)));
     harness.case("graph.eager_1000", CALL, || chain(&x, 1000));
     let optimised = small.optimize(&Passes::all());
     harness.case("graph.run_1000_optimised", CALL, || optimised.run_into(&[&x], &mut outputs));
@@ -43,6 +52,25 @@ fn chains(harness: &mut Harness) -> Result<()> {
     harness.case("graph.plan_10000", CALL, || symbolic.memory_at(&[("n", 8)]));
     harness.case("graph.optimise_10000", CALL, || symbolic.optimize(&Passes::all()));
     Ok(())
+}
+
+/// The kernels of a chain alone, over memory that alternates as in the graph's plan.
+fn kernels(harness: &mut Harness, x: &Tensor, length: usize) -> Result<Option<f64>> {
+    let (op, _) = opsmith::LIBRARY.get("add.Tensor")?;
+    let kernel = op.kernels.and_then(|table| table.get(Backend::Cpu, DType::F32));
+    let kernel = kernel.ok_or_else(|| opsmith::Error::value("the operator has no kernel"))?;
+    let places = [Tensor::of(&[0.0f32]), Tensor::of(&[0.0f32])];
+    // A handle for each tensor of the chain, as in a plan.
+    let tensors: Vec<Tensor> = (0..length).map(|number| places[number % 2].detach()).collect();
+    let args = |number: usize| {
+        let before = if number == 0 { x } else { &tensors[number - 1] };
+        [Arg::Tensor(before), Arg::Tensor(x), Arg::Scalar(1.into())]
+    };
+    let args: Vec<[Arg<'_>; 3]> = (0..length).map(args).collect();
+    let call = |(args, out): (&[Arg<'_>; 3], &Tensor)| {
+        kernel(&KernelCall { op, args, outs: std::slice::from_ref(out) })
+    };
+    Ok(harness.case("graph.kernels_1000", CALL, || args.iter().zip(&tensors).try_for_each(call)))
 }
 
 /// Layers with products, views and broadcasting, 10,000 steps of a batch of unknown size.
@@ -74,5 +102,17 @@ fn branches(harness: &mut Harness) -> Result<()> {
     let mut together = graph.clone();
     together.set_threads(2);
     harness.case("graph.branches_2_together", work, || together.run_into(&[&x], &mut outputs));
+
+    // Kernels that take memory to work in, which each thread has of its own.
+    let x = normal(&[256, 1024])?;
+    let function = |x: &[Tensor]| {
+        let branch = |x: &Tensor| (0..4).try_fold(x.clone(), |y, _| y.softmax(0)?.cumsum(1)?.sub(x));
+        opsmith::cat(&[&branch(&x[0].cos()?)?, &branch(&x[0].sin()?)?])
+    };
+    let graph = Graph::trace(function, [&x])?;
+    harness.case("graph.branches_2_scratch", CALL, || graph.run_into(&[&x], &mut outputs));
+    let mut together = graph.clone();
+    together.set_threads(2);
+    harness.case("graph.branches_2_scratch_together", CALL, || together.run_into(&[&x], &mut outputs));
     Ok(())
 }

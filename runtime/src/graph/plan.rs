@@ -10,7 +10,7 @@ use super::arrange::{self, Arrangement, Home};
 use super::bind::{Bound, argument};
 use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
 use super::levels::moments;
-use crate::arg::Value;
+use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -79,6 +79,8 @@ pub(super) enum StepArg {
     Tensor(TensorId),
     /// A list of tensors, by its position in [`Plan::list_values`].
     List(usize),
+    /// An attribute that owns nothing, as calls get it.
+    Plain(Arg<'static>),
     Value(Value),
 }
 
@@ -291,7 +293,8 @@ impl Builder<'_> {
             _ => {
                 let none = &mut |_| Err(Error::graph("an attribute holds no tensor"));
                 let value = argument(arg, &self.bound.symbols, none)?;
-                return Ok(StepArg::Value(self.own_generator(value)));
+                let plain = value.to_plain_arg();
+                return Ok(plain.map_or_else(|| StepArg::Value(self.own_generator(value)), StepArg::Plain));
             }
         };
         let changes = ids.iter().flatten().any(|id| {

@@ -306,22 +306,32 @@ fn run_moments(
     Ok(())
 }
 
+/// How many arguments are passed without memory to gather them in.
+const FEW: usize = 8;
+
+/// An argument as kernels get it.
+#[inline(always)]
+fn ready<'a>(arg: &'a StepArg, tensors: &'a [Tensor], lists: &'a [Value]) -> Arg<'a> {
+    match arg {
+        StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
+        StepArg::Plain(arg) => *arg,
+        StepArg::List(position) => lists[*position].as_arg(),
+        StepArg::Value(value) => value.as_arg(),
+    }
+}
+
 /// Runs a step that has no others inside.
 #[inline]
 fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
-            let given = step.args.iter().map(|arg| match arg {
-                StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
-                StepArg::List(position) => lists[*position].as_arg(),
-                StepArg::Value(value) => value.as_arg(),
-            });
-            let (few, many): (SmallVec<[Arg<'_>; 8]>, Scratch<Arg<'_>>);
-            let args: &[Arg<'_>] = if step.args.len() <= 8 {
-                few = given.collect();
-                &few
+            let (mut few, many): ([Arg<'_>; FEW], Scratch<Arg<'_>>);
+            let args: &[Arg<'_>] = if step.args.len() <= FEW {
+                few = [Arg::None; FEW];
+                few.iter_mut().zip(&step.args).for_each(|(place, arg)| *place = ready(arg, tensors, lists));
+                &few[..step.args.len()]
             } else {
-                many = given.collect();
+                many = step.args.iter().map(|arg| ready(arg, tensors, lists)).collect();
                 &many
             };
             let several: Scratch<Tensor>;
