@@ -46,7 +46,7 @@ fn depth_through_aliases() {
 
 #[test]
 fn alias_bombs() {
-    let large = "error[E0006]: aliases copy more than 16 MB";
+    let large = "error[E0006]: aliases copy more than 8 MB";
     let wide = format!("edition: 1\na: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(1000));
     assert_eq!(refused_within(SOON, &wide), [large]);
     let mut deep = "edition: 1\na0: &a0 [x, x, x, x]\n".to_owned();

@@ -18,8 +18,8 @@ pub const MAX_BYTES: usize = 32 << 20;
 pub const MAX_DEPTH: usize = 64;
 /// Values in a file, which bounds memory: 2,590 operators have about 40,000.
 pub const MAX_NODES: usize = 2_000_000;
-/// Bytes that aliases may copy.
-pub const MAX_ALIAS_BYTES: usize = 16 << 20;
+/// Bytes that aliases may copy: less than half of what a file may take, since copies are not all that is kept.
+pub const MAX_ALIAS_BYTES: usize = 8 << 20;
 /// Mappings with more keys look for duplicates by hash.
 const SCANNED_KEYS: usize = 16;
 
