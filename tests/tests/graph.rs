@@ -42,6 +42,22 @@ fn traced_and_optimised(graph: &Graph) -> Vec<(String, Graph)> {
     vec![("as traced".to_owned(), graph.clone()), ("all passes".to_owned(), all)]
 }
 
+/// What is different about the results of graphs, each with what was done to it.
+fn differing<'a>(
+    op: &'static OpDef,
+    graphs: &'a [(String, Graph)],
+    inputs: &'a [Tensor],
+    eager: &'a [Tensor],
+) -> impl Iterator<Item = String> + 'a {
+    graphs.iter().filter_map(move |(passes, graph)| {
+        let found = match repeatable(op, || graph.run(inputs)) {
+            Ok(outs) => difference(&outs, eager),
+            Err(error) => Some(error.to_string()),
+        };
+        found.map(|found| format!("{passes}: {found}"))
+    })
+}
+
 /// Of how many graphs one is run after each pass alone where running all of them so would take too long.
 const SOME: usize = 4;
 
@@ -66,16 +82,9 @@ fn every_sample_gives_the_same_bits() {
                         continue;
                     }
                 };
-                for (passes, graph) in graphs {
-                    let found = match repeatable(op, || graph.run(&inputs)) {
-                        Ok(outs) => difference(&outs, &eager),
-                        Err(error) => Some(error.to_string()),
-                    };
-                    count += 1;
-                    wrong.extend(
-                        found.map(|found| format!("{} {dtype} sample {number}, {passes}: {found}", op.name)),
-                    );
-                }
+                count += graphs.len();
+                let wrongs = differing(op, &graphs, &inputs, &eager);
+                wrong.extend(wrongs.map(|found| format!("{} {dtype} sample {number}, {found}", op.name)));
             }
         }
     }
@@ -127,16 +136,9 @@ fn every_gradient_has_the_same_bits() {
                         continue;
                     }
                 };
-                for (passes, graph) in graphs {
-                    let found = match repeatable(op, || graph.run(&inputs)) {
-                        Ok(outs) => difference(&outs, &eager),
-                        Err(error) => Some(error.to_string()),
-                    };
-                    runs += 1;
-                    wrong.extend(
-                        found.map(|found| format!("{} {dtype} sample {number}, {passes}: {found}", op.name)),
-                    );
-                }
+                runs += graphs.len();
+                let wrongs = differing(op, &graphs, &inputs, &eager);
+                wrong.extend(wrongs.map(|found| format!("{} {dtype} sample {number}, {found}", op.name)));
             }
         }
     }
