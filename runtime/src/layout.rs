@@ -54,6 +54,21 @@ impl Layout {
         Some((low, high.saturating_add(1)))
     }
 
+    /// Whether a tensor can have this layout over memory of so many elements: it has no more elements than can be
+    /// counted, and each lies inside.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check_inside(&self, capacity: i64) -> Result<()> {
+        checked_numel(&self.sizes)?;
+        match self.extent() {
+            Some((low, high)) if low < 0 || high > capacity => Err(Error::index(format!(
+                "a view of elements {low} to {high} reaches outside its storage of {capacity} elements"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether two index tuples may name the same element, as in an expanded tensor.
     ///
     /// Sorts dimensions by stride and asks that each step clears everything below it. That is

@@ -271,15 +271,7 @@ impl Tensor {
     /// # Errors
     /// If the layout reaches outside the storage.
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Tensor> {
-        checked_numel(&layout.sizes)?;
-        if let Some((low, high)) = layout.extent() {
-            let capacity = (self.0.storage.bytes() / self.0.dtype.size()) as i64;
-            if low < 0 || high > capacity {
-                return Err(Error::index(format!(
-                    "a view of elements {low} to {high} reaches outside its storage of {capacity} elements"
-                )));
-            }
-        }
+        layout.check_inside((self.0.storage.bytes() / self.0.dtype.size()) as i64)?;
         Ok(self.view_inside(layout))
     }
 

@@ -109,7 +109,7 @@ fn same_elements(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.layout() == b.layout()
 }
 
-pub(super) fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Tensor) -> Result<()> {
+pub(crate) fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Tensor) -> Result<()> {
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut clash = false;
         arg.for_each_tensor(|tensor| {

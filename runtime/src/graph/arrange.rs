@@ -4,9 +4,9 @@
 //! each buffer whether it is a caller's, a constant, a result, or a part of the arena and which. Nothing is
 //! allocated, so a graph can be described as it would run.
 
-use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
+use super::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
 use super::memory::{self, Lifetime};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Layout;
 
 /// Where a buffer lies.
@@ -96,12 +96,23 @@ impl Uses {
 }
 
 impl Arrangement {
-    /// Arranges the buffers of a graph.
+    /// Arranges the buffers of a graph, of which the `cleared` ones are needed from the start.
     ///
     /// # Errors
-    /// If the size of a buffer that is needed is not known.
-    pub fn new(graph: &Graph, layouts: &[Option<Layout>], moments: &[usize]) -> Result<Arrangement> {
-        let uses = Uses::of(graph, moments);
+    /// If the size of a buffer that is needed is not known, or all of them are more than can be addressed.
+    pub fn new(
+        graph: &Graph,
+        layouts: &[Option<Layout>],
+        moments: &[usize],
+        cleared: &[BufferId],
+    ) -> Result<Arrangement> {
+        check_total(graph, layouts)?;
+        let mut uses = Uses::of(graph, moments);
+        for buffer in cleared {
+            if let Some(span) = &mut uses.spans[buffer.index()] {
+                span.0 = 0;
+            }
+        }
         let count = graph.buffers.len();
         let mut shares = vec![None; count];
         let mut spans = uses.spans.clone();
@@ -202,6 +213,20 @@ fn takes_over(
     })
 }
 
+/// Refuses sizes of which not even the sum of all buffers' bytes can be counted.
+fn check_total(graph: &Graph, layouts: &[Option<Layout>]) -> Result<()> {
+    let sizes = graph.buffers.iter().filter_map(|buffer| {
+        let layout = layouts[buffer.root.index()].as_ref()?;
+        Some(layout.numel() as usize * graph.tensor(buffer.root).dtype.size() + memory::ALIGNMENT)
+    });
+    let total = sizes.into_iter().try_fold(0usize, usize::checked_add);
+    match total.filter(|total| isize::try_from(*total).is_ok()) {
+        Some(_) => Ok(()),
+        None => Err(Error::memory("the graph's tensors have more bytes than can be addressed")
+            .with_help("run it with smaller sizes")),
+    }
+}
+
 /// How large a buffer is.
 ///
 /// # Errors
@@ -210,6 +235,6 @@ pub(super) fn bytes(graph: &Graph, layouts: &[Option<Layout>], buffer: usize) ->
     let root = graph.buffers[buffer].root;
     let layout = layouts[root.index()]
         .as_ref()
-        .ok_or_else(|| crate::error::Error::graph(format!("the size of tensor {} is not known", root.0)))?;
+        .ok_or_else(|| Error::graph(format!("the size of tensor {} is not known", root.0)))?;
     Ok(layout.numel() as usize * graph.tensor(root).dtype.size())
 }

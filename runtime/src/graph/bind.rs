@@ -2,14 +2,16 @@
 //!
 //! In: a graph and a value for each symbol. Out: a tensor without elements for each of its tensors. Nothing
 //! is taken on trust: inference runs again for every node, so a size that an operator refuses is refused
-//! here, with the operator and the place of its call, and a formula that inference contradicts is an error.
+//! here, with the operator and the place of its call, and a formula that inference contradicts is an error. Of a graph
+//! that was read from a file, each step is looked over (`file::verify`) with the very layouts that a plan gets.
 
 use smallvec::SmallVec;
 
-use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolicScalar, TensorId};
+use super::file::verify::Verifier;
+use super::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolicScalar, TensorId};
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result, ShapeText};
-use crate::layout::Layout;
+use crate::layout::{Layout, MAX_NUMEL};
 use crate::scalar::Scalar;
 use crate::symbolic::Size;
 use crate::tensor::Tensor;
@@ -20,6 +22,8 @@ pub(super) struct Bound {
     pub symbols: Vec<Option<i64>>,
     /// The layout of each tensor; none of those that no node reached.
     pub layouts: Vec<Option<Layout>>,
+    /// Buffers that a run clears first, since a graph that was read may read what it did not write there.
+    pub cleared: Vec<BufferId>,
 }
 
 /// Computes every layout.
@@ -28,23 +32,50 @@ pub(super) struct Bound {
 /// If the sizes break a guard, an operator refuses them, or inference contradicts a formula.
 pub(super) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
     check_guards(graph, &symbols)?;
-    let fixed = graph.symbols.is_empty();
-    let mut layouts: Vec<Option<Layout>> = graph
-        .tensors
-        .iter()
-        .map(|info| if fixed { Some(info.example.clone()) } else { info.layout.evaluate(&symbols) })
-        .collect();
-    if !fixed {
+    let mut layouts: Vec<Option<Layout>> =
+        graph.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
+    let mut cleared = Vec::new();
+    // Without symbols, tracing found every number.
+    if graph.loaded || !graph.symbols.is_empty() {
         let mut binder = Binder::new(graph, &symbols);
+        binder.verifier = graph.loaded.then(|| Verifier::new(graph, &symbols));
         binder.start(&layouts)?;
         binder.nodes(&graph.nodes)?;
         // No node is left of a view that a pass dropped, so nobody but the callers may ask for it.
         graph.outputs.iter().try_for_each(|output| binder.tensor(*output).map(drop))?;
+        cleared = binder.verifier.take().map_or_else(|| Ok(Vec::new()), Verifier::finish)?;
         for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
             *layout = meta.map(|meta| meta.layout().clone());
         }
     }
-    Ok(Bound { symbols, layouts })
+    Ok(Bound { symbols, layouts, cleared })
+}
+
+/// Binds a graph to the sizes of its example, and looks at every tensor, also those that no step touches.
+///
+/// # Errors
+/// As [`bind`].
+pub(super) fn everything(graph: &Graph) -> Result<()> {
+    let symbols = graph.values_where(|number| Some(graph.symbols[number].example));
+    let bound = bind(graph, symbols)?;
+    let mut binder = Binder::new(graph, &bound.symbols);
+    binder.metas = vec![None; graph.tensors.len()];
+    for (number, buffer) in graph.buffers.iter().enumerate() {
+        let Some(layout) = graph.tensor(buffer.root).layout.evaluate(&bound.symbols) else { continue };
+        let root = binder.tensor(buffer.root)?;
+        let held = match &buffer.kind {
+            BufferKind::Constant(whole) => whole.storage().bytes() == root.storage().bytes(),
+            _ => true,
+        };
+        if layout.offset != 0 || !layout.is_contiguous() || !held {
+            return Err(Error::graph(format!("the root of buffer {number} does not show all of it")));
+        }
+    }
+    (0..graph.tensors.len()).try_for_each(|number| {
+        let id = TensorId(number as u32);
+        let is_known = graph.tensor(id).layout.evaluate(&bound.symbols).is_some();
+        if is_known { binder.tensor(id).map(drop) } else { Ok(()) }
+    })
 }
 
 pub(super) fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
@@ -89,11 +120,13 @@ pub(super) struct Binder<'a> {
     pub graph: &'a Graph,
     symbols: &'a [Option<i64>],
     metas: Vec<Option<Tensor>>,
+    /// Looks over the steps of a graph that was read.
+    verifier: Option<Verifier<'a>>,
 }
 
 impl<'a> Binder<'a> {
     pub fn new(graph: &'a Graph, symbols: &'a [Option<i64>]) -> Binder<'a> {
-        Binder { graph, symbols, metas: Vec::new() }
+        Binder { graph, symbols, metas: Vec::new(), verifier: None }
     }
 
     /// The tensors of inputs and constants.
@@ -132,11 +165,10 @@ impl<'a> Binder<'a> {
         } else {
             let layout = layout.ok_or_else(|| Error::graph("the layout of a tensor is not known"))?;
             let storage = self.tensor(root)?.storage().clone();
-            let bytes = storage.bytes() as i64;
-            let size = info.dtype.size() as i64;
-            if layout.extent().is_some_and(|(low, high)| low < 0 || high * size > bytes) {
-                return Err(Error::graph("a view would reach outside its memory at these sizes"));
-            }
+            check_inside(&layout, storage.bytes() / info.dtype.size()).map_err(|error| {
+                Error::graph("a view would reach outside its memory at these sizes")
+                    .with_note(format!("tensor {}: {}", id.0, error.message()))
+            })?;
             // SAFETY: the layout was just found to lie inside; there are no elements to read, or those of a constant.
             let tensor = unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
             self.metas[id.index()] = Some(tensor);
@@ -167,33 +199,95 @@ impl<'a> Binder<'a> {
             .map(|arg| argument(arg, symbols, &mut |id| self.tensor(id)))
             .collect::<Result<SmallVec<[Value; 6]>>>()?;
         let args: SmallVec<[Arg<'_>; 6]> = values.iter().map(Value::as_arg).collect();
+        if let Some(verifier) = &mut self.verifier {
+            verifier.before(node, &args)?;
+        }
         match &node.kind {
+            // What elements decide, inference cannot find again: the step runs as in eager mode.
+            NodeKind::Call { .. } if node.outs.iter().any(|out| self.graph.is_found_by_node(*out)) => {}
             NodeKind::Call { op, .. } => {
                 let Some(inferred) = op.inferred(&args) else {
                     return Err(Error::graph("the operator's inference is not known"));
                 };
-                for (&out, spec) in node.outs.iter().zip(&inferred?.outs) {
+                let inferred = inferred?;
+                for (&out, spec) in node.outs.iter().zip(&inferred.outs) {
                     self.output(out, &spec.sizes)?;
+                }
+                let outs = self.results(node)?;
+                if let Some(verifier) = &self.verifier {
+                    verifier.call(node, &args, &inferred, &outs)?;
                 }
             }
             NodeKind::View { op } => {
                 let view = op.view.ok_or_else(|| Error::graph("the operator is no view any more"))?;
                 let base = args[0].tensor();
-                for (&out, layout) in node.outs.iter().zip(view(&args)?) {
+                let layouts = view(&args)?;
+                if layouts.len() != node.outs.len() {
+                    return Err(Error::graph(format!("it makes {} views here", layouts.len())));
+                }
+                for (&out, layout) in node.outs.iter().zip(layouts) {
                     let made = base.with_layout(layout)?.detach();
                     self.agree(out, made.layout())?;
                     self.metas[out.index()] = Some(made);
                 }
             }
-            _ => {}
+            NodeKind::Copy | NodeKind::Add => {
+                let outs = self.results(node)?;
+                if let (Some(verifier), [Arg::Tensor(source)], [target]) = (&self.verifier, &args[..], &outs[..])
+                {
+                    verifier.copy(node, source, target)?;
+                }
+            }
+            _ => self.inside(node)?,
         }
-        for region in node.kind.regions() {
-            self.nodes(&region.nodes)?;
-        }
-        for &out in &node.outs {
-            self.tensor(out)?;
+        let outs = self.results(node)?;
+        if let Some(verifier) = &mut self.verifier {
+            verifier.after(node, &outs);
         }
         Ok(())
+    }
+
+    /// What a step makes or writes.
+    fn results(&mut self, node: &Node) -> Result<SmallVec<[Tensor; 1]>> {
+        node.outs.iter().map(|out| self.tensor(*out)).collect()
+    }
+
+    /// The steps inside of a step, of which those of branches and bodies may not run.
+    fn inside(&mut self, node: &Node) -> Result<()> {
+        match &node.kind {
+            NodeKind::Cond { branches } => {
+                let one = self.perhaps(&branches[0])?;
+                self.nodes(&branches[1].nodes)?;
+                if let Some((verifier, one)) = self.verifier.as_mut().zip(one) {
+                    verifier.join(&one);
+                }
+            }
+            NodeKind::While { condition, predicate, body } => {
+                self.nodes(&condition.nodes)?;
+                let tensor = self.tensor(*predicate)?;
+                if let Some(verifier) = &mut self.verifier {
+                    verifier.predicate(*predicate, &tensor, node)?;
+                }
+                self.perhaps(body)?;
+            }
+            NodeKind::Scan { length, moving, body } => {
+                self.perhaps(body)?;
+                if let Some(verifier) = self.verifier.take() {
+                    let moved = verifier.moved(length, moving, |id| self.tensor(id));
+                    self.verifier = Some(verifier);
+                    moved?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Steps that may not run; gives what is written if they do, and forgets that.
+    fn perhaps(&mut self, region: &Region) -> Result<Option<Vec<bool>>> {
+        let before = self.verifier.as_ref().map(Verifier::written_so_far);
+        self.nodes(&region.nodes)?;
+        Ok(self.verifier.as_mut().zip(before).map(|(verifier, before)| verifier.forget(before)))
     }
 
     /// A result of a call: new memory, unless the call writes to memory that exists.
@@ -250,16 +344,32 @@ fn in_node(error: Error, node: &Node, binder: &Binder<'_>) -> Error {
     error.in_op(op.name, crate::arg::describe_operands(names.zip(values.iter().map(Value::as_arg))))
 }
 
+/// Refuses a layout that does not lie inside memory of so many elements. Strides of dimensions without a second
+/// position step nowhere, but are computed with.
+fn check_inside(layout: &Layout, capacity: usize) -> Result<()> {
+    let counts = |number: &i64| (-MAX_NUMEL..=MAX_NUMEL).contains(number);
+    if !layout.strides.iter().chain([&layout.offset]).all(counts) {
+        return Err(Error::graph("a view has strides that are larger than any memory"));
+    }
+    layout.check_inside(capacity as i64)
+}
+
+/// The value of a formula.
+///
+/// # Errors
+/// If it is not known, or leaves 64 bits.
+pub(super) fn number(size: &Size, symbols: &[Option<i64>]) -> Result<i64> {
+    size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?)
+        .ok_or_else(|| Error::graph(format!("the size {size} is not known")))
+}
+
 /// An argument as a call gets it.
 pub(super) fn argument(
     arg: &Argument,
     symbols: &[Option<i64>],
     tensor: &mut dyn FnMut(TensorId) -> Result<Tensor>,
 ) -> Result<Value> {
-    let number = |size: &Size| {
-        size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?)
-            .ok_or_else(|| Error::graph(format!("the size {size} is not known")))
-    };
+    let number = |size: &Size| number(size, symbols);
     let scalar = |scalar: &SymbolicScalar| {
         Ok::<Scalar, Error>(match scalar {
             SymbolicScalar::Int(size) => Scalar::Int(number(size)?),

@@ -36,13 +36,18 @@ impl<'a> Formulas<'a> {
     /// The tensors of inputs and constants; the context's symbols are those of the graph, with the same numbers.
     pub fn new(graph: &'a Graph, refused: &'a HashSet<usize>) -> Formulas<'a> {
         let mut survey = Survey::default();
+        let mut names = HashSet::new();
         for info in &graph.symbols {
             let most = (info.most != i64::MAX).then_some(info.most);
             let symbols = &mut survey.context.symbols;
+            // Two sources may have given their symbols one name.
             let mut name = info.name.clone();
-            while symbols.named(&name, info.least, most).is_err() {
+            while !names.insert(name.clone()) {
                 name.push('\'');
             }
+            // Bounds that leave nothing are those of no size, of which nothing is known.
+            let named = symbols.named(&name, info.least, most);
+            named.unwrap_or_else(|_| symbols.fresh());
         }
         for (number, info) in graph.symbols.iter().enumerate().filter(|(_, info)| info.multiple_of > 1) {
             let (size, step) = (Size::from(Symbol(number as u32)), Size::Const(info.multiple_of));
@@ -217,11 +222,7 @@ impl<'a> Steps<'a> for Formulas<'a> {
 fn constant(info: &TensorInfo, kind: &BufferKind) -> Option<Tensor> {
     let BufferKind::Constant(whole) = kind else { return None };
     let layout = info.layout.evaluate(&[])?;
-    let bytes = whole.storage().bytes() as i64;
-    let size = info.dtype.size() as i64;
-    if layout.extent().is_some_and(|(low, high)| low < 0 || high * size > bytes) {
-        return None;
-    }
+    layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
     // SAFETY: the layout was just found to lie inside the memory, all of which the function found written.
     Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
 }

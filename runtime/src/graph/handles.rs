@@ -38,6 +38,16 @@ impl Plan {
         self.results.iter().try_for_each(|result| renew(&mut self.tensors, result))
     }
 
+    /// Writes zeros, which are elements of every dtype, where a graph that was read may read what no step wrote.
+    pub(super) fn clear(&self) {
+        for id in &self.cleared {
+            let root = &self.tensors[id.index()];
+            // SAFETY: the root shows all of its buffer, which is memory of this plan's own, or was just made for its
+            // result, and no step runs yet.
+            unsafe { std::ptr::write_bytes(root.data_ptr(), 0, root.numel() as usize * root.dtype().size()) };
+        }
+    }
+
     /// Lets go of the inputs' memory.
     pub(super) fn let_go(&mut self) {
         for (position, _) in &self.lists {

@@ -162,8 +162,6 @@ pub struct TensorInfo {
     pub device: Device,
     /// Sizes, strides and offset.
     pub layout: SymbolicLayout,
-    /// The layout it had when the function was traced.
-    pub example: Layout,
 }
 
 /// Sizes, strides and offset, each a number or a formula.

@@ -203,7 +203,6 @@ impl Merger<'_> {
                 strides: all(&|layout, dim| layout.strides[dim])?,
                 offset: fit(&|layout| layout.offset)?,
             },
-            example: first.layout.clone(),
         })
     }
 
@@ -437,7 +436,6 @@ fn buffer(graph: &mut Graph, number: u32, input: Option<usize>, storages: &[&Raw
         dtype,
         device,
         layout: SymbolicLayout::of(&layout),
-        example: layout,
     });
     Ok(Buffer { kind: BufferKind::Constant(whole), root })
 }

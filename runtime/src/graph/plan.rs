@@ -45,6 +45,8 @@ pub(super) struct Plan {
     pub generators: Vec<(usize, Generator)>,
     /// Lists that are empty between runs, and keep their memory: what a run borrows.
     pub borrowed: [Vec<Tensor>; 2],
+    /// Roots of buffers that are cleared before each run.
+    pub cleared: Vec<TensorId>,
     /// Where tensors over inputs point between runs.
     pub nowhere: Storage,
     /// How much memory the arena has.
@@ -91,7 +93,7 @@ impl Plan {
     /// If there is no memory, or no kernel.
     pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
         let moments = moments(graph);
-        let arrangement = Arrangement::new(graph, &bound.layouts, &moments)?;
+        let arrangement = Arrangement::new(graph, &bound.layouts, &moments, &bound.cleared)?;
         let mut builder = Builder {
             graph,
             bound,
@@ -109,6 +111,7 @@ impl Plan {
                 handles: Vec::new(),
                 generators: Vec::new(),
                 borrowed: [Vec::new(), Vec::new()],
+                cleared: bound.cleared.iter().map(|buffer| graph.buffers[buffer.index()].root).collect(),
                 nowhere: Storage::meta(0)?,
                 arena_bytes: 0,
             },

@@ -4,12 +4,12 @@
 //! to when it is needed, as the plan of a run has it.
 
 use super::arrange::{self, Arrangement, Home};
-use super::bind::{bind, check_guards};
+use super::bind::{Bound, bind, check_guards};
 use super::explain::Quotient;
 use super::ir::{BufferId, Graph, SymbolInfo, SymbolSource, TensorId};
 use super::levels::moments;
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::{Layout, checked_numel};
 
 /// What memory a graph takes at known sizes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,8 +26,8 @@ pub struct MemoryReport {
     pub inputs: usize,
     /// Every buffer that takes memory.
     pub buffers: Vec<BufferReport>,
-    /// How many elements each tensor has.
-    pub(super) numels: Vec<Option<i64>>,
+    /// The layout of each tensor that a step or a caller needs.
+    pub(super) layouts: Vec<Option<Layout>>,
 }
 
 /// Where a buffer lies, and when it is needed.
@@ -96,8 +96,9 @@ impl Graph {
     }
 
     fn memory_where(&self, values: Vec<Option<i64>>) -> Result<MemoryReport> {
-        let layouts = &self.layouts_at(values)?;
-        let arranged = Arrangement::new(self, layouts, &moments(self))?;
+        let Bound { layouts, cleared, .. } = self.bound_at(values)?;
+        let layouts = &layouts;
+        let arranged = Arrangement::new(self, layouts, &moments(self), &cleared)?;
         let mut report = MemoryReport {
             planned: arranged.bytes,
             lower_bound: arranged.lower_bound,
@@ -105,7 +106,7 @@ impl Graph {
             constants: 0,
             inputs: 0,
             buffers: Vec::new(),
-            numels: layouts.iter().map(|layout| layout.as_ref().map(Layout::numel)).collect(),
+            layouts: layouts.clone(),
         };
         for (number, buffer) in self.buffers.iter().enumerate() {
             let place = match arranged.homes[number] {
@@ -132,13 +133,16 @@ impl Graph {
         Ok(report)
     }
 
-    fn layouts_at(&self, symbols: Vec<Option<i64>>) -> Result<Vec<Option<Layout>>> {
+    fn bound_at(&self, symbols: Vec<Option<i64>>) -> Result<Bound> {
         if self.stages.is_empty() {
-            return bind(self, symbols).map(|bound| bound.layouts);
+            return bind(self, symbols);
         }
         // What elements decide, inference cannot find again.
         check_guards(self, &symbols)?;
-        Ok(self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect())
+        let layouts: Vec<Option<Layout>> =
+            self.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
+        layouts.iter().flatten().try_for_each(|layout| checked_numel(&layout.sizes).map(drop))?;
+        Ok(Bound { symbols, layouts, cleared: Vec::new() })
     }
 
     /// The values of the symbols: given ones by name, or those that the graph was traced with.

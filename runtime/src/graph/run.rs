@@ -13,7 +13,6 @@ use super::bind::bind;
 use super::describe::counted;
 use super::elements::Relied;
 use super::explain::Quotient;
-use super::file;
 use super::ir::{Graph, SymbolSource, TensorId};
 use super::plan::{Plan, Step, StepArg, StepKind};
 use super::pool;
@@ -129,9 +128,6 @@ impl Graph {
             None => {
                 let known = self.symbol_values(inputs).into_iter();
                 let symbols: Vec<_> = known.map(|(value, known)| known.then_some(value)).collect();
-                if self.loaded {
-                    file::verify::graph(self, &symbols)?;
-                }
                 Plan::new(self, &bind(self, symbols)?)?
             }
         };
@@ -232,6 +228,7 @@ impl Plan {
             self.point_at_input(number, input.borrow(), inputs)?;
         }
         self.renew_results()?;
+        self.clear();
         for (position, ids) in &self.lists {
             match &mut self.list_values[*position] {
                 Value::Tensors(list) => {

@@ -6,6 +6,7 @@
 use super::describe::counted;
 use super::ir::{BufferKind, Graph, NodeKind, SymbolSource, TensorId, TensorInfo};
 use super::report::{BufferReport, MemoryReport, Place};
+use crate::layout::{Layout, checked_numel};
 
 /// Everything that is shown of a graph but its memory.
 pub(super) struct Sheet {
@@ -171,6 +172,7 @@ fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
     for report in memory.iter().flat_map(|memory| &memory.buffers) {
         by_buffer[report.buffer.index()] = Some(report);
     }
+    let example = graph.values_where(|number| Some(graph.symbols[number].example));
     let row = |(number, info): (usize, &TensorInfo)| {
         let report = by_buffer[info.buffer.index()];
         Row {
@@ -178,10 +180,13 @@ fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<Row> {
             by: makers[number].clone().unwrap_or_else(|| source(graph, TensorId(number as u32))),
             dtype: info.dtype.to_string(),
             shape: shape(graph, info),
-            layout: layout(graph, info),
+            layout: {
+                let found = memory.and_then(|memory| memory.layouts[number].clone());
+                layout(graph, info, info.layout.evaluate(&example).or(found))
+            },
             bytes: memory
-                .and_then(|memory| memory.numels[number])
-                .map(|numel| numel as usize * info.dtype.size()),
+                .and_then(|memory| memory.layouts[number].as_ref())
+                .map(|layout| layout.numel() as usize * info.dtype.size()),
             lifetime: match report.and_then(|report| report.span) {
                 Some((first, last)) if first == last => first.to_string(),
                 Some((first, last)) => format!("{first}–{last}"),
@@ -199,9 +204,11 @@ fn shape(graph: &Graph, info: &TensorInfo) -> String {
     format!("({})", sizes.join(", "))
 }
 
-fn layout(graph: &Graph, info: &TensorInfo) -> String {
+/// A layout in words; at the sizes that the graph was traced with it is the given one, as far as that is known.
+fn layout(graph: &Graph, info: &TensorInfo, example: Option<Layout>) -> String {
     let offset = graph.text(&info.layout.offset);
-    let mut text = if info.example.is_contiguous() {
+    let is_counted = |layout: &Layout| checked_numel(&layout.sizes).is_ok();
+    let mut text = if example.filter(is_counted).is_some_and(|layout| layout.is_contiguous()) {
         "row-major".to_owned()
     } else {
         let strides: Vec<String> = info.layout.strides.iter().map(|stride| graph.text(stride)).collect();

@@ -179,11 +179,11 @@ fn run_last(
             return Ok(whole.clone());
         }
         let mut layout = info.layout.evaluate(symbols).ok_or_else(unknown)?;
-        layout.offset += whole.layout().offset;
+        layout.offset = layout.offset.checked_add(whole.layout().offset).ok_or_else(unknown)?;
+        layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64)?;
         // A dtype of its own is what views of constants have, whose root is all of the memory.
-        // SAFETY: the layout lies inside the buffer, as in the run that was traced; the root shows all of it.
-        let tensor = unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) };
-        tensor.with_layout(tensor.layout().clone()).map(|tensor| tensor.detach())
+        // SAFETY: the layout was just found to lie inside the memory, all of which was written.
+        Ok(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
     };
     let mut values =
         node.args.iter().map(|arg| argument(arg, symbols, &mut tensor)).collect::<Result<Vec<Value>>>()?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Grows when an older program could not read what a newer one writes.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 pub(super) const FORMAT: &str = "opsmith graph";
 
 /// The part that says whether the rest can be read.
@@ -136,8 +136,6 @@ pub(super) struct Tensor {
     pub sizes: Vec<Size>,
     pub strides: Vec<Size>,
     pub offset: Size,
-    /// Sizes, strides and offset when the function was traced.
-    pub example: (Vec<i64>, Vec<i64>, i64),
 }
 
 /// A number, a sum of products of symbols, or nothing that is known.

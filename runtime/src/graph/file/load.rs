@@ -1,11 +1,12 @@
 //! From texts to a graph. Nothing in them is trusted: every number is looked up before it is used, operators are
-//! compared with those of this program, and `verify` runs inference before the graph is handed out.
+//! compared with those of this program, and the graph is bound to the sizes of its example before it is handed out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use opsmith_core::DType;
 use safetensors::SafeTensors;
 
+use super::super::bind;
 use super::super::calls::find;
 use super::super::ir::{
     self, BufferId, Graph, Moving, NodeKind, Region, Site, SymbolInfo, SymbolSource, SymbolicLayout,
@@ -17,11 +18,10 @@ use super::super::variants::Variant;
 use super::changes;
 use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, SizeNumber, VERSION};
 use super::save::{self, stored};
-use super::verify;
+use super::structure;
 use crate::arg::{MemoryFormat, MemoryLayout, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::layout::Layout;
 use crate::lists::{ListItem, Text};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
@@ -125,9 +125,8 @@ impl Loader<'_> {
             stages: Vec::new(),
             variants: Vec::new(),
         };
-        verify::references(&graph)?;
-        let examples = graph.values_where(|number| Some(graph.symbols[number].example));
-        verify::graph(&graph, &examples)?;
+        structure::check(&graph)?;
+        bind::everything(&graph)?;
         graph.stages = stages::split(&graph);
         for variant in &document.variants {
             let format::Variant { symbol, value, graph: of } = variant;
@@ -146,9 +145,7 @@ impl Loader<'_> {
 
     fn tensor(&self, tensor: &format::Tensor) -> Result<ir::TensorInfo> {
         let sizes = |list: &[format::Size]| list.iter().map(|size| self.size(size)).collect::<Result<_>>();
-        let (example_sizes, example_strides, offset) = &tensor.example;
-        let rank = tensor.sizes.len();
-        if tensor.strides.len() != rank || example_sizes.len() != rank || example_strides.len() != rank {
+        if tensor.strides.len() != tensor.sizes.len() {
             return Err(malformed("a tensor has another number of sizes than of strides"));
         }
         Ok(ir::TensorInfo {
@@ -159,11 +156,6 @@ impl Loader<'_> {
                 sizes: sizes(&tensor.sizes)?,
                 strides: sizes(&tensor.strides)?,
                 offset: self.size(&tensor.offset)?,
-            },
-            example: Layout {
-                sizes: example_sizes.as_slice().into(),
-                strides: example_strides.as_slice().into(),
-                offset: *offset,
             },
         })
     }
@@ -360,8 +352,7 @@ fn symbol(symbol: &format::Symbol) -> SymbolInfo {
         name: symbol.name.clone(),
         least: symbol.least,
         most: symbol.most,
-        // A remainder by 0 would be one too many.
-        multiple_of: symbol.multiple_of.max(1),
+        multiple_of: symbol.multiple_of,
         example: symbol.example,
         source: match symbol.source {
             format::Source::Input { input, dim } => SymbolSource::Input { input, dim },

@@ -1,13 +1,14 @@
 //! Graphs as files: JSON for structure, safetensors for constants.
 //!
 //! In: a graph. Out: a folder with `graph.json` and `constants.safetensors`; and back. `format` says what the
-//! JSON is, `save` and `load` convert, `changes` compares operators with those of this program, `verify` trusts
-//! nothing that was read.
+//! JSON is, `save` and `load` convert, `changes` compares operators with those of this program. Nothing that was read
+//! is trusted: `structure` looks at it once, `verify` whenever it is bound to sizes.
 
 mod changes;
 mod format;
 mod load;
 mod save;
+mod structure;
 pub(super) mod verify;
 
 use std::io::Write as _;

@@ -235,7 +235,6 @@ fn symbol(symbol: &ir::SymbolInfo) -> format::Symbol {
 }
 
 fn tensor(info: &ir::TensorInfo) -> format::Tensor {
-    let example = &info.example;
     format::Tensor {
         buffer: info.buffer.0,
         dtype: info.dtype.name().to_owned(),
@@ -243,7 +242,6 @@ fn tensor(info: &ir::TensorInfo) -> format::Tensor {
         sizes: info.layout.sizes.iter().map(size).collect(),
         strides: info.layout.strides.iter().map(size).collect(),
         offset: size(&info.layout.offset),
-        example: (example.sizes.to_vec(), example.strides.to_vec(), example.offset),
     }
 }
 

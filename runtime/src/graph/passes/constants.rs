@@ -3,17 +3,20 @@
 //! A constant that somebody else holds may change between runs, so it counts only if the caller says that it
 //! does not ([`Passes::frozen`]). Results that take much more memory than what they are made from stay steps.
 
+use opsmith_core::DType;
 use smallvec::SmallVec;
 
 use super::super::bind::argument;
+use super::super::file::verify::broadcasts;
 use super::super::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
 use super::facts::Facts;
 use super::{Passes, repeats};
 use crate::arg::{Arg, Value};
 use crate::copy;
+use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::layout::Layout;
-use crate::op::KernelCall;
+use crate::layout::{Layout, checked_numel};
+use crate::op::{KernelCall, OpDef};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
@@ -56,15 +59,15 @@ fn foldable(graph: &Graph, facts: &Facts, constants: &[bool], number: usize) -> 
     }
     let (mut all_constant, mut read) = (true, 0);
     node.for_each_read(&mut |id| {
-        all_constant &= constants[graph.buffer_of(id).index()];
-        all_constant &= graph.tensor(id).layout.evaluate(&[]).is_some();
-        let info = graph.tensor(id);
-        read += info.example.numel() as usize * info.dtype.size();
+        let bytes = part_of_constant(graph, id).map(|part| part.numel() as usize * part.dtype().size());
+        all_constant &= constants[graph.buffer_of(id).index()] && bytes.is_some();
+        read += bytes.unwrap_or(0);
     });
     let layouts = node.outs.iter().map(|out| {
         let buffer = graph.buffer_of(*out).index();
         let own = facts.maker[buffer] == Some(number) && !facts.is_output[buffer];
-        own.then(|| graph.tensor(*out).layout.evaluate(&[])).flatten()
+        let layout = own.then(|| graph.tensor(*out).layout.evaluate(&[])).flatten();
+        layout.filter(|layout| checked_numel(&layout.sizes).is_ok())
     });
     let layouts = layouts.collect::<Option<Vec<Layout>>>()?;
     let made: usize = node
@@ -76,17 +79,20 @@ fn foldable(graph: &Graph, facts: &Facts, constants: &[bool], number: usize) -> 
     (all_constant && made <= read.max(SMALL)).then_some(layouts)
 }
 
+/// A tensor over a constant, if its layout is known and lies inside.
+fn part_of_constant(graph: &Graph, id: TensorId) -> Option<Tensor> {
+    let info = graph.tensor(id);
+    let BufferKind::Constant(whole) = &graph.buffers[info.buffer.index()].kind else { return None };
+    let layout = info.layout.evaluate(&[])?;
+    layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
+    // SAFETY: the layout was just found to lie inside the constant, all of which is written.
+    Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
+}
+
+/// The results of a step.
 fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>> {
-    let mut tensor = |id: TensorId| {
-        let info = graph.tensor(id);
-        match (&graph.buffers[info.buffer.index()].kind, info.layout.evaluate(&[])) {
-            (BufferKind::Constant(whole), Some(layout)) => {
-                // SAFETY: tracing found the layout inside the constant, which is initialised.
-                Ok(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
-            }
-            _ => Err(Error::graph("a step that is folded reads constants only")),
-        }
-    };
+    let only_constants = || Error::graph("a step that is folded reads constants only");
+    let mut tensor = |id: TensorId| part_of_constant(graph, id).ok_or_else(only_constants);
     let values = node.args.iter().map(|arg| argument(arg, &[], &mut tensor));
     let values = values.collect::<Result<SmallVec<[Value; 6]>>>()?;
     let args: SmallVec<[Arg<'_>; 6]> = values.iter().map(Value::as_arg).collect();
@@ -101,11 +107,26 @@ fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>
     let _held = Borrows::acquire(&args, &[])?;
     match (&node.kind, node.args.as_slice()) {
         (NodeKind::Call { op, compute }, _) => {
+            check_call(op, *compute, &args, &outs)?;
             let kernel = op.kernel(outs[0].device().backend, *compute)?;
             kernel(&KernelCall { op, args: &args, outs: &outs })?;
         }
-        (_, [Argument::Tensor(_)]) => copy::convert(&outs[0], args[0].tensor()),
-        _ => return Err(Error::graph("a copy has one argument")),
+        (_, [Argument::Tensor(_)]) if broadcasts(args[0].tensor().shape(), outs[0].shape()) => {
+            copy::convert(&outs[0], args[0].tensor());
+        }
+        _ => return Err(Error::graph("a copy has one argument, which broadcasts to its result")),
     }
     Ok(outs)
+}
+
+/// Refuses a call that is not the one that inference knows, as one of a graph that was read may be.
+fn check_call(op: &OpDef, compute: DType, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    let inferred = op.inferred(args).ok_or_else(|| Error::graph("the operator's inference is not known"))??;
+    let alike = inferred.compute == compute
+        && dispatch::are_converted(op, args, compute)
+        && inferred.outs.len() == outs.len()
+        && outs.iter().zip(&inferred.outs).all(|(out, spec)| {
+            out.dtype() == spec.dtype && out.shape() == &spec.sizes[..]
+        });
+    if alike { Ok(()) } else { Err(Error::graph("the step has other results than inference says")) }
 }

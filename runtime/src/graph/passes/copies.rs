@@ -37,14 +37,10 @@ fn drop_copies(graph: &mut Graph) {
         let Some((source, copy)) = needless(graph, &facts, &instead, number) else { continue };
         *kept = false;
         let (from, to) = (graph.buffer_of(copy), graph.buffer_of(source));
-        let (offset, example) = {
-            let source = graph.tensor(source);
-            (source.layout.offset.clone(), source.example.offset)
-        };
+        let offset = graph.tensor(source).layout.offset.clone();
         for info in graph.tensors.iter_mut().filter(|info| info.buffer == from) {
             info.buffer = BufferId(to.0);
             info.layout.offset = &info.layout.offset + &offset;
-            info.example.offset += example;
         }
         instead[copy.index()] = source;
         facts.is_output[to.index()] |= facts.is_output[from.index()];

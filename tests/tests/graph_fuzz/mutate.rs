@@ -1,0 +1,201 @@
+//! Random changes of saved graphs: numbers, several at a time, texts, steps, lists, parts of other graphs, and the
+//! header of the constants.
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::corpus::Saved;
+
+/// Numbers that a seed decides (SplitMix64).
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`; 0 if that is 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        if limit == 0 { 0 } else { (self.next() % limit as u64) as usize }
+    }
+}
+
+/// The files of a changed graph.
+pub struct Changed {
+    pub structure: String,
+    pub constants: Vec<u8>,
+}
+
+/// A graph of the corpus with one to five changes, which a seed decides.
+pub fn changed(corpus: &[Saved], seed: u64) -> (&'static str, Changed) {
+    let mut random = Random::new(seed);
+    let saved = &corpus[random.below(corpus.len())];
+    let (mut structure, mut constants) = (saved.structure.clone(), saved.constants.clone());
+    // Most changes break so much that a second one is never reached.
+    for _ in 0..1 + random.below(5) / (1 + random.below(3)) {
+        if random.below(24) == 0 && !constants.is_empty() {
+            let at = random.below(constants.len());
+            constants[at] = random.next() as u8;
+            if random.below(4) == 0 {
+                constants.truncate(at);
+            }
+        } else {
+            change(&mut structure, corpus, &mut random);
+        }
+    }
+    if let Some(digest) = structure.get_mut("constants") {
+        // Else nobody would look at them.
+        *digest = Sha256::digest(&constants).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+    }
+    (saved.name, Changed { structure: structure.to_string(), constants })
+}
+
+/// What is changed: values of one kind, by their places.
+fn places(value: &Value, wanted: &dyn Fn(&Value) -> bool) -> Vec<String> {
+    fn visit(value: &Value, at: &str, wanted: &dyn Fn(&Value) -> bool, found: &mut Vec<String>) {
+        if wanted(value) {
+            found.push(at.to_owned());
+        }
+        match value {
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(key, value)| visit(value, &format!("{at}/{key}"), wanted, found));
+            }
+            Value::Object(map) => {
+                for (key, value) in map {
+                    visit(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), wanted, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    visit(value, "", wanted, &mut found);
+    found
+}
+
+/// A place in the graph itself, of the wanted kind; now and then one in what says which operators it calls.
+fn place(document: &Value, random: &mut Random, wanted: &dyn Fn(&Value) -> bool) -> Option<String> {
+    let (part, at) = match random.below(40) {
+        0 => (document, ""),
+        _ => (document.get("graph")?, "/graph"),
+    };
+    let places = places(part, wanted);
+    (!places.is_empty()).then(|| format!("{at}{}", places[random.below(places.len())]))
+}
+
+fn change(document: &mut Value, corpus: &[Saved], random: &mut Random) {
+    let is_list = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
+    match random.below(12) {
+        0..5 => {
+            let Some(at) = place(document, random, &Value::is_number) else { return };
+            let number = number(document, &at, random);
+            set(document, &at, number);
+        }
+        5 => {
+            let Some(at) = place(document, random, &Value::is_string) else { return };
+            let Some(other) = place(document, random, &Value::is_string) else { return };
+            let text = match random.below(3) {
+                0 => json!(WORDS[random.below(WORDS.len())]),
+                _ => document.pointer(&other).cloned().unwrap_or_default(),
+            };
+            set(document, &at, text);
+        }
+        6..9 => {
+            let Some(at) = place(document, random, &is_list) else { return };
+            if let Some(Value::Array(list)) = document.pointer_mut(&at) {
+                let (a, b) = (random.below(list.len()), random.below(list.len()));
+                match random.below(4) {
+                    0 => drop(list.remove(a)),
+                    1 => list.swap(a, b),
+                    2 => list.insert(a, list[b].clone()),
+                    _ => list.truncate(a),
+                }
+            }
+        }
+        9 => {
+            // A part of another graph, or of the same.
+            let other = &corpus[random.below(corpus.len())].structure;
+            let Some(at) = place(document, random, &|_| true) else { return };
+            let key = at.rsplit('/').next().unwrap_or_default().to_owned();
+            let alike: Vec<String> = places(other, &|_| true)
+                .into_iter()
+                .filter(|place| place.rsplit('/').next() == Some(key.as_str()))
+                .collect();
+            if let Some(value) = alike.get(random.below(alike.len())).and_then(|place| other.pointer(place)) {
+                set(document, &at, value.clone());
+            }
+        }
+        10 => {
+            let Some(at) = place(document, random, &Value::is_boolean) else { return };
+            let turned = !document.pointer(&at).and_then(Value::as_bool).unwrap_or_default();
+            set(document, &at, json!(turned));
+        }
+        _ => {
+            // A number becomes a formula, an unknown one, or something else.
+            let Some(at) = place(document, random, &Value::is_number) else { return };
+            let times = number(document, &at, random);
+            let value = match random.below(4) {
+                0 => json!(null),
+                1 => json!([{"times": times, "of": [0]}]),
+                2 => json!([{"times": times, "of": [0, 0]}, {"times": 1, "of": []}]),
+                _ => json!(WORDS[random.below(WORDS.len())]),
+            };
+            set(document, &at, value);
+        }
+    }
+}
+
+fn set(document: &mut Value, at: &str, value: Value) {
+    if let Some(place) = document.pointer_mut(at) {
+        *place = value;
+    }
+}
+
+/// Another number: near the one that was there, one from elsewhere in the graph, or one that may be too large.
+fn number(document: &Value, at: &str, random: &mut Random) -> Value {
+    let old = document.pointer(at).and_then(Value::as_i64).unwrap_or(0);
+    match random.below(6) {
+        0 => json!(old.wrapping_add(1)),
+        1 => json!(old.wrapping_sub(1)),
+        2 => json!(random.below(7) as i64 - 1),
+        3 => match place(document, random, &Value::is_number) {
+            Some(other) => document.pointer(&other).cloned().unwrap_or_default(),
+            None => json!(old.wrapping_mul(2)),
+        },
+        4 => json!(old.wrapping_mul([2, 4, 1000, -1][random.below(4)])),
+        _ => json!(NUMBERS[random.below(NUMBERS.len())]),
+    }
+}
+
+const NUMBERS: [i64; 16] = [
+    0,
+    1,
+    -1,
+    -2,
+    255,
+    4096,
+    100_000,
+    1 << 31,
+    (1 << 32) + 1,
+    1 << 40,
+    1 << 59,
+    i64::MAX / 16,
+    i64::MAX / 2 + 1,
+    i64::MAX,
+    i64::MIN,
+    i64::MIN + 1,
+];
+
+const WORDS: [&str; 14] = [
+    "bool", "uint8", "int64", "float16", "float32", "float64", "complex64", "complex128", "cpu", "cuda", "nan",
+    "-inf", "1e308", "",
+];
