@@ -38,6 +38,25 @@ fn coverage_as_a_table() {
     assert!(totals.starts_with("totals for CPU\n"), "{totals}");
 }
 
+/// Nothing runs on a backend for which no kernels are built: no view, no composition of views, no function.
+#[test]
+fn coverage_claims_nothing_where_nothing_runs() {
+    let run = opsmith(&["coverage", "--json"]);
+    let value: Value = serde_json::from_str(&run.stdout).unwrap();
+    let claimed: Vec<&Value> = value["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["backend"] == "CUDA" && (row["forward"] != json!([]) || row["backward"] != json!([])))
+        .map(|row| &row["op"])
+        .collect();
+    assert!(claimed.is_empty(), "{claimed:?}");
+    let totals = value["totals"].as_array().unwrap().iter().find(|totals| totals["backend"] == "CUDA").unwrap();
+    assert_eq!((&totals["forward"]["have"], &totals["forward_dtypes"]["have"]), (&json!(0), &json!(0)));
+    let run = opsmith(&["coverage", "--only", "transpose"]);
+    assert!(run.stdout.contains("CPU"), "{}", run.stdout);
+}
+
 #[test]
 fn coverage_as_json() {
     let run = opsmith(&["coverage", "--json"]);

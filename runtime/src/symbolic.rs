@@ -7,6 +7,7 @@
 mod call;
 mod compose;
 mod condition;
+mod custom;
 mod evaluate;
 mod fit;
 mod formula;

@@ -273,6 +273,37 @@ fn a_registration_record() -> Result<()> {
     Ok(())
 }
 
+/// A record may have nothing but attributes: inputs are what calls give, outputs what inference says.
+#[test]
+fn a_record_of_attributes_only() -> Result<()> {
+    let record = r#"{"op_name": "any", "attr": [{"name": "axis", "type": "int", "value": 1},
+        {"name": "keep_dim", "type": "bool", "value": false}], "target": "CPU"}"#;
+    let kernel = || example("add_reduce.cc:CustomKernel");
+    let ones = matrix(4, 5, |_| 1.0);
+    let op = Declaration::from_record(kernel(), record)?.output_dtype(DType::F32).declare()?;
+    assert_eq!(op.definition().schema.text, "any(Tensor[] inputs) -> Tensor output");
+    assert_eq!(op.call(&[&ones, &ones])?.to_vec::<f32>()?, [10.0; 4]);
+    // What is named counts, and so does how many outputs a declaration says there are.
+    let named = Declaration::from_record(kernel(), record)?.input("x").input("y").output("sums");
+    let named = named.dtypes([DType::F32; 3]).declare()?;
+    assert_eq!(named.definition().schema.text, "any(Tensor x, Tensor y) -> Tensor sums");
+    assert_eq!(named.call(&[&ones, &ones])?.to_vec::<f32>()?, [10.0; 4]);
+    let record = r#"{"op_name": "several", "attr": [{"name": "inputs", "type": "int", "value": 1}]}"#;
+    let several = Declaration::from_record(example("add_mul_div.cc:AddMulDiv"), record)?;
+    let several = several
+        .output_shape_fn(|call| Ok(vec![call.shape(0)?.to_vec(); 3]))
+        .output_dtypes([DType::F32; 3])
+        .declare()?;
+    assert_eq!(
+        several.definition().schema.text,
+        "several(Tensor[] inputs_) -> (Tensor output0, Tensor output1, Tensor output2)"
+    );
+    // A declaration by hand still says what it has.
+    let error = Declaration::new("aot_nothing", kernel()).declare().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("no output is declared"), "{error}");
+    Ok(())
+}
+
 #[test]
 fn a_transpose_and_its_gradient() -> Result<()> {
     let declare = |name: &str| {

@@ -4,7 +4,7 @@ mod aot_support;
 
 use aot_support::{add_reduce, example, matrix, same_shape};
 use opsmith::runtime::aot::{AttrValue, Declaration};
-use opsmith::runtime::graph::{Graph, InputSpec};
+use opsmith::runtime::graph::{BuilderArg, Graph, GraphBuilder, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, autograd};
 
 fn grad(output: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
@@ -127,5 +127,79 @@ fn a_transpose_and_its_gradient() -> Result<()> {
         (found[1].shape(), found[1].to_vec::<f32>()?),
         (&[2, 3][..], vec![0.0, 2.0, 4.0, 1.0, 3.0, 5.0])
     );
+    Ok(())
+}
+
+/// Before a rank is known, an operator's own inference says as much as it can.
+#[test]
+fn operators_of_any_rank_in_a_graph_of_calls() -> Result<()> {
+    let square = |name: &str| Declaration::new(name, example("square.cc:Square")).input("x").output("y");
+    same_shape(square("aot_open_same"), 1).dtypes([DType::F32; 2]).declare()?;
+    square("aot_open_constant").output_shape([2, 3]).output_dtype(DType::F32).declare()?;
+    // These take it for granted that there is a second dimension, or refuse what is not known.
+    square("aot_open_second")
+        .output_shape_fn(|call| Ok(vec![vec![call.shape(0)?[0], call.shape(0)?[1]]]))
+        .output_dtype(DType::F32)
+        .declare()?;
+    square("aot_open_refused")
+        .output_shape_fn(|call| match call.shape(0)? {
+            shape if shape.iter().all(|size| *size >= 0) => Ok(vec![shape.to_vec()]),
+            _ => Err(opsmith_runtime::Error::shape("sizes are missing")),
+        })
+        .output_dtype(DType::F32)
+        .declare()?;
+    add_reduce("aot_open_library").declare()?;
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(InputSpec::of_any_rank(DType::F32).named("x"));
+    let y = builder.input(InputSpec::new(DType::F32, [(-1).into(), 3.into()]).named("y"));
+    let names = ["aot_open_same", "aot_open_constant", "aot_open_second", "aot_open_refused"];
+    let mut outputs: Vec<_> = names.iter().map(|name| builder.call(name, [x.into()])).collect();
+    outputs.push(builder.call("aot_open_library", [x.into(), x.into(), BuilderArg::from(1i64)]));
+    outputs.push(builder.call("aot_open_same", [y.into()]));
+    // What follows is inferred, too.
+    outputs.push(builder.call("relu", [outputs[0].into()]));
+    outputs.push(builder.call("sum.dim_IntList", [outputs[5].into(), vec![0i64].into()]));
+    let graph = builder.open(outputs).map_err(|errors| errors.into_error())?;
+    let shape = |number: usize| graph.outputs()[number].shape.named(graph.symbols()).to_string();
+    let known: Vec<String> = (0..8).map(shape).collect();
+    assert_eq!(known, ["(-2)", "(2, 3)", "(-2)", "(-2)", "(-2)", "(s0, 3)", "(-2)", "(3)"]);
+    assert!(graph.outputs().iter().all(|meta| meta.dtype == DType::F32));
+    assert!(graph.describe().contains("aot_open_refused"));
+    let x = matrix(2, 3, |index| index as f32);
+    let found = graph.run(&[&x, &matrix(4, 3, |_| 2.0)])?;
+    let squares = vec![0.0, 1.0, 4.0, 9.0, 16.0, 25.0];
+    for number in [0, 1, 2, 3, 6] {
+        assert_eq!((found[number].shape(), found[number].to_vec::<f32>()?), (&[2, 3][..], squares.clone()));
+    }
+    assert_eq!(found[4].to_vec::<f32>()?, [6.0, 24.0]);
+    assert_eq!(found[7].to_vec::<f32>()?, [16.0; 3]);
+    Ok(())
+}
+
+/// What is wrong with an operator is said when the graph is made, not that it has no results.
+#[test]
+fn operators_that_cannot_be_inferred_are_refused_with_the_reason() -> Result<()> {
+    let no_file = Declaration::new("aot_open_no_file", "kernels/is_not_there.cc:F").input("x").output("y");
+    no_file.output_dtype(DType::F32).declare()?;
+    let gone = same_shape(Declaration::new("aot_open_gone", example("square.cc:Square")).input("x").output("y"), 1);
+    let gone = gone.dtypes([DType::F32; 2]).declare()?;
+    let list = Declaration::new("aot_open_list", example("square.cc:Square")).input("x").dynamic_output("ys");
+    list.output_shape_fn(|call| Ok(vec![vec![1]; usize::try_from(call.shape(0)?[0]).unwrap()]))
+        .output_dtype(DType::F32)
+        .declare()?;
+    let error = |name: &str, unload: bool| {
+        let mut builder = GraphBuilder::new();
+        let x = builder.input(InputSpec::of_any_rank(DType::F32).named("x"));
+        let y = builder.call(name, [x.into()]);
+        if unload {
+            gone.unload();
+        }
+        builder.open([y]).map(|_| ()).unwrap_err().to_string()
+    };
+    let text = error("aot_open_no_file", false);
+    assert!(text.contains("aot_open_no_file: ") && text.contains("is_not_there.cc"), "{text}");
+    assert!(error("aot_open_list", false).contains("how many"), "{}", error("aot_open_list", false));
+    let text = error("aot_open_gone", true);
+    assert!(text.contains("aot_open_gone"), "{text}");
     Ok(())
 }

@@ -276,3 +276,73 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
     assert_eq!(refused.keys().copied().collect::<Vec<_>>(), expected, "{refused:#?}");
     assert!(checked > 700 && ranked > 400, "{checked} graphs, {ranked} results of known rank");
 }
+
+/// A function that fails unless a size is a multiple of a number says so, and how to declare it.
+#[test]
+fn sizes_that_have_to_be_multiples_are_named() {
+    let spec = || [input("x", &["n".into(), 6.into()])];
+    let reshape = |x: &[Tensor]| x[0].reshape([5, -1]);
+    let error = Graph::trace(reshape, spec()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("reshape") && error.contains("while the function was traced with n = 6"), "{error}");
+    assert!(error.contains("`Dim::multiple(\"n\", 5)`"), "{error}");
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(spec()[0].clone());
+    let reshaped = builder.call("reshape", [x.into(), vec![5i64, -1].into()]);
+    let error = builder.finish([reshaped]).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("`Dim::multiple(\"n\", 5)`"), "{error}");
+    // As it says, so it works.
+    let graph = Graph::trace(reshape, [input("x", &[Dim::multiple("n", 5), 6.into()])]).unwrap();
+    assert_eq!(graph.run(&[numbers(&[15, 6])]).unwrap()[0].shape(), [5, 18]);
+    // Multiples of a multiple, at a point that is not the first, and the second of two symbols.
+    let halves = |x: &[Tensor]| x[0].reshape([x[0].size(0)? / 4, 4, 6]);
+    let error = Graph::trace(halves, [input("x", &[Dim::multiple("n", 2), 6.into()])]).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("`Dim::multiple(\"n\", 4)`"), "{error}");
+    let second = |x: &[Tensor]| x[0].reshape([x[0].size(0)?, 3, -1]);
+    let error = Graph::trace(second, [input("x", &["n".into(), "m".into()])]).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("`Dim::multiple(\"m\", 3)`"), "{error}");
+    // What no multiple helps has no such help.
+    let never = |x: &[Tensor]| x[0].reshape([0, 7]);
+    let error = Graph::trace(never, spec()).map(|_| ()).unwrap_err().to_string();
+    assert!(!error.contains("it works where"), "{error}");
+    let huge = Graph::trace(|x: &[Tensor]| x[0].exp(), [input("x", &[Dim::multiple("n", i64::MAX)])]);
+    assert!(huge.map(|_| ()).unwrap_err().to_string().contains("no tensor has a size `n`"));
+}
+
+/// The example of a size that elements decide is one that there can be.
+#[test]
+fn examples_of_sizes_are_within_their_bounds() {
+    let twice = |x: &[Tensor]| {
+        let (first, second) = (x[0].nonzero()?, x[0].gt_scalar(0.0)?.nonzero()?);
+        Ok([opsmith::to_dtype(&first, DType::F32)?, opsmith::to_dtype(&second, DType::F32)?])
+    };
+    for shape in [&[2, 3][..], &[6], &[3], &[2], &[1], &[40]] {
+        let x = numbers(shape);
+        let graph = Graph::trace(twice, [&x]).unwrap();
+        let most: i64 = shape.iter().product();
+        for symbol in graph.symbols() {
+            assert_eq!(symbol.most, most);
+            assert!(symbol.example <= most, "{shape:?}: {symbol:?}");
+        }
+        assert!(graph.guards().is_empty(), "{shape:?}: {:?}", graph.guards());
+        assert!(!graph.describe().contains("traced with 9") || most >= 9, "{}", graph.describe());
+        for x in [x.clone(), opsmith::zeros(shape).unwrap(), opsmith::ones(shape).unwrap()] {
+            let (found, right) = (graph.run(&[&x]).unwrap(), twice(std::slice::from_ref(&x)).unwrap());
+            for (found, right) in found.iter().zip(&right) {
+                assert_eq!(found.shape(), right.shape());
+                assert_eq!(found.to_vec::<f32>().unwrap(), right.to_vec::<f32>().unwrap());
+            }
+        }
+    }
+    // Selections by one mask are equal, and stay so.
+    let tied = |x: &[Tensor]| {
+        let mask = x[0].gt_scalar(0.0)?;
+        x[0].masked_select(&mask)?.add(&x[0].exp()?.masked_select(&mask)?)
+    };
+    let x = numbers(&[5]);
+    let graph = Graph::trace(tied, [&x]).unwrap();
+    assert!(graph.symbols().iter().all(|symbol| symbol.example <= 5), "{}", graph.describe());
+    assert_eq!(
+        graph.run(&[&x]).unwrap()[0].to_vec::<f32>().unwrap(),
+        tied(std::slice::from_ref(&x)).unwrap().to_vec::<f32>().unwrap()
+    );
+}

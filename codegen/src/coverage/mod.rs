@@ -166,10 +166,14 @@ impl Asked<'_> {
 
     fn computed(&mut self, op: &Op, backend: Backend) -> DTypeSet {
         let body = &op.body;
+        // Views, functions and compositions run nowhere where no kernel does.
+        if !backend.is_built() {
+            return DTypeSet::EMPTY;
+        }
         if body.view.is_some() || body.host.is_some() {
             return every_dtype();
         }
-        let own = if backend.is_built() { body.dtypes_of_row(backend) } else { DTypeSet::EMPTY };
+        let own = body.dtypes_of_row(backend);
         let Some(composite) = &body.composite else { return own };
         let model = self.model;
         let mut composed = every_dtype();

@@ -49,6 +49,8 @@ pub struct Declaration {
     doc: String,
     inputs: Vec<Input>,
     outputs: Vec<String>,
+    /// Whether inputs and outputs that nobody names are those that calls and inference have.
+    any_tensors: bool,
     dynamic_output: bool,
     attributes: Vec<Attribute>,
     combinations: Vec<Combination>,
@@ -75,6 +77,7 @@ impl Declaration {
             doc: String::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            any_tensors: false,
             dynamic_output: false,
             attributes: Vec::new(),
             combinations: Vec::new(),
@@ -114,6 +117,36 @@ impl Declaration {
 
     pub(super) fn input_of_kind(mut self, name: impl Into<String>, kind: InputKind) -> Self {
         self.inputs.push(Input { name: name.into(), kind });
+        self
+    }
+
+    /// Lets the operator take a list of tensors where no input is named, and give as many as inference says where no
+    /// output is: records may have attributes only.
+    pub(super) fn any_tensors(mut self) -> Self {
+        self.any_tensors = true;
+        self
+    }
+
+    /// Names the inputs and outputs that [`Declaration::any_tensors`] leaves open.
+    fn fill_in(mut self) -> Self {
+        if self.any_tensors && self.inputs.is_empty() {
+            let mut name = "inputs".to_owned();
+            while self.attributes.iter().any(|attribute| attribute.name == name) {
+                name.push('_');
+            }
+            self = self.dynamic_input(name);
+        }
+        if self.any_tensors && self.outputs.is_empty() {
+            let count = match (&self.shapes, &self.dtypes) {
+                (OutputShapes::Constant(shapes), _) => shapes.len(),
+                (_, OutputDTypes::Constant(dtypes)) => dtypes.len(),
+                _ => 1,
+            };
+            self.outputs = match count {
+                1 => vec!["output".to_owned()],
+                _ => (0..count).map(|number| format!("output{number}")).collect(),
+            };
+        }
         self
     }
 
@@ -301,7 +334,7 @@ impl Declaration {
     /// If the declaration contradicts itself, or the name is taken.
     pub fn declare(self) -> Result<Operator> {
         let name = self.name.clone();
-        self.declare_checked().map_err(|error| error.in_op(name, Vec::new()))
+        self.fill_in().declare_checked().map_err(|error| error.in_op(name, Vec::new()))
     }
 
     /// [`Declaration::declare`], and compiles and loads at once.

@@ -16,6 +16,7 @@ use super::device::{self, Place};
 use super::dtypes;
 use super::extra::Extra;
 use super::guard::{Thrown, guarded};
+use super::infer::UNKNOWN_RANK;
 use super::library::Library;
 use super::signature::Signature;
 use crate::allocator::{self, Block};
@@ -142,6 +143,8 @@ unsafe impl Send for Arrays {}
 impl Arrays {
     pub fn of(slots: &[Slot]) -> Arrays {
         let mut sizes: Vec<i64> = slots.iter().flat_map(|slot| slot.sizes.iter().copied()).collect();
+        // Functions that take a number of dimensions for granted read on behind a shape of unknown rank.
+        sizes.extend([UNKNOWN_RANK; 8]);
         let mut start = sizes.as_mut_ptr();
         let mut shapes = Vec::new();
         for slot in slots {

@@ -32,6 +32,7 @@ mod inspect;
 mod instance;
 mod kernel;
 mod library;
+mod open;
 mod operator;
 mod record;
 mod registry;

@@ -3,7 +3,7 @@
 //! In: the text of a record, and the kernel it is for. Out: a [`Declaration`]. The fields are `op_name`,
 //! `inputs` and `outputs` (`name`, `paramType`), `attr` (`name`, `type`, `value` or `defaultValue`, or
 //! neither for one that calls give), `dtype_format` (rows of a dtype and a format for each input and
-//! output) and `target`. What a kernel here cannot be given is refused, nothing is dropped.
+//! output) and `target`. A record without inputs and outputs is for an operator of any inputs. What a kernel here cannot be given is refused, nothing is dropped.
 
 use opsmith_core::{Backend, DType};
 use serde::Deserialize;
@@ -68,6 +68,9 @@ impl Declaration {
 
 fn read(kernel: String, record: Record) -> Result<Declaration> {
     let mut declaration = Declaration::new(record.op_name, kernel).unlisted();
+    if record.inputs.is_empty() && record.outputs.is_empty() {
+        declaration = declaration.any_tensors();
+    }
     for input in record.inputs {
         let kind = match input.kind.as_deref() {
             None | Some("required") => InputKind::Required,

@@ -170,9 +170,13 @@ impl GraphBuilder {
             mut errors => {
                 // Where sizes are symbols, tracing notes at which ones it failed.
                 for (_, refused) in &mut errors {
-                    let notes =
+                    let noted =
                         error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));
-                    *refused = notes;
+                    *refused = match error.help() {
+                        Some(help) if noted.help().is_some() => noted.with_note(help),
+                        Some(help) => noted.with_help(help),
+                        None => noted,
+                    };
                 }
                 errors
             }

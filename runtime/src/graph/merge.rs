@@ -47,7 +47,8 @@ pub(super) fn merge(
             // With symbols among the inputs the bound is one at this point only.
             most: if symbols.is_empty() { size.most } else { i64::MAX },
             multiple_of: 1,
-            example: size.example,
+            // A bound of 1 or 0 was not traced with, where functions take other steps.
+            example: if symbols.is_empty() { size.example.min(size.most) } else { size.example },
             source: SymbolSource::Node { tensor: size.tensor, dim: size.dim },
         })
         .collect();

@@ -71,6 +71,12 @@ pub(super) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
             }
         }
     }
+    // The sizes that functions are traced with are multiples, too.
+    const LARGEST: i64 = crate::layout::MAX_NUMEL >> 16;
+    if let Some(symbol) = found.iter().find(|symbol| symbol.multiple_of > LARGEST) {
+        let InputSymbol { name, multiple_of, .. } = symbol;
+        return Err(Error::graph(format!("no tensor has a size `{name}` that is a multiple of {multiple_of}")));
+    }
     const MOST: usize = 8;
     if found.len() > MOST {
         let text = format!("the inputs have {} different symbols, and a graph can have {MOST}", found.len());
@@ -147,8 +153,59 @@ pub(super) fn points(symbols: &[InputSymbol], ties: &[usize], least: usize) -> V
         .collect()
 }
 
+/// Puts sizes that elements decide, which stand behind those of `inputs` symbols, within their bounds, as far as that
+/// leaves them more than one element; those that need not be equal differ where they can. Says whether any changed.
+pub(super) fn keep_bounds(point: &mut Point, inputs: usize, ties: &[usize], bounds: &[i64]) -> bool {
+    let before = point.clone();
+    for size in 0..ties.len() {
+        let tied = |other: &usize| ties[*other] == ties[size];
+        let most = (0..ties.len()).filter(tied).filter_map(|other| bounds.get(other)).min().copied();
+        let Some(most) = most.filter(|most| point[inputs + size] > *most && *most > 1) else { continue };
+        let others: Vec<i64> = (0..size).filter(|other| !tied(other)).map(|other| point[inputs + other]).collect();
+        let free = (2..=most).rev().take(ties.len()).find(|value| !others.contains(value));
+        point[inputs + size] = free.unwrap_or(most);
+    }
+    for size in 0..ties.len() {
+        point[inputs + size] = point[inputs + ties[size]];
+    }
+    *point != before
+}
+
+/// A help for a function that fails unless a size is a multiple of a number: which size, and of what.
+pub(super) fn fitting_multiple(
+    run: &dyn Fn(&Point) -> Result<Run>,
+    point: &Point,
+    symbols: &[InputSymbol],
+) -> Option<String> {
+    /// More symbols or divisors would take longer than an error may.
+    const SYMBOLS: usize = 3;
+    const MULTIPLES: [i64; 11] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16];
+    let fits = |symbol: usize, multiple: i64| {
+        // Two sizes, since one may fit by chance.
+        [6, 35].into_iter().all(|size: i64| {
+            let mut point = point.clone();
+            point[symbol] = symbols[symbol].multiple_of.saturating_mul(multiple).saturating_mul(size);
+            run(&point).is_ok()
+        })
+    };
+    let numbers = (0..symbols.len().min(SYMBOLS)).flat_map(|symbol| MULTIPLES.map(|multiple| (symbol, multiple)));
+    let (symbol, multiple) = numbers.into_iter().find(|(symbol, multiple)| fits(*symbol, *multiple))?;
+    let InputSymbol { name, multiple_of, .. } = &symbols[symbol];
+    let of = multiple_of.checked_mul(multiple)?;
+    Some(format!(
+        "it works where `{name}` is a multiple of {of}: declare that with `Dim::multiple(\"{name}\", {of})`, or make \
+         the size a number"
+    ))
+}
+
 /// Says at which sizes a function failed, and what to do if it did not at others.
-pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol], is_first: bool) -> Error {
+pub(super) fn note(
+    error: Error,
+    point: &Point,
+    symbols: &[InputSymbol],
+    is_first: bool,
+    run: &dyn Fn(&Point) -> Result<Run>,
+) -> Error {
     if point.is_empty() {
         return error;
     }
@@ -158,6 +215,9 @@ pub(super) fn note(error: Error, point: &Point, symbols: &[InputSymbol], is_firs
     };
     let sizes: Vec<String> = point.iter().enumerate().map(size).collect();
     let error = error.with_note(format!("while the function was traced with {}", sizes.join(", ")));
+    if let Some(help) = fitting_multiple(run, point, symbols) {
+        return error.with_help(help);
+    }
     match (is_first, point.len()) {
         (false, _) => {
             error.with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")

@@ -253,7 +253,7 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
     let symbols = probe::symbols(&specs)?;
     let run = |point: &Point| run_at(function, &specs, point);
     let noted = |point: &Point, is_first: bool| {
-        run(point).map_err(|error| probe::note(error, point, &symbols, is_first))
+        run(point).map_err(|error| probe::note(error, point, &symbols, is_first, &run))
     };
     let mut points = probe::points(&symbols, &[], 0);
     let mut runs = vec![noted(&points[0], true)?];
@@ -268,6 +268,14 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
         ties = ties::find(unknown, &steps).unwrap_or_else(|| (0..unknown).collect());
         points = probe::points(&symbols, &ties, 0);
         runs = vec![noted(&points[0], true)?];
+        // What is said to be the example should be a size that there can be. Bounds may depend on one another.
+        for _ in 0..unknown {
+            let bounds: Vec<i64> = runs[0].raw.unknown.iter().map(|size| size.most).collect();
+            if !probe::keep_bounds(&mut points[0], symbols.len(), &ties, &bounds) {
+                break;
+            }
+            runs = vec![noted(&points[0], true)?];
+        }
     }
     for point in &points[1..] {
         runs.push(noted(point, false)?);
@@ -275,7 +283,9 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
     let (mut graph, lacking) = merge(&specs, &symbols, &points, &ties, &runs, false);
     if lacking && !symbols.is_empty() {
         // Formulas of quotients need more points. The function is not asked to run at all of them.
+        let example = points.swap_remove(0);
         points = probe::points(&symbols, &ties, probe::MANY);
+        points[0] = example;
         let more: Result<Vec<Run>> = points[runs.len()..].iter().map(run).collect();
         if let Ok(more) = more {
             runs.extend(more);

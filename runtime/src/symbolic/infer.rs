@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::call;
 use super::condition::{Condition, Context};
+use super::custom;
 use super::evaluate::{Evaluation, Value};
 use super::meta::{Argument, Meta, Strides};
 use super::sample;
@@ -107,6 +108,9 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
         if let Some(sampled) = sample::infer(op, args, on.context, call::run)? {
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
             return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
+        }
+        if let Some(declared) = op.custom {
+            return custom::infer(op, declared, args, device(&on)?).map(Inference::Tensors);
         }
         return unknown(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs));
     }

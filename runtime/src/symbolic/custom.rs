@@ -1,0 +1,72 @@
+//! Inference of operators that were declared at run time, where sizes or ranks are unknown.
+//!
+//! In: a call that no numbers can stand for. Out: what the operator's own inference says, which has −1 for an unknown
+//! size and [−2] for an unknown rank.
+
+use smallvec::SmallVec;
+
+use super::infer::Outputs;
+use super::meta::{Argument, Meta, Strides};
+use super::shape::Shape;
+use super::size::Size;
+use crate::aot::{Declared, UNKNOWN_DIM, UNKNOWN_RANK};
+use crate::arg::{Arg, Value};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout};
+use crate::op::OpDef;
+use crate::tensor::Tensor;
+
+/// Infers a call.
+///
+/// # Errors
+/// Whatever the operator's inference reports of dtypes; if an attribute depends on sizes that are not known.
+pub(super) fn infer(
+    op: &OpDef,
+    declared: &Declared,
+    args: &[Argument<'_>],
+    device: Device,
+) -> Result<Outputs> {
+    let mut sizes: Vec<Dims> = Vec::new();
+    let mut stand_in = |meta: &Meta| {
+        sizes.push(match meta.shape.sizes() {
+            Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(UNKNOWN_DIM)).collect(),
+            None => Dims::from_slice(&[UNKNOWN_RANK]),
+        });
+        // Only its dtype is looked at.
+        Tensor::described(Layout::contiguous(&[]), meta.dtype, meta.device)
+    };
+    let number = |size: &Size| {
+        size.known().ok_or_else(|| {
+            Error::value("an attribute depends on sizes that are not known").with_help("give it as a number")
+        })
+    };
+    let mut values: SmallVec<[Value; 8]> = SmallVec::new();
+    for arg in args {
+        values.push(match *arg {
+            Argument::Tensor(meta) => Value::Tensor(stand_in(meta)),
+            Argument::Tensors(metas) => Value::Tensors(metas.iter().map(&mut stand_in).collect()),
+            Argument::OptionalTensors(metas) => {
+                Value::OptionalTensors(metas.iter().map(|meta| meta.as_ref().map(&mut stand_in)).collect())
+            }
+            Argument::Int(size) => Value::Int(number(size)?),
+            Argument::Ints(sizes) => Value::Ints(sizes.iter().map(number).collect::<Result<_>>()?),
+            Argument::Plain(arg) => {
+                let mut metas = Vec::new();
+                arg.for_each_tensor(|tensor| metas.push(Meta::describe(tensor)));
+                metas.iter().for_each(|meta| drop(stand_in(meta)));
+                arg.to_value()
+            }
+        });
+    }
+    let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
+    let outs = declared.infer_open(op, &args, sizes)?.into_iter().map(|(sizes, dtype)| {
+        let shape = match sizes.as_slice() {
+            [UNKNOWN_RANK] => Shape::UnknownRank,
+            sizes => sizes.iter().map(|size| if *size < 0 { Size::Unknown } else { Size::Const(*size) }).collect(),
+        };
+        Meta { dtype, shape, strides: Strides::Contiguous, device, value: None }
+    });
+    // As the kernel's own inference: one kernel serves every dtype.
+    Ok(Outputs { outs: outs.collect(), compute: Some(crate::infer::DEFAULT_FLOAT), present: u64::MAX })
+}
