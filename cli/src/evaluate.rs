@@ -13,7 +13,7 @@ mod tests;
 use opsmith_codegen::expr::Expr;
 use opsmith_codegen::model::{Infer, Op};
 use opsmith_runtime::infer::expr::{Check, Expr as Tree, Rules};
-use opsmith_runtime::symbolic::{Argument, Condition, Context, Inference, Meta, infer};
+use opsmith_runtime::symbolic::{Argument, Condition, Context, Inference, Meta, Origin, Size, Symbol, infer};
 use opsmith_runtime::{DType, Error};
 
 pub use arguments::{Given, GivenShape, GivenSize};
@@ -45,6 +45,8 @@ pub struct Answer {
     pub compute: Result<DType>,
     /// What sizes that are not known have to fulfil.
     pub guards: Vec<String>,
+    /// The sizes in shapes that only a run tells, each with what it is at most.
+    pub found: Vec<(String, String)>,
 }
 
 /// What stands for rules that are not asked about.
@@ -58,7 +60,8 @@ const NO_DTYPE: Tree = Tree::DType(DType::F32);
 pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     let mut context = Context::new();
     let args = values(op, given, &mut context)?;
-    let mut call = Call { op, args: args.iter().map(Known::argument).collect(), context };
+    let args = args.iter().map(Known::argument).collect();
+    let mut call = Call { op, args, context, found: Vec::new() };
     let checks = op.checks.iter().filter_map(|check| {
         let (condition, text) = (rules::tree(&check.condition), rules::text(&check.text));
         let asked = Rules { checks: Vec::leak(vec![Check { condition, text }]), ..Rules::NONE };
@@ -77,12 +80,7 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
             (vec![Err(compiled()); op.outputs.len()], vec![Err(compiled()); op.outputs.len()])
         }
         (None, Some(length)) => call.list(infer, length),
-        (None, None) => {
-            // Where a run decides, what is known before it.
-            let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
-            let shapes = shapes.iter().map(|shape| call.shape(infer, shape)).collect();
-            (shapes, infer.dtypes.iter().map(|dtype| call.dtype(dtype)).collect())
-        }
+        (None, None) => (call.shapes(infer), infer.dtypes.iter().map(|dtype| call.dtype(dtype)).collect()),
     };
     let symbols = &call.context.symbols;
     let guards = call.context.guards().iter().filter_map(|guard| match &guard.condition {
@@ -92,7 +90,13 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     });
     let mut guards: Vec<String> = guards.collect();
     guards.dedup();
-    Ok(Answer { checks, shapes, dtypes, compute, guards })
+    let found = call.found.iter().map(|(symbol, name)| (name.clone(), call.text(symbols.high(*symbol))));
+    Ok(Answer { checks, shapes, dtypes, compute, guards, found: found.collect() })
+}
+
+/// The rules of shapes: where a run decides, what is known before it.
+fn shape_rules(infer: &Infer) -> &[Expr] {
+    if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes }
 }
 
 /// A call that is asked about, a rule at a time, so that a mistake in one hides no other.
@@ -100,6 +104,8 @@ struct Call<'a> {
     op: &'a Op,
     args: Vec<Argument<'a>>,
     context: Context,
+    /// Sizes that only a run tells, with their names in the spec.
+    found: Vec<(Symbol, String)>,
 }
 
 impl Call<'_> {
@@ -126,30 +132,61 @@ impl Call<'_> {
         found.first().map(|out| out.dtype).ok_or_else(|| Unknown::Error("there is no result".to_owned()))
     }
 
-    fn shape(&mut self, infer: &Infer, rule: &Expr) -> Sizes {
-        if let Some(path) = rules::native(rule) {
-            return Err(Unknown::Compiled(path));
+    /// The shape of each output: all at once, since a size that a run tells may be of several of them; else one by
+    /// one, as far as they go.
+    fn shapes(&mut self, infer: &Infer) -> Vec<Sizes> {
+        let rules = shape_rules(infer);
+        if !rules.iter().any(|rule| rules::native(rule).is_some())
+            && let Ok(found) = self.ask_shapes(infer, rules)
+            && found.len() == rules.len()
+        {
+            return found.iter().map(|out| Ok(self.sizes(out))).collect();
         }
-        let sizes = infer.run_sizes.iter().map(|(name, bound)| (rules::text(name), rules::tree(bound)));
+        let one = |rule: &Expr| {
+            if let Some(path) = rules::native(rule) {
+                return Err(Unknown::Compiled(path));
+            }
+            let found = self.ask_shapes(infer, std::slice::from_ref(rule))?;
+            Ok(found.first().and_then(|out| self.sizes(out)))
+        };
+        rules.iter().map(one).collect()
+    }
+
+    /// What is known of outputs by rules of their shapes.
+    fn ask_shapes(&mut self, infer: &Infer, rules: &[Expr]) -> Result<Vec<Meta>> {
         let asked = Rules {
-            shapes: Vec::leak(vec![rules::tree(rule)]),
-            dtypes: &[NO_DTYPE],
+            shapes: Vec::leak(rules.iter().map(rules::tree).collect()),
+            dtypes: Vec::leak(rules.iter().map(|_| NO_DTYPE).collect()),
             compute: Some(NO_DTYPE),
-            run_sizes: Vec::leak(sizes.collect()),
+            run_sizes: run_sizes(infer),
             ..Rules::NONE
         };
-        let found = self.ask(asked, 1)?;
-        Ok(found.first().and_then(|out| self.sizes(out)))
+        let found = self.ask(asked, rules.len());
+        self.name_found(infer);
+        found
+    }
+
+    /// Gives sizes that only a run tells the names that the spec has for them.
+    fn name_found(&mut self, infer: &Infer) {
+        let symbols = &self.context.symbols;
+        let is_new = |symbol: &Symbol| {
+            *symbols.origin(*symbol) == Origin::Run && !self.found.iter().any(|(known, _)| known == symbol)
+        };
+        let new: Vec<Symbol> = symbols.all().filter(is_new).collect();
+        let names = infer.run_sizes.iter().map(|(name, _)| name.clone());
+        self.found.extend(new.into_iter().zip(names));
     }
 
     /// The results of an operator that returns a list.
     fn list(&mut self, infer: &Infer, length: &Expr) -> (Vec<Sizes>, Vec<Result<DType>>) {
-        let compiled = infer.shapes.iter().chain(&infer.dtypes).chain([length]).find_map(rules::native);
+        let shapes = shape_rules(infer);
+        let compiled = shapes.iter().chain(&infer.dtypes).chain([length]).find_map(rules::native);
         let found = match compiled {
             Some(path) => Err(Unknown::Compiled(path)),
             None => self.ask(
                 Rules {
-                    shapes: Vec::leak(infer.shapes.iter().map(rules::tree).collect()),
+                    shapes: Vec::leak(shapes.iter().map(rules::tree).collect()),
+                    run_sizes: run_sizes(infer),
                     dtypes: Vec::leak(infer.dtypes.iter().map(rules::tree).collect()),
                     compute: Some(rules::tree(&infer.compute)),
                     length: Some(rules::tree(length)),
@@ -158,6 +195,7 @@ impl Call<'_> {
                 1,
             ),
         };
+        self.name_found(infer);
         match found {
             Err(why) => (vec![Err(why.clone())], vec![Err(why)]),
             Ok(outs) => {
@@ -168,9 +206,32 @@ impl Call<'_> {
     }
 
     fn sizes(&self, out: &Meta) -> Option<Vec<String>> {
-        let symbols = &self.context.symbols;
-        Some(out.shape.sizes()?.iter().map(|size| size.named(symbols).to_string()).collect())
+        Some(out.shape.sizes()?.iter().map(|size| self.text(size)).collect())
     }
+
+    /// A size with the names that the user and the spec gave.
+    fn text(&self, size: &Size) -> String {
+        let of_found = |symbol: Symbol| self.found.iter().find(|(known, _)| *known == symbol);
+        if !size.symbols().into_iter().any(|symbol| of_found(symbol).is_some()) {
+            return size.named(&self.context.symbols).to_string();
+        }
+        let names: Vec<(Symbol, String)> = size
+            .symbols()
+            .into_iter()
+            .map(|symbol| match of_found(symbol) {
+                Some(known) => known.clone(),
+                None => (symbol, Size::from(symbol).named(&self.context.symbols).to_string()),
+            })
+            .collect();
+        let name = |symbol: Symbol| names.iter().find(|(known, _)| *known == symbol).map(|(_, name)| &**name);
+        size.with_names(&name).to_string()
+    }
+}
+
+/// The sizes that only a run tells, as rules have them.
+fn run_sizes(infer: &Infer) -> &'static [(&'static str, Tree)] {
+    let sizes = infer.run_sizes.iter().map(|(name, bound)| (rules::text(name), rules::tree(bound)));
+    Vec::leak(sizes.collect())
 }
 
 /// What is wrong and what to do, without the operands, which the user has just given.

@@ -1,5 +1,6 @@
 //! `opsmith explain`: everything about one operator, and which code runs when it is called.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -238,6 +239,7 @@ impl Report {
                     Err(why) => json!({"unknown": reason(why)}),
                 }).collect::<Vec<_>>(),
                 "only_where": answer.guards,
+                "at_most": answer.found.iter().cloned().collect::<BTreeMap<_, _>>(),
                 "dtypes": answer.dtypes.iter().map(|dtype| match dtype {
                     Ok(dtype) => json!(dtype.name()),
                     Err(why) => json!({"unknown": reason(why)}),
@@ -347,7 +349,11 @@ impl Report {
         let Some(inference) = &self.operator.inference else {
             return writeln!(out, "  as the view, the composition or the function says");
         };
-        let kinds = [("shape", &inference.shapes), ("dtype", &inference.dtypes)];
+        let kinds = [
+            ("shape", &inference.shapes),
+            ("shape before a run", &inference.run_shapes),
+            ("dtype", &inference.dtypes),
+        ];
         for (kind, rules) in kinds {
             for rule in rules {
                 let meaning = rule.meaning.as_ref().map(|meaning| format!(": {meaning}")).unwrap_or_default();
@@ -356,6 +362,9 @@ impl Report {
                     writeln!(out, "    {source}")?;
                 }
             }
+        }
+        for size in &inference.run_sizes {
+            writeln!(out, "  {} is known after a run: at most {}", size.name, size.at_most.rule)?;
         }
         writeln!(out, "  kernel chosen by dtype {}", inference.compute.rule)?;
         if let Some(refused) = &self.refused {
@@ -378,6 +387,9 @@ impl Report {
             };
             let dtype = dtype.as_ref().map_or_else(reason, |dtype| dtype.name().to_owned());
             writeln!(out, "  => shape {shape}, dtype {dtype}")?;
+        }
+        for (name, most) in answer.found.iter().filter(|(_, most)| most != "-1") {
+            writeln!(out, "  => {name} is at most {most}")?;
         }
         for guard in &answer.guards {
             writeln!(out, "  => only where {guard}")?;

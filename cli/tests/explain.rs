@@ -116,7 +116,20 @@ fn rules_are_evaluated_as_a_call_would() {
         open["only_where"],
         json!(["what is not known fits: sizes broadcast only if they are equal or 1"])
     );
-    assert_eq!(evaluated(&["nonzero", "--shapes", "nx4"])["shapes"][0][1], json!(2));
+    // What a run decides has the name and the bound that the spec gives it, and is one size in all results.
+    let found = evaluated(&["nonzero", "--shapes", "nx4"]);
+    assert_eq!((&found["shapes"][0], &found["at_most"]), (&json!(["found", 2]), &json!({"found": "4*n"})));
+    assert_eq!(evaluated(&["masked_select", "--shapes", "2x3,2x3"])["at_most"], json!({"found": "6"}));
+    let several = evaluated(&["_unique2", "--shapes", "2x3", "--set", "return_counts=true"]);
+    assert_eq!(several["shapes"], json!([["found"], [0], ["found"]]));
+    assert_eq!(several["at_most"], json!({"found": "6"}));
+    opsmith(&["explain", "nonzero", "--shapes", "2x3"]).assert_parts(&[
+        "shape infer::nonzero(self)",
+        "shape before a run [found, self.dim()]",
+        "found is known after a run: at most self.numel()",
+        "=> shape (found, 2), dtype int64",
+        "=> found is at most 6",
+    ]);
     let compiled = evaluated(&["flip", "--shapes", "2x3", "--set", "dims=0"]);
     assert!(compiled["shapes"][0]["unknown"].as_str().unwrap().contains("infer::flip"), "{compiled}");
 }

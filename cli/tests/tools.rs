@@ -47,11 +47,14 @@ fn coverage_claims_nothing_where_nothing_runs() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|row| row["backend"] == "CUDA" && (row["forward"] != json!([]) || row["backward"] != json!([])))
+        .filter(|row| {
+            row["backend"] == "CUDA" && (row["forward"] != json!([]) || row["backward"] != json!([]))
+        })
         .map(|row| &row["op"])
         .collect();
     assert!(claimed.is_empty(), "{claimed:?}");
-    let totals = value["totals"].as_array().unwrap().iter().find(|totals| totals["backend"] == "CUDA").unwrap();
+    let totals =
+        value["totals"].as_array().unwrap().iter().find(|totals| totals["backend"] == "CUDA").unwrap();
     assert_eq!((&totals["forward"]["have"], &totals["forward_dtypes"]["have"]), (&json!(0), &json!(0)));
     let run = opsmith(&["coverage", "--only", "transpose"]);
     assert!(run.stdout.contains("CPU"), "{}", run.stdout);

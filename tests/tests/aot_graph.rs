@@ -181,7 +181,8 @@ fn operators_of_any_rank_in_a_graph_of_calls() -> Result<()> {
 fn operators_that_cannot_be_inferred_are_refused_with_the_reason() -> Result<()> {
     let no_file = Declaration::new("aot_open_no_file", "kernels/is_not_there.cc:F").input("x").output("y");
     no_file.output_dtype(DType::F32).declare()?;
-    let gone = same_shape(Declaration::new("aot_open_gone", example("square.cc:Square")).input("x").output("y"), 1);
+    let gone =
+        same_shape(Declaration::new("aot_open_gone", example("square.cc:Square")).input("x").output("y"), 1);
     let gone = gone.dtypes([DType::F32; 2]).declare()?;
     let list = Declaration::new("aot_open_list", example("square.cc:Square")).input("x").dynamic_output("ys");
     list.output_shape_fn(|call| Ok(vec![vec![1]; usize::try_from(call.shape(0)?[0]).unwrap()]))

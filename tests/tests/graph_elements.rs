@@ -117,3 +117,20 @@ fn sizes_that_a_run_tells_are_those_of_the_spec() {
     let x = numbers(&[3, 4]);
     assert_eq!(places.run(&[&x]).unwrap()[0].shape(), x.nonzero().unwrap().shape());
 }
+
+/// Inputs may lie in memory as they like, also where a step that finds a size takes a part of one.
+#[test]
+fn sizes_that_parts_of_a_turned_input_decide() {
+    let found = |tensor: Tensor| opsmith::to_dtype(&tensor.nonzero()?, DType::F32);
+    let of_part = |x: &[Tensor]| found(x[0].select(1, 1)?);
+    let of_result = |x: &[Tensor]| found(x[0].select(1, 1)?.relu()?);
+    let elements = [1.0f32, 0.0, 3.0, 0.0, 0.0, 6.0, 7.0, 8.0, 0.0, 0.0, 0.0, 0.0];
+    let x = Tensor::from_slice(&elements, &[3, 4]).unwrap().transpose(0, 1).unwrap();
+    let spec = || [InputSpec::new(DType::F32, ["n".into(), 3.into()])];
+    let graphs = [Graph::trace(of_part, spec()).unwrap(), Graph::trace(of_result, spec()).unwrap()];
+    for graph in graphs {
+        let expected = of_part(std::slice::from_ref(&x)).unwrap();
+        let found = &graph.run(&[&x]).unwrap()[0];
+        assert_eq!(found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
+    }
+}

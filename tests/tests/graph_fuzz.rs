@@ -45,7 +45,8 @@ fn say(seed: u64, step: &str) {
 }
 
 fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("graph-fuzz-{}-{name}", std::process::id()));
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("graph-fuzz-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
     folder
 }
@@ -113,11 +114,14 @@ fn run(graph: &Graph) {
 fn inputs(graph: &Graph, sizes: &[i64]) -> Option<Vec<Tensor>> {
     let input = |id: &opsmith_runtime::graph::TensorId| {
         let info = &graph.tensors()[id.0 as usize];
-        let known = info.layout.sizes.iter().map(|size| {
-            size.evaluate(|symbol| sizes.get(symbol.0 as usize).copied())
-        });
+        let known = info
+            .layout
+            .sizes
+            .iter()
+            .map(|size| size.evaluate(|symbol| sizes.get(symbol.0 as usize).copied()));
         let shape: Vec<i64> = known.collect::<Option<_>>()?;
-        let small = shape.iter().try_fold(1i64, |numel, size| numel.checked_mul(*size).filter(|_| *size >= 0));
+        let small =
+            shape.iter().try_fold(1i64, |numel, size| numel.checked_mul(*size).filter(|_| *size >= 0));
         small.filter(|numel| *numel < 100_000)?;
         let values = opsmith::linspace(-1.0, 2.0, shape.iter().product()).ok()?;
         let own = opsmith::to_dtype(&values.reshape(&shape).ok()?, info.dtype).ok()?;
@@ -148,7 +152,8 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 #[ignore = "is what the others start as a process of its own"]
 fn child() {
-    let (Some(seed), Some(folder)) = (number("OPSMITH_GRAPH_FUZZ_FROM"), std::env::var_os("OPSMITH_GRAPH_FUZZ_FOLDER"))
+    let (Some(seed), Some(folder)) =
+        (number("OPSMITH_GRAPH_FUZZ_FROM"), std::env::var_os("OPSMITH_GRAPH_FUZZ_FOLDER"))
     else {
         return;
     };
@@ -206,8 +211,7 @@ fn run_child(folder: &Path, seed: u64, numbers: [(&str, u64); 3]) -> (Option<Exi
         command.env(format!("OPSMITH_GRAPH_FUZZ_{name}"), number.to_string());
     }
     let errors = std::fs::File::create(folder.join("errors")).expect("a file can be made");
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(errors).spawn().expect("a shell can be started");
+    let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().expect("a shell can be started");
     let said = BufReader::new(child.stdout.take().expect("it is a pipe"));
     let last = Arc::new(Mutex::new((Doing { seed, step: "start".to_owned() }, Instant::now())));
     let heard = Arc::clone(&last);
@@ -216,7 +220,8 @@ fn run_child(folder: &Path, seed: u64, numbers: [(&str, u64); 3]) -> (Option<Exi
             if let Some((seed, step)) = line.split_once(' ')
                 && let Ok(seed) = seed.parse()
             {
-                *heard.lock().expect("nobody panics with it") = (Doing { seed, step: step.to_owned() }, Instant::now());
+                *heard.lock().expect("nobody panics with it") =
+                    (Doing { seed, step: step.to_owned() }, Instant::now());
             }
         }
     });

@@ -160,7 +160,10 @@ fn steps_do_not_write_over_what_they_read() {
     let saved = Saved::of("aliasing", &trace(in_place, "4"));
     let nodes = saved.document["graph"]["nodes"].as_array().unwrap();
     let exp = nodes.iter().position(|node| node["do"]["call"]["op"] == "exp").unwrap();
-    let mul = nodes.iter().position(|node| node["do"]["call"]["op"] == "mul.Tensor" || node["do"]["call"]["op"] == "mul.Scalar").unwrap();
+    let mul = nodes
+        .iter()
+        .position(|node| node["do"]["call"]["op"] == "mul.Tensor" || node["do"]["call"]["op"] == "mul.Scalar")
+        .unwrap();
     // The result of `exp` over what it reads, which is turned.
     let out = nodes[mul]["outs"][0].clone();
     saved.refused("shares memory", |graph| {
@@ -274,7 +277,8 @@ fn passes_take_any_graph_that_was_loaded() {
 /// Sizes in a file of which tracing knew no formula are found again at every size, not those of the example.
 #[test]
 fn sizes_without_a_formula_are_found_again() {
-    let function = |x: &[Tensor]| Ok(vec![x[0].narrow(0, 0, 2)?.exp()?, (&x[0] * 2.0)?.transpose(0, 1)?.relu()?]);
+    let function =
+        |x: &[Tensor]| Ok(vec![x[0].narrow(0, 0, 2)?.exp()?, (&x[0] * 2.0)?.transpose(0, 1)?.relu()?]);
     let graph = trace(function, "n");
     let saved = Saved::of("unknown", &graph);
     let made: Vec<Value> = saved.document["graph"]["nodes"]

@@ -283,7 +283,10 @@ fn sizes_that_have_to_be_multiples_are_named() {
     let spec = || [input("x", &["n".into(), 6.into()])];
     let reshape = |x: &[Tensor]| x[0].reshape([5, -1]);
     let error = Graph::trace(reshape, spec()).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("reshape") && error.contains("while the function was traced with n = 6"), "{error}");
+    assert!(
+        error.contains("reshape") && error.contains("while the function was traced with n = 6"),
+        "{error}"
+    );
     assert!(error.contains("`Dim::multiple(\"n\", 5)`"), "{error}");
     let mut builder = GraphBuilder::new();
     let x = builder.input(spec()[0].clone());
@@ -295,7 +298,8 @@ fn sizes_that_have_to_be_multiples_are_named() {
     assert_eq!(graph.run(&[numbers(&[15, 6])]).unwrap()[0].shape(), [5, 18]);
     // Multiples of a multiple, at a point that is not the first, and the second of two symbols.
     let halves = |x: &[Tensor]| x[0].reshape([x[0].size(0)? / 4, 4, 6]);
-    let error = Graph::trace(halves, [input("x", &[Dim::multiple("n", 2), 6.into()])]).map(|_| ()).unwrap_err();
+    let error =
+        Graph::trace(halves, [input("x", &[Dim::multiple("n", 2), 6.into()])]).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("`Dim::multiple(\"n\", 4)`"), "{error}");
     let second = |x: &[Tensor]| x[0].reshape([x[0].size(0)?, 3, -1]);
     let error = Graph::trace(second, [input("x", &["n".into(), "m".into()])]).map(|_| ()).unwrap_err();

@@ -102,10 +102,23 @@ pub struct Kernel {
 pub struct Inference {
     /// The rule for each output's shape.
     pub shapes: Vec<Rule>,
+    /// The rule for each output's shape before a run, where only a run tells it all.
+    pub run_shapes: Vec<Rule>,
+    /// The sizes that a run tells, each with what it is at most.
+    pub run_sizes: Vec<RunSize>,
     /// The rule for each output's dtype.
     pub dtypes: Vec<Rule>,
     /// The rule for the dtype that chooses the kernel.
     pub compute: Rule,
+}
+
+/// A size of a result that only a run tells.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSize {
+    /// Its name in the rules of shapes before a run.
+    pub name: String,
+    /// What it is at most.
+    pub at_most: Rule,
 }
 
 /// A rule of inference.
@@ -168,6 +181,12 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
         let mut rule = |expr: &Expr| describe_rule(expr, op, model, &mut sources);
         Inference {
             shapes: infer.shapes.iter().map(&mut rule).collect(),
+            run_shapes: infer.run_shapes.iter().map(&mut rule).collect(),
+            run_sizes: infer
+                .run_sizes
+                .iter()
+                .map(|(name, most)| RunSize { name: name.clone(), at_most: rule(most) })
+                .collect(),
             dtypes: infer.dtypes.iter().map(&mut rule).collect(),
             compute: rule(&infer.compute),
         }

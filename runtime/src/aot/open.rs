@@ -23,7 +23,12 @@ impl Declared {
     /// # Errors
     /// If the operator was unloaded, its library cannot be had, no combination of dtypes fits, or nothing says how
     /// many outputs there are.
-    pub(crate) fn infer_open(&self, op: &OpDef, args: &[Arg<'_>], sizes: Vec<Dims>) -> Result<Vec<(Dims, DType)>> {
+    pub(crate) fn infer_open(
+        &self,
+        op: &OpDef,
+        args: &[Arg<'_>],
+        sizes: Vec<Dims>,
+    ) -> Result<Vec<(Dims, DType)>> {
         let active = self.active()?;
         let kernel = &active.kernel;
         let mut shape = Shape::of(op.schema.args, args, &[]);

@@ -166,8 +166,11 @@ impl<'a> Binder<'a> {
             let layout = layout.ok_or_else(|| Error::graph("the layout of a tensor is not known"))?;
             let storage = self.tensor(root)?.storage().clone();
             check_inside(&layout, storage.bytes() / info.dtype.size()).map_err(|error| {
-                Error::graph("a view would reach outside its memory at these sizes")
-                    .with_note(format!("tensor {}: {}", id.0, error.message()))
+                Error::graph("a view would reach outside its memory at these sizes").with_note(format!(
+                    "tensor {}: {}",
+                    id.0,
+                    error.message()
+                ))
             })?;
             // SAFETY: the layout was just found to lie inside; there are no elements to read, or those of a constant.
             let tensor = unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
@@ -233,7 +236,8 @@ impl<'a> Binder<'a> {
             }
             NodeKind::Copy | NodeKind::Add => {
                 let outs = self.results(node)?;
-                if let (Some(verifier), [Arg::Tensor(source)], [target]) = (&self.verifier, &args[..], &outs[..])
+                if let (Some(verifier), [Arg::Tensor(source)], [target]) =
+                    (&self.verifier, &args[..], &outs[..])
                 {
                     verifier.copy(node, source, target)?;
                 }

@@ -98,7 +98,11 @@ impl Drawer<'_> {
             dtype: meta.dtype.to_string(),
             shape: meta.shape.named(self.symbols).to_string(),
             layout: self.layout(meta),
-            bytes: meta.shape.numel().known().map(|numel| numel as usize * meta.dtype.size()),
+            bytes: meta
+                .shape
+                .numel()
+                .known()
+                .and_then(|numel| usize::try_from(numel).ok()?.checked_mul(meta.dtype.size())),
             lifetime,
             memory: "–".to_owned(),
         });

@@ -75,7 +75,9 @@ pub(super) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
     const LARGEST: i64 = crate::layout::MAX_NUMEL >> 16;
     if let Some(symbol) = found.iter().find(|symbol| symbol.multiple_of > LARGEST) {
         let InputSymbol { name, multiple_of, .. } = symbol;
-        return Err(Error::graph(format!("no tensor has a size `{name}` that is a multiple of {multiple_of}")));
+        return Err(Error::graph(format!(
+            "no tensor has a size `{name}` that is a multiple of {multiple_of}"
+        )));
     }
     const MOST: usize = 8;
     if found.len() > MOST {
@@ -161,7 +163,8 @@ pub(super) fn keep_bounds(point: &mut Point, inputs: usize, ties: &[usize], boun
         let tied = |other: &usize| ties[*other] == ties[size];
         let most = (0..ties.len()).filter(tied).filter_map(|other| bounds.get(other)).min().copied();
         let Some(most) = most.filter(|most| point[inputs + size] > *most && *most > 1) else { continue };
-        let others: Vec<i64> = (0..size).filter(|other| !tied(other)).map(|other| point[inputs + other]).collect();
+        let others: Vec<i64> =
+            (0..size).filter(|other| !tied(other)).map(|other| point[inputs + other]).collect();
         let free = (2..=most).rev().take(ties.len()).find(|value| !others.contains(value));
         point[inputs + size] = free.unwrap_or(most);
     }
@@ -188,7 +191,8 @@ pub(super) fn fitting_multiple(
             run(&point).is_ok()
         })
     };
-    let numbers = (0..symbols.len().min(SYMBOLS)).flat_map(|symbol| MULTIPLES.map(|multiple| (symbol, multiple)));
+    let numbers =
+        (0..symbols.len().min(SYMBOLS)).flat_map(|symbol| MULTIPLES.map(|multiple| (symbol, multiple)));
     let (symbol, multiple) = numbers.into_iter().find(|(symbol, multiple)| fits(*symbol, *multiple))?;
     let InputSymbol { name, multiple_of, .. } = &symbols[symbol];
     let of = multiple_of.checked_mul(multiple)?;

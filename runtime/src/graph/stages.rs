@@ -146,7 +146,9 @@ pub(super) fn run<T: Borrow<Tensor>>(
             memory[buffer.index()] = Some(result);
         }
         for (number, input) in graph.inputs.iter().enumerate() {
-            memory[graph.buffer_of(*input).index()] = Some(inputs[number].borrow().detach());
+            // Views of an input are of its elements in row-major order.
+            let whole = inputs[number].borrow().contiguous_untracked()?.detach();
+            memory[graph.buffer_of(*input).index()] = Some(whole);
         }
         for (out, result) in last.outs.iter().zip(run_last(graph, last, &symbols, &memory, places)?) {
             memory[graph.buffer_of(*out).index()] = Some(result);

@@ -63,7 +63,9 @@ pub(super) fn infer(
     let outs = declared.infer_open(op, &args, sizes)?.into_iter().map(|(sizes, dtype)| {
         let shape = match sizes.as_slice() {
             [UNKNOWN_RANK] => Shape::UnknownRank,
-            sizes => sizes.iter().map(|size| if *size < 0 { Size::Unknown } else { Size::Const(*size) }).collect(),
+            sizes => {
+                sizes.iter().map(|size| if *size < 0 { Size::Unknown } else { Size::Const(*size) }).collect()
+            }
         };
         Meta { dtype, shape, strides: Strides::Contiguous, device, value: None }
     });

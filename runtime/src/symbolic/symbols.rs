@@ -283,7 +283,8 @@ impl Symbols {
         Range { low: entry.low, high: entry.high.known().unwrap_or(i64::MAX) }
     }
 
-    pub(super) fn high(&self, symbol: Symbol) -> &Size {
+    /// What a symbol is at most; unknown if nothing says it.
+    pub fn high(&self, symbol: Symbol) -> &Size {
         self.entries.get(symbol.0 as usize).map_or(&Size::Unknown, |entry| &entry.high)
     }
 

@@ -22,8 +22,10 @@ pub fn corpus(folder: &Path) -> Vec<Saved> {
         graph.save(folder).unwrap_or_else(|error| panic!("{name}: {error}"));
         saved.push(Saved {
             name,
-            structure: serde_json::from_slice(&std::fs::read(folder.join("graph.json")).expect("just written"))
-                .expect("what was saved is JSON"),
+            structure: serde_json::from_slice(
+                &std::fs::read(folder.join("graph.json")).expect("just written"),
+            )
+            .expect("what was saved is JSON"),
             constants: std::fs::read(folder.join("constants.safetensors")).expect("just written"),
         });
     }
@@ -48,10 +50,23 @@ fn graphs() -> Vec<(&'static str, Graph)> {
         ("scan", trace("scan", scanned, vec![InputSpec::new(DType::F32, ["n".into(), 3.into()])])),
         ("quotients", trace("quotients", divided, vec![rows()])),
         ("guarded", trace("guarded", guarded, vec![n()])),
-        ("image", trace("image", image, vec![InputSpec::new(DType::F32, ["n".into(), 2.into(), 6.into(), 6.into()])])),
+        (
+            "image",
+            trace(
+                "image",
+                image,
+                vec![InputSpec::new(DType::F32, ["n".into(), 2.into(), 6.into(), 6.into()])],
+            ),
+        ),
         ("dtypes", trace("dtypes", dtypes, vec![n()])),
-        ("decided by a constant", trace("decided", decided, vec![InputSpec::new(DType::F32, [2.into(), 6.into()])])),
-        ("products", trace("products", products, vec![rows(), InputSpec::new(DType::F32, [4.into(), "m".into()])])),
+        (
+            "decided by a constant",
+            trace("decided", decided, vec![InputSpec::new(DType::F32, [2.into(), 6.into()])]),
+        ),
+        (
+            "products",
+            trace("products", products, vec![rows(), InputSpec::new(DType::F32, [4.into(), "m".into()])]),
+        ),
         ("random", trace("random", random, vec![n()])),
         ("custom", trace("custom", own, vec![InputSpec::new(DType::F32, ["a".into(), "b".into()])])),
     ]
@@ -153,7 +168,8 @@ fn guarded(x: &[Tensor]) -> Result<Tensor> {
 
 fn image(x: &[Tensor]) -> Result<Tensor> {
     let weight = opsmith::ones([3, 2, 3, 3])?;
-    let found = opsmith::convolution(&x[0], &weight, None, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)?.relu()?;
+    let found =
+        opsmith::convolution(&x[0], &weight, None, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)?.relu()?;
     let pooled = opsmith::max_pool2d(&found, [2, 2])?;
     pooled.reshape([pooled.shape()[0], 27])?.softmax(1)
 }

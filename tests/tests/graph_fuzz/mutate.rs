@@ -54,7 +54,8 @@ pub fn changed(corpus: &[Saved], seed: u64) -> (&'static str, Changed) {
     }
     if let Some(digest) = structure.get_mut("constants") {
         // Else nobody would look at them.
-        *digest = Sha256::digest(&constants).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+        *digest =
+            Sha256::digest(&constants).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
     }
     (saved.name, Changed { structure: structure.to_string(), constants })
 }
@@ -67,11 +68,18 @@ fn places(value: &Value, wanted: &dyn Fn(&Value) -> bool) -> Vec<String> {
         }
         match value {
             Value::Array(list) => {
-                list.iter().enumerate().for_each(|(key, value)| visit(value, &format!("{at}/{key}"), wanted, found));
+                list.iter()
+                    .enumerate()
+                    .for_each(|(key, value)| visit(value, &format!("{at}/{key}"), wanted, found));
             }
             Value::Object(map) => {
                 for (key, value) in map {
-                    visit(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), wanted, found);
+                    visit(
+                        value,
+                        &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+                        wanted,
+                        found,
+                    );
                 }
             }
             _ => {}
@@ -92,11 +100,26 @@ fn place(document: &Value, random: &mut Random, wanted: &dyn Fn(&Value) -> bool)
     (!places.is_empty()).then(|| format!("{at}{}", places[random.below(places.len())]))
 }
 
+/// The place of a number: any, that of an attribute, or that of a tensor in a step. Most other changes are refused.
+fn number_place(document: &Value, random: &mut Random) -> Option<String> {
+    let of_steps = |place: &String| place.contains("/args/") || place.contains("/outs/");
+    let is_tensor = |place: &str| place.contains("/tensor") || place.contains("/outs/");
+    let kind = random.below(4);
+    if kind < 2 {
+        return place(document, random, &Value::is_number);
+    }
+    let places: Vec<String> = places(document, &Value::is_number)
+        .into_iter()
+        .filter(|place| of_steps(place) && is_tensor(place) == (kind == 2))
+        .collect();
+    places.get(random.below(places.len())).cloned()
+}
+
 fn change(document: &mut Value, corpus: &[Saved], random: &mut Random) {
     let is_list = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
     match random.below(12) {
         0..5 => {
-            let Some(at) = place(document, random, &Value::is_number) else { return };
+            let Some(at) = number_place(document, random) else { return };
             let number = number(document, &at, random);
             set(document, &at, number);
         }
@@ -196,6 +219,18 @@ const NUMBERS: [i64; 16] = [
 ];
 
 const WORDS: [&str; 14] = [
-    "bool", "uint8", "int64", "float16", "float32", "float64", "complex64", "complex128", "cpu", "cuda", "nan",
-    "-inf", "1e308", "",
+    "bool",
+    "uint8",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "cpu",
+    "cuda",
+    "nan",
+    "-inf",
+    "1e308",
+    "",
 ];

@@ -87,13 +87,15 @@ fn of_node(node: &Node, tensor: &dyn Fn(TensorId) -> Result<()>) -> Result<()> {
     regions.iter().flat_map(|region| &region.nodes).try_for_each(|node| of_node(node, tensor))
 }
 
-
 /// Whether symbols have bounds that sizes can have, an example within them, and a source.
 fn symbols(graph: &Graph) -> Result<()> {
     /// Tracing finds some for each input, quotient and step that finds sizes.
     const MOST: usize = 1024;
     if graph.symbols.len() > MOST {
-        return Err(malformed(format!("the graph has {} symbols, at most {MOST} are read", graph.symbols.len())));
+        return Err(malformed(format!(
+            "the graph has {} symbols, at most {MOST} are read",
+            graph.symbols.len()
+        )));
     }
     for (number, info) in graph.symbols.iter().enumerate() {
         let &SymbolInfo { least, most, multiple_of, example, .. } = info;
@@ -159,7 +161,8 @@ impl Rules<'_> {
     /// The steps of the graph or of a region; `moving` are the tensors that the loop around them moves.
     fn nodes(&self, nodes: &[Node], moving: &HashSet<TensorId>, is_top: bool) -> Result<()> {
         nodes.iter().try_for_each(|node| {
-            self.node(node, moving, is_top).map_err(|error| error.with_note(format!("called at {}", node.site)))
+            self.node(node, moving, is_top)
+                .map_err(|error| error.with_note(format!("called at {}", node.site)))
         })
     }
 
@@ -168,7 +171,9 @@ impl Rules<'_> {
         if node.outs.iter().any(|out| self.graph.is_found_by_node(*out))
             && !(is_top && matches!(node.kind, NodeKind::Call { .. }))
         {
-            return Err(malformed("a size that elements decide is found by what is no call of the graph's own"));
+            return Err(malformed(
+                "a size that elements decide is found by what is no call of the graph's own",
+            ));
         }
         let mut inside = HashSet::new();
         match &node.kind {

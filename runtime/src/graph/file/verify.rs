@@ -109,7 +109,12 @@ impl<'a> Verifier<'a> {
     }
 
     /// Whether tensors that a scan moves lie inside their memory at its last position, too.
-    pub fn moved(&self, length: &Size, moving: &[Moving], mut tensor: impl FnMut(TensorId) -> Result<Tensor>) -> Result<()> {
+    pub fn moved(
+        &self,
+        length: &Size,
+        moving: &[Moving],
+        mut tensor: impl FnMut(TensorId) -> Result<Tensor>,
+    ) -> Result<()> {
         let length = number(length, self.symbols)?;
         for moving in moving {
             let first = tensor(moving.tensor)?;
@@ -126,7 +131,8 @@ impl<'a> Verifier<'a> {
     pub fn call(&self, node: &Node, args: &[Arg<'_>], inferred: &Inferred, outs: &[Tensor]) -> Result<()> {
         let NodeKind::Call { op, compute } = &node.kind else { return Ok(()) };
         if inferred.compute != *compute || !dispatch::are_converted(op, args, *compute) {
-            let text = format!("`{}` is called with dtypes or layouts that its kernel does not take", op.name);
+            let text =
+                format!("`{}` is called with dtypes or layouts that its kernel does not take", op.name);
             return Err(malformed(text));
         }
         if inferred.outs.len() != outs.len() {

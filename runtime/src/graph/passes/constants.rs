@@ -121,12 +121,14 @@ fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>
 
 /// Refuses a call that is not the one that inference knows, as one of a graph that was read may be.
 fn check_call(op: &OpDef, compute: DType, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
-    let inferred = op.inferred(args).ok_or_else(|| Error::graph("the operator's inference is not known"))??;
+    let inferred =
+        op.inferred(args).ok_or_else(|| Error::graph("the operator's inference is not known"))??;
     let alike = inferred.compute == compute
         && dispatch::are_converted(op, args, compute)
         && inferred.outs.len() == outs.len()
-        && outs.iter().zip(&inferred.outs).all(|(out, spec)| {
-            out.dtype() == spec.dtype && out.shape() == &spec.sizes[..]
-        });
+        && outs
+            .iter()
+            .zip(&inferred.outs)
+            .all(|(out, spec)| out.dtype() == spec.dtype && out.shape() == &spec.sizes[..]);
     if alike { Ok(()) } else { Err(Error::graph("the step has other results than inference says")) }
 }
