@@ -271,10 +271,13 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, settled: &Settled) -> Re
         // What is said to be the example should be a size that there can be. Bounds may depend on one another.
         for _ in 0..unknown {
             let bounds: Vec<i64> = runs[0].raw.unknown.iter().map(|size| size.most).collect();
-            if !probe::keep_bounds(&mut points[0], symbols.len(), &ties, &bounds) {
+            let mut point = points[0].clone();
+            if !probe::keep_bounds(&mut point, symbols.len(), &ties, &bounds) {
                 break;
             }
-            runs = vec![noted(&points[0], true)?];
+            // A function that fails there says so at sizes that there are, when it runs.
+            let Ok(found) = run(&point) else { break };
+            (points[0], runs) = (point, vec![found]);
         }
     }
     for point in &points[1..] {
