@@ -16,21 +16,20 @@ pub fn find<'a>(checked: &'a Checked, name: &str) -> Result<Vec<&'a Op>, String>
     if !found.is_empty() {
         return Ok(found);
     }
-    match spelling::meaning(&checked.model.foreign_names, name) {
+    let spellings = match spelling::meaning(&checked.model.foreign_names, name) {
         Meaning::Unlike { name, advice } => {
             return Err(format!("`{name}` means something else here: {advice}"));
         }
-        Meaning::Spellings(spellings) => {
-            if let Some(found) =
-                spellings.iter().map(|spelling| named(ops, &spelling.name)).find(|found| !found.is_empty())
-            {
-                return Ok(found);
-            }
-        }
+        Meaning::Spellings(spellings) => spellings,
+    };
+    let mut meant = spellings.iter().map(|spelling| named(ops, &spelling.name));
+    if let Some(found) = meant.find(|found| !found.is_empty()) {
+        return Ok(found);
     }
     let known = checked.model.foreign_names.known_as.iter().map(|(known, ..)| known.as_str());
     let names = ops.iter().flat_map(|op| [op.name.as_str(), op.base.as_str()]).chain(known);
-    let near = nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let plain = spelling::without_namespace(&spellings).unwrap_or(name);
+    let near = nearest(plain, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     Err(format!("there is no operator `{name}`{near}"))
 }
 

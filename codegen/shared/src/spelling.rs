@@ -68,6 +68,11 @@ pub fn meaning(names: &impl ForeignNames, written: &str) -> Meaning {
     Meaning::Spellings(spellings)
 }
 
+/// The spelling without any namespace, which near names are looked for with.
+pub fn without_namespace(spellings: &[Spelling]) -> Option<&str> {
+    spellings.iter().rfind(|spelling| !spelling.out).map(|spelling| spelling.name.as_str())
+}
+
 /// A name without namespace in every spelling.
 fn push(names: &impl ForeignNames, spellings: &mut Vec<Spelling>, name: &str) {
     let plain = name.strip_suffix(".default").unwrap_or(name);

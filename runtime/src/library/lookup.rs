@@ -76,7 +76,7 @@ impl Library {
                 return Err(Error::not_found(format!("`{name}` means something else here")).with_help(advice));
             }
         };
-        for spelling in spellings {
+        for spelling in &spellings {
             let mut found = self.named(&spelling.name);
             if spelling.out {
                 found.retain(|(op, form)| *form == Form::Functional && op.forms.out.is_some());
@@ -87,7 +87,7 @@ impl Library {
             }
         }
         let error = Error::not_found(format!("there is no operator `{name}`"));
-        let near = self.near(name);
+        let near = self.near(spelling::without_namespace(&spellings).unwrap_or(name));
         Err(if near.is_empty() {
             error.with_help("the operators are listed in the API documentation")
         } else {

@@ -152,7 +152,7 @@ pub fn known_name_taken(span: Span, name: &str, taken: Span) -> Diagnostic {
 
 /// A namespace without a name.
 pub fn namespace_empty(span: Span) -> Diagnostic {
-    Diagnostic::error("E0624", "a namespace has no letters", span, "empty")
+    Diagnostic::error("E0624", "a namespace has no letters", span, "no prefix")
         .with_help("write the prefix with its separator, as in `namespaces: {\"aten::\": \"\"}`")
 }
 
