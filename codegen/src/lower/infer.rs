@@ -130,12 +130,13 @@ fn by_function(
         return None;
     }
     let dtype = Ty::new(Kind::DType);
-    for key in ["run_sizes", "run_shape"] {
-        if let Some(entry) = raw.entry(key) {
-            let why = "the function of `infer` says what is known before a run, too";
-            context.push(catalogue::inference_not_here(entry.key.span, key, why));
-            return None;
-        }
+    let run = ["run_sizes", "run_shape"].map(|key| raw.entry(key).map(|entry| (key, entry.key.span)));
+    for (key, place) in run.into_iter().flatten() {
+        let why = "the function of `infer` says what is known before a run, too";
+        context.push(catalogue::inference_not_here(place, key, why));
+    }
+    if run.iter().any(Option::is_some) {
+        return None;
     }
     if raw.get("shape").is_some() {
         each(context, expressions, raw, "shape", Mode::Shape, &Ty::new(Kind::Ints(None)), &[])?;
