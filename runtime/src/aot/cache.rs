@@ -128,8 +128,12 @@ impl Cache {
     /// If it cannot be read or moved.
     pub fn insert(&self, temporary: &Path, origin: &str, end: &str) -> Result<PathBuf> {
         let content = KernelFile::open(temporary)?.read()?;
-        let path = self.path(&format!("{origin}-{}{end}", hash_of(&content)));
-        place(temporary, &path)?;
+        let name = format!("{origin}-{}{end}", hash_of(&content));
+        let path = self.path(&name);
+        // Another process that made the same may have it open already.
+        if self.verified(&name).is_none() {
+            place(temporary, &path)?;
+        }
         self.evict(&path);
         Ok(path)
     }

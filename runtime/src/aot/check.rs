@@ -19,9 +19,11 @@ use crate::error::{Error, Result};
 const GUARD: usize = 4096;
 /// What guards are made of, in the two runs.
 const CANARIES: [u8; 2] = [0xC3, 0x3C];
-/// What outputs and workspaces hold before the two runs. As numbers they are tiny and negative, and huge, so
-/// that one of them changes any sum or extremum. Two, because a kernel may well write one of them.
-const POISONS: [u8; 2] = [0xA5, 0x7F];
+/// What outputs hold before the two runs. As numbers they are tiny and negative, and huge, so that one of them
+/// changes any sum or extremum. Two, because a kernel may well write one of them.
+const OUTPUTS: [u8; 2] = [0xA5, 0x7F];
+/// The same of workspaces: others, so that a copy of one does not look like an output that was left unwritten.
+const WORKSPACES: [u8; 2] = [0xA6, 0x7E];
 
 /// Memory that nobody has written when a kernel starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +50,8 @@ pub(super) fn run(
     let attempt = |second: Second<'_>| attempt(kernel, library, shape, addresses, second);
     let (first, second) = (attempt(&|_| false)?, attempt(&|_| true)?);
     // Elements may really be what one poison is; only unwritten ones look so with both.
-    let again = second.unwritten(shape, POISONS[1]);
-    for (index, mut elements) in first.unwritten(shape, POISONS[0]).into_iter().enumerate() {
+    let again = second.unwritten(shape, OUTPUTS[1]);
+    for (index, mut elements) in first.unwritten(shape, OUTPUTS[0]).into_iter().enumerate() {
         elements.retain(|element| again[index].binary_search(element).is_ok());
         if let Some(element) = elements.first() {
             return Err(forgotten(kernel, library, shape, index, elements.len(), *element));
@@ -121,7 +123,9 @@ fn attempt(
         Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone(), place)?;
     let (inputs, outputs) = shape.slots.split_at(shape.inputs);
     let canary = CANARIES[usize::from(second(Unwritten::Guards))];
-    let poisoned = |size, memory| Guarded::new(size, POISONS[usize::from(second(memory))], canary);
+    let poisoned = |size, poisons: [u8; 2], memory| {
+        Guarded::new(size, poisons[usize::from(second(memory))], canary)
+    };
     let mut given = Vec::new();
     for (slot, address) in inputs.iter().zip(addresses) {
         let mut buffer = Guarded::new(slot.bytes(), 0, canary);
@@ -133,10 +137,10 @@ fn attempt(
     }
     let outputs = outputs.iter().enumerate();
     let mut outputs: Vec<Guarded> =
-        outputs.map(|(index, slot)| poisoned(slot.bytes(), Unwritten::Output(index))).collect();
+        outputs.map(|(index, slot)| poisoned(slot.bytes(), OUTPUTS, Unwritten::Output(index))).collect();
     let sizes = instance.workspaces().iter().enumerate();
     let mut workspaces: Vec<Guarded> =
-        sizes.map(|(index, size)| poisoned(*size, Unwritten::Workspace(index))).collect();
+        sizes.map(|(index, size)| poisoned(*size, WORKSPACES, Unwritten::Workspace(index))).collect();
     let present = inputs.iter().map(|slot| slot.dtype.is_some()).chain(std::iter::repeat(true));
     let buffers = given.iter_mut().chain(&mut outputs).chain(&mut workspaces).zip(present);
     call(kernel, &mut instance, buffers)?;

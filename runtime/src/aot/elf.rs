@@ -58,8 +58,10 @@ impl LibraryFacts {
                 "give a shared object for Linux on this processor, or a source that ends in .cc, .cpp or .cu",
             )
         };
-        let file = ElfFile64::<Endianness>::parse(&*content)
-            .map_err(|_| refuse("it is no shared object (ELF, 64 bits)"))?;
+        let file = ElfFile64::<Endianness>::parse(&*content).map_err(|_| match content.starts_with(b"\x7fELF\x02") {
+            true => refuse("it was cut off, or overwritten"),
+            false => refuse("it is no shared object (ELF, 64 bits)"),
+        })?;
         if file.kind() != ObjectKind::Dynamic {
             return Err(refuse("it is an object or a program, no shared object; link it with -shared"));
         }

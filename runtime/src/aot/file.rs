@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 
 /// The largest library or source that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
+/// How often a file that is replaced while it is opened is opened again.
+const ATTEMPTS: usize = 100;
 
 /// A file that was opened, and is a regular one.
 #[derive(Debug)]
@@ -30,6 +32,17 @@ impl KernelFile {
     /// # Errors
     /// If it cannot be read, is a folder, a device or a pipe, or is too large.
     pub fn open(path: &Path) -> Result<KernelFile> {
+        for _ in 0..ATTEMPTS {
+            if let Some(file) = KernelFile::try_open(path)? {
+                return Ok(file);
+            }
+        }
+        Err(Error::io(format!("{} is replaced again and again while it is opened", path.display()))
+            .with_help("try again when it is whole"))
+    }
+
+    /// Opens a file, unless it is replaced by another one meanwhile.
+    fn try_open(path: &Path) -> Result<Option<KernelFile>> {
         let unreadable = |error: &std::io::Error| unreadable(path, error);
         // Looked at before it is opened: opening a device or a pipe alone may do something, or wait.
         check_kind(path, &fs::metadata(path).map_err(|error| unreadable(&error))?)?;
@@ -44,11 +57,8 @@ impl KernelFile {
             .or_else(|_| fs::canonicalize(path))
             .map_err(|error| unreadable(&error))?;
         let same = |now: Metadata| (now.dev(), now.ino()) == (facts.dev(), facts.ino());
-        if !fs::symlink_metadata(&opened).is_ok_and(same) {
-            return Err(Error::io(format!("{} was replaced while it was opened", path.display()))
-                .with_help("try again when it is whole"));
-        }
-        Ok(KernelFile { path: opened, file })
+        let stays = fs::symlink_metadata(&opened).is_ok_and(same);
+        Ok(stays.then_some(KernelFile { path: opened, file }))
     }
 
     /// Opens a file that a user named. Its canonical path must lie in a folder that `OPSMITH_AOT_ALLOW`
