@@ -39,7 +39,7 @@ Examples:
   opsmith aot run square.cc:Square --input x=arange:i32:10 --output y=i32:10
       Says what the output is, for a kernel that does not.
   opsmith aot run libmine.so:F --input x=@data.npy --check --sandbox
-      Looks for writes outside of buffers, and survives a crash.
+      Looks for writes outside of buffers and reads of what was never written, and survives a crash.
   opsmith aot run square.cu:Square --input x=arange:10 --output y=10
       Runs on a device: inputs are copied there, outputs back.
 
@@ -69,7 +69,7 @@ struct Run {
     /// on the CPU
     #[arg(long, value_name = "BACKEND", value_parser = target)]
     target: Option<Backend>,
-    /// Guards, poisons and compares buffers
+    /// Guards, poisons and compares buffers, in two calls
     #[arg(long)]
     check: bool,
     /// Runs the kernel in a process of its own
