@@ -193,7 +193,8 @@ impl Outputs<'_> {
     fn read(texts: &[String]) -> Result<Outputs<'_>> {
         let mut outputs = Outputs { names: Vec::new(), shapes: Vec::new(), dtypes: Vec::new() };
         for text in texts {
-            let (name, value) = text.split_once('=').map_or((text.as_str(), None), |(name, value)| (name, Some(value)));
+            let (name, value) =
+                text.split_once('=').map_or((text.as_str(), None), |(name, value)| (name, Some(value)));
             outputs.names.push(name);
             let Some(value) = value else { continue };
             let (dtype, shape) =

@@ -313,10 +313,15 @@ fn a_library_of_the_other_variant_is_looked_into() {
     let (library, source) = (folder.join("dual.so"), format!("{tests}/dual.cc"));
     stand_in::compile(&source, &library, &["-DWITH_DATA", "-I", tests]);
     let run = opsmith(&["aot", "check", library.to_str().unwrap()]);
-    run.assert_parts(&["interface: AotExtraDualABI (custom_aot_extra_dual_abi.h)\n", "kernel Echo (with Init)\n"]);
+    run.assert_parts(&[
+        "interface: AotExtraDualABI (custom_aot_extra_dual_abi.h)\n",
+        "kernel Echo (with Init)\n",
+    ]);
     assert_eq!(run.status, Some(0), "{}", run.stdout);
     let kernel = format!("{}:Real", library.display());
-    let run = opsmith(&["aot", "run", &kernel, "--input", "x=ones:1", "--attr", "real=0.5", "--output", "y=u8:256"]);
+    let run = opsmith(&[
+        "aot", "run", &kernel, "--input", "x=ones:1", "--attr", "real=0.5", "--output", "y=u8:256",
+    ]);
     assert!(run.stdout.contains("y: uint8 (256)\n[48, 46, 53, "), "{}", run.stdout);
 }
 

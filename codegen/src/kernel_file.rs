@@ -140,7 +140,9 @@ impl<'a> Source<'a> {
             return self.unusual(2);
         }
         let word = rest[1..].trim_start_matches([' ', '\t']);
-        let Some(file) = ["include_next", "include", "import"].iter().find_map(|name| word.strip_prefix(name)) else {
+        let Some(file) =
+            ["include_next", "include", "import"].iter().find_map(|name| word.strip_prefix(name))
+        else {
             return 1;
         };
         let file = file.trim_start_matches([' ', '\t']);
@@ -204,7 +206,8 @@ mod tests {
     fn is_missing(text: &str) -> bool {
         static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("opsmith-kernel-file-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("opsmith-kernel-file-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("k.cc"), text).unwrap();
         fs::write(folder.join("has.h"), "int Kernel();").unwrap();

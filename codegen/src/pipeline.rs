@@ -67,7 +67,8 @@ pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
     let own = checked.model.ops.iter().filter(|op| !op.external);
     let kernels = own.flat_map(|op| op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)));
     for kernel in kernels {
-        let (KernelSource::Foreign { file, symbol } | KernelSource::Aot { file, symbol }) = &kernel.source else {
+        let (KernelSource::Foreign { file, symbol } | KernelSource::Aot { file, symbol }) = &kernel.source
+        else {
             continue;
         };
         let (path, name) = (folder.join(file), file.display().to_string());

@@ -279,7 +279,8 @@ fn manifests_lead_nowhere_else() {
     });
     let manifest = manifest.unwrap();
     let text = fs::read_to_string(&manifest).unwrap();
-    let own = place.objects().into_iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+    let own =
+        place.objects().into_iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
     let own = own.into_iter().find(|name| text.contains(name.as_str())).unwrap();
     let hash = own.rsplit_once('-').unwrap().1;
     fs::create_dir_all(place.folder.join("cache/evil")).unwrap();
@@ -293,9 +294,12 @@ fn manifests_lead_nowhere_else() {
 #[test]
 fn files_of_odd_names() {
     let place = Place::new("odd: $(names) #1");
-    for name in ["a b.h", "cost$.h", "back\\slash.h", "ends \\ .h", "#.h", "tab\t.h", "c:d.h", "ä.h", "x\\ y.h"] {
+    for name in
+        ["a b.h", "cost$.h", "back\\slash.h", "ends \\ .h", "#.h", "tab\t.h", "c:d.h", "ä.h", "x\\ y.h"]
+    {
         place.write(name, "#define NUMBER 1\n");
-        let source = place.write(&format!("{name}.cc"), &format!("#include \"{name}\"\n{}", adding("NUMBER")));
+        let source =
+            place.write(&format!("{name}.cc"), &format!("#include \"{name}\"\n{}", adding("NUMBER")));
         assert_eq!(place.run(&source), (2.0, true), "{name}");
         assert_eq!(place.run(&source), (2.0, false), "{name}");
         place.write(name, "#define NUMBER 2\n");
@@ -303,7 +307,10 @@ fn files_of_odd_names() {
     }
     let source = place.write("line\nbreak.cc", &adding("1"));
     let error = failure(place.command(&source));
-    assert!(error.contains("the path of the source has a line break") && error.contains("rename it"), "{error}");
+    assert!(
+        error.contains("the path of the source has a line break") && error.contains("rename it"),
+        "{error}"
+    );
     // A library needs no list.
     let library = prebuilt(&place.write("plain.cc", &adding("1")), "aot-plain.so", &[]);
     let copy = place.folder.join("line\nbreak.so");

@@ -17,7 +17,8 @@ const LONG: &str = "a text that is much longer than what a string keeps inside i
 fn libraries() -> &'static [(String, bool)] {
     static LIBRARIES: LazyLock<Vec<(String, bool)>> = LazyLock::new(|| {
         let header = std::env::var("AOT_DUAL_HEADER").unwrap_or_else(|_| kernel(""));
-        let variants = [(0, "-O0", true), (0, "-O3", false), (1, "-O0", false), (1, "-O3", true), (1, "-O3", false)];
+        let variants =
+            [(0, "-O0", true), (0, "-O3", false), (1, "-O0", false), (1, "-O3", true), (1, "-O3", false)];
         let library = |(abi, level, shown): (i32, &str, bool)| {
             let symbols = if shown { "-DWITH_DATA" } else { "-fvisibility-inlines-hidden" };
             let name = format!("dual-{abi}{level}{symbols}.so");

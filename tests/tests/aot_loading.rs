@@ -145,7 +145,8 @@ fn links_do_not_lead_out_of_the_allowed_folders() {
         command.env("OPSMITH_AOT_ALLOW", place.folder.join("in"));
         told(command)
     };
-    for kernel in ["in/link.so:F", "in/folder/mine.so:F", "in/k.cc:F", "in/../out/mine.so:F", "out/mine.so:F"] {
+    for kernel in ["in/link.so:F", "in/folder/mine.so:F", "in/k.cc:F", "in/../out/mine.so:F", "out/mine.so:F"]
+    {
         let text = run(kernel);
         assert!(text.contains("is outside the folders that kernels may be loaded from"), "{kernel}: {text}");
     }
@@ -181,7 +182,10 @@ fn the_sandbox_loads_nothing_here() {
         assert!(text.contains(expected) && text.contains("INFERS Ok(true)"), "{loaded}: {text}");
         assert!(start.elapsed() < Duration::from_secs(20), "{loaded}");
         let loaders = place.loaders();
-        assert!(!loaders.is_empty() && !loaders.iter().any(|id| id == process(&text)), "{loaded}: {loaders:?}");
+        assert!(
+            !loaders.is_empty() && !loaders.iter().any(|id| id == process(&text)),
+            "{loaded}: {loaders:?}"
+        );
         fs::remove_file(place.folder.join("diary")).unwrap();
     }
 }
@@ -200,7 +204,10 @@ fn a_library_is_looked_into_from_outside() {
         let mut command = place.command("");
         command.env("AOT_WORKER_INSPECTS", &library).env("OPSMITH_AOT_TIMEOUT", "0.5");
         let text = told(command);
-        assert!(text.contains("SEEN [KernelFacts { name: \"F\"") && text.contains(expected), "{loaded}: {text}");
+        assert!(
+            text.contains("SEEN [KernelFacts { name: \"F\"") && text.contains(expected),
+            "{loaded}: {text}"
+        );
         let loaders = place.loaders();
         assert!(!loaders.iter().any(|id| id == process(&text)), "{loaded}: {loaders:?}");
         _ = fs::remove_file(place.folder.join("diary"));
@@ -243,11 +250,13 @@ fn what_cannot_be_read_is_refused_at_once() {
 fn functions_beside_a_kernel_are_its_own() {
     let place = Place::new("beside");
     let source = place.path("other.cc");
-    fs::write(&source, "extern \"C\" int FInit(int *, long **, const char **, void *) { return 9; }\n").unwrap();
+    fs::write(&source, "extern \"C\" int FInit(int *, long **, const char **, void *) { return 9; }\n")
+        .unwrap();
     let other = compiled(source.to_str().unwrap(), "libaot-other.so", ".", &[]);
     let flags = ["-DLOADED=(void)0", "-Wl,--no-as-needed", &other, "-Wl,-rpath,$ORIGIN"];
     let library = compiled("initialisers.cc", "aot-linked.so", ".", &flags);
-    let declaration = Declaration::new("aot_linked", format!("{library}:F")).unlisted().input("x").output("y");
+    let declaration =
+        Declaration::new("aot_linked", format!("{library}:F")).unlisted().input("x").output("y");
     let op = declaration.output_shape([1]).output_dtype(DType::F32).declare().unwrap();
     assert_eq!(op.call(&[&Tensor::of(&[4.0f32])]).unwrap().to_vec::<f32>().unwrap(), [4.0]);
 }

@@ -166,7 +166,11 @@ fn reads_of_memory_that_was_never_written() -> Result<()> {
     let checked = |function| bad(function).check(true);
     fails(
         checked("ReadsWorkspace"),
-        &["computes its output `y` from what workspace 1 held before the call", "element 4 (byte 16)", "OPSMITH_CHECK"],
+        &[
+            "computes its output `y` from what workspace 1 held before the call",
+            "element 4 (byte 16)",
+            "OPSMITH_CHECK",
+        ],
     );
     fails(checked("Largest"), &["from what workspace 0 held before the call"]);
     fails(checked("AddsToOutput"), &["from what output `y` held before the call", "memory does not"]);

@@ -124,7 +124,8 @@ fn header_folder(cache: &Cache) -> Result<PathBuf> {
     let name = format!("include-{}", key.finish());
     let folder = cache.path(&name);
     let path = folder.join(HEADER_NAME);
-    let is_right = || KernelFile::open(&path).and_then(|file| file.read()).is_ok_and(|text| text == HEADER.as_bytes());
+    let is_right =
+        || KernelFile::open(&path).and_then(|file| file.read()).is_ok_and(|text| text == HEADER.as_bytes());
     if !is_right() {
         cache.make_folder(&name)?;
         cache.write(HEADER, &format!("{name}/{HEADER_NAME}"))?;

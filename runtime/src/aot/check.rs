@@ -123,9 +123,8 @@ fn attempt(
         Instance::new(library.clone(), &kernel.function, &kernel.signature, shape.clone(), place)?;
     let (inputs, outputs) = shape.slots.split_at(shape.inputs);
     let canary = CANARIES[usize::from(second(Unwritten::Guards))];
-    let poisoned = |size, poisons: [u8; 2], memory| {
-        Guarded::new(size, poisons[usize::from(second(memory))], canary)
-    };
+    let poisoned =
+        |size, poisons: [u8; 2], memory| Guarded::new(size, poisons[usize::from(second(memory))], canary);
     let mut given = Vec::new();
     for (slot, address) in inputs.iter().zip(addresses) {
         let mut buffer = Guarded::new(slot.bytes(), 0, canary);

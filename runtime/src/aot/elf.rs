@@ -7,7 +7,9 @@
 use std::path::Path;
 
 use object::read::elf::ElfFile64;
-use object::{Architecture, Endianness, Object, ObjectKind, ObjectSegment, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{
+    Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind,
+};
 
 use super::extra::Names;
 use super::file::KernelFile;
@@ -58,9 +60,11 @@ impl LibraryFacts {
                 "give a shared object for Linux on this processor, or a source that ends in .cc, .cpp or .cu",
             )
         };
-        let file = ElfFile64::<Endianness>::parse(&*content).map_err(|_| match content.starts_with(b"\x7fELF\x02") {
-            true => refuse("it was cut off, or overwritten"),
-            false => refuse("it is no shared object (ELF, 64 bits)"),
+        let file = ElfFile64::<Endianness>::parse(&*content).map_err(|_| {
+            match content.starts_with(b"\x7fELF\x02") {
+                true => refuse("it was cut off, or overwritten"),
+                false => refuse("it is no shared object (ELF, 64 bits)"),
+            }
         })?;
         if file.kind() != ObjectKind::Dynamic {
             return Err(refuse("it is an object or a program, no shared object; link it with -shared"));
@@ -70,7 +74,10 @@ impl LibraryFacts {
             return Err(refuse(&format!("it is for {:?}, this is {here:?}", file.architecture())));
         }
         // The loader maps what the header promises, and whoever reads what is not there dies of it.
-        let ends = file.segments().map(|segment| segment.file_range()).map(|(start, size)| start.saturating_add(size));
+        let ends = file
+            .segments()
+            .map(|segment| segment.file_range())
+            .map(|(start, size)| start.saturating_add(size));
         if let Some(end) = ends.max().filter(|end| *end > content.len() as u64) {
             return Err(refuse(&format!("it was cut off: it has {} bytes of at least {end}", content.len())));
         }
@@ -91,7 +98,8 @@ impl LibraryFacts {
                 SymbolKind::Text => facts.functions.push(name.to_owned()),
                 SymbolKind::Data => {
                     let function = name.strip_prefix(FINGERPRINT);
-                    let text = function.and_then(|function| Some((function.to_owned(), text(&file, &symbol)?)));
+                    let text =
+                        function.and_then(|function| Some((function.to_owned(), text(&file, &symbol)?)));
                     facts.fingerprints.extend(text);
                 }
                 _ => {}
@@ -218,10 +226,7 @@ fn has_type(mangled: &str, ty: &str) -> bool {
 }
 
 /// The text that a symbol of a file names, up to its final zero.
-fn text<'data>(
-    file: &ElfFile64<'data, Endianness>,
-    symbol: &impl ObjectSymbol<'data>,
-) -> Option<String> {
+fn text<'data>(file: &ElfFile64<'data, Endianness>, symbol: &impl ObjectSymbol<'data>) -> Option<String> {
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let bytes = section.data_range(symbol.address(), symbol.size()).ok()??;
     let end = bytes.iter().position(|byte| *byte == 0)?;

@@ -205,11 +205,13 @@ mod tests {
     #[test]
     fn lists_of_files_are_read_as_make_reads_them() {
         let text = "out: a.cc \\\n /usr/include/b.h with\\ blank.h \\\n  cost$$.h a\\b.h c\\\\\\ d.h e\\\\ f\\#.h\n\nb.h:\n";
-        let expected = [
-            "a.cc", "/usr/include/b.h", "with blank.h", "cost$.h", "a\\b.h", "c\\ d.h", "e\\", "f#.h",
-        ];
+        let expected =
+            ["a.cc", "/usr/include/b.h", "with blank.h", "cost$.h", "a\\b.h", "c\\ d.h", "e\\", "f#.h"];
         assert_eq!(listed(text.as_bytes()).unwrap(), expected.map(PathBuf::from));
-        assert_eq!(listed(b"out: \xff.h\n").unwrap(), [PathBuf::from(OsString::from_vec(vec![0xFF, b'.', b'h']))]);
+        assert_eq!(
+            listed(b"out: \xff.h\n").unwrap(),
+            [PathBuf::from(OsString::from_vec(vec![0xFF, b'.', b'h']))]
+        );
         assert_eq!(listed(b"").unwrap(), Vec::<PathBuf>::new());
         let error = listed(b"out: a.cc b\nc.h d.h\n").unwrap_err();
         assert!(error.message().contains("line break"), "{error}");

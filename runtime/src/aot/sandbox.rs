@@ -72,7 +72,9 @@ pub(super) fn infer(
     })?;
     slots(&report)
         .filter(|slots| slots.iter().all(|slot| check_shape(&kernel.function, &slot.sizes, symbolic).is_ok()))
-        .ok_or_else(|| Error::kernel(format!("the child process of `{}` reported no shapes", kernel.function)))
+        .ok_or_else(|| {
+            Error::kernel(format!("the child process of `{}` reported no shapes", kernel.function))
+        })
 }
 
 /// The slots that a child reported; `None` if it did not report any, which only code of the library that

@@ -219,8 +219,13 @@ pub fn kernel_function_missing(
         || "define it there, as `extern \"C\"`, or correct the name".to_owned(),
         |near| format!("did you mean `{near}`?"),
     );
-    Diagnostic::error("E0498", format!("there is no function `{function}` in `{path}`"), span, "not found there")
-        .with_help(help)
+    Diagnostic::error(
+        "E0498",
+        format!("there is no function `{function}` in `{path}`"),
+        span,
+        "not found there",
+    )
+    .with_help(help)
 }
 
 /// One C function as the kernel of two operators.
