@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use opsmith_runtime::aot::{AttrValue, Declaration, StringAbi, inspect};
+use opsmith_runtime::aot::{AttrValue, Declaration, Interface, StringAbi, inspect};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Backend, DType, Tensor};
 
@@ -39,7 +39,7 @@ Examples:
   opsmith aot run square.cc:Square --input x=arange:i32:10 --output y=i32:10
       Says what the output is, for a kernel that does not.
   opsmith aot run libmine.so:F --input x=@data.npy --check --sandbox
-      Looks for writes outside of buffers, and survives a crash.
+      Looks for writes outside of buffers and reads of what was never written, and survives a crash.
   opsmith aot run square.cu:Square --input x=arange:10 --output y=10
       Runs on a device: inputs are copied there, outputs back.
 
@@ -69,7 +69,7 @@ struct Run {
     /// on the CPU
     #[arg(long, value_name = "BACKEND", value_parser = target)]
     target: Option<Backend>,
-    /// Guards, poisons and compares buffers
+    /// Guards, poisons and compares buffers, in two calls
     #[arg(long)]
     check: bool,
     /// Runs the kernel in a process of its own
@@ -102,71 +102,64 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 
 fn call(arguments: &Run) -> Result<Outcome> {
     let mut tensors: Vec<Tensor> = Vec::new();
-    let mut declaration = Declaration::new("kernel", &arguments.kernel).unlisted();
+    let mut inputs = Vec::new();
     for text in &arguments.inputs {
         let (name, value) = pair("--input", text)?;
         tensors.push(inputs::parse(value).with_context(|| format!("--input {text}"))?);
-        declaration = declaration.input(name);
+        inputs.push(name);
     }
-    for text in &arguments.attributes {
-        let (name, value) = pair("--attr", text)?;
-        declaration = declaration.attribute(name, AttrValue::parse(value));
-    }
-    let names: Vec<&str> =
-        arguments.outputs.iter().map(|text| text.split('=').next().unwrap_or(text)).collect();
-    let (mut shapes, mut dtypes) = (Vec::new(), Vec::new());
-    for text in &arguments.outputs {
-        let Some((_, value)) = text.split_once('=') else { continue };
-        let (dtype, shape) = inputs::dtype_and_shape(value).with_context(|| format!("--output {text}"))?;
-        dtypes.extend(dtype);
-        shapes.extend(shape);
-    }
-    let count = names.len().max(1);
-    if ![0, count].contains(&shapes.len()) || ![0, count].contains(&dtypes.len()) {
-        bail!("give the shape of every --output or of none, and so the dtypes");
-    }
-    declaration = if names.is_empty() {
-        declaration.output("output")
-    } else {
-        names.iter().fold(declaration, |declaration, name| declaration.output(*name))
-    };
-    if !shapes.is_empty() {
-        declaration = declaration.output_shapes(shapes);
-    }
-    let declared = |declaration: Declaration| {
-        let declaration =
-            arguments.flags.iter().fold(declaration, |declaration, flag| declaration.flag(flag));
-        let declaration = arguments.target.into_iter().fold(declaration, Declaration::target);
-        let declaration = if arguments.check { declaration.check(true) } else { declaration };
+    let attributes = arguments.attributes.iter().map(|text| pair("--attr", text));
+    let attributes = attributes.collect::<Result<Vec<(&str, &str)>>>()?;
+    let outputs = Outputs::read(&arguments.outputs)?;
+    let declaration = |dtypes: Option<Vec<DType>>| {
+        let mut declaration = Declaration::new("kernel", &arguments.kernel).unlisted();
+        declaration = inputs.iter().fold(declaration, |declaration, name| declaration.input(*name));
+        for (name, value) in &attributes {
+            declaration = declaration.attribute(*name, AttrValue::parse(value));
+        }
+        declaration = outputs.names.iter().fold(declaration, |declaration, name| declaration.output(*name));
+        if !outputs.shapes.is_empty() {
+            declaration = declaration.output_shapes(outputs.shapes.clone());
+        }
+        declaration = dtypes.into_iter().fold(declaration, Declaration::output_dtypes);
+        declaration = arguments.flags.iter().fold(declaration, Declaration::flag);
+        declaration = arguments.target.into_iter().fold(declaration, Declaration::target);
+        declaration = if arguments.check { declaration.check(true) } else { declaration };
         if arguments.sandbox { declaration.sandbox(true) } else { declaration }
     };
-    // A guess that fits most kernels; one that infers types says better.
-    let guess = vec![tensors.first().map_or(DType::F32, Tensor::dtype); count];
-    let infers = dtypes.is_empty()
-        && infers_types(&arguments.kernel, declared(Declaration::new("kernel", &arguments.kernel)));
-    declaration = match (dtypes.is_empty(), infers) {
-        (false, _) => declaration.output_dtypes(dtypes),
-        (true, true) => declaration,
-        (true, false) => declaration.output_dtypes(guess),
-    };
-    let operator = declared(declaration).declare()?;
     let mut out = io::stdout().lock();
     let start = Instant::now();
+    let mut operator = declaration((!outputs.dtypes.is_empty()).then(|| outputs.dtypes.clone())).declare()?;
+    let infers = if outputs.dtypes.is_empty() { operator.infers_dtypes() } else { Ok(true) };
+    let compiled = operator.compile_time()?.is_some();
+    let infers = match infers {
+        Ok(infers) => infers,
+        Err(error) => {
+            writeln!(out, "{error}")?;
+            return Ok(Outcome::Mistakes);
+        }
+    };
+    if !infers {
+        // A guess that fits most kernels.
+        let guess = tensors.first().map_or(DType::F32, Tensor::dtype);
+        operator = declaration(Some(vec![guess; outputs.names.len()])).declare()?;
+    }
     if let Err(error) = operator.load() {
         writeln!(out, "{error}")?;
         return Ok(Outcome::Mistakes);
     }
+    let compiled = compiled || operator.compile_time()?.is_some();
     let loaded = start.elapsed();
     let start = Instant::now();
     let inputs: Vec<&Tensor> = tensors.iter().collect();
     match operator.call_several(&inputs) {
-        Ok(outputs) => {
+        Ok(results) => {
             let ran = start.elapsed();
-            for (index, output) in outputs.iter().enumerate() {
-                let name = names.get(index).copied().unwrap_or("output");
+            for (index, output) in results.iter().enumerate() {
+                let name = outputs.names.get(index).copied().unwrap_or("output");
                 writeln!(out, "{name}: {} {}\n{output}", output.dtype(), ShapeText(output.shape()))?;
             }
-            let how = if operator.compile_time()?.is_some() { "compiled and loaded" } else { "loaded" };
+            let how = if compiled { "compiled and loaded" } else { "loaded" };
             eprintln!(
                 "{how} in {:.1} ms, ran in {:.3} ms",
                 loaded.as_secs_f64() * 1e3,
@@ -187,12 +180,37 @@ fn target(text: &str) -> Result<Backend, String> {
     found.ok_or_else(|| format!("there are {}", Backend::ALL.map(Backend::name).join(" and ")))
 }
 
-/// Whether the kernel has an `FInferType`. What is wrong with the kernel is said when it is called.
-fn infers_types(kernel: &str, declaration: Declaration) -> bool {
-    let Some((_, function)) = kernel.rsplit_once(':') else { return false };
-    let library = || declaration.output("output").unlisted().declare().ok()?.inspect().ok();
-    let kernels = library().map(|library| library.kernels).unwrap_or_default();
-    kernels.iter().any(|kernel| kernel.name == function && kernel.infer_type)
+/// What `--output` says.
+struct Outputs<'a> {
+    /// The names, at least one.
+    names: Vec<&'a str>,
+    /// Of each output, or of none.
+    shapes: Vec<Vec<i64>>,
+    dtypes: Vec<DType>,
+}
+
+impl Outputs<'_> {
+    fn read(texts: &[String]) -> Result<Outputs<'_>> {
+        let mut outputs = Outputs { names: Vec::new(), shapes: Vec::new(), dtypes: Vec::new() };
+        for text in texts {
+            let (name, value) =
+                text.split_once('=').map_or((text.as_str(), None), |(name, value)| (name, Some(value)));
+            outputs.names.push(name);
+            let Some(value) = value else { continue };
+            let (dtype, shape) =
+                inputs::dtype_and_shape(value).with_context(|| format!("--output {text}"))?;
+            outputs.dtypes.extend(dtype);
+            outputs.shapes.extend(shape);
+        }
+        if outputs.names.is_empty() {
+            outputs.names.push("output");
+        }
+        let some = |count: usize| ![0, outputs.names.len()].contains(&count);
+        if some(outputs.shapes.len()) || some(outputs.dtypes.len()) {
+            bail!("give the shape of every --output or of none, and so the dtypes");
+        }
+        Ok(outputs)
+    }
 }
 
 fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
@@ -203,7 +221,7 @@ fn check(arguments: &Check) -> Result<Outcome> {
     let inspection = inspect(&arguments.library)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", arguments.library.display())?;
-    if inspection.library != arguments.library {
+    if std::fs::canonicalize(&arguments.library).is_ok_and(|path| path != inspection.library) {
         writeln!(out, "compiled to {}", inspection.library.display())?;
     }
     let strings = match inspection.strings {
@@ -212,6 +230,9 @@ fn check(arguments: &Check) -> Result<Outcome> {
         None => "it uses none",
     };
     writeln!(out, "layout of std::string: {strings}")?;
+    if inspection.interface == Some(Interface::DualAbi) {
+        writeln!(out, "interface: AotExtraDualABI (custom_aot_extra_dual_abi.h)")?;
+    }
     for kernel in &inspection.kernels {
         let beside =
             [(kernel.init, "Init"), (kernel.infer_shape, "InferShape"), (kernel.infer_type, "InferType")];

@@ -4,7 +4,7 @@
 mod stand_in;
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::{opsmith, opsmith_with};
@@ -212,6 +212,117 @@ fn what_is_wrong_is_said() {
         assert!(run.stderr.contains(expected), "{}", run.stderr);
         assert_eq!(run.status, Some(2), "{input}");
     }
+}
+
+/// A folder of its own with a library of a kernel that copies and does something when it is loaded.
+fn library(name: &str, loaded: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("aot-{name}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/aot/initialisers.cc");
+    stand_in::compile(source, &folder.join("libmine.so"), &[&format!("-DLOADED={loaded}")]);
+    folder
+}
+
+/// The library of the examples in the help: named without a folder.
+#[test]
+fn a_library_in_this_folder_is_named_without_it() {
+    let folder = library("bare", "(void)0");
+    let run = |variables: &[(&str, &str)], more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_opsmith"))
+            .args(["aot", "run", "libmine.so:F", "--input", "x=arange:3", "--output", "y=3"])
+            .args(more)
+            .current_dir(&folder)
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap()
+    };
+    for variables in [&[][..], &[("OPSMITH_AOT_ALLOW", ".")], &[("LD_LIBRARY_PATH", "/nowhere")]] {
+        for more in [&[][..], &["--check", "--sandbox"]] {
+            let output = run(variables, more);
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("y: float32 (3)\n[0., 1., 2.]\n") && output.status.success(), "{output:?}");
+        }
+    }
+    let output = run(&[("OPSMITH_AOT_ALLOW", "/usr")], &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("libmine.so is outside the folders"), "{text}");
+}
+
+/// Whatever a library does when it is loaded, the command tells of it and goes on.
+#[test]
+fn libraries_that_end_their_process() {
+    for (name, loaded, expected) in [
+        ("aborts", "std::abort()", "crashed with signal 6 (SIGABRT"),
+        ("leaves", "_exit(0)", "ended its process with exit status 0"),
+    ] {
+        let path = library(name, loaded).join("libmine.so").display().to_string();
+        let kernel = format!("{path}:F");
+        let arguments = ["aot", "run", &kernel, "--input", "x=arange:3", "--output", "y=3", "--sandbox"];
+        let run = opsmith(&arguments);
+        run.assert_parts(&["kernel: the kernel `F`", expected]);
+        assert_eq!(run.status, Some(1), "{loaded}");
+        let run = opsmith(&["aot", "check", &path]);
+        run.assert_parts(&["kernel F (with InferType)\n", "problem: loading ", expected]);
+        assert_eq!(run.status, Some(1), "{loaded}");
+    }
+}
+
+/// What is no file of a kernel is refused, and at once.
+#[test]
+fn files_that_are_none() {
+    for (file, expected) in [("/dev/zero", "is a device, no file"), ("/dev", "is a folder, no file")] {
+        let kernel = format!("{file}:K");
+        let run = opsmith(&["aot", "run", &kernel, "--input", "x=ones:3", "--output", "y=3"]);
+        run.assert_parts(&[expected]);
+        assert_eq!(run.status, Some(1));
+        let run = opsmith(&["aot", "check", file]);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+        assert_eq!(run.status, Some(2));
+    }
+}
+
+#[test]
+fn a_kernel_that_reads_what_it_has_not_written() {
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unwritten.cc");
+    std::fs::write(
+        &source,
+        "#include \"custom_aot_extra.h\"\n\
+         extern \"C\" int FInit(int *, int64_t **shapes, const char **, AotExtra *extra) {\n  \
+         extra->SetWorkSpace({shapes[0][0] * sizeof(float)});\n  return 0;\n}\n\
+         extern \"C\" int F(int, void **params, int *, int64_t **shapes, const char **, void *, void *) {\n  \
+         auto *sums = static_cast<float *>(params[2]);\n  auto *out = static_cast<float *>(params[1]);\n  \
+         for (int i = 0; i < shapes[1][0]; ++i) sums[i] = static_cast<float *>(params[0])[i];\n  \
+         out[0] = 0;\n  for (int i = 0; i < shapes[0][0]; ++i) out[0] += sums[i];\n  return 0;\n}\n",
+    )
+    .unwrap();
+    let kernel = format!("{}:F", source.display());
+    let run = opsmith(&["aot", "run", &kernel, "--input", "x=ones:5", "--output", "y=1", "--check"]);
+    run.assert_parts(&[
+        "computes its output `y` from what workspace 0 held before the call",
+        "found by OPSMITH_CHECK",
+        "write every element of a workspace before reading it",
+    ]);
+    assert_eq!(run.status, Some(1));
+}
+
+#[test]
+fn a_library_of_the_other_variant_is_looked_into() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("aot-dual");
+    std::fs::create_dir_all(&folder).unwrap();
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/aot");
+    let (library, source) = (folder.join("dual.so"), format!("{tests}/dual.cc"));
+    stand_in::compile(&source, &library, &["-DWITH_DATA", "-I", tests]);
+    let run = opsmith(&["aot", "check", library.to_str().unwrap()]);
+    run.assert_parts(&[
+        "interface: AotExtraDualABI (custom_aot_extra_dual_abi.h)\n",
+        "kernel Echo (with Init)\n",
+    ]);
+    assert_eq!(run.status, Some(0), "{}", run.stdout);
+    let kernel = format!("{}:Real", library.display());
+    let run = opsmith(&[
+        "aot", "run", &kernel, "--input", "x=ones:1", "--attr", "real=0.5", "--output", "y=u8:256",
+    ]);
+    assert!(run.stdout.contains("y: uint8 (256)\n[48, 46, 53, "), "{}", run.stdout);
 }
 
 #[test]

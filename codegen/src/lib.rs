@@ -17,6 +17,7 @@ pub mod expr;
 pub mod fmt;
 pub mod import;
 pub mod json_schema;
+mod kernel_file;
 mod lower;
 pub mod model;
 pub mod output;

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::diagnostics::{Diagnostics, SourceMap, catalogue};
+use crate::diagnostics::{Diagnostics, SourceMap, Span, catalogue};
 use crate::emit::{self, File, Generation, Part, Selection};
+use crate::kernel_file;
 use crate::lower::{self, Loaded};
 use crate::model::{KernelSource, Model};
 use crate::spec::document::Document;
@@ -66,14 +67,25 @@ pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
     let own = checked.model.ops.iter().filter(|op| !op.external);
     let kernels = own.flat_map(|op| op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)));
     for kernel in kernels {
-        let (KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. }) = &kernel.source else {
+        let (KernelSource::Foreign { file, symbol } | KernelSource::Aot { file, symbol }) = &kernel.source
+        else {
             continue;
         };
-        if !folder.join(file).is_file() {
-            let path = file.display().to_string();
-            checked.diagnostics.push(catalogue::kernel_file_missing(kernel.span, &path));
+        let (path, name) = (folder.join(file), file.display().to_string());
+        if !path.is_file() {
+            checked.diagnostics.push(catalogue::kernel_file_missing(kernel.span, &name));
+        } else if let Some(known) = kernel_file::names_without(&path, symbol) {
+            let place = place_of_symbol(&checked.sources, kernel.span, symbol);
+            checked.diagnostics.push(catalogue::kernel_function_missing(place, &name, symbol, &known));
         }
     }
+}
+
+/// Where the function stands in the text that names a kernel.
+fn place_of_symbol(sources: &SourceMap, span: Span, symbol: &str) -> Span {
+    let found = sources.slice(span).rfind(symbol);
+    let start = found.map(|found| span.range().start + found);
+    start.map_or(span, |start| Span::new(span.source, start..start + symbol.len()))
 }
 
 /// Checks a configuration as [`check`] does, as if its spec had this text.

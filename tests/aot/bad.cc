@@ -133,3 +133,77 @@ KERNEL(InferThrows) {
   Copy(params, ndims, shapes);
   return 0;
 }
+
+// Fills as much of its workspace as the output has elements, and reads as much as the input has.
+namespace {
+int AskForInput(int *ndims, int64_t **shapes, AotExtra *extra) {
+  extra->SetWorkSpace({4, static_cast<size_t>(Count(ndims[0], shapes[0])) * sizeof(float)});
+  return 0;
+}
+}  // namespace
+extern "C" int ReadsWorkspaceInit(int *ndims, int64_t **shapes, const char **, AotExtra *extra) {
+  return AskForInput(ndims, shapes, extra);
+}
+KERNEL(ReadsWorkspace) {
+  auto *copy = static_cast<float *>(params[3]);
+  const int64_t count = Count(ndims[0], shapes[0]);
+  for (int64_t i = 0; i < count - 1; ++i) copy[i] = static_cast<float *>(params[0])[i];
+  for (int64_t i = 0; i < count; ++i) static_cast<float *>(params[1])[i] = copy[i];
+  return 0;
+}
+// The largest element that it has ever seen: its workspace need not be the largest to be wrong.
+extern "C" int LargestInit(int *ndims, int64_t **shapes, const char **, AotExtra *extra) {
+  return AskForInput(ndims, shapes, extra);
+}
+KERNEL(Largest) {
+  float largest = *static_cast<float *>(params[2]);
+  for (int64_t i = 0; i < Count(ndims[0], shapes[0]); ++i) {
+    const float x = static_cast<float *>(params[0])[i];
+    static_cast<float *>(params[1])[i] = largest = x > largest ? x : largest;
+  }
+  return 0;
+}
+// Adds to its output.
+KERNEL(AddsToOutput) {
+  for (int64_t i = 0; i < Count(ndims[0], shapes[0]); ++i) {
+    static_cast<float *>(params[1])[i] += static_cast<float *>(params[0])[i];
+  }
+  return 0;
+}
+// Writes the upper half of each element.
+KERNEL(WritesHalves) {
+  for (int64_t i = 0; i < Count(ndims[0], shapes[0]); ++i) {
+    static_cast<uint16_t *>(params[1])[2 * i + 1] = static_cast<const uint16_t *>(params[0])[2 * i + 1];
+  }
+  return 0;
+}
+// Reads one element too many of its input, and one too early.
+KERNEL(ReadsPastInput) {
+  Copy(params, ndims, shapes);
+  static_cast<float *>(params[1])[0] = static_cast<float *>(params[0])[Count(ndims[0], shapes[0])];
+  return 0;
+}
+KERNEL(ReadsBeforeInput) {
+  Copy(params, ndims, shapes);
+  static_cast<float *>(params[1])[1] = static_cast<float *>(params[0])[-1];
+  return 0;
+}
+// Gives other results each time, which is no mistake.
+KERNEL(Random) {
+  static float seed = 0;
+  Copy(params, ndims, shapes);
+  *static_cast<float *>(params[1]) = ++seed;
+  return 0;
+}
+// Writes its workspace before it reads it, and its output too.
+extern "C" int WritesFirstInit(int *ndims, int64_t **shapes, const char **, AotExtra *extra) {
+  return AskForInput(ndims, shapes, extra);
+}
+KERNEL(WritesFirst) {
+  auto *copy = static_cast<float *>(params[3]);
+  const int64_t count = Count(ndims[0], shapes[0]);
+  for (int64_t i = 0; i < count; ++i) copy[i] = static_cast<float *>(params[0])[i];
+  std::memset(params[1], 0, count * sizeof(float));
+  for (int64_t i = 0; i < count; ++i) static_cast<float *>(params[1])[i] += copy[i];
+  return 0;
+}

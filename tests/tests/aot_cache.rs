@@ -19,8 +19,14 @@ fn worker() {
     let declaration = declaration.output_shape([1]).output_dtype(DType::F32);
     let extra = std::env::var("AOT_WORKER_INPUT").is_ok();
     let declaration = if extra { declaration.optional_input("extra") } else { declaration };
+    let damaged = std::env::var("AOT_WORKER_DAMAGES").ok();
+    let declaration = if damaged.is_some() { declaration.sandbox(true) } else { declaration };
     let result = declaration.declare().and_then(|op| {
-        let out = op.call(&[&Tensor::of(&[1.0f32])])?;
+        let mut out = op.call(&[&Tensor::of(&[1.0f32])])?;
+        if let Some(object) = damaged {
+            fs::write(object, "damaged").unwrap();
+            out = op.call(&[&Tensor::of(&[1.0f32])])?;
+        }
         Ok((out.to_vec::<f32>()?[0], op.compile_time()?.is_some()))
     });
     match result {
@@ -184,6 +190,132 @@ fn the_cache_is_bounded_and_private() {
     let source = place.write("k.cc", &adding("1"));
     let error = failure(place.command(&source));
     assert!(error.contains("can be written by other users") && error.contains("chmod 700"), "{error}");
+}
+
+/// Every file of the cache.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
+    paths.iter().flat_map(|path| if path.is_dir() { files(path) } else { vec![path.clone()] }).collect()
+}
+
+/// Whatever became of a file of the cache, the next process makes it again, and the one after that finds it.
+#[test]
+fn what_is_damaged_is_made_again() {
+    let place = Place::new("damaged");
+    let source = place.write("k.cc", &adding("1"));
+    assert_eq!(place.run(&source), (2.0, true));
+    let kinds: [(&str, fn(&Path)); 8] = [
+        ("cut off", |path| {
+            let whole = fs::read(path).unwrap();
+            fs::write(path, &whole[..whole.len() / 2]).unwrap();
+        }),
+        ("one byte less", |path| {
+            let whole = fs::read(path).unwrap();
+            fs::write(path, &whole[..whole.len().saturating_sub(1)]).unwrap();
+        }),
+        ("one byte changed", |path| {
+            let mut whole = fs::read(path).unwrap();
+            let middle = whole.len() / 2;
+            if let Some(byte) = whole.get_mut(middle) {
+                *byte ^= 0x40;
+            }
+            fs::write(path, &whole).unwrap();
+        }),
+        ("empty", |path| fs::write(path, "").unwrap()),
+        ("something else", |path| fs::write(path, vec![0xA5; 100_000]).unwrap()),
+        ("a folder", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir_all(path.join("with/folders")).unwrap();
+        }),
+        ("a link to nothing", |path| {
+            fs::remove_file(path).unwrap();
+            std::os::unix::fs::symlink("nothing", path).unwrap();
+        }),
+        ("a pipe", |path| {
+            fs::remove_file(path).unwrap();
+            assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        }),
+    ];
+    let all = files(&place.folder.join("cache/aot"));
+    for end in [".so", ".h", ".json"] {
+        assert!(all.iter().any(|path| path.display().to_string().ends_with(end)), "{all:?}");
+    }
+    for (kind, damage) in kinds {
+        for path in &all {
+            damage(path);
+            let (value, _) = place.run(&source);
+            assert_eq!(value, 2.0, "{kind}: {}", path.display());
+            assert_eq!(place.run(&source), (2.0, false), "{kind}: {}", path.display());
+            assert!(path.is_file(), "{kind}: {}", path.display());
+        }
+        // All at once, seen by several processes.
+        all.iter().for_each(|path| damage(path));
+        let children: Vec<_> = (0..4).map(|_| place.command(&source).spawn().unwrap()).collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(parse(&String::from_utf8_lossy(&output.stdout)).0, 2.0, "{kind}");
+        }
+        assert_eq!(place.run(&source), (2.0, false), "{kind}");
+    }
+    // No more is left than was there before.
+    assert_eq!(files(&place.folder.join("cache/aot")).len(), all.len());
+    // In a process that goes on, and loads the library for each call in another one.
+    let mut command = place.command(&source);
+    command.env("AOT_WORKER_DAMAGES", &place.objects()[0]);
+    assert_eq!(result(command).0, 2.0);
+}
+
+/// A manifest does not make a process load a file of its choice.
+#[test]
+fn manifests_lead_nowhere_else() {
+    let place = Place::new("manifest");
+    let source = place.write("k.cc", &adding("1"));
+    let other = place.write("other.cc", &adding("5"));
+    assert_eq!((place.run(&source).0, place.run(&other).0), (2.0, 6.0));
+    let folder = place.folder.join("cache/aot");
+    let manifest = files(&folder).into_iter().find(|path| {
+        path.extension().is_some_and(|end| end == "json")
+            && fs::read_to_string(path).unwrap().contains(&source)
+    });
+    let manifest = manifest.unwrap();
+    let text = fs::read_to_string(&manifest).unwrap();
+    let own =
+        place.objects().into_iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+    let own = own.into_iter().find(|name| text.contains(name.as_str())).unwrap();
+    let hash = own.rsplit_once('-').unwrap().1;
+    fs::create_dir_all(place.folder.join("cache/evil")).unwrap();
+    fs::copy(folder.join(&own), place.folder.join(format!("cache/evil/x-{hash}"))).unwrap();
+    fs::write(&manifest, text.replace(&own, &format!("../evil/x-{hash}"))).unwrap();
+    assert_eq!(place.run(&source), (2.0, true));
+    assert_eq!(place.run(&source), (2.0, false));
+}
+
+/// Names that lists of files write in their own way, and those that they cannot write.
+#[test]
+fn files_of_odd_names() {
+    let place = Place::new("odd: $(names) #1");
+    for name in
+        ["a b.h", "cost$.h", "back\\slash.h", "ends \\ .h", "#.h", "tab\t.h", "c:d.h", "ä.h", "x\\ y.h"]
+    {
+        place.write(name, "#define NUMBER 1\n");
+        let source =
+            place.write(&format!("{name}.cc"), &format!("#include \"{name}\"\n{}", adding("NUMBER")));
+        assert_eq!(place.run(&source), (2.0, true), "{name}");
+        assert_eq!(place.run(&source), (2.0, false), "{name}");
+        place.write(name, "#define NUMBER 2\n");
+        assert_eq!(place.run(&source), (3.0, true), "{name}");
+    }
+    let source = place.write("line\nbreak.cc", &adding("1"));
+    let error = failure(place.command(&source));
+    assert!(
+        error.contains("the path of the source has a line break") && error.contains("rename it"),
+        "{error}"
+    );
+    // A library needs no list.
+    let library = prebuilt(&place.write("plain.cc", &adding("1")), "aot-plain.so", &[]);
+    let copy = place.folder.join("line\nbreak.so");
+    fs::copy(library, &copy).unwrap();
+    assert_eq!(place.run(&copy.display().to_string()), (2.0, false));
 }
 
 #[test]

@@ -160,6 +160,30 @@ fn what_else_the_checks_find() -> Result<()> {
     Ok(())
 }
 
+/// A result that depends on memory that the kernel has not written: each kind of memory, named.
+#[test]
+fn reads_of_memory_that_was_never_written() -> Result<()> {
+    let checked = |function| bad(function).check(true);
+    fails(
+        checked("ReadsWorkspace"),
+        &[
+            "computes its output `y` from what workspace 1 held before the call",
+            "element 4 (byte 16)",
+            "OPSMITH_CHECK",
+        ],
+    );
+    fails(checked("Largest"), &["from what workspace 0 held before the call"]);
+    fails(checked("AddsToOutput"), &["from what output `y` held before the call", "memory does not"]);
+    fails(checked("WritesHalves"), &["from what output `y` held before the call"]);
+    fails(checked("ReadsPastInput"), &["from bytes outside of its buffers", "element 0"]);
+    fails(checked("ReadsBeforeInput"), &["from bytes outside of its buffers", "element 1"]);
+    assert_eq!(run(checked("WritesFirst"))?, GOOD);
+    // Another result each time says nothing.
+    assert_eq!(run(checked("Random"))?[1..], GOOD[1..]);
+    fails(checked("ReadsWorkspace").sandbox(true), &["from what workspace 1 held before the call"]);
+    Ok(())
+}
+
 #[test]
 fn names_that_are_not_there() {
     fails(bad("Goood"), &["there is no function `Goood`", "`Good`"]);

@@ -2,7 +2,8 @@
 //!
 //! In: keys and finished files. Out: the same files, in this process or another, until they have not been
 //! used for longest and the folder is full. A file appears whole, by renaming it into place, so readers
-//! need no lock. Must not know what is in the files.
+//! need no lock; its name says the hash of its content, which is verified before each use, so that a file
+//! that was damaged is made again. Must not know what is in the files.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -14,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
+use super::file::KernelFile;
 use crate::error::{Error, Result};
 
 /// What the folder may hold if `OPSMITH_CACHE_SIZE` does not say otherwise, in bytes.
@@ -108,30 +110,76 @@ impl Cache {
         self.root.join(format!("tmp-{}-{count}-{time:x}{suffix}", std::process::id()))
     }
 
+    /// The file of that name, if it is there and its content is the one that the name says. A file that was
+    /// cut off, overwritten, or cannot be read is as good as none.
+    pub fn verified(&self, name: &str) -> Option<PathBuf> {
+        // A name out of a damaged list must not lead out of the folder.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+        let (stem, _) = name.split_once('.')?;
+        let (_, hash) = stem.rsplit_once('-').filter(|_| name.bytes().all(plain))?;
+        let content = KernelFile::open(&self.path(name)).and_then(|file| file.read()).ok()?;
+        (hash_of(&content) == hash).then(|| self.path(name))
+    }
+
     /// Puts a finished file in its place, and throws out what has not been used for longest if the folder
-    /// is full.
+    /// is full. Its name is `origin`, the hash of its content, and `end`.
     ///
     /// # Errors
-    /// If it cannot be moved.
-    pub fn insert(&self, temporary: &Path, name: &str) -> Result<PathBuf> {
-        let path = self.path(name);
-        fs::rename(temporary, &path).map_err(|error| failed("move into", &path, &error))?;
+    /// If it cannot be read or moved.
+    pub fn insert(&self, temporary: &Path, origin: &str, end: &str) -> Result<PathBuf> {
+        let content = KernelFile::open(temporary)?.read()?;
+        let name = format!("{origin}-{}{end}", hash_of(&content));
+        let path = self.path(&name);
+        // Another process that made the same may have it open already.
+        if self.verified(&name).is_none() {
+            place(temporary, &path)?;
+        }
         self.evict(&path);
         Ok(path)
     }
 
-    /// [`Cache::insert`] of a text.
+    /// A file with that content, which is written unless it is there; named as [`Cache::insert`] does.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn insert_text(&self, text: &str, name: &str) -> Result<PathBuf> {
-        let temporary = self.temporary("");
-        File::create(&temporary)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| failed("write", &temporary, &error))?;
-        let path = self.path(name);
-        fs::rename(&temporary, &path).map_err(|error| failed("move into", &path, &error))?;
+    pub fn store(&self, content: &[u8], origin: &str, end: &str) -> Result<PathBuf> {
+        let name = format!("{origin}-{}{end}", hash_of(content));
+        if let Some(path) = self.verified(&name) {
+            self.touch(&path);
+            return Ok(path);
+        }
+        let path = self.write(content, &name)?;
+        self.evict(&path);
         Ok(path)
+    }
+
+    /// Writes a file of any name, which appears whole.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, content: impl AsRef<[u8]>, name: &str) -> Result<PathBuf> {
+        let temporary = self.temporary("");
+        let path = self.path(name);
+        let written = File::create_new(&temporary)
+            .and_then(|mut file| file.write_all(content.as_ref()))
+            .map_err(|error| failed("write", &temporary, &error))
+            .and_then(|()| place(&temporary, &path));
+        if written.is_err() {
+            _ = fs::remove_file(&temporary);
+        }
+        written.map(|()| path)
+    }
+
+    /// Makes a folder in it, in place of anything else of that name.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_folder(&self, name: &str) -> Result<()> {
+        let folder = self.path(name);
+        if !folder.is_dir() {
+            _ = fs::remove_file(&folder);
+        }
+        fs::create_dir_all(&folder).map_err(|error| failed("make", &folder, &error))
     }
 
     /// Removes what has not been used for longest until the rest fits; never `keep`.
@@ -166,6 +214,21 @@ impl Cache {
             }
         }
     }
+}
+
+/// The hash of a file's content, as names have it.
+fn hash_of(content: &[u8]) -> String {
+    let mut key = Key::new("content 1");
+    key.add(content);
+    key.finish()
+}
+
+/// Renames a finished file. A folder in its place, which no version of this program makes, goes.
+fn place(temporary: &Path, path: &Path) -> Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
+        _ = fs::remove_dir_all(path);
+    }
+    fs::rename(temporary, path).map_err(|error| failed("move into", path, &error))
 }
 
 /// Makes a folder that only this user can enter, or checks that one is.

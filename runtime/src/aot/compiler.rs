@@ -168,6 +168,8 @@ impl Compiler {
     ) -> Result<()> {
         let mut command = Command::new(&self.program);
         command.arg("-include").arg(before).arg("-MD").arg("-MF").arg(dependencies);
+        // The rule's name, which else is the output's path with whatever characters it has.
+        command.arg("-MT").arg("out");
         // The source stands before the flags: linkers leave out libraries that nothing before them wants.
         command.arg("-o").arg(output).arg(source).args(flags);
         let run = command.output().map_err(|error| {

@@ -12,7 +12,6 @@ use opsmith_core::DType;
 use super::attributes::{AttrValue, Attributes};
 use super::dtypes;
 use super::extra::Extra;
-use super::guard::guarded;
 use super::instance::{Arrays, Slot, threw};
 use super::library::Library;
 use super::signature::Signature;
@@ -177,10 +176,10 @@ impl Inference<'_> {
         };
         let mut arrays = Arrays::of(context.inputs);
         // Another object than the kernel's: what inference leaves in it is destroyed with it.
-        let mut extra = Extra::new(context.attributes.clone(), library.strings);
-        let (ndims, shapes, raw) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr(), extra.as_raw());
+        let mut extra = Extra::new(context.attributes.clone(), library.names());
+        let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
         // SAFETY: the arrays have an entry for each input, and live for the call.
-        let result = guarded(|| unsafe { infer(ndims, shapes, raw) });
+        let result = extra.call(library, |raw| unsafe { infer(ndims, shapes, raw) });
         let mut result = result
             .map_err(|thrown| threw(&thrown, &format!("{}InferShape", self.function), &library.source))?;
         // SAFETY: one output gives a vector of sizes, several a vector of such vectors; the interface says
@@ -208,12 +207,12 @@ impl Inference<'_> {
         let ids =
             context.inputs.iter().map(|slot| slot.dtype.map_or(0, dtypes::type_id)).collect::<Vec<c_int>>();
         let mut given = RawVector::of(ids);
-        let mut extra = Extra::new(context.attributes.clone(), library.strings);
-        let (raw, list) = (extra.as_raw(), &raw mut given);
+        let mut extra = Extra::new(context.attributes.clone(), library.names());
+        let list = &raw mut given;
         let result = if self.signature.infers_lists() {
             library.infer_types().map(|infer| {
                 // SAFETY: the vector lives for the call; the callee leaves it to its owner.
-                guarded(|| unsafe { infer(list, raw) }).map(|mut result| {
+                extra.call(library, |raw| unsafe { infer(list, raw) }).map(|mut result| {
                     // SAFETY: it is a vector of numbers, and belongs to this side.
                     unsafe {
                         let ids = result.elements::<c_int>().to_vec();
@@ -224,7 +223,9 @@ impl Inference<'_> {
             })
         } else {
             // SAFETY: as above.
-            library.infer_type().map(|infer| guarded(|| unsafe { infer(list, raw) }).map(|id| vec![id]))
+            library
+                .infer_type()
+                .map(|infer| extra.call(library, |raw| unsafe { infer(list, raw) }).map(|id| vec![id]))
         };
         // SAFETY: the vector was made above; the callee has returned.
         unsafe { given.free() };
@@ -243,7 +244,7 @@ impl Inference<'_> {
 }
 
 /// Refuses what is no shape; sizes may be unknown only where some of the inputs' are.
-fn check_shape(function: &str, shape: &[i64], symbolic: bool) -> Result<()> {
+pub(super) fn check_shape(function: &str, shape: &[i64], symbolic: bool) -> Result<()> {
     let unknown_rank = shape == [UNKNOWN_RANK];
     let least = if symbolic { UNKNOWN_DIM } else { 0 };
     if symbolic && unknown_rank || shape.iter().all(|size| *size >= least) {

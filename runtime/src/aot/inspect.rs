@@ -1,14 +1,18 @@
 //! What is in a library, and what is wrong with it, for people.
 //!
-//! In: the path of a shared object, or of a source, which is compiled first. Out: its kernels with the functions beside them, its layout of strings,
-//! and the problems that would keep a kernel from running. Loads the library, as running it would.
+//! In: the path of a shared object, or of a source, which is compiled first. Out: its kernels with the functions
+//! beside them, its layout of strings, its variant of the interface, and the problems that would keep a kernel from running. The library is read here; it is loaded in a process
+//! of its own, to see whether it can be.
 
 use std::path::{Path, PathBuf};
 
 use super::build::{self, Recipe};
+use super::child::Work;
 use super::compiler::Language;
-use super::elf::LibraryFacts;
-use super::library::{FINGERPRINT, Library, check_allowed};
+use super::elf::{Interface, LibraryFacts};
+use super::file::KernelFile;
+use super::kernel::Options;
+use super::library;
 use super::strings::StringAbi;
 use crate::error::Result;
 
@@ -19,6 +23,8 @@ pub struct Inspection {
     pub library: PathBuf,
     /// The layout of strings it was compiled with; `None` if nothing in it shows which.
     pub strings: Option<StringAbi>,
+    /// The variant of the interface it was compiled for; `None` if nothing in it shows which.
+    pub interface: Option<Interface>,
     /// Its kernels, by name.
     pub kernels: Vec<KernelFacts>,
     /// What would keep kernels from running, each with what to do.
@@ -48,20 +54,21 @@ const BESIDE: [&str; 3] = ["Init", "InferShape", "InferType"];
 /// # Errors
 /// If it is no library for this processor, must not be loaded, or does not compile.
 pub fn inspect(path: &Path) -> Result<Inspection> {
-    check_allowed(path)?;
+    let file = KernelFile::allowed(path)?;
     match Language::of(path) {
         Some(language) => {
-            let recipe = Recipe { source: path, language, flags: &[], fingerprint: None };
-            look(&build::build(&recipe)?.library)
+            let recipe = Recipe { source: &file, language, flags: &[], fingerprint: None };
+            look(&KernelFile::open(&build::build(&recipe)?.library)?)
         }
-        None => look(path),
+        None => look(&file),
     }
 }
 
 /// What is in a library that may be loaded.
-pub(super) fn look(path: &Path) -> Result<Inspection> {
-    let facts = LibraryFacts::read(path)?;
-    let has = |name: &str| facts.functions.binary_search_by(|known| known.as_str().cmp(name)).is_ok();
+pub(super) fn look(file: &KernelFile) -> Result<Inspection> {
+    let path = file.path();
+    let facts = LibraryFacts::read(file)?;
+    let has = |name: &str| facts.has(name);
     let is_beside = |name: &str| {
         let mut owners = BESIDE.iter().filter_map(|end| name.strip_suffix(end));
         owners.any(|owner| !owner.is_empty() && has(owner))
@@ -70,6 +77,7 @@ pub(super) fn look(path: &Path) -> Result<Inspection> {
     let mut inspection = Inspection {
         library: path.to_owned(),
         strings: facts.strings,
+        interface: facts.interface(),
         kernels: Vec::new(),
         problems: Vec::new(),
     };
@@ -81,24 +89,13 @@ pub(super) fn look(path: &Path) -> Result<Inspection> {
             ));
             continue;
         }
-        let signature = match Library::open(path, path, name) {
-            Ok(library) => library.fingerprint,
-            Err(error) => {
-                let help = error.help().map_or(String::new(), |help| format!("; {help}"));
-                let text = format!("{}{help}", error.message());
-                if !inspection.problems.contains(&text) {
-                    inspection.problems.push(text);
-                }
-                None
-            }
-        };
         let beside = |end: &str| has(&format!("{name}{end}"));
         inspection.kernels.push(KernelFacts {
             name: name.clone(),
             init: beside("Init"),
             infer_shape: beside("InferShape"),
             infer_type: beside("InferType"),
-            signature,
+            signature: facts.fingerprint(name).map(str::to_owned),
         });
     }
     if inspection.kernels.is_empty() {
@@ -109,11 +106,28 @@ pub(super) fn look(path: &Path) -> Result<Inspection> {
             "it has no function that could be a kernel".to_owned()
         });
     }
-    let carried = facts.data.iter().filter_map(|name| name.strip_prefix(FINGERPRINT));
-    for name in carried.filter(|name| !has(name)) {
+    for name in facts.signed().filter(|name| !has(name)) {
         inspection.problems.push(format!(
             "it was made for a kernel `{name}`, which is not there; is the function extern \"C\", and not static?"
         ));
     }
+    if let Err(error) = facts.check_types(path).and_then(|()| try_loading(file, &facts)) {
+        let help = error.help().map_or(String::new(), |help| format!("; {help}"));
+        inspection.problems.push(format!("{}{help}", error.message()));
+    }
     Ok(inspection)
+}
+
+/// Loads a library in a process of its own: its initialisers may do anything.
+///
+/// # Errors
+/// If the loader refuses it, or an initialiser crashes, ends the process or does not return.
+fn try_loading(file: &KernelFile, facts: &LibraryFacts) -> Result<()> {
+    let work = Work {
+        subject: format!("loading {}", file.path().display()),
+        timeout: Options::from_environment()?.timeout,
+        note: "its initialisers ran in a process of their own",
+    };
+    let load = || library::load(file, file.path(), facts).map(|_| Vec::new());
+    work.run(&load).map(drop)
 }

@@ -15,7 +15,7 @@ use super::attributes::AttrValue;
 use super::device::{self, Place};
 use super::dtypes;
 use super::extra::Extra;
-use super::guard::{Thrown, guarded};
+use super::guard::Thrown;
 use super::infer::UNKNOWN_RANK;
 use super::library::Library;
 use super::signature::Signature;
@@ -91,6 +91,11 @@ impl Shape {
         shape.inputs = shape.slots.len();
         shape.slots.extend(outs.iter().map(Slot::of));
         shape
+    }
+
+    /// Whether some sizes of inputs are not known.
+    pub fn is_symbolic(&self) -> bool {
+        self.slots[..self.inputs].iter().any(|slot| slot.sizes.iter().any(|size| *size < 0))
     }
 
     /// Whether a call has the same inputs and attributes.
@@ -194,12 +199,12 @@ impl Instance {
     ) -> Result<Instance> {
         let _entered = place.enter()?;
         let mut arrays = Arrays::of(&shape.slots);
-        let mut extra = Extra::new(signature.attributes(&shape.at_call), library.strings);
+        let mut extra = Extra::new(signature.attributes(&shape.at_call), library.names());
         if let Some(init) = library.init {
             let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-            let (dtypes, raw) = (arrays.dtypes.as_mut_ptr(), extra.as_raw());
+            let dtypes = arrays.dtypes.as_mut_ptr();
             // SAFETY: the arrays have an entry for each input and output, and live for the call.
-            let result = guarded(|| unsafe { init(ndims, shapes, dtypes, raw) });
+            let result = extra.call(&library, |raw| unsafe { init(ndims, shapes, dtypes, raw) });
             check(result, &format!("{function}Init"), &library.source)?;
         }
         Ok(Instance { shape, arrays, params: Vec::new(), extra, library, place })
@@ -232,9 +237,12 @@ impl Instance {
         let (count, params) = (self.params.len() as c_int, self.params.as_mut_ptr());
         let arrays = &mut self.arrays;
         let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-        let (dtypes, raw, main) = (arrays.dtypes.as_mut_ptr(), self.extra.as_raw(), self.library.main);
-        // SAFETY: the arrays are as the interface says, and the caller promises the rest.
-        let result = guarded(|| unsafe { main(count, params, ndims, shapes, dtypes, stream, raw) });
+        let (dtypes, main) = (arrays.dtypes.as_mut_ptr(), self.library.main);
+        let call = |raw| {
+            // SAFETY: the arrays are as the interface says, and the caller promises the rest.
+            unsafe { main(count, params, ndims, shapes, dtypes, stream, raw) }
+        };
+        let result = self.extra.call(&self.library, call);
         match result {
             Ok(0) => Ok(()),
             result => check(result, function, &self.library.source),

@@ -4,20 +4,18 @@
 //! it is first needed. Objects that are made ready for one set of shapes wait here for the next call with
 //! the same; a call takes one for itself, so calls from several threads never share one.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use opsmith_core::{Backend, DType};
 
-use super::build::{self, Recipe};
-use super::compiler::Language;
 use super::device::Place;
 use super::infer::{Inference, OutputDTypes, OutputShapes};
 use super::instance::{Instance, Shape, Slot};
-use super::library::{FINGERPRINT, Library, check_allowed};
-use super::signature::{Combination, Signature, compare_fingerprints};
+use super::library::Library;
+use super::object::SharedObject;
+use super::signature::{Combination, Signature};
 use super::{check, sandbox};
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result};
@@ -88,10 +86,10 @@ pub(super) struct Kernel {
 #[derive(Default)]
 pub(super) struct State {
     /// The shared object, once it is known.
-    object: Option<PathBuf>,
+    pub(super) object: Option<SharedObject>,
     library: Option<Arc<Library>>,
     /// The files it was made from, with when they were changed last, if that matters.
-    watched: Vec<(PathBuf, Option<SystemTime>)>,
+    pub(super) watched: Vec<(PathBuf, Option<SystemTime>)>,
     /// How long the compiler ran for it; otherwise it was in the cache, or given.
     pub compiled: Option<Duration>,
     #[allow(
@@ -148,7 +146,7 @@ impl Kernel {
                 let library = &mut || self.open(&object).map(Arc::new);
                 inference.outputs(&shape.slots, &attributes, library)
             };
-            return sandbox::infer(self, &infer);
+            return sandbox::infer(self, shape.is_symbolic(), &infer);
         }
         inference.outputs(&shape.slots, &attributes, &mut || self.library(&mut self.state()))
     }
@@ -338,57 +336,6 @@ impl Kernel {
         Ok(library)
     }
 
-    /// The shared object, compiled if it has to be.
-    pub fn object(&self, state: &mut State) -> Result<PathBuf> {
-        if let Some(object) = &state.object {
-            return Ok(object.clone());
-        }
-        check_allowed(&self.source)?;
-        let object = match Language::of(&self.source) {
-            Some(language) => {
-                let name = format!("{FINGERPRINT}{}", self.function);
-                let text = self.signature.fingerprint(&self.function, self.place);
-                let recipe = Recipe {
-                    source: &self.source,
-                    language,
-                    flags: &self.options.flags,
-                    fingerprint: Some((name, text)),
-                };
-                let built = build::build(&recipe)?;
-                state.watched = watch(if self.options.reload { built.files } else { Vec::new() });
-                state.compiled = built.compiled;
-                built.library
-            }
-            None if self.options.reload => {
-                state.watched = watch(vec![self.source.clone()]);
-                build::copy(&self.source)?
-            }
-            None => self.source.clone(),
-        };
-        state.object = Some(object.clone());
-        Ok(object)
-    }
-
-    /// Loads the library and compares what it was made for with what is declared.
-    pub fn open(&self, object: &Path) -> Result<Library> {
-        let library = Library::open(object, &self.source, &self.function)?;
-        if let Some(carried) = &library.fingerprint {
-            compare_fingerprints(carried, &self.signature.fingerprint(&self.function, self.place))
-                .map_err(|error| error.with_note(format!("in {}", object.display())))?;
-        }
-        Ok(library)
-    }
-
-    /// Forgets the library if a file that it was made from has changed since.
-    fn refresh(&self, state: &mut State) -> Result<()> {
-        let changed = state.watched.iter().any(|(path, known)| modified(path) != *known);
-        if self.options.reload && changed {
-            let old = std::mem::take(state);
-            drop(old);
-        }
-        Ok(())
-    }
-
     /// What changes while the kernel lives, for this thread.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -410,12 +357,4 @@ fn each_tensor(arg: Arg<'_>) -> Vec<Option<&Tensor>> {
         Arg::None => vec![None],
         _ => Vec::new(),
     }
-}
-
-fn watch(files: Vec<PathBuf>) -> Vec<(PathBuf, Option<SystemTime>)> {
-    files.into_iter().map(|path| (path.clone(), modified(&path))).collect()
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|facts| facts.modified()).ok()
 }

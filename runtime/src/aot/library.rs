@@ -3,14 +3,16 @@
 //! In: the path of a shared object and the name of a function. Out: the function, and those beside it that
 //! the interface knows: `F`, `FInit`, `FInferShape`, `FInferType`. Must not know how the object was made.
 
-use std::env;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 
 use super::elf::LibraryFacts;
-use super::strings::{RawVector, StringAbi};
+use super::extra::Names;
+use super::file::KernelFile;
+use super::strings::RawVector;
 use crate::error::{Error, Result};
 
 /// `F`
@@ -35,9 +37,6 @@ pub(super) type InferTypeFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c
 /// `FInferType` of several outputs.
 pub(super) type InferTypesFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c_void) -> RawVector;
 
-/// The start of the name under which a library carries the signature of one of its functions.
-pub(super) const FINGERPRINT: &str = "opsmith_aot_signature_";
-
 /// A loaded library, and one kernel in it. Closed when dropped.
 #[derive(Debug)]
 pub(super) struct Library {
@@ -47,8 +46,10 @@ pub(super) struct Library {
     pub init: Option<InitFn>,
     pub infer_shape: Option<InferShapeFn>,
     infer_type: Option<*const c_void>,
-    /// The layout of strings that it takes and gives.
-    pub strings: StringAbi,
+    /// How it says names of attributes, as far as its symbols show.
+    names: Names,
+    /// Whether it turned out to say them as vectors.
+    vectors: AtomicBool,
     /// The signature that it was made for, if it carries one.
     pub fingerprint: Option<String>,
     /// Last: the functions live as long as it is open.
@@ -65,34 +66,19 @@ impl Library {
     ///
     /// # Errors
     /// If it cannot be loaded, or has no such function: what is missing, and what looks like it.
-    pub fn open(path: &Path, source: &Path, function: &str) -> Result<Library> {
-        let facts = LibraryFacts::read(path)?;
-        if facts.libcxx {
-            return Err(Error::kernel(format!(
-                "{} was compiled with libc++, whose strings and vectors are not those of the interface",
-                path.display()
-            ))
-            .with_help("compile it with g++, or with clang++ -stdlib=libstdc++"));
-        }
-        // Everything it wants is looked for at once: later, a missing name would end the process.
-        // SAFETY: the initialisers of the library run. That they do no harm is for whoever named the
-        // library to know; the allow-list and the sandbox are for those who do not.
-        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
-            // What the system says is behind what the crate says.
-            let said =
-                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            refused(source, &facts, &said)
-        })?;
-        let find = |name: &str| address(&handle, name);
-        let Some(main) = find(function) else { return Err(missing(source, &facts, function)) };
-        let carried = find(&format!("{FINGERPRINT}{function}"));
-        let fingerprint = carried.map(|text| {
-            // SAFETY: what has this name is a text that ends in a zero; only `build.rs` makes it.
-            unsafe { CStr::from_ptr(text.cast()) }.to_string_lossy().into_owned()
-        });
-        let init = find(&format!("{function}Init"));
-        let infer_shape = find(&format!("{function}InferShape"));
-        let infer_type = find(&format!("{function}InferType"));
+    pub fn open(file: &KernelFile, source: &Path, function: &str) -> Result<Library> {
+        let facts = LibraryFacts::read(file)?;
+        facts.check_types(source)?;
+        let handle = load(file, source, &facts)?;
+        let Some(main) = address(&handle, function) else { return Err(facts.missing(source, function)) };
+        // Functions of libraries that it is linked with are found, too: beside a kernel of its own they are
+        // somebody else's.
+        let elsewhere = !facts.has(function);
+        let beside = |end: &str| {
+            let name = format!("{function}{end}");
+            if elsewhere || facts.has(&name) { address(&handle, &name) } else { None }
+        };
+        let (init, infer_shape, infer_type) = (beside("Init"), beside("InferShape"), beside("InferType"));
         // SAFETY: functions of these names have these types; the interface says so, and nothing else can
         // be known of them.
         let (main, init, infer_shape) = unsafe {
@@ -109,10 +95,21 @@ impl Library {
             init,
             infer_shape,
             infer_type,
-            strings: facts.strings.unwrap_or(StringAbi::New),
-            fingerprint,
+            names: facts.names(),
+            vectors: AtomicBool::new(false),
+            fingerprint: facts.fingerprint(function).map(str::to_owned),
             _handle: handle,
         })
+    }
+
+    /// How it says names of attributes, as far as that is known.
+    pub fn names(&self) -> Names {
+        if self.vectors.load(Ordering::Relaxed) { Names::Vectors } else { self.names }
+    }
+
+    /// Notes that it says names of attributes as vectors.
+    pub fn note_vectors(&self) {
+        self.vectors.store(true, Ordering::Relaxed);
     }
 
     /// `FInferType` of a kernel with one output.
@@ -135,20 +132,19 @@ fn address(handle: &Handle, name: &str) -> Option<*const c_void> {
     Some(symbol.into_raw().cast_const()).filter(|address| !address.is_null())
 }
 
-#[cold]
-fn missing(source: &Path, facts: &LibraryFacts, function: &str) -> Error {
-    let mangled = facts.functions.iter().any(|name| {
-        name.strip_prefix("_Z").is_some_and(|rest| rest.starts_with(&format!("{}{function}", function.len())))
-    });
-    let error = Error::not_found(format!("there is no function `{function}` in {}", source.display()));
-    if mangled {
-        return error
-            .with_help(format!("`{function}` is there as a function of C++: declare it extern \"C\""));
-    }
-    let near: Vec<String> = facts.near(function).into_iter().map(|name| format!("`{name}`")).collect();
-    error.with_help(match near.as_slice() {
-        [] => "it has no extern \"C\" function at all".to_owned(),
-        near => format!("the functions there are: {}", near.join(", ")),
+/// Loads a library: its initialisers run.
+///
+/// # Errors
+/// If the loader refuses it: what it says, and what the library wants that is nowhere.
+pub(super) fn load(file: &KernelFile, source: &Path, facts: &LibraryFacts) -> Result<Handle> {
+    // Everything it wants is looked for at once: later, a missing name would end the process. The path has a
+    // slash, so that nothing else of that name is found along LD_LIBRARY_PATH.
+    // SAFETY: the initialisers of the library run. That they do no harm is for whoever named the
+    // library to know; the allow-list and the sandbox are for those who do not.
+    unsafe { Handle::open(Some(file.path()), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+        // What the system says is behind what the crate says.
+        let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        refused(source, facts, &said)
     })
 }
 
@@ -168,32 +164,4 @@ fn refused(source: &Path, facts: &LibraryFacts, said: &str) -> Error {
         "it calls `{symbol}`, which neither it nor a library it is linked with has{near}; link it with the library \
          that does, or define it"
     ))
-}
-
-/// Refuses a file outside the folders that `OPSMITH_AOT_ALLOW` names, separated by colons. Without it, every
-/// file is allowed.
-///
-/// # Errors
-/// If the file is outside: which folders there are.
-pub(super) fn check_allowed(path: &Path) -> Result<()> {
-    let Some(list) = env::var_os("OPSMITH_AOT_ALLOW") else { return Ok(()) };
-    // Links are followed, so that none leads out.
-    let real = std::fs::canonicalize(path)
-        .map_err(|error| Error::io(format!("cannot read {}: {error}", path.display())))?;
-    let folders: Vec<PathBuf> =
-        env::split_paths(&list).filter(|folder| !folder.as_os_str().is_empty()).collect();
-    let inside =
-        |folder: &PathBuf| std::fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder));
-    if folders.iter().any(inside) {
-        return Ok(());
-    }
-    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    Err(Error::value(format!("{} is outside the folders that kernels may be loaded from", real.display()))
-        .with_help(match folders.as_slice() {
-            [] => "OPSMITH_AOT_ALLOW names no folder; unset it to allow all".to_owned(),
-            folders => format!(
-                "OPSMITH_AOT_ALLOW names {}; move the file there, or add its folder",
-                folders.join(", ")
-            ),
-        }))
 }

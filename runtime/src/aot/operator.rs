@@ -10,6 +10,8 @@ use std::time::Duration;
 use opsmith_core::DType;
 
 use super::attributes::AttrValue;
+use super::elf::LibraryFacts;
+use super::file::KernelFile;
 use super::inspect::Inspection;
 use super::instance::{Shape, Slot};
 use super::registry::{self, Active};
@@ -145,7 +147,18 @@ impl Operator {
     /// # Errors
     /// If there is none, or it is none for this processor.
     pub fn inspect(self) -> Result<Inspection> {
-        super::inspect::look(&self.library()?)
+        super::inspect::look(&KernelFile::open(&self.library()?)?)
+    }
+
+    /// Whether its library infers dtypes of outputs (`FInferType`); a source is compiled for it. The library is
+    /// read for that, not loaded.
+    ///
+    /// # Errors
+    /// If there is none, or it is none for this processor.
+    pub fn infers_dtypes(self) -> Result<bool> {
+        let function = format!("{}InferType", self.active()?.kernel.function);
+        let facts = KernelFile::open(&self.library()?).and_then(|file| LibraryFacts::read(&file));
+        facts.map(|facts| facts.has(&function)).map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 
     /// How long the compiler ran for this operator; `None` if its library was in the cache, or given.

@@ -40,6 +40,45 @@ impl AnyString {
     }
 }
 
+/// The longest name of an attribute that is recognised, in bytes.
+const LONGEST_NAME: usize = 4096;
+
+/// Whether what a library passes as a name is a `std::vector<char>`, and not a string of that layout.
+///
+/// # Safety
+/// `name` points to one of the two, and three words can be read there: it is a temporary of the library,
+/// which frames of its callers follow.
+pub(super) unsafe fn is_vector(name: *const c_void, strings: StringAbi) -> bool {
+    let words = name.cast::<usize>();
+    // SAFETY: the caller promises both words.
+    let (first, second) = unsafe { (words.read(), words.add(1).read()) };
+    if first == 0 {
+        // The address of a string's text is never null; that of no elements is.
+        return true;
+    }
+    match strings {
+        // The length of the text, which is smaller than any address, or the end of the vector.
+        StringAbi::New => second >= first,
+        // SAFETY: a text stands behind its header. Behind what the heap keeps for itself stands a vector's
+        // buffer, so that the words before it can be read, too.
+        StringAbi::Old => !unsafe { is_old_text(first as *const u8) },
+    }
+}
+
+/// Whether text of a string of the old layout stands there: behind its length and its capacity.
+///
+/// # Safety
+/// Three words before the address can be read, and the bytes from there to a zero.
+unsafe fn is_old_text(text: *const u8) -> bool {
+    // SAFETY: the caller promises it.
+    let header = unsafe { text.cast::<usize>().sub(3) };
+    // SAFETY: as above.
+    let (length, capacity) = unsafe { (header.read_unaligned(), header.add(1).read_unaligned()) };
+    // SAFETY: no byte behind the first zero is read; names have none.
+    let is_zero = |index: &usize| unsafe { text.add(*index).read() } == 0;
+    length <= capacity && length <= LONGEST_NAME && (0..=length).find(is_zero) == Some(length)
+}
+
 /// A string of the new layout.
 #[repr(C)]
 pub(super) struct NewString {

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith::runtime::aot::{AttrType, Declaration};
 use opsmith::{DType, Tensor};
@@ -44,16 +45,25 @@ pub fn matrix(rows: usize, columns: usize, element: impl Fn(usize) -> f32) -> Te
 /// the folder of another header of the interface, to see that libraries built against it run.
 #[track_caller]
 pub fn prebuilt(source: &str, library: &str, flags: &[&str]) -> String {
-    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
     let own = || concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include").to_owned();
-    let include = std::env::var("AOT_HEADER").unwrap_or_else(|_| own());
+    compiled(source, library, &std::env::var("AOT_HEADER").unwrap_or_else(|_| own()), flags)
+}
+
+/// The same with headers of that folder.
+#[track_caller]
+pub fn compiled(source: &str, library: &str, headers: &str, flags: &[&str]) -> String {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(library);
+    // Tests run at once: none finds a library that another is still writing.
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let unfinished = library.with_extension(format!("{}.unfinished", COUNT.fetch_add(1, Ordering::Relaxed)));
     let output = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()))
-        .args(["-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra", "-I", &include, "-o"])
-        .arg(&library)
+        .args(["-std=c++17", "-shared", "-fPIC", "-Wall", "-Wextra", "-I", headers, "-o"])
+        .arg(&unfinished)
         .args(flags)
         .arg(Path::new(&kernel("")).join(source))
         .output()
         .expect("there is a C++ compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::rename(unfinished, &library).unwrap();
     library.display().to_string()
 }

@@ -1,5 +1,8 @@
 //! Mistakes of what computes an operator: expressions, kernels, views, compositions.
 
+use std::collections::BTreeSet;
+
+use super::super::suggest::nearest;
 use super::super::{Diagnostic, Span};
 use super::{near_or_all, ticked};
 
@@ -202,6 +205,27 @@ pub fn aot_argument(span: Span, op: &str, name: &str, ty: &str, why: &str) -> Di
 pub fn kernel_file_missing(span: Span, path: &str) -> Diagnostic {
     Diagnostic::error("E0472", format!("there is no file `{path}`"), span, "not found")
         .with_help("paths are relative to the folder of the spec")
+}
+
+/// A kernel's function that its file does not have; `known` are the names there.
+pub fn kernel_function_missing(
+    span: Span,
+    path: &str,
+    function: &str,
+    known: &BTreeSet<String>,
+) -> Diagnostic {
+    let near = nearest(function, known.iter().map(String::as_str));
+    let help = near.map_or_else(
+        || "define it there, as `extern \"C\"`, or correct the name".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    Diagnostic::error(
+        "E0498",
+        format!("there is no function `{function}` in `{path}`"),
+        span,
+        "not found there",
+    )
+    .with_help(help)
 }
 
 /// One C function as the kernel of two operators.

@@ -1,0 +1,267 @@
+//! Whether a file of a kernel has the function that an entry names.
+//!
+//! In: a source in C, C++ or CUDA, or a library, and the name of a function. Out: that the function is surely
+//! not there, with the names that are; or nothing, where only a compiler could tell. A name that stands in a
+//! comment alone is not there; one that a macro may put together from parts, or that stands in a text, which may
+//! be a label for the assembler, may be there. Must not run a compiler.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 26;
+/// How many included files are read for one source.
+const MOST: usize = 200;
+/// Headers that every source finds without having them beside it; they define no kernels.
+const KNOWN: [&str; 1] = ["custom_aot_extra.h"];
+
+/// The names in the file of a kernel if the function is not among them, and nothing there could make it.
+pub fn names_without(path: &Path, function: &str) -> Option<BTreeSet<String>> {
+    if path.extension().is_some_and(|extension| extension == "so") {
+        return (!has_symbol(&read(path)?, function)).then(BTreeSet::new);
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut names = BTreeSet::new();
+    let mut waiting = vec![path.to_owned()];
+    let mut seen = HashSet::new();
+    while let Some(path) = waiting.pop() {
+        if !seen.insert(fs::canonicalize(&path).ok()?) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&read(&path)?).replace("\r\n", "\n").replace("\\\n", "");
+        let source = Source::of(&text);
+        let makes_names = source.pastes || source.texts.iter().any(|text| text.contains(function));
+        if makes_names || source.names.contains(function) || seen.len() > MOST {
+            return None;
+        }
+        for include in source.includes {
+            waiting.extend(find(&include, path.parent().unwrap_or(folder), folder)?);
+        }
+        names.extend(source.names.into_iter().map(str::to_owned));
+    }
+    Some(names)
+}
+
+/// The content of a regular file of a sensible size.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let facts = fs::metadata(path).ok()?;
+    if !facts.is_file() || facts.len() > LARGEST {
+        return None;
+    }
+    fs::read(path).ok()
+}
+
+/// Whether a library's table of names, in which each ends with a zero, has one that ends with this.
+fn has_symbol(library: &[u8], function: &str) -> bool {
+    let name = [function.as_bytes(), &[0]].concat();
+    library.windows(name.len()).any(|bytes| bytes == name)
+}
+
+/// Where an included file is: nowhere for one of the system; `None` if it may be anywhere.
+fn find(include: &Include<'_>, beside: &Path, folder: &Path) -> Option<Option<PathBuf>> {
+    let (name, quoted) = match include {
+        Include::Quoted(name) => (*name, true),
+        Include::System(name) => (*name, false),
+        Include::Computed => return None,
+    };
+    let own = [quoted.then_some(beside), Some(folder)].into_iter().flatten().map(|folder| folder.join(name));
+    if let Some(path) = own.into_iter().find(|path| path.is_file()) {
+        return Some(Some(path));
+    }
+    let extension = Path::new(name).extension();
+    let of_system = !quoted && extension.is_none_or(|extension| extension == "h");
+    (of_system || KNOWN.contains(&name)).then_some(None)
+}
+
+/// A file that another one includes.
+enum Include<'a> {
+    Quoted(&'a str),
+    System(&'a str),
+    /// One that a macro names.
+    Computed,
+}
+
+/// What matters of a source.
+#[derive(Default)]
+struct Source<'a> {
+    names: BTreeSet<&'a str>,
+    texts: Vec<&'a str>,
+    includes: Vec<Include<'a>>,
+    /// Whether macros may make names of parts, or names are written in another way.
+    pastes: bool,
+}
+
+impl<'a> Source<'a> {
+    /// Reads a source without line breaks that are escaped.
+    fn of(text: &'a str) -> Source<'a> {
+        let mut source = Source::default();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let length = match first {
+                '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+                '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+                '"' => source.text(rest, '"'),
+                '\'' => source.text(rest, '\''),
+                '#' => source.directive(rest),
+                // Another way to write `#`, and a letter by its number.
+                '%' if rest.starts_with("%:") => source.unusual(2),
+                '\\' => source.unusual(1),
+                first if is_letter(first) => source.word(rest),
+                first if first.is_ascii_digit() => number(rest),
+                first => first.len_utf8(),
+            };
+            rest = &rest[length..];
+        }
+        source
+    }
+
+    fn unusual(&mut self, length: usize) -> usize {
+        self.pastes = true;
+        length
+    }
+
+    /// A text or a character from its opening quote on; its length.
+    fn text(&mut self, rest: &'a str, quote: char) -> usize {
+        let mut escaped = false;
+        let end = rest.char_indices().skip(1).find(|(_, character)| {
+            let ends = !escaped && (*character == quote || *character == '\n');
+            escaped = !escaped && *character == '\\';
+            ends
+        });
+        let length = end.map_or(rest.len(), |(at, _)| at + 1);
+        self.texts.push(&rest[..length]);
+        length
+    }
+
+    /// `#` of a directive, or the operators of macros.
+    fn directive(&mut self, rest: &'a str) -> usize {
+        if rest.starts_with("##") {
+            return self.unusual(2);
+        }
+        let word = rest[1..].trim_start_matches([' ', '\t']);
+        let Some(file) =
+            ["include_next", "include", "import"].iter().find_map(|name| word.strip_prefix(name))
+        else {
+            return 1;
+        };
+        let file = file.trim_start_matches([' ', '\t']);
+        let line = &file[..file.find('\n').unwrap_or(file.len())];
+        let between = |open, close| Some(line.strip_prefix(open)?.split_once(close)?.0);
+        self.includes.push(match (between('"', '"'), between('<', '>')) {
+            (Some(name), _) => Include::Quoted(name),
+            (_, Some(name)) => Include::System(name),
+            _ => Include::Computed,
+        });
+        rest.len() - file.len() + line.len()
+    }
+
+    /// A name, or the start of a text that has one before its quote; its length.
+    fn word(&mut self, rest: &'a str) -> usize {
+        let length = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        if word.ends_with('R') && after.starts_with('"') && matches!(word, "R" | "LR" | "uR" | "UR" | "u8R") {
+            return length + self.raw_text(after);
+        }
+        self.names.insert(word);
+        length
+    }
+
+    /// `"delimiter(text)delimiter"`
+    fn raw_text(&mut self, rest: &'a str) -> usize {
+        let Some((delimiter, _)) = rest[1..].split_once('(') else { return self.text(rest, '"') };
+        let close = format!("){delimiter}\"");
+        let length = rest.find(&close).map_or(rest.len(), |at| at + close.len());
+        self.texts.push(&rest[..length]);
+        length
+    }
+}
+
+/// The length of a number, with its quotes between digits.
+fn number(rest: &str) -> usize {
+    let mut last = '0';
+    let end = rest.char_indices().find(|(at, character)| {
+        let next = rest[at + character.len_utf8()..].chars().next();
+        let sign = matches!(character, '+' | '-') && matches!(last, 'e' | 'E' | 'p' | 'P');
+        let digit_quote = *character == '\'' && next.is_some_and(is_part);
+        last = *character;
+        !(is_part(*character) || *character == '.' || sign || digit_quote)
+    });
+    end.map_or(rest.len(), |(at, _)| at)
+}
+
+fn is_letter(character: char) -> bool {
+    character.is_alphabetic() || matches!(character, '_' | '$') || !character.is_ascii()
+}
+
+fn is_part(character: char) -> bool {
+    is_letter(character) || character.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a source is said to be without `Kernel`.
+    fn is_missing(text: &str) -> bool {
+        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("opsmith-kernel-file-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("k.cc"), text).unwrap();
+        fs::write(folder.join("has.h"), "int Kernel();").unwrap();
+        fs::write(folder.join("has_not.h"), "#include \"k.cc\"\nint Other();").unwrap();
+        let missing = names_without(&folder.join("k.cc"), "Kernel").is_some();
+        fs::remove_dir_all(folder).unwrap();
+        missing
+    }
+
+    #[test]
+    fn a_function_that_is_there_or_may_be_is_not_missing() {
+        for text in [
+            "extern \"C\" int Kernel() { return 0; }",
+            "extern \"C\" int\n  Ker\\\nnel() { return 0; }",
+            "#define DEFINE(name) extern \"C\" int name()\nDEFINE(Kernel) { return 0; }",
+            "#define DEFINE(name) extern \"C\" int Ker##name()\nDEFINE(nel) { return 0; }",
+            "#define DEFINE(name) extern \"C\" int Ker%:%:name()\nDEFINE(nel) { return 0; }",
+            "#include \"has.h\"\n",
+            "  #  include  <has.h>\n",
+            "#include \"has_not.h\"\n#include \"elsewhere.h\"\n",
+            "#define FILE \"has.h\"\n#include FILE\n",
+            "#include <generated/kernels.inc>\n",
+            "extern \"C\" int other() asm(\"Kernel\");",
+            "const char *text = \"/*\"; int Kernel(); /* */",
+            "int million = 1'000'000; int Kernel(); char quote = '\\'';",
+            "const char *raw = R\"(\")\"; int Kernel();",
+            "extern \"C\" int \\u004Bernel();",
+        ] {
+            assert!(!is_missing(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_nowhere_is_missing() {
+        for text in [
+            "",
+            "extern \"C\" int Kernels() { return 0; } int MyKernel; int kernel;",
+            "// int Kernel();\nint other();",
+            "/* int Kernel(); */ int other();",
+            "// goes on \\\nint Kernel();\nint other();",
+            "#include <vector>\n#include <stdio.h>\n#include \"custom_aot_extra.h\"\nint other();",
+            "#include \"has_not.h\"\n",
+            "int million = 1'000'000; // 'int Kernel();'\n",
+            "char quote = '\"'; // Kernel \"\n",
+            "char backslash = '\\\\'; // Kernel\n",
+            "const char *raw = R\"a(\")\" )a\"; // Kernel\n",
+        ] {
+            assert!(is_missing(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_a_library_end_with_a_zero() {
+        assert!(has_symbol(b"\0MyKernel\0other\0", "Kernel"));
+        assert!(!has_symbol(b"\0MyKernels\0other\0", "Kernel"));
+    }
+}
