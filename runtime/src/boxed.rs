@@ -23,7 +23,8 @@ use crate::tensor::Tensor;
 /// An argument given by name.
 type Keyword<'a> = &'a (&'a str, Value);
 
-/// Calls an operator of a library or its parents by name. `out` as a keyword calls the out form.
+/// Calls an operator of a library or its parents by name. `out` as a keyword calls the out form;
+/// a tensor without elements that is given as `out` takes the shape of the result, for all who have it.
 ///
 /// # Errors
 /// If there is no such operator, the arguments do not fit, or the operator itself fails.
@@ -149,9 +150,16 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
     if op.forms.out.is_none() {
         return Err(Error::argument("the operator has no out form").in_op(op.name, Vec::new()));
     }
+    let given = tensors.clone();
     let mut outs: Vec<&mut Tensor> = tensors.iter_mut().collect();
     dispatch::invoke_out(op, args, &mut outs)?;
-    Ok(tensors.into_iter().map(Value::Tensor).collect())
+    // The caller's tensor takes what was made in its place, because the values that hold it are only lent.
+    for (given, made) in given.iter().zip(&tensors) {
+        if !given.same(made) {
+            given.become_like(made);
+        }
+    }
+    Ok(given.into_iter().map(Value::Tensor).collect())
 }
 
 /// An argument in its place: the caller's, a converted one, or the default.

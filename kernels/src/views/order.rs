@@ -4,6 +4,7 @@
 //! [`can_view`], which asks for strides.
 
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::op::check_list_length;
 use opsmith_runtime::{Dims, Error, Result, Tensor};
 
 /// Whether a shape can be had without moving elements; one size may be -1.
@@ -119,9 +120,10 @@ pub fn chunk_sizes(sizes: &[i64], chunks: i64, dim: i64) -> Result<Dims> {
         return Err(Error::value(format!("a tensor cannot be split into {chunks} pieces")));
     }
     if size == 0 {
+        check_list_length(chunks)?;
         return Ok(Dims::from_elem(0, chunks as usize));
     }
-    split_sizes(sizes, (size + chunks - 1) / chunks, dim as i64)
+    split_sizes(sizes, (size - 1) / chunks + 1, dim as i64)
 }
 
 /// The sizes of pieces of the given size, the last one perhaps smaller: 5 in pieces of 2 is `[2, 2, 1]`.

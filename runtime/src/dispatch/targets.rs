@@ -10,6 +10,32 @@ use crate::error::{Error, Result, ShapeText};
 use crate::op::{Inferred, OpDef, OutSpec};
 use crate::tensor::Tensor;
 
+/// Refuses an input that shows so many elements by showing few again and again that no kernel gets through them, if
+/// the outputs do not have as many.
+pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    /// In seconds these are added up; beyond, in hours or years.
+    const MOST: i64 = 1 << 32;
+    for (arg, def) in args.iter().zip(op.schema.args) {
+        let mut endless = None;
+        arg.for_each_tensor(|tensor| {
+            if tensor.numel() > MOST && outs.iter().all(|out| out.numel() < tensor.numel()) {
+                let held = tensor.storage().bytes() / tensor.dtype().size();
+                if (held as i64) < tensor.numel() {
+                    endless = Some((tensor.numel(), held));
+                }
+            }
+        });
+        if let Some((shown, held)) = endless {
+            return Err(Error::value(format!(
+                "`{}` shows {shown} elements of a memory of {held}, too many to go through",
+                def.name
+            ))
+            .with_help("do this before the tensor is expanded"));
+        }
+    }
+    Ok(())
+}
+
 /// Whether an argument shows the target's storage without being the same elements.
 #[inline]
 pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
