@@ -9,6 +9,9 @@ use opsmith_runtime::{Dims, Error, Result};
 /// Most dimensions a window can have.
 pub(crate) const MOST: usize = 3;
 
+/// No number of a window is so large, so that what is computed of them is a number.
+const LIMIT: i64 = 1 << 40;
+
 /// The size, step, border and spread of a window in each dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
@@ -76,6 +79,21 @@ impl Window {
             return Err(Error::value(format!(
                 "the padding must not be negative, got {:?}",
                 &window.padding[MOST - spatial..]
+            )));
+        }
+        for (name, values) in positive.into_iter().chain([("the padding", window.padding)]) {
+            if values.iter().any(|&value| value >= LIMIT) {
+                return Err(Error::value(format!(
+                    "{name} must be below {LIMIT}, got {:?}",
+                    &values[MOST - spatial..]
+                )));
+            }
+        }
+        if (0..MOST).any(|dim| window.reach(dim) >= LIMIT) {
+            return Err(Error::value(format!(
+                "a window of {:?} with the dilation {:?} reaches over more than {LIMIT} elements",
+                &window.kernel[MOST - spatial..],
+                &window.dilation[MOST - spatial..]
             )));
         }
         Ok(window)
@@ -192,7 +210,16 @@ mod tests {
         assert!(Window::new(2, &[2], &[0], &[], &[]).is_err());
         assert!(Window::new(2, &[2], &[1], &[-1], &[]).is_err());
         assert!(Window::new(2, &[2], &[1], &[2], &[]).unwrap().with_modest_padding().is_err());
-        let huge = Window::new(1, &[i64::MAX], &[1], &[], &[i64::MAX]).unwrap();
-        assert!(huge.output_sizes([1, 1, 5], true).is_err());
+        for (kernel, stride, padding, dilation) in [
+            (i64::MAX, 1, 0, 1),
+            (1, i64::MAX, 0, 1),
+            (1, 1, i64::MAX, 1),
+            (1, 1, 0, i64::MAX),
+            (1 << 30, 1, 0, 1 << 30),
+        ] {
+            assert!(Window::new(1, &[kernel], &[stride], &[padding], &[dilation]).is_err());
+        }
+        let large = Window::new(1, &[1 << 39], &[1], &[], &[1]).unwrap();
+        assert!(large.output_sizes([1, 1, 5], true).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! In: sizes and dimensions. Out: the argument of a view operator. No memory is looked at, except by
 //! [`can_view`], which asks for strides.
 
-use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::layout::{self, wrap_dim};
 use opsmith_runtime::op::check_list_length;
 use opsmith_runtime::{Dims, Error, Result, Tensor};
 
@@ -85,7 +85,7 @@ pub fn flattened(sizes: &[i64], start_dim: i64, end_dim: i64) -> Result<Dims> {
         return Ok(Dims::from_slice(&[1]));
     }
     let mut joined = Dims::from_slice(&sizes[..start]);
-    joined.push(sizes[start..=end].iter().product());
+    joined.push(layout::joined(&sizes[start..=end]));
     joined.extend_from_slice(&sizes[end + 1..]);
     Ok(joined)
 }
@@ -141,6 +141,7 @@ pub fn split_sizes(sizes: &[i64], split_size: i64, dim: i64) -> Result<Dims> {
     if split_size <= 0 {
         return Err(Error::value(format!("a dimension of size {size} cannot be split by {split_size}")));
     }
+    check_list_length((size - 1) / split_size + 1)?;
     Ok((0..size).step_by(split_size as usize).map(|start| split_size.min(size - start)).collect())
 }
 

@@ -1,6 +1,6 @@
 //! Some of the elements.
 
-use opsmith_runtime::layout::{checked_numel, wrap_dim};
+use opsmith_runtime::layout::{MAX_NUMEL, checked_numel, scaled_stride, wrap_dim};
 use opsmith_runtime::op::check_list_length;
 use opsmith_runtime::{Error, Layout, Result};
 
@@ -27,7 +27,7 @@ pub fn slice(layout: &Layout, dim: i64, start: Option<i64>, end: Option<i64>, st
     let mut result = layout.clone();
     advance(&mut result, start, layout.strides[dim]);
     result.sizes[dim] = (length - 1).div_euclid(step) + 1;
-    result.strides[dim] = layout.strides[dim].saturating_mul(step);
+    result.strides[dim] = scaled_stride(layout.strides[dim], step);
     Ok(result)
 }
 
@@ -111,7 +111,7 @@ pub fn diagonal(layout: &Layout, offset: i64, dim1: i64, dim2: i64) -> Result<La
         advance(&mut result, offset.abs(), layout.strides[along]);
     }
     result.sizes.push(length.max(0));
-    result.strides.push(layout.strides[a].saturating_add(layout.strides[b]));
+    result.strides.push(scaled_stride(layout.strides[a].saturating_add(layout.strides[b]), 1));
     Ok(result)
 }
 
@@ -135,9 +135,10 @@ pub fn as_strided(
     }
     checked_numel(size)?;
     let reach = size.iter().zip(stride).try_fold(offset, |reach, (&size, &stride)| {
-        (size - 1).max(0).checked_mul(stride).and_then(|step| reach.checked_add(step))
+        size.max(1).checked_mul(stride).and_then(|step| reach.checked_add(step))
     });
-    if reach.is_none() {
+    // Also strides that lead nowhere are added up by who walks over the elements.
+    if reach.is_none_or(|reach| reach > MAX_NUMEL) {
         return Err(Error::index("sizes and strides reach beyond any memory"));
     }
     Ok(Layout { sizes: size.into(), strides: stride.into(), offset })
@@ -243,7 +244,7 @@ pub fn unfold(layout: &Layout, dimension: i64, size: i64, step: i64) -> Result<L
     let mut result = layout.clone();
     if layout.dim() > 0 {
         result.sizes[dim] = (length - size) / step + 1;
-        result.strides[dim] = stride.saturating_mul(step);
+        result.strides[dim] = scaled_stride(stride, step);
     }
     result.sizes.push(size);
     result.strides.push(stride);

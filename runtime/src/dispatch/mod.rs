@@ -18,7 +18,7 @@ pub use pairs::invoke_pairs;
 
 pub(crate) use convert::are_converted;
 pub(crate) use forward::{forward, forward_inplace, forward_out, has_kernel};
-pub(crate) use targets::{check_inplace, overlap};
+pub(crate) use targets::{check_inplace, is_endless, overlap};
 
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;

@@ -76,9 +76,17 @@ pub fn laid_out(random: &mut Random, dtype: DType, shape: &[i64]) -> Tensor {
         3 => strides.iter_mut().for_each(|stride| *stride = (*stride).min(1 + random.below(2) as i64)),
         _ => {}
     }
+    // Strides that lead nowhere may be any number.
+    let empty = shape.contains(&0);
+    for (stride, &size) in strides.iter_mut().zip(shape) {
+        if (size == 1 || empty && size == 2) && random.once_in(8) {
+            *stride = random.one_of(&[i64::MAX, 1 << 62, 0, 7]);
+        }
+    }
     let offset = random.one_of(&[0, 0, 0, 1, 5]);
     let reach = |(size, stride): (&i64, &i64)| (size - 1).max(0).saturating_mul(*stride);
-    let span = shape.iter().zip(&strides).map(reach).fold(0i64, i64::saturating_add).min(1 << 17);
+    let span = if empty { 0 } else { shape.iter().zip(&strides).map(reach).fold(0, i64::saturating_add) };
+    let span = span.min(1 << 17);
     let base = filled(random, dtype, (offset + span + 1) as usize);
     opsmith::as_strided_with(&base, shape, &strides, &opsmith::AsStridedOptions::new().storage_offset(offset))
         .unwrap_or(base)

@@ -171,6 +171,15 @@ fn run(options: &Options, place: &Path) {
     println!("done {} {}", done[0], done[1]);
 }
 
+/// What the calls of a run came to.
+#[derive(Default)]
+struct Findings {
+    /// The indices of the calls that a finding is of.
+    found: BTreeMap<String, Vec<u64>>,
+    /// Calls with results, and with errors.
+    done: [u64; 2],
+}
+
 /// Runs the calls in other processes, one after the other if they die, and gathers what they found.
 fn supervise(options: &Options) -> ExitCode {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64);
@@ -179,7 +188,7 @@ fn supervise(options: &Options) -> ExitCode {
     println!("seed {seed}");
     let place = std::env::temp_dir().join(format!("opsmith-fuzz-calls-{}", std::process::id()));
     let start = Instant::now();
-    let (mut found, mut done, mut first) = (BTreeMap::<String, Vec<u64>>::new(), [0u64; 2], 0);
+    let (mut findings, mut first) = (Findings::default(), 0);
     loop {
         let left = seconds.saturating_sub(start.elapsed().as_secs());
         if options.each.is_none() && left == 0 {
@@ -194,10 +203,25 @@ fn supervise(options: &Options) -> ExitCode {
         if let Some(op) = options.only {
             command.args(["--only", op.name]);
         }
+        let Some(death) = findings.gather(command) else { break };
+        let index = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok()).unwrap_or(first);
+        let name = Case::new(number_of(seed, index), operator_of(options, index)).name();
+        findings.found.entry(format!("{name}: {death}")).or_default().push(index);
+        first = index + 1;
+    }
+    // It is not there if no call was made.
+    let _ = fs::remove_file(&place);
+    findings.report(options, seed)
+}
+
+impl Findings {
+    /// Takes in what a process that runs calls prints; says how it died, if it did.
+    fn gather(&mut self, mut command: Command) -> Option<String> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can start");
         let mut errors = child.stderr.take().expect("it is piped");
         let errors = std::thread::spawn(move || {
             let mut text = Vec::new();
+            // A pipe that breaks ends the text.
             let _ = std::io::copy(&mut errors, &mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -206,43 +230,33 @@ fn supervise(options: &Options) -> ExitCode {
             let words: Vec<&str> = line.splitn(3, ' ').collect();
             match words[..] {
                 ["found", index, what] => {
-                    found.entry(what.to_owned()).or_default().push(index.parse().unwrap_or(0));
+                    self.found.entry(what.to_owned()).or_default().push(index.parse().unwrap_or(0));
                 }
                 ["done", fine, refused] => {
                     finished = true;
-                    done[0] += fine.parse::<u64>().unwrap_or(0);
-                    done[1] += refused.parse::<u64>().unwrap_or(0);
+                    self.done[0] += fine.parse::<u64>().unwrap_or(0);
+                    self.done[1] += refused.parse::<u64>().unwrap_or(0);
                 }
                 _ => {}
             }
         }
         let status = child.wait().expect("it was started");
         let errors = errors.join().unwrap_or_default();
-        if finished {
-            break;
-        }
-        let index = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok()).unwrap_or(first);
-        let name = Case::new(number_of(seed, index), operator_of(options, index)).name();
-        let what = format!("{name}: {status}: {}", errors.lines().next().unwrap_or("nothing was printed"));
-        found.entry(what).or_default().push(index);
-        done[0] += index - first;
-        first = index + 1;
+        (!finished).then(|| format!("{status}: {}", errors.lines().next().unwrap_or("nothing was printed")))
     }
-    // It is not there if no call was made.
-    let _ = fs::remove_file(&place);
-    report(options, seed, &found, done)
-}
 
-fn report(options: &Options, seed: u64, found: &BTreeMap<String, Vec<u64>>, done: [u64; 2]) -> ExitCode {
-    println!("{} calls succeeded, {} were refused, {} findings", done[0], done[1], found.len());
-    for (what, indices) in found {
-        println!("\n{what}\n  {} times", indices.len());
-        for &index in indices.iter().take(3) {
-            let op = operator_of(options, index);
-            let case = Case::new(number_of(seed, index), op);
-            let only = op.map_or(String::new(), |op| format!(" --only {}", op.name));
-            println!("  {}: fuzz-calls --case {}{only}", case.name(), number_of(seed, index));
+    fn report(&self, options: &Options, seed: u64) -> ExitCode {
+        let Findings { found, done } = self;
+        println!("{} calls succeeded, {} were refused, {} findings", done[0], done[1], found.len());
+        for (what, indices) in found {
+            println!("\n{what}\n  {} times", indices.len());
+            for &index in indices.iter().take(3) {
+                let op = operator_of(options, index);
+                let case = Case::new(number_of(seed, index), op);
+                let only = op.map_or(String::new(), |op| format!(" --only {}", op.name));
+                println!("  {}: fuzz-calls --case {}{only}", case.name(), number_of(seed, index));
+            }
         }
+        ExitCode::from(u8::from(!found.is_empty()))
     }
-    ExitCode::from(u8::from(!found.is_empty()))
 }
