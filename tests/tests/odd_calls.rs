@@ -97,6 +97,18 @@ fn a_tensor_of_any_dtype_has_no_elements_for_a_kernel() {
 }
 
 #[test]
+fn strides_that_lead_nowhere_are_numbers_that_can_be_added() {
+    let x = Tensor::of(&[1f32, 2.0, 3.0]);
+    assert!(opsmith::as_strided(&x, [1, 1], [i64::MAX, 1]).is_err());
+    let one = opsmith::as_strided(&x, [1, 2], [1 << 58, 1]).unwrap();
+    assert_eq!(one.exp().unwrap().shape(), [1, 2]);
+    let step = call("slice.Tensor", &[(&x).into(), 0.into(), Value::None, Value::None, i64::MAX.into()], &[]);
+    let Value::Tensor(first) = &step.unwrap()[0] else { panic!("one tensor") };
+    let (windows, _) = (first.unfold(0, 1, i64::MAX).unwrap(), first.unsqueeze(0).unwrap());
+    assert_eq!(windows.add(&windows.t().unwrap()).unwrap().to_vec::<f32>().unwrap(), [2.0]);
+}
+
+#[test]
 fn extreme_numbers_are_errors() {
     let x = opsmith::ones([1, 2, 3, 3]).unwrap();
     for extreme in [i64::MAX, i64::MIN, 1 << 62, 1 << 40, -1] {
@@ -297,6 +309,12 @@ fn what_is_made_in_place_of_an_empty_out_is_the_callers() {
         call("max.dim", &arguments, &[(keys[0], (&values).into()), (keys[1], (&indices).into())]).unwrap();
         assert_eq!(values.to_vec::<f32>().unwrap(), [3.0, 6.0]);
         assert_eq!(indices.to_vec::<i64>().unwrap(), [0, 0]);
+        // In any order, each once.
+        let (values, indices) = (empty(), places());
+        call("max.dim", &arguments, &[(keys[1], (&indices).into()), (keys[0], (&values).into())]).unwrap();
+        assert_eq!((values.numel(), indices.numel()), (2, 2));
+        let twice = [(keys[0], Value::from(&values)), ("out0", Value::from(&values))];
+        assert!(call("max.dim", &arguments, &twice).unwrap_err().to_string().contains("given twice"));
     }
     let (values, indices) = (empty(), places());
     let list = Value::Tensors(vec![values.clone(), indices.clone()]);

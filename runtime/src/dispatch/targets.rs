@@ -17,8 +17,7 @@ const ENDLESS: i64 = 1 << 32;
 /// Whether a tensor shows more elements than any kernel gets through by showing those of its memory again and again.
 #[inline]
 pub(crate) fn is_endless(tensor: &Tensor) -> bool {
-    tensor.numel() > ENDLESS
-        && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < tensor.numel()
+    tensor.numel() > ENDLESS && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < tensor.numel()
 }
 
 /// Refuses an input that shows its elements again and again without end, if the outputs do not have as many.
