@@ -27,6 +27,15 @@ pub(crate) struct Window {
     pub dilation: [i64; MOST],
 }
 
+/// Refuses windows over other numbers of dimensions than there are places for.
+fn check_spatial(spatial: usize) -> Result<()> {
+    if (1..=MOST).contains(&spatial) {
+        return Ok(());
+    }
+    Err(Error::shape(format!("a window cannot slide over {} dimensions", spatial as isize))
+        .with_help(format!("1 to {MOST} dimensions come after samples and channels")))
+}
+
 /// The given numbers at the end of `MOST`; one number stands for all, none for the default.
 fn spread(name: &str, values: &[i64], spatial: usize, fill: i64, default: &[i64]) -> Result<[i64; MOST]> {
     let mut result = [fill; MOST];
@@ -55,6 +64,7 @@ impl Window {
         padding: &[i64],
         dilation: &[i64],
     ) -> Result<Window> {
+        check_spatial(spatial)?;
         let window = Window {
             spatial,
             kernel: spread("the window's size", kernel, spatial, 1, &[])?,
@@ -161,6 +171,7 @@ impl Window {
 /// # Errors
 /// If there are too few, or too many before them.
 pub(crate) fn spatial_sizes(sizes: &[i64], spatial: usize) -> Result<[i64; MOST]> {
+    check_spatial(spatial)?;
     let outer = sizes.len().wrapping_sub(spatial);
     if !(1..=2).contains(&outer) {
         return Err(Error::shape(format!(
@@ -206,6 +217,10 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_errors() {
         assert!(Window::new(2, &[3, 3, 3], &[], &[], &[]).is_err());
+        for spatial in [0, 4, usize::MAX] {
+            assert!(Window::new(spatial, &[1], &[1], &[0], &[1]).is_err());
+            assert!(spatial_sizes(&[1; 6], spatial).is_err());
+        }
         assert!(Window::new(2, &[0], &[], &[], &[]).is_err());
         assert!(Window::new(2, &[2], &[0], &[], &[]).is_err());
         assert!(Window::new(2, &[2], &[1], &[-1], &[]).is_err());

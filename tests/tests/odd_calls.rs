@@ -137,6 +137,34 @@ fn extreme_numbers_are_errors() {
 }
 
 #[test]
+fn gradients_of_convolutions_of_any_rank_are_results_or_errors() {
+    for rank in 0..8usize {
+        for other in 0..8usize {
+            let ones = |rank: usize| Value::from(opsmith::ones(vec![1; rank]).unwrap());
+            for (stride, groups) in [(1, 1), (i64::MAX, 1), (1, 0), (1, i64::MIN)] {
+                let ints = |value: i64| Value::Ints(vec![value; rank.saturating_sub(2)]);
+                let arguments = [
+                    ones(rank.min(other)),
+                    ones(rank),
+                    ones(other),
+                    Value::None,
+                    ints(stride),
+                    ints(0),
+                    ints(1),
+                    (groups == 0).into(),
+                    ints(0),
+                    groups.into(),
+                    Value::Bools(vec![true; 3]),
+                ];
+                let result = call("convolution_backward", &arguments, &[]);
+                let fits = rank == other && (3..=5).contains(&rank) && (stride, groups) == (1, 1);
+                assert_eq!(result.is_ok(), fits, "{rank} and {other}: {:?}", result.err());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_hook_that_runs_backward_through_its_own_graph_is_an_error() {
     let x = Tensor::of(&[2f32]).requires_grad_(true).unwrap();
     let y = x.mul(&x).unwrap();
