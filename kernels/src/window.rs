@@ -9,6 +9,9 @@ use opsmith_runtime::{Dims, Error, Result};
 /// Most dimensions a window can have.
 pub(crate) const MOST: usize = 3;
 
+/// No number of a window is so large, so that what is computed of them is a number.
+const LIMIT: i64 = 1 << 40;
+
 /// The size, step, border and spread of a window in each dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
@@ -22,6 +25,15 @@ pub(crate) struct Window {
     pub padding: [i64; MOST],
     /// Elements from one element of a window to the next.
     pub dilation: [i64; MOST],
+}
+
+/// Refuses windows over other numbers of dimensions than there are places for.
+fn check_spatial(spatial: usize) -> Result<()> {
+    if (1..=MOST).contains(&spatial) {
+        return Ok(());
+    }
+    Err(Error::shape(format!("a window cannot slide over {} dimensions", spatial as isize))
+        .with_help(format!("1 to {MOST} dimensions come after samples and channels")))
 }
 
 /// The given numbers at the end of `MOST`; one number stands for all, none for the default.
@@ -52,6 +64,7 @@ impl Window {
         padding: &[i64],
         dilation: &[i64],
     ) -> Result<Window> {
+        check_spatial(spatial)?;
         let window = Window {
             spatial,
             kernel: spread("the window's size", kernel, spatial, 1, &[])?,
@@ -76,6 +89,21 @@ impl Window {
             return Err(Error::value(format!(
                 "the padding must not be negative, got {:?}",
                 &window.padding[MOST - spatial..]
+            )));
+        }
+        for (name, values) in positive.into_iter().chain([("the padding", window.padding)]) {
+            if values.iter().any(|&value| value >= LIMIT) {
+                return Err(Error::value(format!(
+                    "{name} must be below {LIMIT}, got {:?}",
+                    &values[MOST - spatial..]
+                )));
+            }
+        }
+        if (0..MOST).any(|dim| window.reach(dim) >= LIMIT) {
+            return Err(Error::value(format!(
+                "a window of {:?} with the dilation {:?} reaches over more than {LIMIT} elements",
+                &window.kernel[MOST - spatial..],
+                &window.dilation[MOST - spatial..]
             )));
         }
         Ok(window)
@@ -143,6 +171,7 @@ impl Window {
 /// # Errors
 /// If there are too few, or too many before them.
 pub(crate) fn spatial_sizes(sizes: &[i64], spatial: usize) -> Result<[i64; MOST]> {
+    check_spatial(spatial)?;
     let outer = sizes.len().wrapping_sub(spatial);
     if !(1..=2).contains(&outer) {
         return Err(Error::shape(format!(
@@ -188,11 +217,24 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_errors() {
         assert!(Window::new(2, &[3, 3, 3], &[], &[], &[]).is_err());
+        for spatial in [0, 4, usize::MAX] {
+            assert!(Window::new(spatial, &[1], &[1], &[0], &[1]).is_err());
+            assert!(spatial_sizes(&[1; 6], spatial).is_err());
+        }
         assert!(Window::new(2, &[0], &[], &[], &[]).is_err());
         assert!(Window::new(2, &[2], &[0], &[], &[]).is_err());
         assert!(Window::new(2, &[2], &[1], &[-1], &[]).is_err());
         assert!(Window::new(2, &[2], &[1], &[2], &[]).unwrap().with_modest_padding().is_err());
-        let huge = Window::new(1, &[i64::MAX], &[1], &[], &[i64::MAX]).unwrap();
-        assert!(huge.output_sizes([1, 1, 5], true).is_err());
+        for (kernel, stride, padding, dilation) in [
+            (i64::MAX, 1, 0, 1),
+            (1, i64::MAX, 0, 1),
+            (1, 1, i64::MAX, 1),
+            (1, 1, 0, i64::MAX),
+            (1 << 30, 1, 0, 1 << 30),
+        ] {
+            assert!(Window::new(1, &[kernel], &[stride], &[padding], &[dilation]).is_err());
+        }
+        let large = Window::new(1, &[1 << 39], &[1], &[], &[1]).unwrap();
+        assert!(large.output_sizes([1, 1, 5], true).is_err());
     }
 }

@@ -5,11 +5,13 @@
 //! interchangeable; a class is at most an eighth larger than what was asked for. Each block has room for
 //! a storage's header besides, so that sizes that are powers of two, which most are, waste nothing.
 
+mod machine;
+
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
 pub const ALIGNMENT: usize = 64;
@@ -111,6 +113,34 @@ const fn class_of(bytes: usize) -> usize {
     LINEAR_CLASSES + 8 * (power - 10) + (last - base) / (base / 8)
 }
 
+/// How many bytes tensors and what kernels work in may have at once; 0 until it is known.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Bounds the memory that tensors and what kernels work in have at once, in bytes; `None` for the machine's memory,
+/// which is the bound unless another is set. Beyond it there is no memory: a call that wants more is an error.
+///
+/// It counts when a block of 64 KiB or more is asked of the system; smaller ones and cached ones are given out.
+pub fn set_limit(bytes: Option<usize>) {
+    LIMIT.store(bytes.unwrap_or(0), Ordering::Relaxed);
+}
+
+/// The bound of [`set_limit`], or the machine's memory.
+pub fn limit() -> usize {
+    static MACHINE: OnceLock<usize> = OnceLock::new();
+    match LIMIT.load(Ordering::Relaxed) {
+        0 => *MACHINE.get_or_init(machine::memory),
+        set => set,
+    }
+}
+
+/// Whether so many bytes more are inside the bound.
+pub(crate) fn fits(bytes: usize) -> bool {
+    bytes < BOUNDED_FROM || live_bytes().saturating_add(bytes) <= limit()
+}
+
+/// Blocks below this size are given out without a look at the bound.
+const BOUNDED_FROM: usize = 64 << 10;
+
 /// A block of at least `bytes` bytes after the headroom, whose content is arbitrary; `None` if the system
 /// has none.
 #[inline]
@@ -188,6 +218,9 @@ unsafe fn keep_class(class: usize, pointer: NonNull<u8>) {
 
 #[cold]
 fn allocate_from_system(class: usize) -> Option<NonNull<u8>> {
+    if !fits(class_size(class)) {
+        return None;
+    }
     SYSTEM_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the layout's size is at least 64.
     NonNull::new(unsafe { alloc(block_layout(class)) })

@@ -2,11 +2,50 @@
 //!
 //! In: two numbers of one compute type ([`Element::Compute`]). Out: their sum, product, order. An
 //! expression of a spec means these functions: `a + b` becomes `Arithmetic::add(a, b)`. Nothing here
-//! panics: integers wrap, and dividing one by zero gives zero.
+//! panics: integers wrap, and dividing one by zero gives zero and raises a flag of the thread, as IEEE 754 has one
+//! for floats; who runs an expression over integers lowers it before ([`clear_zero_division`]) and looks at it after
+//! ([`check_zero_division`]).
+
+use std::cell::Cell;
 
 use num_complex::{Complex, Complex32, Complex64};
 
 use crate::element::Element;
+use crate::error::{Error, Result};
+
+thread_local! {
+    /// Whether an integer was divided by zero.
+    static DIVIDED_BY_ZERO: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes that an integer is divided by zero.
+#[cold]
+#[inline(never)]
+fn raise_zero_division() {
+    DIVIDED_BY_ZERO.set(true);
+}
+
+/// Forgets divisions of integers by zero in this thread.
+#[inline]
+pub fn clear_zero_division() {
+    DIVIDED_BY_ZERO.set(false);
+}
+
+/// Whether no integer was divided by zero in this thread since [`clear_zero_division`].
+///
+/// # Errors
+/// If one was.
+#[inline]
+pub fn check_zero_division() -> Result<()> {
+    if DIVIDED_BY_ZERO.get() { Err(zero_division()) } else { Ok(()) }
+}
+
+#[cold]
+fn zero_division() -> Error {
+    Error::value("integer division by zero").with_help(
+        "replace the zeros among the divisors, or convert to a floating-point dtype, where they give inf or nan",
+    )
+}
 
 /// Sums, products and quotients of one type.
 pub trait Arithmetic: Element {
@@ -21,7 +60,8 @@ pub trait Arithmetic: Element {
     fn sub(self, other: Self) -> Self;
     /// The product; integers wrap, `bool` is "and".
     fn mul(self, other: Self) -> Self;
-    /// The quotient. Integers truncate toward zero, and give 0 if the divisor is 0.
+    /// The quotient. Integers truncate toward zero, and give 0 if the divisor is 0, which
+    /// [`check_zero_division`] tells.
     fn div(self, other: Self) -> Self;
     /// What remains of [`Arithmetic::div`] rounded toward zero, with the sign of `self`. Integers
     /// give 0 if the divisor is 0.
@@ -103,11 +143,19 @@ macro_rules! integers {
             }
             #[inline(always)]
             fn div(self, other: $ty) -> $ty {
-                if other == 0 { 0 } else { self.wrapping_div(other) }
+                if other == 0 {
+                    raise_zero_division();
+                    return 0;
+                }
+                self.wrapping_div(other)
             }
             #[inline(always)]
             fn rem(self, other: $ty) -> $ty {
-                if other == 0 { 0 } else { self.wrapping_rem(other) }
+                if other == 0 {
+                    raise_zero_division();
+                    return 0;
+                }
+                self.wrapping_rem(other)
             }
             #[inline(always)]
             fn neg(self) -> $ty {
@@ -272,12 +320,18 @@ mod tests {
         assert_eq!(Arithmetic::add(250u8, 10), 4);
         assert_eq!(Arithmetic::neg(i8::MIN), i8::MIN);
         assert_eq!(Arithmetic::neg(1u8), 255);
+        clear_zero_division();
         assert_eq!(Arithmetic::div(7i32, 0), 0);
+        assert!(check_zero_division().is_err());
+        clear_zero_division();
         assert_eq!(Arithmetic::rem(7i32, 0), 0);
+        assert!(check_zero_division().is_err());
+        clear_zero_division();
         assert_eq!(Arithmetic::div(i64::MIN, -1), i64::MIN);
         assert_eq!(Arithmetic::rem(i64::MIN, -1), 0);
         assert_eq!(Arithmetic::div(-7i32, 2), -3);
         assert_eq!(Arithmetic::rem(-7i32, 2), -1);
+        assert!(check_zero_division().is_ok());
     }
 
     #[test]

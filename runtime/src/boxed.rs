@@ -26,7 +26,8 @@ use crate::tensor::Tensor;
 type Keyword<'a> = &'a (&'a str, Value);
 
 /// Calls an operator of a library or its parents by name. A name without overload means the overload that takes
-/// the arguments with the fewest conversions. `out` as a keyword calls the out form.
+/// the arguments with the fewest conversions. `out` as a keyword calls the out form; a tensor without elements that
+/// is given as `out` takes the shape of the result, for all who have it.
 ///
 /// # Errors
 /// If there is no such operator, the arguments do not fit, or the operator itself fails.
@@ -134,9 +135,22 @@ fn is_out_name(op: &OpDef, key: &str) -> bool {
     numbered || op.schema.returns.iter().any(|result| result.name == Some(key))
 }
 
+/// Which output a keyword names, by its name or number.
+fn out_position(op: &OpDef, key: &str) -> usize {
+    let named = op.schema.returns.iter().position(|result| result.name == Some(key));
+    named.or_else(|| key.strip_prefix("out")?.parse().ok()).unwrap_or(0)
+}
+
 fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> Result<Vec<Value>> {
+    let mut given: SmallVec<[(usize, Keyword<'_>); 4]> =
+        given.iter().map(|&keyword| (out_position(op, keyword.0), keyword)).collect();
+    given.sort_by_key(|(position, _)| *position);
+    if let Some([(_, (first, _)), (_, (second, _))]) = given.array_windows().find(|[a, b]| a.0 == b.0) {
+        return Err(Error::argument(format!("`{first}` and `{second}` are the same output, given twice"))
+            .in_op(op.name, Vec::new()));
+    }
     let mut tensors: Vec<Tensor> = Vec::new();
-    for (_, value) in given {
+    for (_, (_, value)) in given {
         match value {
             Value::Tensor(tensor) => tensors.push(tensor.clone()),
             Value::Tensors(list) => tensors.extend(list.iter().cloned()),
@@ -152,9 +166,16 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
     if op.forms.out.is_none() {
         return Err(Error::argument("the operator has no out form").in_op(op.name, Vec::new()));
     }
+    let given = tensors.clone();
     let mut outs: Vec<&mut Tensor> = tensors.iter_mut().collect();
     dispatch::invoke_out(op, args, &mut outs)?;
-    Ok(tensors.into_iter().map(Value::Tensor).collect())
+    // The caller's tensor takes what was made in its place, because the values that hold it are only lent.
+    for (given, made) in given.iter().zip(&tensors) {
+        if !given.same(made) {
+            given.become_like(made);
+        }
+    }
+    Ok(given.into_iter().map(Value::Tensor).collect())
 }
 
 /// An argument in its place: the caller's, a converted one, or the default.

@@ -110,8 +110,24 @@ pub fn numel(sizes: &[i64]) -> i64 {
     sizes.iter().product()
 }
 
+/// The size that dimensions have when they are joined to one: 6 for `[2, 3]`. Those of shapes that were not checked yet
+/// may be too large for any tensor, which the check of the result says.
+pub fn joined(sizes: &[i64]) -> i64 {
+    if sizes.contains(&0) {
+        0
+    } else {
+        sizes.iter().fold(1, |joined: i64, &size| joined.saturating_mul(size))
+    }
+}
+
 /// The most elements a tensor can have: their bytes can be counted in an `i64` for every dtype.
 pub const MAX_NUMEL: i64 = i64::MAX / 16;
+
+/// The stride of so many steps of another stride, which may be larger than any memory where there is but one element
+/// along it; it stays so small that a walk over the elements can add and subtract it.
+pub fn scaled_stride(stride: i64, steps: i64) -> i64 {
+    stride.saturating_mul(steps).clamp(-MAX_NUMEL, MAX_NUMEL)
+}
 
 /// Number of elements of a shape that comes from a user.
 ///

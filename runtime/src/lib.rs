@@ -37,6 +37,7 @@ pub mod scratch;
 pub mod storage;
 pub mod symbolic;
 pub mod tensor;
+mod untyped;
 pub mod view;
 
 pub use arg::{Arg, MemoryFormat, MemoryLayout, Value};
@@ -55,4 +56,5 @@ pub use scalar::Scalar;
 pub use scratch::Scratch;
 pub use smallvec;
 pub use tensor::{Tensor, WeakTensor};
+pub use untyped::Untyped;
 pub use view::{View, ViewMut};

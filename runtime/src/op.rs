@@ -19,6 +19,7 @@ use crate::library::Library;
 use crate::sample::{Sample, Tolerance};
 use crate::scratch::Scratch;
 use crate::tensor::Tensor;
+use crate::untyped::Untyped;
 use crate::view::{View, ViewMut};
 
 pub use table::KernelTable;
@@ -202,6 +203,20 @@ pub struct Inferred {
     pub device: Device,
 }
 
+/// Whether a result can be a list of so many tensors.
+///
+/// # Errors
+/// If the number is negative, or so large that the tensors alone, without elements, take as much memory as a machine
+/// has.
+pub fn check_list_length(length: i64) -> Result<()> {
+    const MOST: i64 = 1 << 20;
+    if !(0..=MOST).contains(&length) {
+        return Err(Error::value(format!("the result would be a list of {length} tensors"))
+            .with_help(format!("lists have 0 to {MOST} tensors")));
+    }
+    Ok(())
+}
+
 impl Inferred {
     /// The outputs of a call, from sizes and dtype of each.
     #[inline]
@@ -220,11 +235,7 @@ impl Inferred {
         compute: DType,
         device: Device,
     ) -> Result<Inferred> {
-        const MOST: i64 = 1 << 20;
-        if !(0..=MOST).contains(&length) {
-            return Err(Error::value(format!("the result would be a list of {length} tensors"))
-                .with_help(format!("lists have 0 to {MOST} tensors")));
-        }
+        check_list_length(length)?;
         let outs = (0..length)
             .map(|position| each(position).map(|(sizes, dtype)| OutSpec { sizes, dtype }))
             .collect::<Result<_>>()?;
@@ -291,6 +302,26 @@ impl<'a> KernelCall<'a> {
     /// As [`KernelCall::view`].
     pub fn optional_views<T: Element>(&self, index: usize) -> Scratch<Option<View<'a, T>>> {
         self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(typed_view)).collect()
+    }
+
+    /// A tensor argument of any dtype, without its elements.
+    pub fn untyped(&self, index: usize) -> Untyped<'a> {
+        Untyped::from(self.args[index].tensor())
+    }
+
+    /// An optional tensor argument of any dtype, without its elements.
+    pub fn optional_untyped(&self, index: usize) -> Option<Untyped<'a>> {
+        self.args[index].optional(|arg| Untyped::from(arg.tensor()))
+    }
+
+    /// Each tensor of a list argument of any dtypes, without its elements.
+    pub fn all_untyped(&self, index: usize) -> Scratch<Untyped<'a>> {
+        self.args[index].tensors().iter().map(Untyped::from).collect()
+    }
+
+    /// Each tensor of a list argument of any dtypes of which some may be absent, without its elements.
+    pub fn optional_all_untyped(&self, index: usize) -> Scratch<Option<Untyped<'a>>> {
+        self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(Untyped::from)).collect()
     }
 
     /// An output's elements, for writing.

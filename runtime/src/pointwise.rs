@@ -3,8 +3,10 @@
 //! The plan (which dimensions to walk, in which order, merged where possible) is the same code for
 //! every operator; only the innermost loop is compiled for each function and element type.
 
+use opsmith_core::DType;
 use smallvec::SmallVec;
 
+use crate::arith::{check_zero_division, clear_zero_division};
 use crate::element::Element;
 use crate::error::Result;
 use crate::op::KernelCall;
@@ -131,6 +133,18 @@ fn natural_length<const N: usize>(operands: &[&Tensor; N]) -> Option<usize> {
     operands.iter().all(natural).then_some(numel as usize)
 }
 
+/// Whether a loop over elements of these types may divide integers.
+const fn computes_integers(dtypes: &[DType]) -> bool {
+    let mut at = 0;
+    while at < dtypes.len() {
+        if dtypes[at].is_int() {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*
@@ -140,6 +154,11 @@ macro_rules! map {
             inputs: [usize; $count],
             function: F,
         ) -> Result<()> {
+            // Floats have quotients by zero; of integers, an expression cannot say that there is none.
+            let integers = const { computes_integers(&[R::DTYPE, $($T::DTYPE),*]) };
+            if integers {
+                clear_zero_division();
+            }
             let operands: [&Tensor; $count + 1] = std::array::from_fn(|operand| match operand {
                 0 => &call.outs[0],
                 input => call.args[inputs[input - 1]].tensor(),
@@ -169,7 +188,7 @@ macro_rules! map {
                 let inputs = ($(operands[$slot].data_ptr().cast::<$T>().cast_const(),)*);
                 // SAFETY: each operand has as many elements, and the dispatcher holds the borrows.
                 unsafe { natural_row(&function, out, inputs, length) };
-                return Ok(());
+                return if integers { check_zero_division() } else { Ok(()) };
             }
             for_each_row(&operands, &mut |row| {
                 let Row { pointers, strides, length } = row;
@@ -191,7 +210,7 @@ macro_rules! map {
                     }
                 }
             });
-            Ok(())
+            if integers { check_zero_division() } else { Ok(()) }
         }
     };
 }

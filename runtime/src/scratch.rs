@@ -23,14 +23,17 @@
 //! ```
 
 use std::alloc::Layout;
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
+use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
 
 use allocator_api2::alloc::{AllocError, Allocator};
 use allocator_api2::vec::{IntoIter, Vec as GrowingVec};
 
 use crate::allocator;
+use crate::error::{Error, Result};
 
 /// Elements in cached memory, as many as there are.
 ///
@@ -42,6 +45,48 @@ pub struct Scratch<T>(GrowingVec<T, Cached>);
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Cached;
 
+thread_local! {
+    /// How many calls of [`or_out_of_memory`] there are in this thread.
+    static CAUGHT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What a kernel is left with when there is no memory for it to work in.
+struct OutOfMemory(usize);
+
+/// Runs a kernel; memory that it cannot have is an error of its call.
+///
+/// # Errors
+/// Whatever the kernel reports, and if there is no memory for what it works in.
+pub fn or_out_of_memory(kernel: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Leaves however the kernel does.
+    struct Level;
+    impl Drop for Level {
+        fn drop(&mut self) {
+            CAUGHT.set(CAUGHT.get() - 1);
+        }
+    }
+    CAUGHT.set(CAUGHT.get() + 1);
+    let level = Level;
+    // A kernel that is left early leaves its outputs half written, as one that reports an error does.
+    let result = panic::catch_unwind(AssertUnwindSafe(kernel));
+    drop(level);
+    result.unwrap_or_else(|payload| match payload.downcast::<OutOfMemory>() {
+        Ok(wanted) => Err(Error::memory(format!("there is no memory for {} bytes to work in", wanted.0))
+            .with_help("use smaller tensors, or free others")),
+        Err(other) => panic::resume_unwind(other),
+    })
+}
+
+/// Leaves the kernel that runs. Outside of one, whoever asked has to end the process, as a `Vec` does.
+#[cold]
+fn give_up(bytes: usize) -> AllocError {
+    if CAUGHT.get() > 0 {
+        // Without the message of a panic: nothing is wrong with the kernel.
+        panic::resume_unwind(Box::new(OutOfMemory(bytes)));
+    }
+    AllocError
+}
+
 // SAFETY: blocks are at least as large and as aligned as what was asked for, nobody else has them until they are
 // given back, and every copy of the allocator stands for the same cache.
 unsafe impl Allocator for Cached {
@@ -50,7 +95,7 @@ unsafe impl Allocator for Cached {
         if layout.align() > allocator::ALIGNMENT {
             return Err(AllocError);
         }
-        let (pointer, bytes) = allocator::take(layout.size()).ok_or(AllocError)?;
+        let (pointer, bytes) = allocator::take(layout.size()).ok_or_else(|| give_up(layout.size()))?;
         Ok(NonNull::slice_from_raw_parts(pointer, bytes))
     }
 
@@ -224,6 +269,17 @@ mod tests {
         assert_eq!(std::sync::Arc::strong_count(&shared), 11);
         drop(nested);
         assert_eq!(std::sync::Arc::strong_count(&shared), 1);
+    }
+
+    #[test]
+    fn no_memory_is_an_error_of_the_kernel() {
+        let error = or_out_of_memory(|| {
+            drop(Scratch::filled(1u8, 1 << 50));
+            Ok(())
+        });
+        assert_eq!(error.unwrap_err().message(), "there is no memory for 1125899906842624 bytes to work in");
+        assert!(panic::catch_unwind(|| or_out_of_memory(|| panic!("a defect"))).is_err());
+        assert_eq!(CAUGHT.get(), 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tensor handle.
 
+mod body;
 mod tracking;
 
 use std::fmt;
@@ -15,10 +16,11 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::graph::recorder;
-use crate::layout::{Dims, Layout, checked_numel};
+use crate::layout::{Layout, checked_numel};
 use crate::scalar::Scalar;
 use crate::storage::{Borrows, Storage};
 use crate::view::{View, ViewMut};
+use body::{Body, Later};
 
 /// An array of elements of one type, with a shape.
 ///
@@ -33,16 +35,22 @@ pub struct Tensor(Arc<Inner>);
 pub struct WeakTensor(Weak<Inner>);
 
 pub(crate) struct Inner {
-    storage: Storage,
-    layout: Layout,
-    numel: i64,
+    first: Body,
+    later: Later,
     dtype: DType,
     device: Device,
-    contiguous: bool,
     flags: AtomicU8,
     /// The tensor this one is a view of, never itself such a view.
     base: Option<Tensor>,
     autograd: Mutex<AutogradMeta>,
+}
+
+impl Inner {
+    /// Memory and layout, of which there are no others: this is the only handle.
+    fn only_body(&mut self) -> &mut Body {
+        self.later.take_into(&mut self.first);
+        &mut self.first
+    }
 }
 
 /// The tensor is part of a graph.
@@ -74,10 +82,9 @@ impl Tensor {
         flags: u8,
         base: Option<Tensor>,
     ) -> Tensor {
-        let numel = layout.numel();
-        let contiguous = layout.is_contiguous();
+        let (first, later) = (Body::new(storage, layout), Later::default());
         let (flags, autograd) = (AtomicU8::new(flags), Mutex::new(AutogradMeta::default()));
-        Tensor(Arc::new(Inner { storage, layout, numel, dtype, device, contiguous, flags, base, autograd }))
+        Tensor(Arc::new(Inner { first, later, dtype, device, flags, base, autograd }))
     }
 
     /// A row-major tensor whose elements are still to be written, for kernels and factories.
@@ -113,15 +120,10 @@ impl Tensor {
         // all the rest.
         // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once.
         unsafe {
-            (&raw mut (*place).storage).write(storage);
-            (&raw mut (*place).layout.sizes).write(Dims::from_slice(sizes));
-            (&raw mut (*place).layout.strides).write(Dims::new());
-            crate::layout::write_contiguous_strides(sizes, &mut (*place).layout.strides);
-            (&raw mut (*place).layout.offset).write(0);
-            (&raw mut (*place).numel).write(numel);
+            Body::write_contiguous(&raw mut (*place).first, storage, sizes, numel);
+            (&raw mut (*place).later).write(Later::default());
             (&raw mut (*place).dtype).write(dtype);
             (&raw mut (*place).device).write(device);
-            (&raw mut (*place).contiguous).write(true);
             (&raw mut (*place).flags).write(AtomicU8::new(0));
             (&raw mut (*place).base).write(None);
             (&raw mut (*place).autograd).write(Mutex::new(AutogradMeta::default()));
@@ -171,10 +173,15 @@ impl Tensor {
         tensor
     }
 
+    #[inline]
+    fn body(&self) -> &Body {
+        self.0.later.newest().unwrap_or(&self.0.first)
+    }
+
     /// Number of elements along each dimension.
     #[inline]
     pub fn shape(&self) -> &[i64] {
-        &self.0.layout.sizes
+        &self.body().layout.sizes
     }
 
     /// Number of elements along one dimension; negative dimensions count from the end.
@@ -192,25 +199,25 @@ impl Tensor {
     /// Elements to step in memory for one step along each dimension.
     #[inline]
     pub fn strides(&self) -> &[i64] {
-        &self.0.layout.strides
+        &self.body().layout.strides
     }
 
     /// Sizes, strides and offset.
     #[inline]
     pub fn layout(&self) -> &Layout {
-        &self.0.layout
+        &self.body().layout
     }
 
     /// Number of dimensions.
     #[inline]
     pub fn dim(&self) -> usize {
-        self.0.layout.sizes.len()
+        self.body().layout.sizes.len()
     }
 
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> i64 {
-        self.0.numel
+        self.body().numel
     }
 
     /// The element type.
@@ -228,18 +235,18 @@ impl Tensor {
     /// Whether the elements lie in memory in row-major order without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        self.0.contiguous
+        self.body().contiguous
     }
 
     /// The memory this tensor shows part of.
     #[inline]
     pub fn storage(&self) -> &Storage {
-        &self.0.storage
+        &self.body().storage
     }
 
     /// How often the memory was written to by operators.
     pub fn version(&self) -> u64 {
-        self.0.storage.version()
+        self.body().storage.version()
     }
 
     /// Whether both handles name the same tensor.
@@ -250,7 +257,7 @@ impl Tensor {
     /// Whether both tensors show the same storage.
     #[inline]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
-        self.0.storage.same(&other.0.storage)
+        self.body().storage.same(&other.body().storage)
     }
 
     /// A handle that does not keep the tensor alive.
@@ -262,8 +269,8 @@ impl Tensor {
     #[inline]
     pub fn data_ptr(&self) -> *mut u8 {
         // Wrapping, since a layout without elements may begin anywhere.
-        let offset = (self.0.layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
-        self.0.storage.data().wrapping_offset(offset)
+        let offset = (self.body().layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
+        self.body().storage.data().wrapping_offset(offset)
     }
 
     /// A view: another layout of the same storage. Its place in a graph is for `autograd` to add.
@@ -271,7 +278,7 @@ impl Tensor {
     /// # Errors
     /// If the layout reaches outside the storage.
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Tensor> {
-        layout.check_inside((self.0.storage.bytes() / self.0.dtype.size()) as i64)?;
+        layout.check_inside((self.body().storage.bytes() / self.0.dtype.size()) as i64)?;
         Ok(self.view_inside(layout))
     }
 
@@ -280,13 +287,14 @@ impl Tensor {
     pub(crate) fn point_at(&mut self, storage: &Storage, elements: i64) {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
-                if !inner.storage.same(storage) {
-                    inner.storage = storage.clone();
+                let body = inner.only_body();
+                if !body.storage.same(storage) {
+                    body.storage = storage.clone();
                 }
-                inner.layout.offset += elements;
+                body.layout.offset += elements;
             }
             None => {
-                let mut layout = self.0.layout.clone();
+                let mut layout = self.body().layout.clone();
                 layout.offset += elements;
                 *self = Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, 0, None);
             }
@@ -296,10 +304,8 @@ impl Tensor {
     /// Becomes a tensor like another, outside any graph, if this is the only handle; says whether it was.
     pub(crate) fn show(&mut self, other: &Tensor) -> bool {
         let Some(inner) = Arc::get_mut(&mut self.0) else { return false };
-        let Inner { storage, layout, numel, dtype, device, contiguous, .. } = &*other.0;
-        inner.storage.clone_from(storage);
-        inner.layout.clone_from(layout);
-        (inner.numel, inner.dtype, inner.device, inner.contiguous) = (*numel, *dtype, *device, *contiguous);
+        inner.only_body().copy_from(other.body());
+        (inner.dtype, inner.device) = (other.dtype(), other.device());
         (inner.flags, inner.base) = (AtomicU8::new(0), None);
         inner.autograd = Mutex::new(AutogradMeta::default());
         true
@@ -307,13 +313,13 @@ impl Tensor {
 
     /// Begins so many elements further on.
     pub(crate) fn shift(&mut self, elements: i64) {
-        let storage = self.0.storage.clone();
+        let storage = self.body().storage.clone();
         self.point_at(&storage, elements);
     }
 
     /// A view of all elements.
     pub(crate) fn view_of_all(&self) -> Tensor {
-        self.view_inside(self.0.layout.clone())
+        self.view_inside(self.body().layout.clone())
     }
 
     /// A view with a layout that lies inside the storage.
@@ -322,14 +328,19 @@ impl Tensor {
         let base =
             (recorded || autograd::forward_is_active()).then(|| self.0.base.as_ref().unwrap_or(self).clone());
         let flags = if recorded { 0 } else { UNRECORDED_VIEW };
-        Self::from_inner(self.0.storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
+        Self::from_inner(self.body().storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
     }
 
     /// The same elements outside any graph; shares memory and version.
     pub fn detach(&self) -> Tensor {
         // SAFETY: the same parts as this tensor's.
         unsafe {
-            Tensor::from_parts(self.0.storage.clone(), self.0.layout.clone(), self.0.dtype, self.0.device)
+            Tensor::from_parts(
+                self.body().storage.clone(),
+                self.body().layout.clone(),
+                self.0.dtype,
+                self.0.device,
+            )
         }
     }
 
@@ -366,8 +377,16 @@ impl Tensor {
         }
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[])?;
+        let mut elements = Vec::new();
+        if !crate::allocator::fits(self.numel() as usize * size_of::<T>())
+            || elements.try_reserve_exact(self.numel() as usize).is_err()
+        {
+            return Err(Error::memory(format!("there is no memory for a copy of {} elements", self.numel()))
+                .with_help("take parts of the tensor one after the other"));
+        }
         // SAFETY: the dtype was checked and the borrow is held.
-        Ok(unsafe { self.view_unchecked::<T>() }.iter().collect())
+        elements.extend(unsafe { self.view_unchecked::<T>() }.iter());
+        Ok(elements)
     }
 
     /// The only element.

@@ -2,6 +2,7 @@
 
 pub mod calls;
 pub mod checks;
+pub mod fuzz;
 pub mod gradcheck;
 pub mod parity;
 pub mod samples;

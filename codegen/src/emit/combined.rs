@@ -33,7 +33,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
             call: &rt::op::KernelCall<'_>,
             kernel: fn(#(#types),*) -> rt::Result<()>,
         ) -> rt::Result<()> {
-            kernel(#(#values),*)
+            rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
         }
     };
     let rows = op.combinations.clone();

@@ -157,12 +157,20 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
 pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream> {
     let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
-        let (name, element) = (parameter(arg), element_type(arg.element));
+        let name = parameter(arg);
+        // Of elements of any type, `T` says nothing.
+        let view = match arg.element {
+            Element::Any => quote!(rt::Untyped<'_>),
+            element => {
+                let element = element_type(element);
+                quote!(rt::View<'_, #element>)
+            }
+        };
         let ty = match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) => quote!(rt::View<'_, #element>),
-            (Kind::Tensor, true) => quote!(Option<rt::View<'_, #element>>),
-            (Kind::Tensors, _) => quote!(&[rt::View<'_, #element>]),
-            (Kind::OptionalTensors, _) => quote!(&[Option<rt::View<'_, #element>>]),
+            (Kind::Tensor, false) => view,
+            (Kind::Tensor, true) => quote!(Option<#view>),
+            (Kind::Tensors, _) => quote!(&[#view]),
+            (Kind::OptionalTensors, _) => quote!(&[Option<#view>]),
             _ => bind::borrowed_type(&arg.ty),
         };
         quote!(#name: #ty)
@@ -204,6 +212,12 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
     let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
         match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) if arg.element == Element::Any => quote!(call.untyped(#index)),
+            (Kind::Tensor, true) if arg.element == Element::Any => quote!(call.optional_untyped(#index)),
+            (Kind::Tensors, _) if arg.element == Element::Any => quote!(&call.all_untyped(#index)),
+            (Kind::OptionalTensors, _) if arg.element == Element::Any => {
+                quote!(&call.optional_all_untyped(#index))
+            }
             (Kind::Tensor, false) => quote!(call.view(#index)),
             (Kind::Tensor, true) => quote!(call.optional_view(#index)),
             (Kind::Tensors, _) => quote!(&call.views(#index)),
@@ -233,13 +247,14 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
             call: &rt::op::KernelCall<'_>,
             kernel: fn(#(#types),*) -> rt::Result<()>,
         ) -> rt::Result<()> {
-            kernel(#(#values),*)
+            rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
         }
     };
     // The kernel's type says what `T` is, unless every tensor has an element type of its own.
     let inputs = arguments.iter().map(|&index| op.args[index].element);
-    let outputs = op.outputs.iter().map(|output| output.element);
-    let inferred = inputs.chain(outputs).any(|element| matches!(element, Element::Dispatch | Element::Any));
+    let mut outputs = op.outputs.iter().map(|output| output.element);
+    let inferred = inputs.chain(outputs.clone()).any(|element| element == Element::Dispatch)
+        || outputs.any(|element| element == Element::Any);
     let entry = move |dtype: DType| {
         let ty = rust_type(dtype);
         let explicit = if inferred { quote!() } else { quote!(::<#ty>) };

@@ -255,14 +255,15 @@ impl Elements<'_> {
 
     fn binary(&mut self, symbol: Symbol, a: &Expr, b: &Expr) -> TokenStream {
         let elements = is_element(a);
-        let scalars = a.ty.kind == Kind::Scalar;
+        let (scalars, integers) = (a.ty.kind == Kind::Scalar, a.ty.kind == Kind::Int);
         if scalars && symbol.is_comparison() {
             let (a, b) = (self.attribute(a), self.attribute(b));
             let symbol = punctuation(symbol);
             return quote!(((#a).to_f64() #symbol (#b).to_f64()));
         }
         let (a, b) = (self.value(a), self.value(b));
-        if !elements {
+        // Integers of attributes wrap as those of elements do.
+        if !elements && !(integers && is_arithmetic(symbol)) {
             let symbol = punctuation(symbol);
             return quote!((#a #symbol #b));
         }
@@ -284,6 +285,10 @@ impl Elements<'_> {
             }
         }
     }
+}
+
+fn is_arithmetic(symbol: Symbol) -> bool {
+    matches!(symbol, Symbol::Add | Symbol::Sub | Symbol::Mul | Symbol::Div | Symbol::Rem)
 }
 
 fn is_element(expr: &Expr) -> bool {

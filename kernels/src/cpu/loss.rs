@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::strides::expect_sizes;
 
@@ -118,7 +118,7 @@ pub fn nll_loss_forward<T: Element<Compute: Arithmetic>>(
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn nll_loss_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     target: View<'_, i64>,
     weight: Option<View<'_, T>>,
     reduction: i64,

@@ -3,7 +3,7 @@
 //! `padding` has two numbers a dimension, before and after, the last dimension first; negative ones cut.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::strides::expect_sizes;
 use crate::infer::padded_sizes;
@@ -23,7 +23,7 @@ pub fn reflection_pad<T: Element>(self_: View<'_, T>, padding: &[i64], out: View
 /// As [`reflection_pad`].
 pub fn reflection_pad_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     padding: &[i64],
     out: ViewMut<'_, T>,
 ) -> Result<()> {
@@ -45,7 +45,7 @@ pub fn replication_pad<T: Element>(self_: View<'_, T>, padding: &[i64], out: Vie
 /// As [`replication_pad`].
 pub fn replication_pad_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     padding: &[i64],
     out: ViewMut<'_, T>,
 ) -> Result<()> {
@@ -186,10 +186,10 @@ mod tests {
             a.to_vec().iter().zip(b.to_vec()).map(|(a, b)| a * b).sum()
         };
         reflection_pad(x.view(), &padding, y.view_mut()).unwrap();
-        reflection_pad_backward(dy.view(), x.view(), &padding, dx.view_mut()).unwrap();
+        reflection_pad_backward(dy.view(), x.view().into(), &padding, dx.view_mut()).unwrap();
         assert_close(&[product(&y, &dy)], &[product(&x, &dx)], 1e-12);
         replication_pad(x.view(), &padding, y.view_mut()).unwrap();
-        replication_pad_backward(dy.view(), x.view(), &padding, dx.view_mut()).unwrap();
+        replication_pad_backward(dy.view(), x.view().into(), &padding, dx.view_mut()).unwrap();
         assert_close(&[product(&y, &dy)], &[product(&x, &dx)], 1e-12);
     }
 }

@@ -37,7 +37,11 @@ pub fn cdist(x1: &Tensor, x2: &Tensor) -> Result<Dims> {
 /// If `self` is not a matrix.
 pub fn pdist(self_: &Tensor) -> Result<Dims> {
     match self_.shape() {
-        &[rows, _] => Ok(Dims::from_slice(&[rows * (rows - 1).max(0) / 2])),
+        &[rows, _] => {
+            let pairs = Dims::from_slice(&[rows.saturating_mul((rows - 1).max(0)) / 2]);
+            checked_numel(&pairs)?;
+            Ok(pairs)
+        }
         other => Err(Error::shape(format!("expected a matrix, got the shape {}", ShapeText(other)))),
     }
 }

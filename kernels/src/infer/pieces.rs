@@ -103,6 +103,6 @@ pub fn masked_select(self_: &Tensor, mask: &Tensor) -> Result<Dims> {
     }
     let both = [self_, mask].map(opsmith_runtime::infer::Operand::Tensor);
     let sizes = opsmith_runtime::infer::shape::broadcast(&both)?;
-    let repeated = sizes.iter().product::<i64>().checked_div(mask.numel()).unwrap_or(0);
+    let repeated = checked_numel(&sizes)?.checked_div(mask.numel()).unwrap_or(0);
     Ok(Dims::from_slice(&[count_nonzero(mask)? * repeated]))
 }

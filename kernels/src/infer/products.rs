@@ -1,6 +1,7 @@
 //! Sizes of the steps that a product of batches of matrices is made of.
 
 use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::layout::joined;
 use opsmith_runtime::{Dims, Error, Result};
 
 /// All but the last dimension joined: `[2, 3, 4]` as `[6, 4]`.
@@ -9,7 +10,7 @@ use opsmith_runtime::{Dims, Error, Result};
 /// If there are no dimensions.
 pub fn as_rows(sizes: &[i64]) -> Result<Dims> {
     match sizes {
-        [outer @ .., last] => Ok(Dims::from_slice(&[outer.iter().product(), *last])),
+        [outer @ .., last] => Ok(Dims::from_slice(&[joined(outer), *last])),
         [] => Err(Error::shape("a tensor without dimensions has no rows")),
     }
 }
@@ -44,7 +45,7 @@ pub fn batched(own: &[i64], other: &[i64]) -> Result<Dims> {
 pub fn as_batch(own: &[i64], other: &[i64]) -> Result<Dims> {
     let sizes = batched(own, other)?;
     let (batch, matrix) = sizes.split_at(sizes.len() - 2);
-    Ok(Dims::from_slice(&[batch.iter().product(), matrix[0], matrix[1]]))
+    Ok(Dims::from_slice(&[joined(batch), matrix[0], matrix[1]]))
 }
 
 fn no_matrix() -> Error {

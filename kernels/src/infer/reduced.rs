@@ -4,7 +4,7 @@
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::infer::reduced_dims;
-use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::layout::{joined, wrap_dim};
 use opsmith_runtime::{Dims, Error, Result};
 
 /// The dimensions of a reduction as an operator takes them.
@@ -68,7 +68,8 @@ pub fn reduced(sizes: &[i64], dims: impl Reduced, keepdim: bool) -> Result<Dims>
 /// If a dimension is out of range or given twice.
 pub fn reduced_count(sizes: &[i64], dims: impl Reduced) -> Result<i64> {
     let flags = reduced_dims(sizes.len(), dims.dims())?;
-    Ok(sizes.iter().zip(flags).filter(|(_, reduced)| *reduced).map(|(size, _)| size).product())
+    let sizes = sizes.iter().zip(flags).filter(|(_, reduced)| *reduced).map(|(size, _)| *size);
+    Ok(joined(&sizes.collect::<Dims>()))
 }
 
 /// The size of one dimension in its place, 1 elsewhere: of `[2, 3, 4]` along 1, `[1, 3, 1]`.
@@ -95,7 +96,7 @@ pub fn rows_of(sizes: &[i64], count: i64) -> Result<Dims> {
         return Err(Error::shape(format!("{} has no {count} last dimensions", ShapeText(sizes))));
     };
     let (outer, inner) = sizes.split_at(sizes.len() - inner);
-    Ok(Dims::from_slice(&[outer.iter().product(), inner.iter().product()]))
+    Ok(Dims::from_slice(&[joined(outer), joined(inner)]))
 }
 
 /// How many classes scores `(classes)` or `(samples, classes, places…)` have.

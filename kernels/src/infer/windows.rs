@@ -235,12 +235,13 @@ pub fn im2col(
 ) -> Result<Dims> {
     let window = Window::new(2, kernel_size, stride, padding, dilation)?;
     let places = spatial_sizes(self_.shape(), 2)?;
-    let positions = window.output_sizes(places, false)?.iter().product::<i64>();
+    let positions = checked_numel(&window.output_sizes(places, false)?)?;
     let mut sizes = Dims::from_slice(&self_.shape()[..self_.dim() - 2]);
     if let Some(channels) = sizes.last_mut() {
-        *channels *= window.kernel.iter().product::<i64>();
+        *channels = channels.saturating_mul(checked_numel(&window.kernel)?);
     }
     sizes.push(positions);
+    checked_numel(&sizes)?;
     Ok(sizes)
 }
 
@@ -263,8 +264,8 @@ pub fn col2im(
             ShapeText(self_.shape())
         )));
     };
-    let elements = window.kernel.iter().product::<i64>();
-    let positions = window.output_sizes([1, height, width], false)?.iter().product::<i64>();
+    let elements = checked_numel(&window.kernel)?;
+    let positions = checked_numel(&window.output_sizes([1, height, width], false)?)?;
     if outer.len() > 1 || rows % elements != 0 || *columns != positions {
         return Err(Error::shape(format!(
             "columns of the shape {} do not make planes of {output_size:?}: a window of {elements} elements has {positions} positions there",

@@ -1,7 +1,7 @@
 //! The same elements with dimensions moved, added, removed or repeated.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::layout::{checked_numel, wrap_dim};
+use opsmith_runtime::layout::{checked_numel, scaled_stride, wrap_dim};
 use opsmith_runtime::{Dims, Error, Layout, Result};
 
 /// The same layout.
@@ -86,7 +86,9 @@ pub fn expand(layout: &Layout, size: &[i64], _implicit: bool) -> Result<Layout> 
             (_, wanted) if wanted < 0 => return Err(refuse("a size is negative")),
             (Some((size, stride)), wanted) if size == wanted => (size, stride),
             // The stride of a single element means nothing; this is what PyTorch shows.
-            (None, 1) => (1, result.sizes.get(dim + 1).map_or(1, |next| next * result.strides[dim + 1])),
+            (None, 1) => {
+                (1, result.sizes.get(dim + 1).map_or(1, |next| scaled_stride(result.strides[dim + 1], *next)))
+            }
             (Some((1, _)) | None, wanted) => (wanted, 0),
             (Some((size, _)), wanted) => {
                 return Err(refuse(&format!("dimension {dim} has size {size}, not {wanted}")));
@@ -142,7 +144,7 @@ pub(super) fn keep_dims(layout: &Layout, keep: impl Fn(usize) -> bool) -> Layout
 pub fn unsqueeze(layout: &Layout, dim: i64) -> Result<Layout> {
     let dim = wrap_dim(dim, layout.dim() + 1)?;
     let mut result = layout.clone();
-    let stride = if dim < layout.dim() { layout.sizes[dim] * layout.strides[dim] } else { 1 };
+    let stride = if dim < layout.dim() { scaled_stride(layout.strides[dim], layout.sizes[dim]) } else { 1 };
     result.sizes.insert(dim, 1);
     result.strides.insert(dim, stride);
     Ok(result)

@@ -3,7 +3,8 @@
 //! In: sizes and dimensions. Out: the argument of a view operator. No memory is looked at, except by
 //! [`can_view`], which asks for strides.
 
-use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::layout::{self, wrap_dim};
+use opsmith_runtime::op::check_list_length;
 use opsmith_runtime::{Dims, Error, Result, Tensor};
 
 /// Whether a shape can be had without moving elements; one size may be -1.
@@ -84,7 +85,7 @@ pub fn flattened(sizes: &[i64], start_dim: i64, end_dim: i64) -> Result<Dims> {
         return Ok(Dims::from_slice(&[1]));
     }
     let mut joined = Dims::from_slice(&sizes[..start]);
-    joined.push(sizes[start..=end].iter().product());
+    joined.push(layout::joined(&sizes[start..=end]));
     joined.extend_from_slice(&sizes[end + 1..]);
     Ok(joined)
 }
@@ -119,9 +120,10 @@ pub fn chunk_sizes(sizes: &[i64], chunks: i64, dim: i64) -> Result<Dims> {
         return Err(Error::value(format!("a tensor cannot be split into {chunks} pieces")));
     }
     if size == 0 {
+        check_list_length(chunks)?;
         return Ok(Dims::from_elem(0, chunks as usize));
     }
-    split_sizes(sizes, (size + chunks - 1) / chunks, dim as i64)
+    split_sizes(sizes, (size - 1) / chunks + 1, dim as i64)
 }
 
 /// The sizes of pieces of the given size, the last one perhaps smaller: 5 in pieces of 2 is `[2, 2, 1]`.
@@ -139,6 +141,7 @@ pub fn split_sizes(sizes: &[i64], split_size: i64, dim: i64) -> Result<Dims> {
     if split_size <= 0 {
         return Err(Error::value(format!("a dimension of size {size} cannot be split by {split_size}")));
     }
+    check_list_length((size - 1) / split_size + 1)?;
     Ok((0..size).step_by(split_size as usize).map(|start| split_size.min(size - start)).collect())
 }
 

@@ -1,6 +1,7 @@
 //! Some of the elements.
 
-use opsmith_runtime::layout::{checked_numel, wrap_dim};
+use opsmith_runtime::layout::{MAX_NUMEL, checked_numel, scaled_stride, wrap_dim};
+use opsmith_runtime::op::check_list_length;
 use opsmith_runtime::{Error, Layout, Result};
 
 use super::dimensions::keep_dims;
@@ -24,10 +25,16 @@ pub fn slice(layout: &Layout, dim: i64, start: Option<i64>, end: Option<i64>, st
     let start = cut(start.unwrap_or(0));
     let length = cut(end.unwrap_or(size)).max(start) - start;
     let mut result = layout.clone();
-    result.offset += start * layout.strides[dim];
+    advance(&mut result, start, layout.strides[dim]);
     result.sizes[dim] = (length - 1).div_euclid(step) + 1;
-    result.strides[dim] = layout.strides[dim].saturating_mul(step);
+    result.strides[dim] = scaled_stride(layout.strides[dim], step);
     Ok(result)
+}
+
+/// Lets a layout begin so many steps further on. Strides of one slice may be any number; where nothing is left, the
+/// offset does not matter.
+fn advance(layout: &mut Layout, steps: i64, stride: i64) {
+    layout.offset = layout.offset.saturating_add(steps.saturating_mul(stride));
 }
 
 /// `length` slices from `start` on.
@@ -48,7 +55,7 @@ pub fn narrow(layout: &Layout, dim: i64, start: i64, length: i64) -> Result<Layo
         .with_help(format!("start and length together may reach {size}")));
     }
     let mut result = layout.clone();
-    result.offset += from * layout.strides[wrapped];
+    advance(&mut result, from, layout.strides[wrapped]);
     result.sizes[wrapped] = length;
     Ok(result)
 }
@@ -73,7 +80,7 @@ pub fn select(layout: &Layout, dim: i64, index: i64) -> Result<Layout> {
         });
     }
     let mut result = layout.clone();
-    result.offset += (if index < 0 { index + size } else { index }) * layout.strides[wrapped];
+    advance(&mut result, if index < 0 { index + size } else { index }, layout.strides[wrapped]);
     result.sizes.remove(wrapped);
     result.strides.remove(wrapped);
     Ok(result)
@@ -101,10 +108,10 @@ pub fn diagonal(layout: &Layout, offset: i64, dim1: i64, dim2: i64) -> Result<La
     let mut result = keep_dims(layout, |dim| dim != a && dim != b);
     if length > 0 {
         let along = if offset >= 0 { b } else { a };
-        result.offset += offset.abs() * layout.strides[along];
+        advance(&mut result, offset.abs(), layout.strides[along]);
     }
     result.sizes.push(length.max(0));
-    result.strides.push(layout.strides[a] + layout.strides[b]);
+    result.strides.push(scaled_stride(layout.strides[a].saturating_add(layout.strides[b]), 1));
     Ok(result)
 }
 
@@ -128,9 +135,10 @@ pub fn as_strided(
     }
     checked_numel(size)?;
     let reach = size.iter().zip(stride).try_fold(offset, |reach, (&size, &stride)| {
-        (size - 1).max(0).checked_mul(stride).and_then(|step| reach.checked_add(step))
+        size.max(1).checked_mul(stride).and_then(|step| reach.checked_add(step))
     });
-    if reach.is_none() {
+    // Also strides that lead nowhere are added up by who walks over the elements.
+    if reach.is_none_or(|reach| reach > MAX_NUMEL) {
         return Err(Error::index("sizes and strides reach beyond any memory"));
     }
     Ok(Layout { sizes: size.into(), strides: stride.into(), offset })
@@ -166,6 +174,7 @@ pub(crate) fn parts_of_sizes(
             "the parts {split_sizes:?} do not add up to {size}, the size of dimension {dim}"
         )));
     }
+    check_list_length(split_sizes.len() as i64)?;
     let mut start = 0;
     Ok(split_sizes.iter().map(move |&length| {
         let part = narrow(layout, dim, start, length);
@@ -189,6 +198,7 @@ pub fn split(layout: &Layout, split_size: i64, dim: i64) -> Result<Vec<Layout>> 
     if size == 0 {
         return Ok(vec![layout.clone()]);
     }
+    check_list_length((size - 1) / split_size + 1)?;
     (0..size)
         .step_by(split_size as usize)
         .map(|start| narrow(layout, dim, start, split_size.min(size - start)))
@@ -209,6 +219,7 @@ pub(crate) fn slices(layout: &Layout, dim: i64) -> Result<impl ExactSizeIterator
         return Err(Error::shape("a tensor without dimensions has no slices"));
     }
     let size = layout.sizes[wrap_dim(dim, layout.dim())?];
+    check_list_length(size)?;
     Ok((0..size as usize).map(move |index| select(layout, dim, index as i64)))
 }
 
@@ -233,7 +244,7 @@ pub fn unfold(layout: &Layout, dimension: i64, size: i64, step: i64) -> Result<L
     let mut result = layout.clone();
     if layout.dim() > 0 {
         result.sizes[dim] = (length - size) / step + 1;
-        result.strides[dim] = stride.saturating_mul(step);
+        result.strides[dim] = scaled_stride(stride, step);
     }
     result.sizes.push(size);
     result.strides.push(stride);

@@ -1,7 +1,7 @@
 //! The same elements in another shape.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::layout::{checked_numel, contiguous_strides};
+use opsmith_runtime::layout::{checked_numel, contiguous_strides, scaled_stride};
 use opsmith_runtime::{Dims, Error, Layout, Result};
 
 /// Another shape of the same elements in the same order; one size may be -1, the rest decides it.
@@ -76,13 +76,14 @@ fn regrouped_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
     for source in (0..layout.dim()).rev() {
         group *= layout.sizes[source];
         let ends = source == 0
-            || (layout.sizes[source - 1] != 1 && layout.strides[source - 1] != group * group_stride);
+            || (layout.sizes[source - 1] != 1
+                && layout.strides[source - 1] != scaled_stride(group_stride, group));
         if !ends {
             continue;
         }
         while dim > 0 && (split < group || sizes[dim - 1] == 1) {
             dim -= 1;
-            strides[dim] = split * group_stride;
+            strides[dim] = scaled_stride(group_stride, split);
             split *= sizes[dim];
         }
         if split != group {

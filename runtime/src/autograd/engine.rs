@@ -6,6 +6,7 @@
 //! pass is a loop, so the depth of a graph costs no stack. It belongs to the thread that called;
 //! passes of several threads may run through the same nodes.
 
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::{SmallVec, smallvec};
@@ -51,6 +52,42 @@ pub(super) fn gradients(roots: Roots, targets: &[Edge], options: Options) -> Res
     Ok(capture.found)
 }
 
+thread_local! {
+    /// How many passes of this thread run inside of each other, and whether one was refused.
+    static DEPTH: Cell<(usize, bool)> = const { Cell::new((0, false)) };
+}
+
+/// One pass inside of others: hooks and functions of the user may run passes themselves.
+struct Nested;
+
+impl Nested {
+    /// More passes than any nesting that was meant, and few enough for the stack of a thread.
+    const MOST: usize = 32;
+
+    fn enter() -> Result<Nested> {
+        let (depth, refused) = DEPTH.get();
+        // After a refusal all of them end, lest a hook that drops errors try again at every depth.
+        if depth >= Nested::MOST || refused && depth > 0 {
+            DEPTH.set((depth, true));
+            return Err(Error::autograd(format!(
+                "backward runs inside of backward, {} deep: a hook or a function with its own backward goes \
+                 through the graph that it belongs to",
+                Nested::MOST
+            ))
+            .with_help("use the gradient that the hook is given, or go through another graph"));
+        }
+        DEPTH.set((depth + 1, false));
+        Ok(Nested)
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        let (depth, refused) = DEPTH.get();
+        DEPTH.set((depth - 1, refused && depth > 1));
+    }
+}
+
 /// One backward pass through a graph that the roots keep alive.
 struct Pass<'g, 'c> {
     options: Options,
@@ -67,6 +104,7 @@ impl<'g, 'c> Pass<'g, 'c> {
     }
 
     fn run(&mut self, edges: &'g [Edge], gradients: SmallVec<[Tensor; 1]>) -> Result<()> {
+        let _nested = Nested::enter()?;
         let _mode = mode::Scope::enter(self.options.create_graph);
         for (edge, gradient) in edges.iter().zip(gradients) {
             self.deliver(edge, gradient)?;

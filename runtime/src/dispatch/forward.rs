@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::convert::convert_inputs;
 use super::targets::{
-    check_inplace, check_out, overlap, refuse_overlap_with_inputs, refuse_overlapping_target,
+    check_inplace, check_out, overlap, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
     refuse_partial_overlap, shares_elsewhere,
 };
 use crate::arg::Arg;
@@ -223,6 +223,7 @@ fn run_kernel(
     if !traced && outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() {
         return Ok(());
     }
+    refuse_endless(op, args, outs)?;
     let compute = inferred.compute;
     let converted = convert_inputs(op, args, inferred.compute)?;
     match &converted {

@@ -18,7 +18,7 @@ pub use pairs::invoke_pairs;
 
 pub(crate) use convert::are_converted;
 pub(crate) use forward::{forward, forward_inplace, forward_out, has_kernel};
-pub(crate) use targets::{check_inplace, overlap, refuse_overlap_with_inputs};
+pub(crate) use targets::{check_inplace, is_endless, overlap, refuse_overlap_with_inputs};
 
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;

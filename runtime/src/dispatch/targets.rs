@@ -10,6 +10,36 @@ use crate::error::{Error, Result, ShapeText};
 use crate::op::{Inferred, OpDef, OutSpec};
 use crate::tensor::Tensor;
 
+/// More elements than that of less memory are not gone through: in seconds so many are added up, the next size that
+/// somebody writes takes hours or years.
+const ENDLESS: i64 = 1 << 32;
+
+/// Whether a tensor shows more elements than any kernel gets through by showing those of its memory again and again.
+#[inline]
+pub(crate) fn is_endless(tensor: &Tensor) -> bool {
+    tensor.numel() > ENDLESS && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < tensor.numel()
+}
+
+/// Refuses an input that shows its elements again and again without end, if the outputs do not have as many.
+pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    for (arg, def) in args.iter().zip(op.schema.args) {
+        let mut endless = None;
+        arg.for_each_tensor(|tensor| {
+            if is_endless(tensor) && outs.iter().all(|out| out.numel() < tensor.numel()) {
+                endless = Some(tensor.numel());
+            }
+        });
+        if let Some(shown) = endless {
+            return Err(Error::value(format!(
+                "`{}` shows {shown} elements, of which its memory holds few again and again",
+                def.name
+            ))
+            .with_help("do this before the tensor is expanded"));
+        }
+    }
+    Ok(())
+}
+
 /// Whether an argument shows the target's storage without being the same elements.
 #[inline]
 pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {

@@ -21,6 +21,7 @@ use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
+use crate::dispatch::is_endless;
 use crate::error::{Error, Result, ShapeText};
 use crate::op::KernelCall;
 use crate::random::GeneratorState;
@@ -196,6 +197,14 @@ impl Graph {
             .with_help(
                 "compute the gradient inside the traced function with `grad`, or run the graph under no_grad",
             ));
+        }
+        if is_endless(input) {
+            return Err(Error::graph(format!(
+                "input `{}` shows {} elements, of which its memory holds few again and again",
+                self.input_names[number],
+                input.numel()
+            ))
+            .with_help("expand the tensor in the traced function"));
         }
         if recorder::is_active() || input.storage().is_meta() {
             return Err(Error::graph("a graph runs while a function is traced")

@@ -166,7 +166,7 @@ impl Plan {
             && large[0] == small[0]
             && small[1] == weight[0]
             && weight[0] % groups == 0
-            && large[1] == weight[1] * groups;
+            && large[1] == weight[1].saturating_mul(groups);
         if !fits {
             return Err(Error::shape(format!(
                 "an input of shape {}, a weight of {} and an output of {} do not go together with {groups} groups",

@@ -27,6 +27,10 @@ impl Bags {
             return Err(Error::value(format!("{offsets:?} are not the starts of bags of {indices} indices"))
                 .with_help("offsets start at 0, rise, and end before the indices do"));
         }
+        if count == 0 && indices > 0 {
+            return Err(Error::value(format!("{indices} indices are in no bag"))
+                .with_help("give an offset for each bag, and the end of the last one if it is included"));
+        }
         let mut of_index = Scratch::filled(0, indices);
         for (bag, &start) in (0..).zip(&offsets[..count]) {
             of_index[start as usize..].fill(bag);

@@ -1,7 +1,7 @@
 //! The mean of each window, or of each part of a plane.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scalar, Untyped, View, ViewMut};
 
 use super::{Planes, Range, Ranges};
 use crate::cpu::float::Float;
@@ -57,7 +57,7 @@ pub fn avg_pool3d<T: Element<Compute: Arithmetic>>(
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn avg_pool2d_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     kernel_size: &[i64],
     stride: &[i64],
     padding: &[i64],
@@ -78,7 +78,7 @@ pub fn avg_pool2d_backward<T: Element<Compute: Arithmetic>>(
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn avg_pool3d_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     kernel_size: &[i64],
     stride: &[i64],
     padding: &[i64],
@@ -134,10 +134,10 @@ pub fn adaptive_avg_pool3d<T: Element<Compute: Float>>(
 /// If the shapes do not fit.
 pub fn adaptive_avg_pool2d_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    adaptive_backward(&grad_output, &self_, 2, out)
+    adaptive_backward(&grad_output, self_.sizes(), 2, out)
 }
 
 /// The gradient of [`adaptive_avg_pool`] over the last three dimensions.
@@ -146,21 +146,20 @@ pub fn adaptive_avg_pool2d_backward<T: Element<Compute: Arithmetic>>(
 /// If the shapes do not fit.
 pub fn adaptive_avg_pool3d_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    adaptive_backward(&grad_output, &self_, 3, out)
+    adaptive_backward(&grad_output, self_.sizes(), 3, out)
 }
 
 fn adaptive_backward<T: Element<Compute: Arithmetic>>(
     grad: &View<'_, T>,
-    input: &View<'_, T>,
+    sizes: &[i64],
     spatial: usize,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let ranges =
-        Ranges::adaptive(spatial_sizes(input.sizes(), spatial)?, spatial_sizes(grad.sizes(), spatial)?);
-    avg_pool_backward(grad, input.sizes(), spatial, ranges, None, out)
+    let ranges = Ranges::adaptive(spatial_sizes(sizes, spatial)?, spatial_sizes(grad.sizes(), spatial)?);
+    avg_pool_backward(grad, sizes, spatial, ranges, None, out)
 }
 
 fn window_ranges(window: &Window, sizes: &[i64], ceil: bool, count_border: bool) -> Result<Ranges> {

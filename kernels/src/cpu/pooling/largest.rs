@@ -1,7 +1,7 @@
 //! The largest element of each window.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::{Planes, Ranges};
 use crate::cpu::strides::expect_sizes;
@@ -76,7 +76,7 @@ fn max_pool<T: Element<Compute: Ordered>>(
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn max_pool2d_with_indices_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     _kernel_size: &[i64],
     _stride: &[i64],
     _padding: &[i64],
@@ -95,7 +95,7 @@ pub fn max_pool2d_with_indices_backward<T: Element<Compute: Arithmetic>>(
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn max_pool3d_with_indices_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
-    self_: View<'_, T>,
+    self_: Untyped<'_>,
     _kernel_size: &[i64],
     _stride: &[i64],
     _padding: &[i64],

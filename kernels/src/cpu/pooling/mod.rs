@@ -58,8 +58,11 @@ impl Ranges {
     /// As many positions as asked for, that together see every element.
     fn adaptive(input: [i64; MOST], output: [i64; MOST]) -> Ranges {
         let range = |dim: usize, position: i64| {
-            let first = position * input[dim] / output[dim];
-            let end = ((position + 1) * input[dim] + output[dim] - 1) / output[dim];
+            // Sizes of expanded tensors may have products that are no `i64`.
+            let (size, parts) = (i128::from(input[dim]), i128::from(output[dim]));
+            let position = i128::from(position);
+            let first = (position * size / parts) as i64;
+            let end = (((position + 1) * size + parts - 1) / parts) as i64;
             Range { first, end, counted: end - first }
         };
         let dims = std::array::from_fn(|dim| (0..output[dim]).map(|position| range(dim, position)).collect());

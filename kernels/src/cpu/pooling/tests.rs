@@ -16,7 +16,7 @@ fn the_largest_of_each_window() {
     let mut back = Array::zeros(&[1, 3, 4]);
     let mut backward = |at: &Array<i64>| {
         let (grad, input, out) = (grad.view(), input.view(), back.view_mut());
-        max_pool2d_with_indices_backward(grad, input, &[2], &[2], &[0], &[1], true, at.view(), out)
+        max_pool2d_with_indices_backward(grad, input.into(), &[2], &[2], &[0], &[1], true, at.view(), out)
     };
     backward(&at).unwrap();
     assert!(backward(&Array::new(&[1, 2, 2], [0, 0, 0, 12])).is_err());
@@ -57,12 +57,13 @@ fn gradients_of_means_are_their_transposes() {
     let (mut out, mut back) = (Array::zeros(&[2, 3, 3, 2]), Array::zeros(&[2, 3, 5, 4]));
     let (k, s, p): (&[i64], &[i64], &[i64]) = (&[3, 2], &[2, 2], &[1, 0]);
     avg_pool2d(input.view(), k, s, p, false, false, None, out.view_mut()).unwrap();
-    avg_pool2d_backward(grad.view(), input.view(), k, s, p, false, false, None, back.view_mut()).unwrap();
+    avg_pool2d_backward(grad.view(), input.view().into(), k, s, p, false, false, None, back.view_mut())
+        .unwrap();
     let product = |a: &Array<f64>, b: &Array<f64>| -> f64 {
         a.to_vec().iter().zip(b.to_vec()).map(|(a, b)| a * b).sum()
     };
     assert_close(&[product(&out, &grad)], &[product(&input, &back)], 1e-12);
     adaptive_avg_pool(input.view(), &[3, 2], out.view_mut()).unwrap();
-    adaptive_avg_pool2d_backward(grad.view(), input.view(), back.view_mut()).unwrap();
+    adaptive_avg_pool2d_backward(grad.view(), input.view().into(), back.view_mut()).unwrap();
     assert_close(&[product(&out, &grad)], &[product(&input, &back)], 1e-12);
 }

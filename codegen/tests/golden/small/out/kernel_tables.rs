@@ -140,7 +140,11 @@ fn product_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    kernel(call.view(0), call.view(1), call.view_mut(0))
+    rt::scratch::or_out_of_memory(|| kernel(
+        call.view(0),
+        call.view(1),
+        call.view_mut(0),
+    ))
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
@@ -229,7 +233,12 @@ fn spread_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
+    rt::scratch::or_out_of_memory(|| kernel(
+        call.view(0),
+        call.view(1),
+        call.args[2].ints(),
+        call.view_mut(0),
+    ))
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
