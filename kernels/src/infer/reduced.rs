@@ -3,9 +3,12 @@
 //! Dimensions may be given as a number, a list, or either of them perhaps absent; none means all.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::infer::reduced_dims;
+use opsmith_runtime::infer::dtype::promote;
+use opsmith_runtime::infer::{Operand, reduced_dims};
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Error, Result};
+use opsmith_runtime::{DType, Dims, Error, Result, Tensor};
+
+use super::indexing::broadcast_pair;
 
 /// The dimensions of a reduction as an operator takes them.
 pub trait Reduced {
@@ -130,6 +133,28 @@ pub fn with_size(sizes: &[i64], dim: i64, size: i64) -> Result<Dims> {
         None => return Err(Error::index("a tensor without dimensions has no sizes")),
     }
     Ok(sizes)
+}
+
+/// The dtype of integers or truth values summed to `size`: `int64`, or their own where nothing is summed.
+pub fn dtype_summed_to(dtype: DType, sizes: &[i64], size: &[i64]) -> Result<DType> {
+    let sums = size.is_empty() || sizes != size;
+    Ok(if sums { DType::I64 } else { dtype })
+}
+
+/// The dtype that two tensors promote to.
+///
+/// # Errors
+/// If there is none.
+pub fn common_dtype(first: &Tensor, second: &Tensor) -> Result<DType> {
+    promote(&[Operand::Tensor(first), Operand::Tensor(second)])
+}
+
+/// The shape that two broadcast to: `[2, 1]` and `[3]` to `[2, 3]`.
+///
+/// # Errors
+/// If they do not broadcast.
+pub fn broadcast_sizes(first: &[i64], second: &[i64]) -> Result<Dims> {
+    broadcast_pair(first, second)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!
 //! Source of the formulas: W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
-use num_complex::Complex64;
+use num_complex::{Complex32, Complex64};
 use opsmith_runtime::arith::Arithmetic;
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -257,14 +257,35 @@ pub(super) fn atanh(z: Complex64) -> Complex64 {
 }
 
 pub(super) fn pow(base: Complex64, exponent: Complex64) -> Complex64 {
+    by_special_base(base, exponent).unwrap_or_else(|| exp(Arithmetic::mul(exponent, log(base))))
+}
+
+/// [`pow`] in single precision.
+///
+/// Source: the C library's `cpowf`, which PyTorch calls: the logarithm and its product with the exponent are
+/// rounded to single precision, so that the angle of a large power is that of PyTorch rather than the nearest.
+pub(super) fn pow_single(base: Complex32, exponent: Complex32) -> Complex32 {
+    let wide = |z: Complex32| new(f64::from(z.re), f64::from(z.im));
+    let narrow = |z: Complex64| Complex32::new(z.re as f32, z.im as f32);
+    match by_special_base(wide(base), wide(exponent)) {
+        Some(power) => narrow(power),
+        None => {
+            let scaled = Arithmetic::mul(exponent, narrow(log(wide(base))));
+            narrow(exp(wide(scaled)))
+        }
+    }
+}
+
+/// Powers that the logarithm does not give.
+fn by_special_base(base: Complex64, exponent: Complex64) -> Option<Complex64> {
     if exponent == Complex64::ZERO {
-        return Complex64::ONE;
+        return Some(Complex64::ONE);
     }
     if base == Complex64::ZERO {
-        return match exponent.re.partial_cmp(&0.0) {
+        return Some(match exponent.re.partial_cmp(&0.0) {
             Some(std::cmp::Ordering::Greater) => Complex64::ZERO,
             _ => new(f64::NAN, f64::NAN),
-        };
+        });
     }
-    exp(Arithmetic::mul(exponent, log(base)))
+    None
 }

@@ -62,7 +62,11 @@ fn run(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
         .iter()
         .map(|(name, recorded)| Ok((name.as_str(), value(recorded)?)))
         .collect::<Result<_, String>>()?;
-    let results = opsmith::call(name, &args, &kwargs).map_err(|error| error.to_string())?;
+    let results = match (opsmith::call(name, &args, &kwargs), &case.raises) {
+        (Err(_), Some(_)) => return Ok(()),
+        (Ok(_), Some(error)) => return Err(format!("an error is expected: {error}")),
+        (results, None) => results.map_err(|error| error.to_string())?,
+    };
     let results = flatten(results);
     if results.len() != case.outputs.len() {
         return Err(format!("{} results expected, {} given", case.outputs.len(), results.len()));
