@@ -51,6 +51,10 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
     let norm = Norm::new(p)?;
     expect_sizes(cdist.sizes(), grad_output.sizes())?;
     let pairs = Pairs::new(&x1, &x2, grad_output.sizes())?;
+    if grad_output.numel() == 0 || x1.numel() == 0 {
+        out.write(std::iter::repeat(T::default()));
+        return Ok(());
+    }
     let mut sizes = Dims::from_slice(grad_output.sizes());
     let columns = sizes.pop().unwrap_or(0) as usize;
     sizes.push(pairs.width as i64);

@@ -27,7 +27,7 @@ impl<C: Multiply + Element<Compute = C> + Arithmetic> Convolve for C {}
 /// The convolution of samples with a weight: `(samples, channels, places…)` with
 /// `(outputs, channels / groups, window…)` gives `(samples, outputs, positions…)`.
 ///
-/// A transposed one swaps the roles of input and output; `output_padding` only matters for its shape.
+/// A transposed one swaps the roles of input and output; `output_padding` matters for its shape.
 ///
 /// # Errors
 /// If the shapes or parameters do not fit.
@@ -40,14 +40,15 @@ pub fn convolution<T: Element<Compute: Convolve>>(
     padding: &[i64],
     dilation: &[i64],
     transposed: bool,
-    _output_padding: &[i64],
+    output_padding: &[i64],
     groups: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
     let (x, w) = (widen(&input), widen(&weight));
-    let y = if transposed { plan.to_large(&x, &w, in_memory::<T>) } else { plan.to_small(&x, &w) };
+    let held = in_memory::<T>(transposed, output_padding, stride);
+    let y = if transposed { plan.to_large(&x, &w, held) } else { plan.to_small(&x, &w) };
     let channels = out.sizes()[1] as usize;
     let plane = y.len() / (plan.samples * channels).max(1);
     let bias = match bias {
@@ -83,7 +84,7 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     padding: &[i64],
     dilation: &[i64],
     transposed: bool,
-    _output_padding: &[i64],
+    output_padding: &[i64],
     groups: i64,
     output_mask: &[bool],
     mut grad_input: ViewMut<'_, T>,
@@ -94,17 +95,18 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
     let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
     let dy = widen(&grad_output);
+    let held = in_memory::<T>(transposed, output_padding, stride);
     let write = |out: &mut ViewMut<'_, T>, values: Option<Scratch<T::Compute>>| match values {
         Some(values) => out.write(values.into_iter().map(T::from_compute)),
         None => out.write(std::iter::repeat(T::default())),
     };
     let of_input = asked(0).then(|| {
         let w = widen(&weight);
-        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w, in_memory::<T>) }
+        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w, held) }
     });
     let of_weight = asked(1).then(|| {
         let x = widen(&input);
-        if transposed { plan.of_weight(&dy, &x, in_memory::<T>) } else { plan.of_weight(&x, &dy, in_memory::<T>) }
+        if transposed { plan.of_weight(&dy, &x, held) } else { plan.of_weight(&x, &dy, held) }
     });
     let of_bias = asked(2).then(|| {
         let channels = y_sizes[1].max(1) as usize;
@@ -122,13 +124,20 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     Ok(())
 }
 
-/// A sum as it is held between additions.
+/// How a sum is held between additions.
 ///
 /// Where windows overlap, and from sample to sample, PyTorch adds up `float16` in memory, which rounds every
-/// sum; the library that it leaves other floats to does not.
-#[inline(always)]
-fn in_memory<T: Element>(sum: T::Compute) -> T::Compute {
-    if T::DTYPE == DType::F16 { held::<T>(sum) } else { sum }
+/// sum. The library that it leaves other floats to does not; it takes no transposed convolution whose output
+/// padding reaches its stride.
+fn in_memory<T: Element>(
+    transposed: bool,
+    output_padding: &[i64],
+    stride: &[i64],
+) -> impl Fn(T::Compute) -> T::Compute + Copy {
+    let step = |dim: usize| stride.get(dim).or(stride.first()).copied().unwrap_or(1);
+    let reaches = || output_padding.iter().enumerate().any(|(dim, &extra)| extra >= step(dim));
+    let rounds = T::DTYPE == DType::F16 || T::DTYPE == DType::BF16 && transposed && reaches();
+    move |sum| if rounds { held::<T>(sum) } else { sum }
 }
 
 fn widen<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
