@@ -290,7 +290,8 @@ fn log_single(z: Complex32) -> Complex32 {
         None
     };
     let modulus = match square_less_one {
-        Some(square) => (f64::from(square).ln_1p() as f32) / 2.0,
+        // Not the nearest number to the logarithm: this function errs as the C library's does.
+        Some(square) => libm::log1pf(square) / 2.0,
         None => f64::from(f64::from(high).hypot(f64::from(low)) as f32).ln() as f32,
     };
     // A modulus beyond single precision has a logarithm within.
