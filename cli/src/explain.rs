@@ -36,7 +36,8 @@ Examples:
 A shape is sizes joined by `x`; `scalar` has no dimensions and `none` is an absent operand.
 Exit status: 0, or 2 if there is no such operator or the arguments do not fit it.")]
 pub struct Arguments {
-    /// Full name of the operator, such as `add.Tensor`; the name alone means all its overloads
+    /// Full name of the operator, such as `add.Tensor`; the name alone means all its overloads, and names in other
+    /// libraries are found as the spec says: `torch.abs`, `aten::abs`, `abs_out`, `np.power`
     #[arg(value_name = "OP")]
     operator: String,
     /// dtype of the operands

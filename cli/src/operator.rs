@@ -3,35 +3,54 @@
 use opsmith_codegen::diagnostics::nearest;
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::Checked;
+use opsmith_core::spelling::{self, Meaning};
 
-/// The operators meant by a name: the one of that full name or form, or all overloads of a base name.
+/// The operators meant by a name: the one of that full name or form, all overloads of a base name, or those
+/// that are known by the name in another library.
 ///
 /// # Errors
 /// In words, if there is none; near names are given.
 pub fn find<'a>(checked: &'a Checked, name: &str) -> Result<Vec<&'a Op>, String> {
     let ops = &checked.model.ops;
+    let found = named(ops, name);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let spellings = match spelling::meaning(&checked.model.foreign_names, name) {
+        Meaning::Unlike { name, advice } => {
+            return Err(format!("`{name}` means something else here: {advice}"));
+        }
+        Meaning::Spellings(spellings) => spellings,
+    };
+    let mut meant = spellings.iter().map(|spelling| named(ops, &spelling.name));
+    if let Some(found) = meant.find(|found| !found.is_empty()) {
+        return Ok(found);
+    }
+    let known = checked.model.foreign_names.known_as.iter().map(|(known, ..)| known.as_str());
+    let names = ops.iter().flat_map(|op| [op.name.as_str(), op.base.as_str()]).chain(known);
+    let plain = spelling::without_namespace(&spellings).unwrap_or(name);
+    let near = nearest(plain, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Err(format!("there is no operator `{name}`{near}"))
+}
+
+/// The operators of a name that this library has.
+fn named<'a>(ops: &'a [Op], name: &str) -> Vec<&'a Op> {
     let is_form = |op: &&Op| {
         op.name == name || op.forms.inplace.as_deref() == Some(name) || op.forms.out.as_deref() == Some(name)
     };
     let same_base = || ops.iter().filter(|op| op.base == name);
     match ops.iter().find(|op| op.name == name) {
         // A base name that is a full name too stands for its other overloads as well.
-        Some(op) if same_base().count() <= 1 || name.contains('.') => return Ok(vec![op]),
+        Some(op) if same_base().count() <= 1 || name.contains('.') => return vec![op],
         _ => {}
     }
     let overloads: Vec<&Op> = same_base().collect();
     if !overloads.is_empty() {
-        return Ok(overloads);
+        return overloads;
     }
     let others: Vec<&Op> = ops.iter().filter(is_form).collect();
     if !others.is_empty() {
-        return Ok(others);
+        return others;
     }
-    let of_function: Vec<&Op> = ops.iter().filter(|op| op.rust_name == name).collect();
-    if !of_function.is_empty() {
-        return Ok(of_function);
-    }
-    let names = ops.iter().flat_map(|op| [op.name.as_str(), op.base.as_str()]);
-    let near = nearest(name, names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    Err(format!("there is no operator `{name}`{near}"))
+    ops.iter().filter(|op| op.rust_name == name).collect()
 }

@@ -139,6 +139,13 @@ fn a_name_with_overloads_explains_all() {
 #[test]
 fn what_is_wrong_with_a_question() {
     opsmith(&["explain", "mmm"]).assert(2, "", "error: there is no operator `mmm`; did you mean `mm`?\n");
+    opsmith(&["explain", "np.pwer"]).assert(
+        2,
+        "",
+        "error: there is no operator `np.pwer`; did you mean `power`?\n",
+    );
+    let unlike = opsmith(&["explain", "np.var"]);
+    unlike.assert_parts(&["`numpy.var` means something else here: `var.correction` divides by n - 1"]);
     let error = |arguments: &[&str]| {
         let run = opsmith(&[&["explain"], arguments].concat());
         assert_eq!((run.status, &*run.stdout), (Some(2), ""));
@@ -174,5 +181,19 @@ fn stock_operators_of_every_kind() {
         assert_eq!(run.status, Some(0), "{}: {}", op.name, run.stderr);
         run.assert_parts(&[&op.signature, "which code runs\n  ", "Rust\n  pub fn "]);
         assert!(!run.stdout.contains("not found"), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn operators_are_found_by_names_of_other_libraries() {
+    for (name, found) in [
+        ("torch.abs", "abs(Tensor self) -> Tensor"),
+        ("aten::abs", "abs(Tensor self) -> Tensor"),
+        ("abs_out", "abs(Tensor self) -> Tensor"),
+        ("np.power", "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"),
+        ("F.conv2d", "conv2d(Tensor input, Tensor weight"),
+        ("torch.special.expit", "sigmoid(Tensor self) -> Tensor"),
+    ] {
+        opsmith(&["explain", name]).assert_parts(&[found]);
     }
 }

@@ -171,6 +171,13 @@ const ELSEWHERE: &[&str] = &[
     "function-added",
     "method-removed",
     "method-added",
+    "method-moved",
+    "known-name-removed",
+    "known-name-added",
+    "namespace-removed",
+    "namespace-added",
+    "unlike-removed",
+    "unlike-added",
     "symbol-removed",
     "symbol-added",
     "expression-changed",
@@ -265,8 +272,25 @@ fn functions_methods_symbols_views_and_results() {
             "{BASE}- func: op(Tensor {name}) -> Tensor\n  shape: follow({name})\n  dtype: follow({name})\n  dispatch: {{CPU: k::op}}\n"
         )
     };
-    check(&named("self"), &named("x"), &["argument-renamed", "method-removed"]);
-    check(&named("x"), &named("self"), &["argument-renamed", "method-added"]);
+    check(&named("self"), &named("x"), &["argument-renamed"]);
+    let without = |spec: &str| spec.replace("Tensor x) -> Tensor\n", "Tensor x) -> Tensor\n  method: none\n");
+    check(&named("x"), &without(&named("x")), &["method-removed"]);
+    check(&without(&named("x")), &named("x"), &["method-added"]);
+    let two = |receiver: &str| {
+        format!(
+            "{BASE}- func: op(Tensor x, Tensor y) -> Tensor\n  method: {receiver}\n  shape: follow(x)\n  \
+             dtype: follow(x)\n  dispatch: {{CPU: k::op}}\n"
+        )
+    };
+    check(&two("x"), &two("y"), &["method-moved"]);
+
+    let known =
+        named("x").replace("  shape: follow(x)", "  known_as: [elsewhere.op, spun]\n  shape: follow(x)");
+    check(&known, &known.replace("spun", "turned"), &["known-name-removed", "known-name-added"]);
+    let namespace =
+        BASE.replace("ops:", "namespaces: {elsewhere.: \"\"}\nunlike: {elsewhere.op: see op}\nops:");
+    check(BASE, &namespace, &["unlike-added", "namespace-added"]);
+    check(&namespace, BASE, &["namespace-removed", "unlike-removed"]);
 
     let view =
         format!("{BASE}- func: op(Tensor(a) self) -> Tensor(a)\n  view: true\n  dispatch: {{View: k::op}}\n");

@@ -5,6 +5,8 @@
 //! where a list of fixed length is wanted); then the call goes through the same dispatcher as typed
 //! ones.
 
+mod overload;
+
 use std::panic::Location;
 
 use smallvec::SmallVec;
@@ -23,7 +25,8 @@ use crate::tensor::Tensor;
 /// An argument given by name.
 type Keyword<'a> = &'a (&'a str, Value);
 
-/// Calls an operator of a library or its parents by name. `out` as a keyword calls the out form.
+/// Calls an operator of a library or its parents by name. A name without overload means the overload that takes
+/// the arguments with the fewest conversions. `out` as a keyword calls the out form.
 ///
 /// # Errors
 /// If there is no such operator, the arguments do not fit, or the operator itself fails.
@@ -35,7 +38,7 @@ pub fn call(
     kwargs: &[(&str, Value)],
 ) -> Result<Vec<Value>> {
     let _site = recorder::enter(Location::caller());
-    let (op, form) = library.get(name)?;
+    let (op, form) = overload::choose(library, name, args, kwargs)?;
     let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
     let bound =
@@ -158,6 +161,8 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
 enum Bound<'a> {
     Given(&'a Value),
     Converted(Value),
+    /// A number that a tensor without dimensions holds.
+    FromTensor(Value),
     Default(Arg<'static>),
 }
 
@@ -165,7 +170,7 @@ impl Bound<'_> {
     fn as_arg(&self) -> Arg<'_> {
         match self {
             Bound::Given(value) => value.as_arg(),
-            Bound::Converted(value) => value.as_arg(),
+            Bound::Converted(value) | Bound::FromTensor(value) => value.as_arg(),
             Bound::Default(arg) => *arg,
         }
     }
@@ -246,7 +251,9 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
         (ArgKind::Scalar, Value::Int(value)) => Some(Value::Scalar(Scalar::Int(*value))),
         (ArgKind::Scalar, Value::Float(value)) => Some(Value::Scalar(Scalar::Float(*value))),
         // A tensor without dimensions is a number where one is wanted.
-        (ArgKind::Scalar, Value::Tensor(tensor)) if tensor.dim() == 0 => Some(Value::Scalar(tensor.item()?)),
+        (ArgKind::Scalar, Value::Tensor(tensor)) if tensor.dim() == 0 => {
+            return Ok(Bound::FromTensor(Value::Scalar(tensor.item()?)));
+        }
         // A number is a tensor without dimensions where one is wanted.
         (ArgKind::Tensor, Value::Scalar(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
             number(value).map(|scalar| Value::Tensor(Tensor::scalar(scalar, scalar.dtype())))

@@ -1,6 +1,11 @@
 //! A set of operators that were generated together, and the libraries it builds on.
 
-use crate::error::{Error, Result};
+mod lookup;
+
+pub(crate) use lookup::edit_distance;
+pub use lookup::{Candidates, Named};
+
+use crate::error::Result;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
 
@@ -18,6 +23,12 @@ pub struct Library {
     pub roles: Option<Roles>,
     /// What Rust's operators between tensors and numbers stand for.
     pub operators: &'static [OperatorRow],
+    /// Prefixes of names in other libraries, each with the prefix that such names have here, sorted.
+    pub namespaces: &'static [(&'static str, &'static str)],
+    /// Names in other libraries, each with the name here without overload, sorted.
+    pub known_as: &'static [(&'static str, &'static str)],
+    /// Names in other libraries that mean something else here, each with advice, sorted.
+    pub unlike: &'static [(&'static str, &'static str)],
 }
 
 /// A Rust operator and what it calls.
@@ -104,36 +115,18 @@ pub enum Form {
 }
 
 impl Library {
-    /// Finds an operator of this library or its parents by full name; the name of an in-place or
-    /// out form finds its operator. Operators declared while the program runs are found in every library.
-    pub fn find(&self, name: &str) -> Option<(&'static OpDef, Form)> {
-        self.find_generated(name).or_else(|| Some((crate::aot::find(name)?, Form::Functional)))
-    }
-
-    /// The same, of generated operators only.
-    pub(crate) fn find_generated(&self, name: &str) -> Option<(&'static OpDef, Form)> {
-        if let Ok(index) = self.names.binary_search_by(|(known, _, _)| (*known).cmp(name)) {
-            let (_, op, form) = self.names[index];
-            return Some((op, form));
-        }
-        self.parents.iter().find_map(|parent| parent.find_generated(name))
-    }
-
-    /// Finds an operator, or explains which names are near.
-    ///
-    /// # Errors
-    /// If no operator has that name.
-    pub fn get(&self, name: &str) -> Result<(&'static OpDef, Form)> {
-        self.find(name).ok_or_else(|| {
-            let error = Error::not_found(format!("there is no operator `{name}`"));
-            let near = self.near(name);
-            if near.is_empty() {
-                error.with_help("the operators are listed in the API documentation")
-            } else {
-                error.with_help(format!("did you mean {}?", near.join(", ")))
-            }
-        })
-    }
+    /// A library without operators.
+    pub const EMPTY: Library = Library {
+        name: "",
+        ops: &[],
+        names: &[],
+        parents: &[],
+        roles: None,
+        operators: &[],
+        namespaces: &[],
+        known_as: &[],
+        unlike: &[],
+    };
 
     /// Every operator of this library and its parents.
     pub fn all_ops(&self) -> Vec<&'static OpDef> {
@@ -144,44 +137,21 @@ impl Library {
         ops
     }
 
+    /// Where an operator is declared among those of this library and its parents.
+    pub(crate) fn position(&self, op: &OpDef) -> Option<usize> {
+        let own = self.ops.iter().position(|known| std::ptr::eq(*known, op));
+        own.or_else(|| {
+            let mut before = self.ops.len();
+            self.parents.iter().find_map(|parent| {
+                let found = parent.position(op).map(|position| before + position);
+                before += parent.all_ops().len();
+                found
+            })
+        })
+    }
+
     /// What the autograd engine computes with.
     pub fn roles(&self) -> Option<&Roles> {
         self.roles.as_ref().or_else(|| self.parents.iter().find_map(|parent| parent.roles()))
     }
-
-    fn near(&self, name: &str) -> Vec<String> {
-        let base = name.split('.').next().unwrap_or(name);
-        // By the name alone, then by the overload too.
-        let mut ranked: Vec<((usize, usize), &str)> = self
-            .all_ops()
-            .iter()
-            .chain(&crate::aot::all())
-            .flat_map(|op| std::iter::once(op.name).chain(op.forms.inplace).chain(op.forms.out))
-            .filter_map(|known| {
-                let known_base = known.split('.').next().unwrap_or(known);
-                let distance = edit_distance(base, known_base);
-                let near = distance <= base.len().max(3) / 3;
-                near.then(|| ((distance, edit_distance(name, known)), known))
-            })
-            .collect();
-        ranked.sort_unstable();
-        ranked.truncate(5);
-        ranked.into_iter().map(|(_, known)| format!("`{known}`")).collect()
-    }
-}
-
-/// Number of insertions, deletions and replacements that turn one text into the other.
-pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

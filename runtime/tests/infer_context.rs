@@ -13,8 +13,7 @@ use opsmith_runtime::op::{ArgDef, ArgKind, ArgType, OpDef, ReturnDef, Schema};
 use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::{Arg, DType, Error, Result, Scalar, Tensor};
 
-static LIBRARY: Library =
-    Library { name: "tests", ops: &[], names: &[], parents: &[], roles: None, operators: &[] };
+static LIBRARY: Library = Library { name: "tests", ..Library::EMPTY };
 
 const fn input(name: &'static str, optional: bool) -> ArgDef {
     ArgDef::new(name, ArgType { kind: ArgKind::Tensor, optional })

@@ -1,7 +1,10 @@
 //! Other names: of operators, of their arguments, in every way of calling.
 
 use opsmith::runtime::facts::ValueUse;
+use opsmith::runtime::library::Form;
 use opsmith::{LIBRARY, Result, Scalar, Tensor, TensorOps, Value, call};
+use opsmith_codegen::model::{Arg, Kind};
+use opsmith_codegen::{Config, pipeline};
 
 fn item(values: Vec<Value>) -> f64 {
     match &values[..] {
@@ -81,4 +84,148 @@ fn definitions_say_what_specs_say() {
     assert_eq!(value("masked_select", "mask"), ValueUse::Optional);
     assert_eq!(value("masked_select", "self"), ValueUse::None);
     assert_eq!(value("index.Tensor", "indices"), ValueUse::Optional);
+}
+
+/// The definition and form of a name.
+fn found(name: &str) -> (&'static str, Form) {
+    let (op, form) = LIBRARY.get(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    (op.name, form)
+}
+
+#[test]
+fn operators_answer_to_names_that_people_know() {
+    for name in ["abs", "torch.abs", "aten::abs", "torch.ops.aten.abs.default", "np.abs", "torch.Tensor.abs"]
+    {
+        assert_eq!(found(name), ("abs", Form::Functional), "{name}");
+    }
+    assert_eq!(found("abs_out"), ("abs", Form::Out));
+    assert_eq!(found("aten::abs_out"), ("abs", Form::Out));
+    assert_eq!(found("torch.abs_"), ("abs", Form::Inplace));
+    assert_eq!(found("aten::add.Tensor"), ("add.Tensor", Form::Functional));
+    assert_eq!(found("aten::add_.Tensor"), ("add.Tensor", Form::Inplace));
+    assert_eq!(found("aten::add.out"), ("add.Tensor", Form::Out));
+    assert_eq!(found("torch.nn.functional.conv2d"), ("conv2d", Form::Functional));
+    assert_eq!(found("F.gelu"), ("gelu", Form::Functional));
+    assert_eq!(found("torch.special.expit"), ("sigmoid", Form::Functional));
+    assert_eq!(found("numpy.concatenate"), ("cat", Form::Functional));
+    assert_eq!(found("np.expand_dims"), ("unsqueeze", Form::Functional));
+    assert_eq!(found("jnp.arctan"), ("atan", Form::Functional));
+    assert_eq!(found("np.max"), ("amax", Form::Functional));
+    // The function of this name there is not the method of this name here.
+    assert_eq!(found("F.unfold"), ("im2col", Form::Functional));
+    assert_eq!(found("torch.Tensor.unfold"), ("unfold", Form::Functional));
+}
+
+#[test]
+fn a_name_with_another_meaning_elsewhere_is_refused_with_advice() {
+    let error = LIBRARY.get("np.std").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "`numpy.std` means something else here\n  help: `std.correction` divides by n - 1 unless it is given \
+         correction=0, numpy by n"
+    );
+    let error = LIBRARY.get("np.concatinate").unwrap_err().to_string();
+    assert!(
+        error.contains("there is no operator `np.concatinate`") && error.contains("`concatenate`"),
+        "{error}"
+    );
+    assert!(LIBRARY.get("pwer").unwrap_err().to_string().contains("`power`"));
+}
+
+fn tensor(value: Value) -> Tensor {
+    match value {
+        Value::Tensor(tensor) => tensor,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn single(name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Tensor {
+    let mut results = call(name, args, kwargs).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(results.len(), 1, "{name}");
+    tensor(results.remove(0))
+}
+
+#[test]
+fn a_call_without_overload_takes_the_one_that_fits() -> Result<()> {
+    let x = Tensor::from_slice(&[1.0f32, -2.0, 3.0, -4.0], &[2, 2])?;
+    let y = Tensor::of(&[10.0f32, 20.0]);
+    let (tx, ty): (Value, Value) = ((&x).into(), (&y).into());
+    // A number keeps the tensor's dtype, as the overload for numbers does.
+    let sum = single("add", &[tx.clone(), 2.into()], &[]);
+    assert_eq!((sum.dtype(), sum.to_vec::<f32>()?), (x.dtype(), vec![3.0, 0.0, 5.0, -2.0]));
+    let sum = single("add", &[tx.clone(), 0.5.into()], &[("alpha", 2.into())]);
+    assert_eq!((sum.dtype(), sum.to_vec::<f32>()?), (x.dtype(), vec![2.0, -1.0, 4.0, -3.0]));
+    assert_eq!(single("add", &[tx.clone(), ty.clone()], &[]).to_vec::<f32>()?, [11.0, 18.0, 13.0, 16.0]);
+    assert_eq!(single("torch.pow", &[tx.clone(), 2.into()], &[]).to_vec::<f32>()?, [1.0, 4.0, 9.0, 16.0]);
+    assert_eq!(single("np.power", &[2.into(), ty.clone()], &[]).to_vec::<f32>()?, [1024.0, 1048576.0]);
+    // The same name with and without a dimension.
+    assert_eq!(single("sum", std::slice::from_ref(&tx), &[]).to_vec::<f32>()?, [-2.0]);
+    assert_eq!(single("sum", std::slice::from_ref(&tx), &[("dim", 1.into())]).to_vec::<f32>()?, [-1.0, -1.0]);
+    assert_eq!(
+        single("np.sum", std::slice::from_ref(&tx), &[("axis", 0.into())]).to_vec::<f32>()?,
+        [4.0, -6.0]
+    );
+    assert_eq!(call("max", &[tx.clone(), 1.into()], &[])?.len(), 2, "values and indices");
+    assert_eq!(call("max", std::slice::from_ref(&tx), &[])?.len(), 1);
+    let floored = single("div", &[tx.clone(), ty.clone()], &[("rounding_mode", "floor".into())]);
+    assert_eq!(floored.to_vec::<f32>()?, [0.0, -1.0, 0.0, -1.0]);
+    assert_eq!(single("arange", &[3.into()], &[]).to_vec::<i64>()?, [0, 1, 2]);
+    assert_eq!(single("arange", &[1.into(), 7.into(), 3.into()], &[]).to_vec::<i64>()?, [1, 4]);
+    let mask = x.gt_scalar(0.0)?;
+    assert_eq!(
+        single("where", &[(&mask).into(), tx.clone(), 0.into()], &[]).to_vec::<f32>()?,
+        [1.0, 0.0, 3.0, 0.0]
+    );
+    // In place and out.
+    let target = x.copy(&x)?;
+    call("mul_", &[(&target).into(), 3.into()], &[])?;
+    assert_eq!(target.to_vec::<f32>()?, [3.0, -6.0, 9.0, -12.0]);
+    let out = Tensor::of(&[0.0f32; 4]).view(vec![2, 2])?;
+    call("torch.abs_out", std::slice::from_ref(&tx), &[("out", (&out).into())])?;
+    assert_eq!(out.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    call("sub", &[tx.clone(), 1.into()], &[("out", (&out).into())])?;
+    assert_eq!(out.to_vec::<f32>()?, [0.0, -3.0, 2.0, -5.0]);
+    Ok(())
+}
+
+#[test]
+fn arguments_that_no_overload_takes_are_refused_with_each_reason() {
+    let x = Tensor::of(&[1.0f32]);
+    let error = call("torch.add", &[(&x).into(), "two".into()], &[]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "no overload of `torch.add` takes (a tensor, a str)\n  \
+         add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor: `other` must be a tensor, got a str\n  \
+         add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor: `other` must be a number, got a str\n  \
+         help: give the arguments of one of these overloads, or name it in full"
+    );
+}
+
+#[test]
+fn every_operator_is_a_method_of_its_first_tensor() -> Result<()> {
+    let x = Tensor::from_slice(&[1.0f32, -2.0, 3.0, -4.0], &[2, 2])?;
+    let weight = Tensor::from_slice(&[1.0f32, 0.0, 0.0, 2.0], &[2, 2])?;
+    assert_eq!(x.linear(&weight)?.to_vec::<f32>()?, [1.0, -4.0, 3.0, -8.0]);
+    assert_eq!(x.layer_norm([2])?.shape(), [2, 2]);
+    // `self` is what is called on, wherever it stands.
+    let picked = x.where_(&x.gt_scalar(0.0)?, &weight)?;
+    assert_eq!(picked.to_vec::<f32>()?, [1.0, 0.0, 3.0, 2.0]);
+    let indices = Tensor::of(&[1i64, 1, 0]);
+    assert_eq!(weight.embedding(&indices)?.to_vec::<f32>()?, [0.0, 2.0, 0.0, 2.0, 1.0, 0.0]);
+    let image = opsmith::ones([1, 1, 3, 3])?;
+    let kernel = opsmith::ones([1, 1, 2, 2])?;
+    assert_eq!(image.conv2d(&kernel)?.to_vec::<f32>()?, [4.0; 4]);
+    assert_eq!(image.squeeze_dim(0)?.conv2d(&kernel)?.shape(), [1, 2, 2]);
+    assert_eq!(image.conv_transpose2d(&kernel)?.shape(), [1, 1, 4, 4]);
+    Ok(())
+}
+
+#[test]
+fn no_operator_with_a_tensor_that_callers_give_lacks_a_method() {
+    let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml");
+    let checked = pipeline::check(&Config::stock(spec)).expect("the spec has no mistakes");
+    for op in &checked.model.ops {
+        let given = |arg: &Arg| arg.ty.kind == Kind::Tensor && !arg.ty.optional && arg.default.is_none();
+        assert_eq!(op.receiver.is_some(), op.args.iter().any(given), "{}", op.name);
+    }
 }

@@ -11,8 +11,7 @@ use opsmith_runtime::library::Library;
 use opsmith_runtime::op::{self, ArgDef, ArgKind, ArgType, ItemKind, OpDef, ReturnDef, Schema};
 
 /// Operators of the command are in no library.
-static NOWHERE: Library =
-    Library { name: "", ops: &[], names: &[], parents: &[], roles: None, operators: &[] };
+static NOWHERE: Library = Library { name: "", ..Library::EMPTY };
 
 fn forever<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))

@@ -11,6 +11,7 @@ mod dtype;
 mod promotion;
 mod query;
 pub mod rules;
+pub mod spelling;
 
 pub use backend::Backend;
 pub use checks::Check;

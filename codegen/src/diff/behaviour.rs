@@ -50,12 +50,18 @@ fn forms(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
             migration,
         );
     }
-    match (old.method, new.method) {
-        (true, false) => {
+    let receiver = |op: &crate::model::Op| op.receiver.map(|index| op.args[index].name.clone());
+    match (receiver(old), receiver(new)) {
+        (Some(_), None) => {
             let migration = format!("call the function `{}`", new.rust_name);
             changes.push("method-removed", &old.name, "it is no method any more".to_owned(), Some(migration));
         }
-        (false, true) => changes.push("method-added", &old.name, "it is a method too".to_owned(), None),
+        (None, Some(_)) => changes.push("method-added", &old.name, "it is a method too".to_owned(), None),
+        (Some(was), Some(name)) if was != name && old.receiver != new.receiver => {
+            let what = format!("it is a method of `{name}` now");
+            let migration = format!("call it on `{name}`, or call the function `{}`", new.rust_name);
+            changes.push("method-moved", &old.name, what, Some(migration));
+        }
         _ => {}
     }
     if old.rust_name != new.rust_name && old.name == new.name {
@@ -248,6 +254,13 @@ fn facts(Pair { old, new, old_model, new_model }: Pair<'_>, changes: &mut Change
         |op: &Op, model: &Model| op.alias_of.and_then(|id| model.ops.get(id.0)).map(|op| op.name.clone());
     if target(old, old_model) != target(new, new_model) {
         push("alias-changed", "it stands for another operator".to_owned(), None);
+    }
+    for name in old.facts.known_as.iter().filter(|name| !new.facts.known_as.contains(name)) {
+        let migration = Some(format!("write `{}`", new.base));
+        push("known-name-removed", format!("it is not found as `{name}` any more"), migration);
+    }
+    for name in new.facts.known_as.iter().filter(|name| !old.facts.known_as.contains(name)) {
+        push("known-name-added", format!("it is found as `{name}` too"), None);
     }
     if old.doc != new.doc || old.facts.since != new.facts.since || old.facts.tags != new.facts.tags {
         push("documentation", "its documentation is different".to_owned(), None);

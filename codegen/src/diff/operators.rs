@@ -54,6 +54,29 @@ pub(super) fn compare(old: &Model, new: &Model, changes: &mut Changes) {
         changes.push("operator-added", &op.name, format!("`{}` is new", op.signature), None);
     }
     functions(old, new, changes);
+    foreign_names(old, new, changes);
+}
+
+/// The tables of names in other libraries.
+fn foreign_names(old: &Model, new: &Model, changes: &mut Changes) {
+    let (old, new) = (&old.foreign_names, &new.foreign_names);
+    let tables = [
+        (&old.namespaces, &new.namespaces, ["namespace-removed", "namespace-added"]),
+        (&old.unlike, &new.unlike, ["unlike-removed", "unlike-added"]),
+    ];
+    for (before, after, [removed, added]) in tables {
+        let own = |rows: &'_ [(String, String, bool)]| -> Vec<(String, String)> {
+            let own = rows.iter().filter(|(.., external)| !external);
+            own.map(|(name, meant, _)| (name.clone(), meant.clone())).collect()
+        };
+        let (before, after) = (own(before), own(after));
+        for (name, meant) in before.iter().filter(|row| !after.contains(row)) {
+            changes.push(removed, name, format!("`{name}: {meant:?}` is gone"), None);
+        }
+        for (name, meant) in after.iter().filter(|row| !before.contains(row)) {
+            changes.push(added, name, format!("`{name}: {meant:?}` is new"), None);
+        }
+    }
 }
 
 /// An operator before and after.
@@ -87,7 +110,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
 }
 
 /// Keys of the exported operator that rules look at, or that need none.
-const KNOWN: [&str; 28] = [
+const KNOWN: [&str; 29] = [
     "name",
     "base",
     "signature",
@@ -112,6 +135,7 @@ const KNOWN: [&str; 28] = [
     "deprecated",
     "deterministic",
     "tags",
+    "known_as",
     "backward_only",
     "samples",
     "tolerances",

@@ -129,7 +129,12 @@ impl Function<'_> {
         ident(&naming::function(self.op, self.form, self.with_options))
     }
 
-    /// The parameters, `self` included, with their types.
+    /// The parameter that the method is called on.
+    pub fn receiver(&self) -> Option<Ident> {
+        self.op.receiver.map(|index| parameter(&self.op.args[index]))
+    }
+
+    /// The parameters, that of the method included, with their types.
     pub fn params(&self) -> Vec<(Ident, TokenStream)> {
         let mut params: Vec<_> = self
             .op

@@ -189,7 +189,8 @@ fn argument(arg: &Arg) -> TokenStream {
 }
 
 fn facts(facts: &Facts) -> TokenStream {
-    let Facts { since, deprecated, deterministic, tags, backward_only } = facts;
+    // Names in other libraries stand in the table of the library.
+    let Facts { since, deprecated, deterministic, tags, backward_only, known_as: _ } = facts;
     let since = optional_text(since.as_deref());
     let deprecated = match deprecated {
         Some(deprecated) => {

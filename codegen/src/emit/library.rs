@@ -20,6 +20,9 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     });
     let roles = roles(generation);
     let operators = operators(generation);
+    let foreign = &generation.model.foreign_names;
+    let (namespaces, known_as, unlike) =
+        (rows(&foreign.namespaces), rows(&foreign.known_as), rows(&foreign.unlike));
     quote! {
         /// The operators of this crate.
         pub static LIBRARY: rt::library::Library = rt::library::Library {
@@ -29,23 +32,42 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
             parents: &[#(#parents),*],
             roles: #roles,
             operators: &[#(#operators),*],
+            namespaces: &[#(#namespaces),*],
+            known_as: &[#(#known_as),*],
+            unlike: &[#(#unlike),*],
         };
 
         rt::library::register!(&LIBRARY);
 
-        /// Calls an operator by its full name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
+        /// Calls an operator by name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
+        ///
+        /// A full name such as `add.Tensor` is that overload. A name without overload means the overload that
+        /// takes these arguments with the fewest conversions, the first declared of equals. Names in other
+        /// libraries (`torch.abs`, `aten::abs`, `abs_out`) are found as the spec says.
         ///
         /// Arguments are given by position, keyword arguments by name; what is left out takes its
         /// default. An in-place or out form is called by its own name, or by giving `out`.
         ///
         /// # Errors
-        /// If there is no such operator (near names are listed), if the arguments do not fit its
+        /// If there is no such operator (near names are listed), if no overload takes the arguments (each is
+        /// listed with the reason), if the arguments do not fit its
         /// signature, and whatever the operator itself reports.
         #[track_caller]
         pub fn call(name: &str, args: &[rt::Value], kwargs: &[(&str, rt::Value)]) -> rt::Result<Vec<rt::Value>> {
             rt::boxed::call(&LIBRARY, name, args, kwargs)
         }
     }
+}
+
+/// The rows of a table of names that stand in the spec itself, sorted.
+fn rows(rows: &[(String, String, bool)]) -> Vec<TokenStream> {
+    let mut own: Vec<(&str, &str)> = rows
+        .iter()
+        .filter(|(.., external)| !external)
+        .map(|(name, meant, _)| (name.as_str(), meant.as_str()))
+        .collect();
+    own.sort_unstable();
+    own.into_iter().map(|(name, meant)| quote!((#name, #meant))).collect()
 }
 
 /// Every callable name, sorted.

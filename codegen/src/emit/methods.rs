@@ -1,4 +1,4 @@
-//! Operators whose first argument is `self` as methods of tensors.
+//! Operators as methods of the tensor that their entries say, `self` or the first one.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -11,7 +11,7 @@ use super::{Generation, Selection};
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
         .own_ops()
-        .filter(|op| op.method && !op.facts.backward_only)
+        .filter(|op| op.receiver.is_some() && !op.facts.backward_only)
         .flat_map(forms)
         .map(|function| method(&function))
         .collect();
@@ -39,21 +39,24 @@ fn method(function: &Function<'_>) -> TokenStream {
     let name = function.name();
     let params = function.params();
     let options = options_name(function.op);
-    let declared = params.iter().skip(1).map(|(name, ty)| {
+    let own = function.receiver();
+    let declared = params.iter().filter(|(name, _)| Some(name) != own.as_ref()).map(|(name, ty)| {
         if name == "options" { quote!(#name: &super::functions::#options) } else { quote!(#name: #ty) }
     });
-    let passed = params.iter().skip(1).map(|(name, _)| quote!(#name));
     let result = function.result();
     let summary = function.op.doc.split("\n\n").next().unwrap_or_default();
     let attributes = super::document::attributes(function.op);
     let doc = doc(&format!("{summary}\n\nSee [`{name}`](fn@super::{name})."));
     let receiver = format_ident!("self");
+    let passed = params.iter().map(|(name, _)| {
+        if Some(name) == own.as_ref() { quote!(#receiver.as_tensor()) } else { quote!(#name) }
+    });
     quote! {
         #doc
         #attributes
         #[track_caller]
         fn #name(&#receiver, #(#declared),*) -> #result {
-            super::functions::#name(#receiver.as_tensor(), #(#passed),*)
+            super::functions::#name(#(#passed),*)
         }
     }
 }

@@ -26,8 +26,11 @@ pub fn signatures(op: &Op) -> Vec<Signature> {
             let params = function.params();
             let typed = params.iter().map(|(name, ty)| quote!(#name: #ty));
             let result = function.result();
-            let names: Vec<String> = params.iter().skip(1).map(|(name, _)| name.to_string()).collect();
-            let method = op.method.then(|| format!("self_.{name}({})", names.join(", ")));
+            let method = function.receiver().map(|receiver| {
+                let others = params.iter().map(|(name, _)| name).filter(|name| **name != receiver);
+                let others: Vec<String> = others.map(ToString::to_string).collect();
+                format!("{receiver}.{name}({})", others.join(", "))
+            });
             let function_text = one_line(quote!(pub fn #name(#(#typed),*) -> #result {}));
             Signature { form: function.form, function: function_text, method }
         })

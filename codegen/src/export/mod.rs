@@ -26,7 +26,19 @@ pub fn export(model: &Model) -> Value {
         model.ops.iter().filter(|op| !op.external).map(|op| operator(op, model)).collect();
     let functions: Vec<Value> =
         model.functions.iter().filter(|function| !function.external).map(scalar_function).collect();
-    json!({ "format": FORMAT, "operators": operators, "functions": functions })
+    json!({
+        "format": FORMAT,
+        "operators": operators,
+        "functions": functions,
+        "namespaces": own_rows(&model.foreign_names.namespaces),
+        "unlike": own_rows(&model.foreign_names.unlike),
+    })
+}
+
+/// The rows of a table of names that stand in the spec itself.
+fn own_rows(rows: &[(String, String, bool)]) -> Map<String, Value> {
+    let own = rows.iter().filter(|(.., external)| !external);
+    own.map(|(name, meant, _)| (name.clone(), Value::from(meant.as_str()))).collect()
 }
 
 /// One operator.
@@ -45,7 +57,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         args,
         outputs,
         forms,
-        method,
+        receiver,
         checks,
         infer,
         combinations,
@@ -69,7 +81,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         "signature": signature,
         "declared": location,
         "doc": doc,
-        "rust": { "function": rust_name, "method": method },
+        "rust": { "function": rust_name, "method": receiver.is_some(), "receiver": receiver.map(|index| args[index].name.as_str()) },
         "arguments": args.iter().map(parts::argument).collect::<Vec<_>>(),
         "outputs": outputs.iter().map(|output| {
             let present = output.present.as_ref().map(|condition| expression(condition, op, model));
@@ -110,7 +122,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
 
 /// What is known of an operator besides what it computes.
 fn about(facts: &Facts) -> Value {
-    let Facts { since, deprecated, deterministic, tags, backward_only } = facts;
+    let Facts { since, deprecated, deterministic, tags, known_as, backward_only } = facts;
     json!({
         "since": since,
         "deprecated": deprecated.as_ref().map(|deprecated| json!({
@@ -119,6 +131,7 @@ fn about(facts: &Facts) -> Value {
         })),
         "deterministic": deterministic,
         "tags": tags,
+        "known_as": known_as,
         "backward_only": backward_only,
     })
 }

@@ -13,7 +13,7 @@ use crate::model::{Forms, Op, OpId};
 use crate::spec::document::RawOp;
 
 /// What an entry with `alias_of` may say; the operator itself says the rest.
-pub(super) const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 12] = [
     "func",
     "doc",
     "alias_of",
@@ -24,6 +24,8 @@ pub(super) const KEYS: [&str; 10] = [
     "deprecated",
     "tags",
     "argument_aliases",
+    "known_as",
+    "method",
 ];
 
 /// Finds the operator of each alias. Afterwards `alias_of` of an operator is the position of its head.

@@ -12,13 +12,14 @@ use crate::spec::schema::Schema;
 use crate::spec::yaml::Key;
 
 /// Everything but what `deprecated` names, which is looked up once all heads are known.
-pub(super) fn lower(raw: &RawOp) -> Facts {
+pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
     let tags = raw.texts("tags").iter().map(|text| text.as_str().to_owned()).collect();
     Facts {
         since: raw.text("since").map(|text| text.as_str().to_owned()),
         deprecated: None,
         deterministic: raw.flag("deterministic").unwrap_or(true),
         tags,
+        known_as: super::known::known_as(context, raw),
         backward_only: raw.flag("backward_only") == Some(true),
     }
 }

@@ -1,6 +1,6 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
-use super::{Context, args, facts, forms, results, roles, supplied};
+use super::{Context, args, facts, forms, known, results, roles, supplied};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::lower::Loaded;
@@ -31,6 +31,8 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
     let (args, outputs) = (args?, outputs?);
     let forms = forms::lower(context, raw, &schema, &args, &outputs);
     let form_names = [Some(schema.name.to_string()), forms.inplace.clone(), forms.out.clone()];
+    let receiver = known::receiver(context, raw, &args);
+    let facts = facts::lower(context, raw);
     let operators = roles::operators(context, raw, &schema, &args, &outputs);
     let role = roles::role(context, raw, &schema, &args, &outputs);
     let location = context.sources.location(raw.func.span());
@@ -46,7 +48,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         location,
         doc: raw.text("doc").map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
         rust_name,
-        method: args.first().is_some_and(|arg| arg.name == "self" && arg.ty.is_tensor()),
+        receiver,
         args,
         outputs,
         forms,
@@ -64,7 +66,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         supplied: supplied.map(|head| supplied::lower(context, raw, &schema, head, &form_names)),
         origin,
         alias_of: None,
-        facts: facts::lower(raw),
+        facts,
     })
 }
 

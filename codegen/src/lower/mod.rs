@@ -22,6 +22,7 @@ mod function;
 mod head;
 mod infer;
 mod kernel;
+mod known;
 mod lint;
 mod names;
 mod pointwise;
@@ -116,6 +117,7 @@ pub fn lower(
     deprecations(&mut context, &mut heads);
     names::check(&mut context, &heads);
     roles::check_together(&mut context, &heads);
+    let foreign_names = known::tables(&mut context, documents, &heads);
 
     let (mut ops, raws): (Vec<Op>, Vec<&RawOp>) = heads.into_iter().map(|head| (head.op, head.raw)).unzip();
     let mut table = OpTable::new(&ops, functions.all());
@@ -139,5 +141,5 @@ pub fn lower(
     if !context.diagnostics.has_errors() {
         lint::warn(&mut context, &ops, &raws);
     }
-    Model { ops, functions: functions.finish() }
+    Model { ops, functions: functions.finish(), foreign_names }
 }

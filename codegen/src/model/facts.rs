@@ -11,13 +11,22 @@ pub struct Facts {
     pub deterministic: bool,
     /// Words to find it by.
     pub tags: Vec<String>,
+    /// Names that other libraries have for it, without overload.
+    pub known_as: Vec<String>,
     /// Whether only gradient formulas call it, so that users need not see it.
     pub backward_only: bool,
 }
 
 impl Default for Facts {
     fn default() -> Facts {
-        Facts { since: None, deprecated: None, deterministic: true, tags: Vec::new(), backward_only: false }
+        Facts {
+            since: None,
+            deprecated: None,
+            deterministic: true,
+            tags: Vec::new(),
+            known_as: Vec::new(),
+            backward_only: false,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod facts;
 mod flows;
 mod gradients;
+mod names;
 mod roles;
 mod samples;
 mod supplied;
@@ -21,6 +22,7 @@ use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
+pub use names::ForeignNames;
 pub use roles::{Operator, Role, Symbol};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use supplied::{Note, Supplied, SuppliedKernel};
@@ -33,6 +35,8 @@ pub struct Model {
     pub ops: Vec<Op>,
     /// The scalar functions of pointwise expressions.
     pub functions: Vec<Function>,
+    /// Names that other libraries have for the operators.
+    pub foreign_names: ForeignNames,
 }
 
 /// The number of an operator in [`Model::ops`].
@@ -70,8 +74,8 @@ pub struct Op {
     pub outputs: Vec<Output>,
     /// Which forms to generate.
     pub forms: Forms,
-    /// Whether the functional form is also a method of tensors.
-    pub method: bool,
+    /// The argument that the operator is a method of; `None` if it is no method.
+    pub receiver: Option<usize>,
     /// Conditions on the arguments, checked before inference.
     pub checks: Vec<Check>,
     /// Shape and dtype inference; `None` for views, compositions without rules and host operators.

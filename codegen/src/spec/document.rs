@@ -21,6 +21,10 @@ pub struct Document {
     pub include: Vec<Text>,
     /// Other names for arguments, for every operator that has such an argument.
     pub argument_aliases: Vec<(Key, Vec<Text>)>,
+    /// Prefixes of names in other libraries, each with the prefix that such names have here.
+    pub namespaces: Vec<(Key, Text)>,
+    /// Names in other libraries that mean something else here, each with advice.
+    pub unlike: Vec<(Key, Text)>,
     /// The operators, and the declarations of functions that are called like operators.
     pub ops: Vec<RawOp>,
     /// The scalar functions that pointwise expressions may call.
@@ -132,8 +136,7 @@ macro_rules! entry_lookup {
 
             /// The entries of a key that maps names to text.
             pub fn text_map(&self, key: &str) -> Vec<(Key, Text)> {
-                let entries = self.get(key).and_then(Node::as_map).unwrap_or_default();
-                entries.iter().map(|(key, node)| (key.clone(), Text { node: node.clone() })).collect()
+                self.get(key).map(read::text_map).unwrap_or_default()
             }
         }
     };

@@ -220,11 +220,8 @@ fn home() -> &'static Library {
     static HOME: LazyLock<&'static Library> = LazyLock::new(|| {
         Box::leak(Box::new(Library {
             name: "declared at run time",
-            ops: &[],
-            names: &[],
             parents: crate::library::linked().collect::<Vec<_>>().leak(),
-            roles: None,
-            operators: &[],
+            ..Library::EMPTY
         }))
     });
     *HOME

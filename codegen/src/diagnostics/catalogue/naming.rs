@@ -114,3 +114,50 @@ pub fn option_reserved(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0465", message, span, "becomes a method of the struct of options")
         .with_help(format!("rename it, or remove its default: the struct has a function `{name}` already"))
 }
+
+/// A `method` that names no tensor.
+pub fn receiver_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
+    let help = match known {
+        [] => "no argument is a tensor that callers must give; leave `method` out".to_owned(),
+        known => format!("write {} or `none`", super::ticked(known.iter().copied())),
+    };
+    let message = format!("`{name}` cannot be what the method is called on");
+    Diagnostic::error("E0620", message, span, "not a tensor that callers must give").with_help(help)
+}
+
+/// A name from elsewhere that is none.
+pub fn known_name_malformed(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0621", format!("`{name}` is not the name of an operator"), span, "not a name")
+        .with_help("write it as its users do, without arguments, as in `known_as: [power, linalg.inv]`")
+}
+
+/// A name from elsewhere for two operators.
+pub fn known_name_twice(span: Span, name: &str, first: Option<Span>) -> Diagnostic {
+    let message = format!("`{name}` is given twice as a name in other libraries");
+    let diagnostic = Diagnostic::error("E0622", message, span, "given again here");
+    match first {
+        Some(first) => diagnostic
+            .with_secondary(first, "first given here, for another operator")
+            .with_help("keep it at the operator that computes the same"),
+        None => diagnostic.with_help("remove one of them"),
+    }
+}
+
+/// A name from elsewhere that an operator has here.
+pub fn known_name_taken(span: Span, name: &str, taken: Span) -> Diagnostic {
+    Diagnostic::error("E0623", format!("an operator here is called `{name}`"), span, "taken")
+        .with_secondary(taken, "by this operator")
+        .with_help("a call by this name reaches that operator; remove it from `known_as`")
+}
+
+/// A namespace without a name.
+pub fn namespace_empty(span: Span) -> Diagnostic {
+    Diagnostic::error("E0624", "a namespace has no letters", span, "no prefix")
+        .with_help("write the prefix with its separator, as in `namespaces: {\"aten::\": \"\"}`")
+}
+
+/// A name that is said to mean something else, and is that of an operator.
+pub fn unlike_is_known(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error("E0625", format!("`{name}` is the name of an operator here"), span, "not foreign")
+        .with_help("write the name with its namespace, as in `unlike: {numpy.std: …}`")
+}

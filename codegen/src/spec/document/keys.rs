@@ -44,6 +44,16 @@ pub const FILE_KEYS: &[KeySpec] = &[
         ValueKind::TextListMap,
         "other names for arguments in calls by name, for every operator that has such an argument",
     ),
+    key(
+        "namespaces",
+        ValueKind::TextMap,
+        "prefixes of names in other libraries, each with the prefix that such names have here",
+    ),
+    key(
+        "unlike",
+        ValueKind::TextMap,
+        "names in other libraries that mean something else here, each with advice",
+    ),
     key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
     key("ops", ValueKind::Entries, "the operators"),
     key("declarations", ValueKind::Entries, "functions that formulas call and that another project supplies"),
@@ -60,10 +70,16 @@ pub const OP_KEYS: &[KeySpec] = &[
     key("tags", ValueKind::TextList, "words to find and group operators by"),
     key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
     key("argument_aliases", ValueKind::TextListMap, "other names for arguments in calls by name"),
+    key(
+        "known_as",
+        ValueKind::TextList,
+        "names that other libraries have for the operator, without overload",
+    ),
     key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
     key("inplace", ValueKind::TextMap, "which result the in-place form writes into which argument"),
     key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
     key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
+    key("method", ValueKind::Text, "argument that the operator is a method of, or `none`"),
     key("view", ValueKind::Flag, "whether the output shares the input's memory"),
     key(
         "attributes",

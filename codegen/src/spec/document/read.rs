@@ -25,6 +25,8 @@ impl Reader<'_> {
             edition: EDITION,
             include: Vec::new(),
             argument_aliases: Vec::new(),
+            namespaces: Vec::new(),
+            unlike: Vec::new(),
             ops: Vec::new(),
             functions: Vec::new(),
         };
@@ -38,6 +40,8 @@ impl Reader<'_> {
                 "edition" => self.edition(&entry.value),
                 "include" => document.include = texts(&entry.value),
                 "argument_aliases" => document.argument_aliases = text_lists(&entry.value),
+                "namespaces" => document.namespaces = text_map(&entry.value),
+                "unlike" => document.unlike = text_map(&entry.value),
                 "ops" => {
                     for (span, func, entries, complete) in self.list(OP_KEYS, "operator", &entry) {
                         document.ops.push(RawOp { span, func, entries, complete, declared: false });
@@ -252,6 +256,12 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The entries of a mapping from names to texts.
+pub(super) fn text_map(value: &Node) -> Vec<(Key, Text)> {
+    let entries = value.as_map().unwrap_or_default();
+    entries.iter().map(|(key, node)| (key.clone(), Text { node: node.clone() })).collect()
 }
 
 /// The texts of a list; one text counts as a list of one.

@@ -19,16 +19,12 @@ pub use super::view_ops::{row, swap, widen};
 
 pub static LIBRARY: Library = Library {
     name: "tests",
-    ops: &[],
-    names: &[],
-    parents: &[],
     roles: Some(Roles { accumulate: plus, sum_to, cast, conjugate: Some(conjugate) }),
-    operators: &[],
+    ..Library::EMPTY
 };
 
 /// A library without operators for the engine.
-pub static BARE: Library =
-    Library { name: "bare", ops: &[], names: &[], parents: &[], roles: None, operators: &[] };
+pub static BARE: Library = Library { name: "bare", ..Library::EMPTY };
 
 pub type Formulas = Result<SmallVec<[Gradient; 2]>>;
 

@@ -1,0 +1,185 @@
+//! Operators by name.
+//!
+//! In: a name as people write it: in full, without overload, or as another library has it. Out: the operators and
+//! forms that it may stand for, or an error with the names that are near.
+
+use opsmith_core::spelling::{self, ForeignNames, Meaning};
+use smallvec::SmallVec;
+
+use super::{Form, Library};
+use crate::error::{Error, Result};
+use crate::op::OpDef;
+
+/// An operator and the form that a name stands for.
+pub type Named = (&'static OpDef, Form);
+
+/// The overloads that a name may stand for.
+pub type Candidates = SmallVec<[Named; 2]>;
+
+impl Library {
+    /// Finds an operator of this library or its parents by name: the full name of the operator or of a form,
+    /// the name without overload where there is one overload, or a name in another library.
+    /// Operators declared while the program runs are found in every library.
+    pub fn find(&self, name: &str) -> Option<Named> {
+        self.find_exactly(name).or_else(|| match self.candidates(name).ok()?.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        })
+    }
+
+    /// The operator or form of exactly this name.
+    fn find_exactly(&self, name: &str) -> Option<Named> {
+        self.find_generated(name).or_else(|| Some((crate::aot::find(name)?, Form::Functional)))
+    }
+
+    /// The same, of generated operators only.
+    pub(crate) fn find_generated(&self, name: &str) -> Option<(&'static OpDef, Form)> {
+        if let Ok(index) = self.names.binary_search_by(|(known, _, _)| (*known).cmp(name)) {
+            let (_, op, form) = self.names[index];
+            return Some((op, form));
+        }
+        self.parents.iter().find_map(|parent| parent.find_generated(name))
+    }
+
+    /// Finds an operator, or explains which names are near.
+    ///
+    /// # Errors
+    /// If no operator has that name, or if it is the name of several overloads.
+    pub fn get(&self, name: &str) -> Result<Named> {
+        if let Some(found) = self.find_exactly(name) {
+            return Ok(found);
+        }
+        match self.candidates(name)?.as_slice() {
+            [only] => Ok(*only),
+            several => {
+                let names: Vec<String> = several.iter().map(|(op, _)| format!("`{}`", op.name)).collect();
+                Err(Error::not_found(format!("`{name}` has {} overloads", names.len()))
+                    .with_help(format!("name one of them: {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// Every overload that a name may stand for, at least one: that of the full name first, others in the order
+    /// of names.
+    ///
+    /// # Errors
+    /// If no operator has that name; near names are listed. If the name is another library's for something
+    /// else; the error has advice.
+    pub fn candidates(&self, name: &str) -> Result<Candidates> {
+        let found = self.named(name);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let spellings = match spelling::meaning(self, name) {
+            Meaning::Spellings(spellings) => spellings,
+            Meaning::Unlike { name, advice } => {
+                return Err(Error::not_found(format!("`{name}` means something else here")).with_help(advice));
+            }
+        };
+        for spelling in &spellings {
+            let mut found = self.named(&spelling.name);
+            if spelling.out {
+                found.retain(|(op, form)| *form == Form::Functional && op.forms.out.is_some());
+                found.iter_mut().for_each(|(_, form)| *form = Form::Out);
+            }
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let error = Error::not_found(format!("there is no operator `{name}`"));
+        let near = self.near(spelling::without_namespace(&spellings).unwrap_or(name));
+        Err(if near.is_empty() {
+            error.with_help("the operators are listed in the API documentation")
+        } else {
+            error.with_help(format!("did you mean {}?", near.join(", ")))
+        })
+    }
+
+    /// The operator or form of this full name, and the overloads of this name.
+    fn named(&self, name: &str) -> Candidates {
+        let mut found: Candidates = self.find_exactly(name).into_iter().collect();
+        if !name.contains('.') {
+            self.overloads(name, &mut found);
+        }
+        found
+    }
+
+    /// The forms, out forms apart, of the name with an overload behind it.
+    fn overloads(&self, base: &str, found: &mut Candidates) {
+        // A point sorts before whatever else a name may go on with.
+        let start = self.names.partition_point(|(known, ..)| *known <= base);
+        let rows = self.names[start..].iter();
+        let of_base = |known: &str| known.strip_prefix(base).is_some_and(|rest| rest.starts_with('.'));
+        for (_, op, form) in rows.take_while(|(known, ..)| of_base(known)) {
+            let known = found.iter().any(|(other, _)| std::ptr::eq(*other, *op));
+            if *form != Form::Out && !known {
+                found.push((op, *form));
+            }
+        }
+        self.parents.iter().for_each(|parent| parent.overloads(base, found));
+    }
+
+    fn near(&self, name: &str) -> Vec<String> {
+        let base = name.split('.').next().unwrap_or(name);
+        // By the name alone, then by the overload too.
+        let mut ranked: Vec<((usize, usize), &str)> = self
+            .all_ops()
+            .iter()
+            .chain(&crate::aot::all())
+            .flat_map(|op| std::iter::once(op.name).chain(op.forms.inplace).chain(op.forms.out))
+            .chain(self.known_names())
+            .filter_map(|known| {
+                let known_base = known.split('.').next().unwrap_or(known);
+                let distance = edit_distance(base, known_base);
+                let near = distance <= base.len().max(3) / 3;
+                near.then(|| ((distance, edit_distance(name, known)), known))
+            })
+            .collect();
+        ranked.sort_unstable();
+        ranked.truncate(5);
+        ranked.into_iter().map(|(_, known)| format!("`{known}`")).collect()
+    }
+
+    /// The names of operators in other libraries.
+    fn known_names(&self) -> Vec<&'static str> {
+        let own = self.known_as.iter().map(|(name, _)| *name);
+        own.chain(self.parents.iter().flat_map(|parent| parent.known_names())).collect()
+    }
+}
+
+impl ForeignNames for Library {
+    fn namespaces(&self) -> Vec<(&str, &str)> {
+        let parents = self.parents.iter().flat_map(|parent| parent.namespaces());
+        self.namespaces.iter().copied().chain(parents).collect()
+    }
+
+    fn known_as(&self, name: &str) -> Option<&str> {
+        row(self.known_as, name).or_else(|| self.parents.iter().find_map(|parent| parent.known_as(name)))
+    }
+
+    fn unlike(&self, name: &str) -> Option<&str> {
+        row(self.unlike, name).or_else(|| self.parents.iter().find_map(|parent| parent.unlike(name)))
+    }
+}
+
+/// The second column of a sorted table.
+fn row(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
+    let index = table.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    Some(table[index].1)
+}
+
+/// Number of insertions, deletions and replacements that turn one text into the other.
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != *right);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
