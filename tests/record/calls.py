@@ -63,6 +63,8 @@ def numbers():
 def ranges():
     """Sequences whose ends and steps are no integers, in every dtype."""
     dtypes = [None, torch.int64, torch.int32, torch.uint8, F16, F32, F64]
+    for start, end, steps in ((2, INF, 1), (2.0, 1j, 2), (0, 5, 3), (3, 3, 1)):
+        yield "linspace", [start, end, steps]
     for dtype in dtypes:
         for end in (5, 5.5, 3.1, 0.0, 4.999999999):
             yield "arange", [end], {"dtype": dtype}
@@ -130,7 +132,7 @@ def logarithms():
     special = of(-INF, INF, NAN, 0.0, -0.0, -1.0, -2.0, -3.0, -1.5, -2.001, 0.2, 0.5, 1.0, 30.5, 1e10, -7.3)
     yield "digamma", [special]
     for n, dtype in product([0, 1], [F32, F64, torch.int64, torch.int16]):
-        elements = special if dtype.is_floating_point else torch.arange(-4, 5)
+        elements = special[special != INF] if dtype.is_floating_point else torch.arange(-4, 5)
         yield "polygamma", [n, elements.to(dtype)]
 
 
@@ -221,6 +223,8 @@ def losses():
         a, b = randn(5, 5, dtype=dtype, scale=6), randn(5, 5, dtype=dtype)
         for delta in (8.698115367693557, 0.5):
             yield "huber_loss", [a, b, reduction, delta]
+        yield "smooth_l1_loss", [a, b, reduction, 0.7]
+        yield "smooth_l1_loss", [of(INF, 1.0, -INF, 0.2, 0.0, dtype=dtype), of(0.0, 0.5, 0.1, 0.1, 0.0, dtype=dtype), reduction, 0.7]
         weight = (torch.rand(4, dtype=F64) + 0.5).to(dtype)
         for target in (2, -100):
             args = [randn(4, dtype=dtype), torch.tensor(target), weight, reduction, -100]

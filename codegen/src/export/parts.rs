@@ -10,8 +10,18 @@ use crate::model::{
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {
-    let Arg { name, ty, default, keyword_only, element: of, contiguous, rounded, constraints, aliases, value } =
-        arg;
+    let Arg {
+        name,
+        ty,
+        default,
+        keyword_only,
+        element: of,
+        contiguous,
+        rounded,
+        constraints,
+        aliases,
+        value,
+    } = arg;
     json!({
         "name": name,
         "type": ty.to_string(),

@@ -277,7 +277,8 @@ pub(super) fn pow_single(base: Complex32, exponent: Complex32) -> Complex32 {
 fn log_single(z: Complex32) -> Complex32 {
     let (x, y) = (z.re.abs(), z.im.abs());
     let (high, low) = if x < y { (y, x) } else { (x, y) };
-    let angle = f64::from(z.im).atan2(f64::from(z.re)) as f32;
+    // These functions err as the C library's do, where the nearest numbers would give another power.
+    let angle = libm::atan2f(z.im, z.re);
     let square_less_one = if high == 1.0 {
         Some(low * low)
     } else if high > 1.0 && high < 2.0 && low < 1.0 {
@@ -290,7 +291,6 @@ fn log_single(z: Complex32) -> Complex32 {
         None
     };
     let modulus = match square_less_one {
-        // Not the nearest number to the logarithm: this function errs as the C library's does.
         Some(square) => libm::log1pf(square) / 2.0,
         None => f64::from(f64::from(high).hypot(f64::from(low)) as f32).ln() as f32,
     };

@@ -85,7 +85,8 @@ fn convert_input(
 ) -> Result<Tensor> {
     let Some(dtype) = kernel_dtype(wanted, tensor.dtype(), compute) else {
         let ElementType::Fixed { kernel, accepted } = wanted else { unreachable!("only fixed types refuse") };
-        if holds_nothing(tensor) && accepted.iter().any(|accepted| accepted.category() == DTypeCategory::Int) {
+        if holds_nothing(tensor) && accepted.iter().any(|accepted| accepted.category() == DTypeCategory::Int)
+        {
             return tensor.cast_untracked(kernel);
         }
         let names: Vec<_> = accepted.iter().map(DType::name).collect();

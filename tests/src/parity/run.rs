@@ -74,7 +74,8 @@ fn run(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
     let sums = SUMS.iter().any(|part| name.contains(part));
     for (index, (got, expected)) in results.iter().zip(&case.outputs).enumerate() {
         if let Some(difference) = compare(got, expected, tensors, sums)? {
-            let unordered = UNORDERED.iter().find(|(unordered, _, result)| *unordered == name && *result == index);
+            let unordered =
+                UNORDERED.iter().find(|(unordered, _, result)| *unordered == name && *result == index);
             if let Some(&(_, dim, _)) = unordered
                 && names_equal_elements(dim, &args, &kwargs, got, expected, tensors)?
             {

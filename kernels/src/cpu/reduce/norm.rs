@@ -27,7 +27,9 @@ where
     T: Element<Compute: Deviation>,
 {
     if ord.to_complex().im != 0.0 {
-        return Err(Error::value(format!("there is no {ord}-norm")).with_help("use a real number or infinity"));
+        return Err(
+            Error::value(format!("there is no {ord}-norm")).with_help("use a real number or infinity")
+        );
     }
     let ord = ord.to_f64();
     let reduced = reduced_dims(self_.dim(), dim)?;
