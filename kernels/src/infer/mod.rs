@@ -26,8 +26,8 @@ pub use indexing::{
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
 pub use products::{as_batch, as_rows, batched, product};
 pub use reduced::{
-    Reduced, along, broadcast_sizes, broadcasts_to, classes_of, dtype_summed_to, has_dim, keep_reduced,
-    other_dims, reduced, reduced_count, rows_of, with_size,
+    Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
+    with_size,
 };
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, roll, sort};
 pub(crate) use windows::padded_sizes;

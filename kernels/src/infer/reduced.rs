@@ -5,7 +5,7 @@
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{DType, Dims, Error, Result};
+use opsmith_runtime::{Dims, Error, Result};
 
 use super::indexing::broadcast_pair;
 
@@ -132,37 +132,6 @@ pub fn with_size(sizes: &[i64], dim: i64, size: i64) -> Result<Dims> {
         None => return Err(Error::index("a tensor without dimensions has no sizes")),
     }
     Ok(sizes)
-}
-
-/// That a tensor of `rank` dimensions has a dimension, which may count from the end; one without dimensions
-/// counts as having one.
-///
-/// # Errors
-/// If it has not.
-pub fn has_dim(rank: i64, dim: i64) -> Result<bool> {
-    wrap_dim(dim, rank as usize)?;
-    Ok(true)
-}
-
-/// That a shape broadcasts to another, which keeps its sizes.
-///
-/// # Errors
-/// If it does not.
-pub fn broadcasts_to(sizes: &[i64], target: &[i64]) -> Result<bool> {
-    match broadcast_pair(sizes, target) {
-        Ok(both) if both[..] == *target => Ok(true),
-        _ => Err(Error::shape(format!(
-            "the shape {} does not broadcast to {}",
-            ShapeText(sizes),
-            ShapeText(target)
-        ))),
-    }
-}
-
-/// The dtype of integers or truth values summed to `size`: `int64`, or their own where nothing is summed.
-pub fn dtype_summed_to(dtype: DType, sizes: &[i64], size: &[i64]) -> Result<DType> {
-    let sums = size.is_empty() || sizes != size;
-    Ok(if sums { DType::I64 } else { dtype })
 }
 
 /// The shape that two broadcast to: `[2, 1]` and `[3]` to `[2, 3]`.
