@@ -112,6 +112,12 @@ macro_rules! complex_element {
 
 complex_element! { Complex32, f32, C64; Complex64, f64, C128; }
 
+/// A number rounded to an element, in the type that elements compute in: 0.1 as a `float16` is 0.09998.
+#[inline(always)]
+pub fn rounded<T: Element>(number: Scalar) -> T::Compute {
+    T::from_scalar(number).to_compute()
+}
+
 /// Runs an expression with a type alias bound to the Rust type of a dtype.
 ///
 /// `with_dtype!(dtype, T => size_of::<T>())`

@@ -186,6 +186,10 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
             None,
         );
     }
+    if old.rounded != new.rounded {
+        let how = if new.rounded { "rounded to the elements' dtype" } else { "used as it is" };
+        push("implementation", format!("the number `{name}` is {how}"), None);
+    }
     if old.value != new.value {
         let rule = if new.value == ValueUse::None { "implementation" } else { "value-dependence-changed" };
         push(rule, format!("the elements of `{name}` decide about shapes: {}", word(new.value)), None);

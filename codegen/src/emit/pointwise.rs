@@ -249,7 +249,11 @@ impl Elements<'_> {
             // A real part among complex elements.
             _ => return quote!(<#ty as From<_>>::from(#value)),
         };
-        let converted = quote!(<#ty as rt::Element>::from_scalar(#scalar));
+        let converted = if to.ty.kind == Kind::Element && is_rounded(self.op, inner) {
+            quote!(rt::element::rounded::<T>(#scalar))
+        } else {
+            quote!(<#ty as rt::Element>::from_scalar(#scalar))
+        };
         if depends_on_elements(self.op, inner) { converted } else { self.hoist(converted) }
     }
 
@@ -301,6 +305,15 @@ fn is_computed(expr: &Expr) -> bool {
         expr.kind,
         ExprKind::Variable(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_)
     )
+}
+
+/// Whether a number is one that the entry wants rounded to the elements' dtype.
+fn is_rounded(op: &Op, expr: &Expr) -> bool {
+    let mut rounded = false;
+    expr.walk(&mut |part| {
+        rounded |= matches!(&part.kind, ExprKind::Variable(Variable::Arg(index)) if op.args[*index].rounded);
+    });
+    rounded
 }
 
 /// Whether a value differs from element to element: it mentions a tensor, or a name bound to one.

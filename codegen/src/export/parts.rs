@@ -10,7 +10,18 @@ use crate::model::{
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {
-    let Arg { name, ty, default, keyword_only, element: of, contiguous, constraints, aliases, value } = arg;
+    let Arg {
+        name,
+        ty,
+        default,
+        keyword_only,
+        element: of,
+        contiguous,
+        rounded,
+        constraints,
+        aliases,
+        value,
+    } = arg;
     json!({
         "name": name,
         "type": ty.to_string(),
@@ -20,6 +31,7 @@ pub(super) fn argument(arg: &Arg) -> Value {
         "keyword_only": keyword_only,
         "element": element(*of),
         "contiguous": contiguous,
+        "rounded": rounded,
         "constraints": constraints.iter().map(|constraint| constraint.to_string()).collect::<Vec<_>>(),
         "aliases": aliases,
         "value_depends": match value {

@@ -22,6 +22,18 @@ pub(super) fn lower(
             context.push(unknown_argument(name.as_str(), name.span(), schema));
         }
     }
+    let rounded = raw.texts("rounded");
+    for name in &rounded {
+        let is_number = |arg: &Argument| {
+            Ty::from_schema(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar | Kind::Float))
+        };
+        if !schema.arg(name.as_str()).is_some_and(is_number) {
+            let numbers: Vec<&str> =
+                schema.args.iter().filter(|arg| is_number(arg)).map(|arg| arg.name.as_str()).collect();
+            let op = schema.name.to_string();
+            context.push(catalogue::number_argument_unknown(name.span(), &op, name.as_str(), &numbers));
+        }
+    }
     for name in raw.texts("ignored") {
         if schema.arg(name.as_str()).is_none() {
             let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
@@ -58,6 +70,7 @@ pub(super) fn lower(
                 keyword_only: arg.kwarg_only,
                 element,
                 contiguous: contiguous.iter().any(|name| name.as_str() == arg.name),
+                rounded: rounded.iter().any(|name| name.as_str() == arg.name),
                 constraints: written.map(|written| written.constraints.clone()).unwrap_or_default(),
                 aliases,
                 value,

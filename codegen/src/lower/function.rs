@@ -114,6 +114,7 @@ fn parameter(name: &str) -> Arg {
         keyword_only: false,
         element: Element::Dispatch,
         contiguous: false,
+        rounded: false,
         constraints: Vec::new(),
         aliases: Vec::new(),
         value: ValueUse::None,

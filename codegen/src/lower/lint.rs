@@ -131,6 +131,9 @@ fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     if body.kernels.is_empty() && kernels {
         unused.push(("contiguous", "a loop made from an expression walks any strides"));
     }
+    if body.pointwise.is_none() {
+        unused.push(("rounded", "only a loop made from an expression rounds numbers"));
+    }
     for (key, why) in unused {
         if let Some(entry) = raw.entry(key) {
             context.push(catalogue::key_unused(entry.key.span, key, why));

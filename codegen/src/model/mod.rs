@@ -123,6 +123,8 @@ pub struct Arg {
     pub element: Element,
     /// Whether kernels want it row-major.
     pub contiguous: bool,
+    /// Whether a loop made from an expression sees it rounded to the elements' dtype, for numbers.
+    pub rounded: bool,
     /// Values it may have.
     pub constraints: Vec<Constraint>,
     /// Other names that calls by name may use.

@@ -6,7 +6,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::axes::{Axes, Walk, axes};
 use super::float::Float;
@@ -36,7 +36,7 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
     Ok(())
 }
 
-/// The gradient of [`cdist_forward`] for `x1`.
+/// The gradient of [`cdist_forward`] for `x1`, broadcast to the result's stack of matrices.
 ///
 /// # Errors
 /// As [`cdist_forward`].
@@ -49,14 +49,21 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let norm = Norm::new(p)?;
-    expect_sizes(out.sizes(), x1.sizes())?;
     expect_sizes(cdist.sizes(), grad_output.sizes())?;
     let pairs = Pairs::new(&x1, &x2, grad_output.sizes())?;
+    if grad_output.numel() == 0 || x1.numel() == 0 {
+        out.write(std::iter::repeat(T::default()));
+        return Ok(());
+    }
+    let mut sizes = Dims::from_slice(grad_output.sizes());
+    let columns = sizes.pop().unwrap_or(0) as usize;
+    sizes.push(pairs.width as i64);
+    expect_sizes(out.sizes(), &sizes)?;
     let (a, b) = (elements(&x1), elements(&x2));
-    let mut sums = Scratch::filled(T::Compute::ZERO, a.len());
+    let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
     let distances = cdist.iter().zip(grad_output.iter());
-    for ([first, second], (distance, grad)) in pairs.iter().zip(distances) {
-        let target = &mut sums[first as usize * pairs.width..][..pairs.width];
+    for (number, ([first, second], (distance, grad))) in pairs.iter().zip(distances).enumerate() {
+        let target = &mut sums[number / columns * pairs.width..][..pairs.width];
         let (a, b) = (pairs.row(&a, first), pairs.row(&b, second));
         norm.add_gradient(a, b, distance.to_compute(), grad.to_compute(), target);
     }
@@ -229,7 +236,7 @@ mod tests {
     #[test]
     fn distances_and_gradients() {
         let (x1, x2) = (dense(&[3, 1, 4, 5]), dense(&[5, 2, 6]).permuted(&[1, 2, 0]));
-        let (mut out, mut grad) = (Array::zeros(&[3, 2, 4, 6]), Array::zeros(&[3, 1, 4, 5]));
+        let (mut out, mut grad) = (Array::zeros(&[3, 2, 4, 6]), Array::zeros(&[3, 2, 4, 5]));
         let cotangent = dense(&[3, 2, 4, 6]).reversed(3);
         for p in [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY] {
             let forward = |x1: &Array<f64>, out: &mut Array<f64>| {
@@ -259,7 +266,12 @@ mod tests {
                     (moved(1e-6) - moved(-1e-6)) / 2e-6
                 })
                 .collect();
-            assert_close(&grad.to_vec(), &differences, 1e-5);
+            // The gradient is broadcast as the distances are; engines sum it back.
+            let summed: Vec<f64> = crate::cpu::testing::indices(&x1.sizes)
+                .iter()
+                .map(|at| (0..2).map(|stack| grad.at(&[at[0], stack, at[2], at[3]])).sum())
+                .collect();
+            assert_close(&summed, &differences, 1e-5);
         }
     }
 

@@ -108,7 +108,13 @@ pub fn linspace<T: Element>(
     let (start, end) = (start.to_complex(), end.to_complex());
     let step = (end - start) / (steps - 1).max(1) as f64;
     let value = |i: i64| -> Complex64 {
-        if i == 0 || i < steps / 2 { start + step * i as f64 } else { end - step * (steps - 1 - i) as f64 }
+        if i == 0 {
+            start
+        } else if i < steps / 2 {
+            start + step * i as f64
+        } else {
+            end - step * (steps - 1 - i) as f64
+        }
     };
     out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(value(i)))));
     Ok(())

@@ -96,6 +96,10 @@ pub fn nll_loss_forward<T: Element<Compute: Arithmetic>>(
         let mut losses = Scratch::filled(T::default(), target.len());
         shape.for_each_counted(&target, ignore_index, |number, class, at| {
             losses[number] = T::from_compute(each(class, at));
+            // As in PyTorch, scores without samples have a total even where nothing is reduced.
+            if self_.dim() == 1 {
+                total = weights[class];
+            }
         })?;
         out.write(losses);
     } else {

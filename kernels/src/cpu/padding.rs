@@ -5,6 +5,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
+use super::rounded::held;
 use super::strides::expect_sizes;
 use crate::infer::padded_sizes;
 
@@ -148,7 +149,7 @@ fn pad_backward<T: Element<Compute: Arithmetic>>(
     let grad_elements = grad.to_contiguous();
     let mut sums = Scratch::filled(T::Compute::ZERO, out.numel());
     for_each_pair(sizes, padding, grad.sizes(), place, |number, from| {
-        sums[from] = Arithmetic::add(sums[from], grad_elements[number].to_compute());
+        sums[from] = held::<T>(Arithmetic::add(sums[from], grad_elements[number].to_compute()));
     })?;
     out.write(sums.into_iter().map(T::from_compute));
     Ok(())

@@ -128,6 +128,12 @@ impl<T: Element<Compute: Float>> Sum for Rounded<T> {
     }
 }
 
+/// A sum as an element holds it, for kernels that PyTorch lets add up in memory; for wide types itself.
+#[inline(always)]
+pub fn held<T: Element>(sum: T::Compute) -> T::Compute {
+    T::from_compute(sum).to_compute()
+}
+
 #[cfg(test)]
 mod tests {
     use half::f16;

@@ -31,6 +31,21 @@ pub fn cdist(x1: &Tensor, x2: &Tensor) -> Result<Dims> {
     Ok(sizes)
 }
 
+/// The shape of `_cdist_backward`: a row for each of `x1`'s, in the stack that both broadcast to; `x1`'s where
+/// there are no distances.
+///
+/// # Errors
+/// As [`cdist`].
+pub fn cdist_backward(x1: &Tensor, x2: &Tensor) -> Result<Dims> {
+    let mut sizes = cdist(x1, x2)?;
+    if sizes.contains(&0) || x1.numel() == 0 {
+        return Ok(x1.shape().into());
+    }
+    sizes.pop();
+    sizes.extend(x1.shape().last().copied());
+    Ok(sizes)
+}
+
 /// The shape of `_pdist_forward`: a number for each pair of rows.
 ///
 /// # Errors

@@ -13,7 +13,9 @@ mod reduced;
 mod sequence;
 mod windows;
 
-pub use assorted::{cdist, embedding_bag, embedding_bag_maxima, fft_c2r, fft_r2c, grid_sampler_2d, pdist};
+pub use assorted::{
+    cdist, cdist_backward, embedding_bag, embedding_bag_maxima, fft_c2r, fft_r2c, grid_sampler_2d, pdist,
+};
 pub use by_value::{
     arange_by_tensor, elements, repeat_by_tensor, repeats_between, reshape_by_tensor, slice_by_tensor, unique,
 };
@@ -24,7 +26,8 @@ pub use indexing::{
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
 pub use products::{as_batch, as_rows, batched, product};
 pub use reduced::{
-    Reduced, along, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of, with_size,
+    Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
+    with_size,
 };
 pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, roll, sort};
 pub(crate) use windows::padded_sizes;

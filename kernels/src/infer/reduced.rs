@@ -7,6 +7,8 @@ use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::{joined, wrap_dim};
 use opsmith_runtime::{Dims, Error, Result};
 
+use super::indexing::broadcast_pair;
+
 /// The dimensions of a reduction as an operator takes them.
 pub trait Reduced {
     /// The dimensions; `None` for all.
@@ -131,6 +133,14 @@ pub fn with_size(sizes: &[i64], dim: i64, size: i64) -> Result<Dims> {
         None => return Err(Error::index("a tensor without dimensions has no sizes")),
     }
     Ok(sizes)
+}
+
+/// The shape that two broadcast to: `[2, 1]` and `[3]` to `[2, 3]`.
+///
+/// # Errors
+/// If they do not broadcast.
+pub fn broadcast_sizes(first: &[i64], second: &[i64]) -> Result<Dims> {
+    broadcast_pair(first, second)
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! Shapes of sequences, and of results with elements in another order.
 
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::infer::{DEFAULT_FLOAT, reduced_dims};
+use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::{checked_numel, wrap_dim};
 use opsmith_runtime::{DType, Dims, Error, Result, Scalar, Tensor};
 
 /// How many numbers `arange(start, end, step)` gives: the distance divided by the step, rounded up.
 ///
-/// `dtype` is the requested one; `int64` counts in integers, everything else in `f64`.
+/// Integers are counted exactly; if one of the three is a float, the count is that of floats, whatever dtype
+/// is asked for: `arange(0, 5.5, 1)` has 6 numbers in every dtype.
 ///
 /// # Errors
 /// If the step is 0 or leads away from `end`, or an end is not finite.
-pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) -> Result<Dims> {
+pub fn arange(start: Scalar, end: Scalar, step: Scalar, _dtype: Option<DType>) -> Result<Dims> {
     let is_float = |scalar: Scalar| matches!(scalar, Scalar::Float(_) | Scalar::Complex(_));
     let any_float = is_float(start) || is_float(end) || is_float(step);
-    let dtype = dtype.unwrap_or(if any_float { DEFAULT_FLOAT } else { DType::I64 });
     let (from, to, by) = (start.to_f64(), end.to_f64(), step.to_f64());
     if by == 0.0 || by.is_nan() {
         return Err(Error::value(format!("the step is {step}, but must not be 0")));
@@ -26,14 +26,11 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) ->
         return Err(Error::value(format!("steps of {step} lead from {start} away from {end}"))
             .with_help("change the sign of the step"));
     }
-    let count = if dtype == DType::I64 {
-        let (from, to, by) = (start.to_i64() as i128, end.to_i64() as i128, step.to_i64() as i128);
-        if by == 0 {
-            return Err(Error::value(format!("the step {step} is 0 as an integer")));
-        }
-        (to - from + by - by.signum()) / by
-    } else {
+    let count = if any_float {
         ((to - from) / by).ceil() as i128
+    } else {
+        let (from, to, by) = (start.to_i64() as i128, end.to_i64() as i128, step.to_i64() as i128);
+        (to - from + by - by.signum()) / by
     };
     match i64::try_from(count.max(0)) {
         Ok(count) => {
@@ -97,6 +94,9 @@ pub fn flip(self_: &Tensor, dims: &[i64]) -> Result<Dims> {
 /// If there are not as many shifts as dimensions (one shift without dimensions moves the elements in
 /// row-major order), or a dimension is out of range.
 pub fn roll(self_: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Dims> {
+    if shifts.is_empty() {
+        return Err(Error::value("there is no shift").with_help("give one for each dimension"));
+    }
     let flat = dims.is_empty() && shifts.len() == 1;
     if shifts.len() != dims.len() && !flat {
         return Err(Error::value(format!("{} shifts are given for {} dimensions", shifts.len(), dims.len())));
@@ -155,11 +155,12 @@ mod tests {
         assert_eq!(length(int(5), int(0), int(-5), None).unwrap(), 1);
         assert_eq!(length(int(3), int(3), int(1), None).unwrap(), 0);
         assert_eq!(length(int(0), Scalar::Float(5.5), int(1), None).unwrap(), 6);
-        assert_eq!(length(int(0), Scalar::Float(5.5), int(1), Some(DType::I64)).unwrap(), 5);
+        assert_eq!(length(int(0), Scalar::Float(5.5), int(1), Some(DType::I64)).unwrap(), 6);
+        assert_eq!(length(Scalar::Float(0.5), Scalar::Float(5.5), int(1), Some(DType::I64)).unwrap(), 5);
         assert_eq!(length(int(0), Scalar::Float(5.5), int(1), Some(DType::I32)).unwrap(), 6);
         assert_eq!(length(int(i64::MIN), int(i64::MIN + 2), int(1), None).unwrap(), 2);
         assert!(length(int(0), int(5), int(0), None).is_err());
-        assert!(length(int(0), int(5), Scalar::Float(0.5), Some(DType::I64)).is_err());
+        assert_eq!(length(int(0), int(5), Scalar::Float(0.5), Some(DType::I64)).unwrap(), 10);
         assert_eq!(
             length(int(0), int(5), int(-1), None).unwrap_err().help(),
             Some("change the sign of the step")

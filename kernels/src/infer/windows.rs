@@ -101,7 +101,8 @@ fn pool(sizes: &[i64], window: Window, ceil: bool) -> Result<Dims> {
 /// The sizes that are pooled: of nothing there is neither a mean nor a largest element.
 fn pooled_sizes(sizes: &[i64], spatial: usize) -> Result<[i64; MOST]> {
     let pooled = spatial_sizes(sizes, spatial)?;
-    if pooled.contains(&0) {
+    // Samples may be none, channels may not.
+    if pooled.contains(&0) || sizes.len().checked_sub(spatial + 1).is_some_and(|dim| sizes[dim] == 0) {
         return Err(Error::shape(format!("there are no elements to pool in the shape {}", ShapeText(sizes))));
     }
     Ok(pooled)

@@ -6,7 +6,7 @@
 //!
 //! Source of the formulas: W. Kahan, "Branch cuts for complex elementary functions" (1987).
 
-use num_complex::Complex64;
+use num_complex::{Complex32, Complex64};
 use opsmith_runtime::arith::Arithmetic;
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -257,14 +257,59 @@ pub(super) fn atanh(z: Complex64) -> Complex64 {
 }
 
 pub(super) fn pow(base: Complex64, exponent: Complex64) -> Complex64 {
+    by_special_base(base, exponent).unwrap_or_else(|| exp(Arithmetic::mul(exponent, log(base))))
+}
+
+/// [`pow`] in single precision.
+///
+/// Source: the C library's `cpowf`, which PyTorch calls. It rounds the logarithm and its product with the
+/// exponent to single precision, which the angle and size of a large power show.
+pub(super) fn pow_single(base: Complex32, exponent: Complex32) -> Complex32 {
+    let wide = |z: Complex32| new(f64::from(z.re), f64::from(z.im));
+    let narrow = |z: Complex64| Complex32::new(z.re as f32, z.im as f32);
+    match by_special_base(wide(base), wide(exponent)) {
+        Some(power) => narrow(power),
+        None => narrow(exp(wide(Arithmetic::mul(exponent, log_single(base))))),
+    }
+}
+
+/// [`log`] as `clogf` computes it: from the rounded modulus, or from its rounded square less 1 if that is near 1.
+fn log_single(z: Complex32) -> Complex32 {
+    let (x, y) = (z.re.abs(), z.im.abs());
+    let (high, low) = if x < y { (y, x) } else { (x, y) };
+    // These functions err as the C library's do, where the nearest numbers would give another power.
+    let angle = libm::atan2f(z.im, z.re);
+    let square_less_one = if high == 1.0 {
+        Some(low * low)
+    } else if high > 1.0 && high < 2.0 && low < 1.0 {
+        let square = (high - 1.0) * (high + 1.0);
+        Some(if low >= f32::EPSILON { square + low * low } else { square })
+    } else if (0.5..1.0).contains(&high) && high * high + low * low >= 0.5 {
+        let (high, low) = (f64::from(high), f64::from(low));
+        Some(((high - 1.0) * (high + 1.0) + low * low) as f32)
+    } else {
+        None
+    };
+    let modulus = match square_less_one {
+        Some(square) => libm::log1pf(square) / 2.0,
+        None => f64::from(f64::from(high).hypot(f64::from(low)) as f32).ln() as f32,
+    };
+    // A modulus beyond single precision has a logarithm within.
+    let beyond = modulus.is_infinite() && high.is_finite() && high > 0.0;
+    let modulus = if beyond { f64::from(high).hypot(f64::from(low)).ln() as f32 } else { modulus };
+    Complex32::new(modulus, angle)
+}
+
+/// Powers that the logarithm does not give.
+fn by_special_base(base: Complex64, exponent: Complex64) -> Option<Complex64> {
     if exponent == Complex64::ZERO {
-        return Complex64::ONE;
+        return Some(Complex64::ONE);
     }
     if base == Complex64::ZERO {
-        return match exponent.re.partial_cmp(&0.0) {
+        return Some(match exponent.re.partial_cmp(&0.0) {
             Some(std::cmp::Ordering::Greater) => Complex64::ZERO,
             _ => new(f64::NAN, f64::NAN),
-        };
+        });
     }
-    exp(Arithmetic::mul(exponent, log(base)))
+    None
 }

@@ -37,6 +37,8 @@ macro_rules! elementary {
 elementary! {
     /// eˣ: `exp(1.0)` is 2.718.
     exp;
+    /// 2ˣ: `exp2(3.0)` is 8.
+    exp2;
     /// eˣ - 1, accurate near 0: `expm1(1e-10)` is 1e-10.
     expm1;
     /// The natural logarithm: `log(2.718)` is about 1. -∞ at 0; NaN for negative reals.
@@ -87,6 +89,10 @@ macro_rules! floats {
             #[inline(always)]
             fn exp(self) -> $ty {
                 vectorised::$module::exp(self)
+            }
+            #[inline(always)]
+            fn exp2(self) -> $ty {
+                <$ty>::powf(2.0, self)
             }
             #[inline(always)]
             fn expm1(self) -> $ty {
@@ -217,6 +223,11 @@ impl Inexact for Complex64 {
     #[inline]
     fn exp(self) -> Complex64 {
         complex::exp(self)
+    }
+    #[inline]
+    fn exp2(self) -> Complex64 {
+        // Each part by itself: a product of complex numbers makes NaN of infinities.
+        complex::exp(self * std::f64::consts::LN_2)
     }
     #[inline]
     fn expm1(self) -> Complex64 {

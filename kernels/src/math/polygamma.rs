@@ -25,6 +25,9 @@ pub(super) fn polygamma_f64(order: f64, x: f64) -> f64 {
     if x.is_nan() || order.is_nan() || order < 0.0 {
         return f64::NAN;
     }
+    if order == 1.0 {
+        return trigamma_f64(x);
+    }
     let odd = order % 2.0 == 1.0;
     let sign = if odd { 1.0 } else { -1.0 };
     if x <= 0.0 && x == x.trunc() || order > MOST as f64 {
@@ -39,6 +42,33 @@ pub(super) fn polygamma_f64(order: f64, x: f64) -> f64 {
     }
     let factorial: f64 = (1..=order).map(|factor| factor as f64).product();
     sign * factorial * zeta(order as f64 + 1.0, x)
+}
+
+/// The first derivative. Below a half by reflection, whose sine is of the rounded product πx, so that the poles
+/// but 0 give large numbers instead of infinities.
+///
+/// Source: PyTorch's `trigamma`.
+fn trigamma_f64(x: f64) -> f64 {
+    if x >= 0.5 {
+        return if x == f64::INFINITY { 0.0 } else { zeta(2.0, x) };
+    }
+    let sine = (PI * x).sin();
+    PI * PI / (sine * sine) - zeta(2.0, 1.0 - x)
+}
+
+/// [`trigamma_f64`] in single precision, which the sine near the poles shows.
+fn trigamma_f32(x: f32) -> f32 {
+    use std::f32::consts::PI;
+    if x >= 0.5 || x.is_nan() {
+        return trigamma_f64(f64::from(x)) as f32;
+    }
+    let sine = (PI * x).sin();
+    PI * PI / (sine * sine) - trigamma_f64(f64::from(1.0 - x)) as f32
+}
+
+/// [`polygamma_f64`] of a number in single precision.
+pub(super) fn polygamma_f32(order: f32, x: f32) -> f32 {
+    if order == 1.0 { trigamma_f32(x) } else { polygamma_f64(f64::from(order), f64::from(x)) as f32 }
 }
 
 /// Σ (x + k)⁻ˢ over k from 0, for s > 1 and x > 0: summed until the terms are far out, the rest by

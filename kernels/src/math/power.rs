@@ -1,6 +1,6 @@
 //! Powers.
 
-use num_complex::{Complex, Complex32, Complex64};
+use num_complex::{Complex32, Complex64};
 use opsmith_runtime::arith::Arithmetic;
 
 use super::complex;
@@ -82,9 +82,7 @@ impl Power for Complex64 {
 impl Power for Complex32 {
     #[inline]
     fn pow(self, exponent: Complex32) -> Complex32 {
-        let wide = |z: Complex32| Complex64::new(f64::from(z.re), f64::from(z.im));
-        let result = complex::pow(wide(self), wide(exponent));
-        Complex::new(result.re as f32, result.im as f32)
+        complex::pow_single(self, exponent)
     }
 }
 

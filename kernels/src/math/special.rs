@@ -2,7 +2,7 @@
 
 use opsmith_runtime::arith::Ordered;
 
-use super::polygamma::polygamma_f64;
+use super::polygamma::{polygamma_f32, polygamma_f64};
 use super::vectorised;
 
 /// The types special functions exist for: `f32` and `f64`.
@@ -84,7 +84,7 @@ impl Special for f32 {
     }
     #[inline]
     fn polygamma(self, order: f32) -> f32 {
-        polygamma_f64(f64::from(order), f64::from(self)) as f32
+        polygamma_f32(order, self)
     }
     #[inline]
     fn atan2(self, other: f32) -> f32 {

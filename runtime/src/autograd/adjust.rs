@@ -10,6 +10,7 @@ use crate::layout::same_sizes;
 use crate::library::Roles;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
+use crate::with_dtype;
 
 /// The gradient of a node's input in that input's shape and dtype.
 ///
@@ -52,6 +53,10 @@ fn convert(
             name(),
             gradient.dtype()
         )));
+    }
+    if gradient.shape() != &meta.sizes[..] && gradient.numel() == 0 && meta.sizes.contains(&0) {
+        // Nothing in another shape of nothing, as for tensors without elements that are joined with others.
+        gradient = with_dtype!(gradient.dtype(), T => Tensor::from_slice::<T>(&[], &meta.sizes))?;
     }
     if gradient.shape() != &meta.sizes[..] {
         if !broadcasts(&meta.sizes, gradient.shape()) {

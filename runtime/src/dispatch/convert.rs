@@ -1,6 +1,6 @@
 //! Inputs as kernels want them: of the declared dtype, and row-major where asked.
 
-use opsmith_core::DType;
+use opsmith_core::{DType, DTypeCategory};
 
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result};
@@ -59,6 +59,11 @@ pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType) -> boo
     })
 }
 
+/// Whether an input may be of any integer dtype where some are asked for: it holds no number of a wrong one.
+fn holds_nothing(tensor: &Tensor) -> bool {
+    tensor.numel() == 0 && tensor.dtype().category() == DTypeCategory::Int
+}
+
 /// The dtype a kernel sees for an input of the given dtype; `None` if the input is not accepted.
 #[inline]
 fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DType> {
@@ -79,7 +84,11 @@ fn convert_input(
     contiguous: bool,
 ) -> Result<Tensor> {
     let Some(dtype) = kernel_dtype(wanted, tensor.dtype(), compute) else {
-        let ElementType::Fixed { accepted, .. } = wanted else { unreachable!("only fixed types refuse") };
+        let ElementType::Fixed { kernel, accepted } = wanted else { unreachable!("only fixed types refuse") };
+        if holds_nothing(tensor) && accepted.iter().any(|accepted| accepted.category() == DTypeCategory::Int)
+        {
+            return tensor.cast_untracked(kernel);
+        }
         let names: Vec<_> = accepted.iter().map(DType::name).collect();
         return Err(Error::dtype(format!(
             "`{}` must be {}, got {}",

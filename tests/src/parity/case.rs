@@ -17,6 +17,8 @@ pub struct Case {
     pub outputs: Vec<Recorded>,
     /// Gradients, if the call was differentiated.
     pub gradients: Option<Gradients>,
+    /// The recording library's error, if it refused the call, which then has no results.
+    pub raises: Option<String>,
 }
 
 /// What differentiating a call gave.
@@ -89,6 +91,7 @@ impl Case {
                 Some(json) => Some(Gradients::read(json)?),
                 None => None,
             },
+            raises: json.get("raises").and_then(Json::as_str).map(str::to_owned),
         })
     }
 

@@ -91,6 +91,12 @@ pub fn tensor_argument_unknown(
         .with_help(near_or_all(name, tensors, "tensor arguments"))
 }
 
+/// A key that names an argument which is not there, or no number.
+pub fn number_argument_unknown(span: Span, op: &str, name: &str, numbers: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0408", format!("`{op}` has no number `{name}`"), span, "not a `Scalar` or `float`")
+        .with_help(near_or_all(name, numbers, "numbers"))
+}
+
 /// A key that names an argument which is not there.
 pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0408", format!("`{op}` has no argument `{name}`"), span, "no such argument")

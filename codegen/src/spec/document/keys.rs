@@ -93,6 +93,11 @@ pub const OP_KEYS: &[KeySpec] = &[
         "inputs that kernels want row-major; they are copied if they are not",
     ),
     key(
+        "rounded",
+        ValueKind::TextList,
+        "numbers that a loop made from an expression rounds to the elements' dtype before it uses them",
+    ),
+    key(
         "value_depends",
         ValueKind::TextMap,
         "tensors whose elements decide a result's shape or dtype: required or optional",

@@ -121,8 +121,14 @@ impl Sliding {
         }
     }
 
-    /// Adds the columns of some rows of positions to the planes they came from.
-    pub fn scatter<C: Arithmetic>(&self, columns: &[C], rows: std::ops::Range<usize>, planes: &mut [C]) {
+    /// Adds the columns of some rows of positions to the planes they came from; `held` rounds every sum.
+    pub fn scatter<C: Arithmetic>(
+        &self,
+        columns: &[C],
+        rows: std::ops::Range<usize>,
+        planes: &mut [C],
+        held: &impl Fn(C) -> C,
+    ) {
         let width = rows.len() * self.row();
         let step = self.window.stride[2] as usize;
         let each = planes.chunks_exact_mut(self.plane()).zip(columns.chunks_exact(self.elements() * width));
@@ -132,7 +138,7 @@ impl Sliding {
                 let source = &columns[source..source + stretch.inside];
                 let Some(target) = plane.get_mut(stretch.start..) else { return };
                 for (target, &value) in target.iter_mut().step_by(step).zip(source) {
-                    *target = Arithmetic::add(*target, value);
+                    *target = held(Arithmetic::add(*target, value));
                 }
             });
         }

@@ -2,16 +2,18 @@
 //!
 //! Each group of channels of each sample is one matrix product of the weight with the columns of
 //! `columns`; a transposed convolution is the transpose of that product. 16-bit floats compute in
-//! `f32` and are rounded once. Inputs that are not contiguous are copied first.
+//! `f32` and are rounded once, but for sums of `float16` that PyTorch holds in memory ([`in_memory`]). Inputs that
+//! are not contiguous are copied first.
 
 mod columns;
 mod unfolding;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
-use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{DType, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::linalg::{Matrix, MatrixMut, Multiply};
+use super::rounded::held;
 use super::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
 use columns::Sliding;
@@ -25,7 +27,7 @@ impl<C: Multiply + Element<Compute = C> + Arithmetic> Convolve for C {}
 /// The convolution of samples with a weight: `(samples, channels, places…)` with
 /// `(outputs, channels / groups, window…)` gives `(samples, outputs, positions…)`.
 ///
-/// A transposed one swaps the roles of input and output; `output_padding` only matters for its shape.
+/// A transposed one swaps the roles of input and output; `output_padding` matters for its shape.
 ///
 /// # Errors
 /// If the shapes or parameters do not fit.
@@ -38,20 +40,15 @@ pub fn convolution<T: Element<Compute: Convolve>>(
     padding: &[i64],
     dilation: &[i64],
     transposed: bool,
-    _output_padding: &[i64],
+    output_padding: &[i64],
     groups: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
     let (x, w) = (widen(&input), widen(&weight));
-    let y = if transposed {
-        // As in PyTorch, what windows overlap with is held as elements before it is added up.
-        let held = |sum: T::Compute| T::from_compute(sum).to_compute();
-        Scratch::mapped(&plan.to_large(&x, &w, held), |&value| held(value))
-    } else {
-        plan.to_small(&x, &w)
-    };
+    let held = in_memory::<T>(transposed, output_padding, stride);
+    let y = if transposed { plan.to_large(&x, &w, held) } else { plan.to_small(&x, &w) };
     let channels = out.sizes()[1] as usize;
     let plane = y.len() / (plan.samples * channels).max(1);
     let bias = match bias {
@@ -87,7 +84,7 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     padding: &[i64],
     dilation: &[i64],
     transposed: bool,
-    _output_padding: &[i64],
+    output_padding: &[i64],
     groups: i64,
     output_mask: &[bool],
     mut grad_input: ViewMut<'_, T>,
@@ -98,17 +95,18 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
     let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
     let dy = widen(&grad_output);
+    let held = in_memory::<T>(transposed, output_padding, stride);
     let write = |out: &mut ViewMut<'_, T>, values: Option<Scratch<T::Compute>>| match values {
         Some(values) => out.write(values.into_iter().map(T::from_compute)),
         None => out.write(std::iter::repeat(T::default())),
     };
     let of_input = asked(0).then(|| {
         let w = widen(&weight);
-        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w, |sum| sum) }
+        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w, held) }
     });
     let of_weight = asked(1).then(|| {
         let x = widen(&input);
-        if transposed { plan.of_weight(&dy, &x) } else { plan.of_weight(&x, &dy) }
+        if transposed { plan.of_weight(&dy, &x, held) } else { plan.of_weight(&x, &dy, held) }
     });
     let of_bias = asked(2).then(|| {
         let channels = y_sizes[1].max(1) as usize;
@@ -124,6 +122,22 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     write(&mut grad_weight, of_weight);
     write(&mut grad_bias, of_bias);
     Ok(())
+}
+
+/// How a sum is held between additions.
+///
+/// Where windows overlap, and from sample to sample, PyTorch adds up `float16` in memory, which rounds every
+/// sum. The library that it leaves other floats to does not; it takes no transposed convolution whose output
+/// padding reaches its stride.
+fn in_memory<T: Element>(
+    transposed: bool,
+    output_padding: &[i64],
+    stride: &[i64],
+) -> impl Fn(T::Compute) -> T::Compute + Copy {
+    let step = |dim: usize| stride.get(dim).or(stride.first()).copied().unwrap_or(1);
+    let reaches = || output_padding.iter().enumerate().any(|(dim, &extra)| extra >= step(dim));
+    let rounds = T::DTYPE == DType::F16 || T::DTYPE == DType::BF16 && transposed && reaches();
+    move |sum| if rounds { held::<T>(sum) } else { sum }
 }
 
 fn widen<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
@@ -239,7 +253,7 @@ impl Plan {
         small
     }
 
-    /// The transpose of [`Plan::to_small`]; `held` rounds a column's elements before they are added up.
+    /// The transpose of [`Plan::to_small`]; `held` rounds the columns' elements and their sums.
     fn to_large<C: Convolve>(&self, small: &[C], weight: &[C], held: impl Fn(C) -> C) -> Scratch<C> {
         let mut large = Scratch::filled(C::ZERO, self.samples * self.groups * self.large_group());
         let mut columns = Scratch::new();
@@ -257,14 +271,15 @@ impl Plan {
                 // SAFETY: the columns have a row for each column of the weight.
                 unsafe { C::multiply(weight, right, None, C::ONE, out) };
                 columns.iter_mut().for_each(|sum| *sum = held(*sum));
-                self.sliding.scatter(&columns, rows, planes);
+                self.sliding.scatter(&columns, rows, planes, &held);
             });
         }
         large
     }
 
     /// The gradient for the weight: the small side times the columns of the large one, transposed.
-    fn of_weight<C: Convolve>(&self, large: &[C], small: &[C]) -> Scratch<C> {
+    /// `held` rounds the sum after each sample.
+    fn of_weight<C: Convolve>(&self, large: &[C], small: &[C], held: impl Fn(C) -> C) -> Scratch<C> {
         let each = self.small * self.column_height();
         let mut sums = Scratch::filled(C::ZERO, self.groups * each);
         let mut columns = Scratch::new();
@@ -284,6 +299,7 @@ impl Plan {
                 // SAFETY: the group's sums have a row for each small channel.
                 unsafe { C::multiply(left, right, Some(C::ONE), C::ONE, out) };
             });
+            target.iter_mut().for_each(|sum| *sum = held(*sum));
         }
         sums
     }

@@ -5,6 +5,7 @@ use opsmith_runtime::{Element, Error, Result, Scratch, View, ViewMut};
 
 use super::columns::Sliding;
 use super::widen;
+use crate::cpu::rounded::held;
 use crate::window::{MOST, Window, spatial_sizes};
 
 /// What a window sees at each of its positions over the last two dimensions, as a column.
@@ -51,7 +52,7 @@ pub fn col2im<T: Element<Compute: Arithmetic>>(
     let mut planes = Scratch::filled(T::Compute::ZERO, out.numel());
     let each = columns.chunks_exact(sliding.elements() * sliding.positions());
     for (columns, plane) in each.zip(planes.chunks_exact_mut(sliding.plane().max(1))) {
-        sliding.scatter(columns, 0..sliding.positions() / sliding.row(), plane);
+        sliding.scatter(columns, 0..sliding.positions() / sliding.row(), plane, &held::<T>);
     }
     out.write(planes.into_iter().map(T::from_compute));
     Ok(())

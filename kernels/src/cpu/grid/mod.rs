@@ -10,7 +10,7 @@ use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 use super::float::Float;
 use super::rounded::Rounded;
 use super::strides::expect_sizes;
-use sampler::{Sampler, Tap, Taps};
+use sampler::{Sampler, Taps};
 
 /// Elements of images `(samples, channels, height, width)` at the places of a grid
 /// `(samples, rows, columns, 2)`, between elements by interpolation: bilinear (0), the nearest (1) or
@@ -50,9 +50,8 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
     let mut result = Scratch::filled(T::default(), out.numel());
     sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
         for channel in 0..sampler.channels {
-            let image = sampler.image(sample, channel);
-            let part = |tap: &Tap<T>| images[image + tap.at] * tap.slope(across as usize, down as usize);
-            let sum: Rounded<T> = taps.iter().map(part).sum();
+            let image = &images[sampler.image(sample, channel)..];
+            let sum = sampler.read(image, taps, across as usize, down as usize);
             result[sampler.plane(sample, channel) + number] = Rounded::to_element(sum);
         }
     });

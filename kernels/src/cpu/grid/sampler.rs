@@ -13,6 +13,8 @@ type Slopes<T> = [Rounded<T>; 4];
 /// for each of the grid's two numbers.
 pub(super) struct Tap<T: Element> {
     pub at: usize,
+    /// Which of the lines that the place reads the element is in.
+    line: usize,
     across: Slopes<T>,
     down: Slopes<T>,
 }
@@ -108,6 +110,30 @@ impl Sampler {
         [self.samples as i64, self.channels as i64, self.grid[0], self.grid[1]]
     }
 
+    /// What a place reads of an image, the weights' derivatives of the given orders taken.
+    ///
+    /// Bicubic interpolation goes line by line, and then from line to line.
+    pub fn read<T: Element<Compute: Float>>(
+        &self,
+        image: &[Rounded<T>],
+        taps: &Taps<T>,
+        across: usize,
+        down: usize,
+    ) -> Rounded<T> {
+        if self.interpolation != Interpolation::Bicubic {
+            return taps.iter().map(|tap| image[tap.at] * tap.slope(across, down)).sum();
+        }
+        let slope = |slopes: &Slopes<T>, order: usize| slopes.get(order).copied().unwrap_or(Rounded::of(0.0));
+        let lines = taps.chunk_by(|a, b| a.line == b.line);
+        lines
+            .map(|line| {
+                let along: Rounded<T> =
+                    line.iter().map(|tap| slope(&tap.across, across) * image[tap.at]).sum();
+                slope(&line[0].down, down) * along
+            })
+            .sum()
+    }
+
     /// Places of a sample.
     pub fn places(&self) -> usize {
         (self.grid[0] * self.grid[1]) as usize
@@ -140,11 +166,11 @@ impl Sampler {
     fn taps<T: Element<Compute: Float>>(&self, down: Rounded<T>, across: Rounded<T>, taps: &mut Taps<T>) {
         let y = self.weights(down, 0);
         let x = self.weights(across, 1);
-        for &(row, down) in &y {
+        for (line, &(row, down)) in y.iter().enumerate() {
             for &(column, across) in &x {
                 let inside = (0..self.size[0]).contains(&row) && (0..self.size[1]).contains(&column);
                 if inside {
-                    taps.push(Tap { at: (row * self.size[1] + column) as usize, across, down });
+                    taps.push(Tap { at: (row * self.size[1] + column) as usize, line, across, down });
                 }
             }
         }

@@ -197,7 +197,7 @@ pub fn embedding_bag_per_sample_weights_backward<T: Element<Compute: Arithmetic>
     grad: View<'_, T>,
     weight: View<'_, T>,
     indices: View<'_, i64>,
-    _offsets: View<'_, i64>,
+    offsets: View<'_, i64>,
     offset2bag: View<'_, i64>,
     mode: i64,
     padding_idx: i64,
@@ -210,10 +210,15 @@ pub fn embedding_bag_per_sample_weights_backward<T: Element<Compute: Arithmetic>
         return Err(Error::value("only sums of rows as wide as the gradient can weigh their rows"));
     }
     expect_sizes(out.sizes(), indices.sizes())?;
-    expect_sizes(offset2bag.sizes(), indices.sizes())?;
+    let of_index = match offset2bag.numel() {
+        // As PyTorch takes it, absent: the offsets say the same.
+        0 => Bags::new(indices.numel(), &offsets, false)?.of_index,
+        _ => offset2bag.iter().collect(),
+    };
+    expect_sizes(&[of_index.len() as i64], indices.sizes())?;
     let (width, grads, table) = (width as usize, grad.to_contiguous(), weight.to_contiguous());
     let mut products = Scratch::with_capacity(indices.numel());
-    for (index, bag) in indices.iter().zip(offset2bag.iter()) {
+    for (index, bag) in indices.iter().zip(of_index.iter().copied()) {
         let (row, bag) = (checked(index, rows, 0)? as usize, checked(bag, bags, 0)? as usize);
         let pairs = grads[bag * width..][..width].iter().zip(&table[row * width..][..width]);
         let sum = pairs.fold(T::Compute::ZERO, |sum, (grad, element)| {

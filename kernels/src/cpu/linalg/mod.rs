@@ -95,6 +95,40 @@ pub fn mv<T: Multiply>(self_: View<'_, T>, vec: View<'_, T>, mut out: ViewMut<'_
     Ok(())
 }
 
+/// [`addmm`] for a matrix and a vector: `beta * self + alpha * (mat · vec)`.
+///
+/// # Errors
+/// If the sizes differ or `self` does not broadcast.
+pub fn addmv<T: Multiply>(
+    self_: View<'_, T>,
+    mat: View<'_, T>,
+    vec: View<'_, T>,
+    beta: Scalar,
+    alpha: Scalar,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    if vec.dim() != 1 || out.dim() != 1 || self_.dim() > 1 {
+        return Err(sizes_differ(mat.sizes(), vec.sizes()));
+    }
+    // The vectors as matrices of one column.
+    let column = |sizes: &[i64], strides: &[i64]| {
+        ([sizes.first().copied().unwrap_or(1), 1], [strides.first().copied().unwrap_or(0), 0])
+    };
+    let (bias_sizes, bias_strides) = column(self_.sizes(), self_.strides());
+    let (vec_sizes, vec_strides) = column(vec.sizes(), vec.strides());
+    let (out_sizes, out_strides) = column(out.sizes(), out.strides());
+    // SAFETY: a dimension of size 1 changes nothing about which elements are reached; `out` is not used
+    // otherwise meanwhile.
+    let (bias, vec, mut out) = unsafe {
+        (
+            View::from_raw(self_.as_ptr(), &bias_sizes, &bias_strides),
+            View::from_raw(vec.as_ptr(), &vec_sizes, &vec_strides),
+            ViewMut::from_raw(out.as_mut_ptr(), &out_sizes, &out_strides),
+        )
+    };
+    add_products(&bias, &mat, &vec, beta, alpha, &mut out)
+}
+
 /// The sum of products of two vectors' elements: `dot([1, 2], [3, 4])` is 11.
 ///
 /// # Errors

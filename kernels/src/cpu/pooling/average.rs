@@ -5,7 +5,7 @@ use opsmith_runtime::{Element, Error, Result, Scalar, Untyped, View, ViewMut};
 
 use super::{Planes, Range, Ranges};
 use crate::cpu::float::Float;
-use crate::cpu::rounded::Rounded;
+use crate::cpu::rounded::{Rounded, held};
 use crate::cpu::strides::expect_sizes;
 use crate::window::{MOST, Window, spatial_sizes};
 
@@ -196,8 +196,8 @@ fn avg_pool_backward<T: Element<Compute: Arithmetic>>(
     expect_sizes(out.sizes(), input_sizes)?;
     let planes = Planes::new(input_sizes, spatial, ranges, grad.sizes())?;
     let sums = planes.scatter(grad, |grad, ranges, sums| {
-        let part = Arithmetic::div(grad, count::<T>(ranges, divisor));
-        planes.ranges.for_each_element(ranges, |at| sums[at] = Arithmetic::add(sums[at], part));
+        let part = held::<T>(Arithmetic::div(grad, count::<T>(ranges, divisor)));
+        planes.ranges.for_each_element(ranges, |at| sums[at] = held::<T>(Arithmetic::add(sums[at], part)));
     });
     out.write(sums);
     Ok(())

@@ -6,6 +6,7 @@
 
 mod extreme;
 mod fold;
+mod norm;
 mod position;
 mod scan;
 mod truth;
@@ -18,6 +19,7 @@ use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 use fold::{Fold, fold};
 
 pub use extreme::{amax, amin, max_full, min_full};
+pub use norm::vector_norm;
 pub use position::{argmax, argmin, max_dim, min_dim};
 pub use scan::{cumprod, cumsum};
 pub use truth::{all, all_dim, all_full, all_u8, any, any_dim, any_full, any_u8};

@@ -13,12 +13,18 @@ use super::{Plain, reduced_count};
 pub trait Deviation: Running {
     /// |x|², in double precision.
     fn square(wide: Self::Wide) -> f64;
+    /// |x|, in double precision.
+    fn size(wide: Self::Wide) -> f64;
 }
 
 impl Deviation for f32 {
     #[inline(always)]
     fn square(wide: f64) -> f64 {
         wide * wide
+    }
+    #[inline(always)]
+    fn size(wide: f64) -> f64 {
+        wide.abs()
     }
 }
 
@@ -27,6 +33,10 @@ impl Deviation for f64 {
     fn square(wide: f64) -> f64 {
         wide * wide
     }
+    #[inline(always)]
+    fn size(wide: f64) -> f64 {
+        wide.abs()
+    }
 }
 
 impl Deviation for Complex32 {
@@ -34,12 +44,20 @@ impl Deviation for Complex32 {
     fn square(wide: Complex64) -> f64 {
         wide.norm_sqr()
     }
+    #[inline(always)]
+    fn size(wide: Complex64) -> f64 {
+        wide.re.hypot(wide.im)
+    }
 }
 
 impl Deviation for Complex64 {
     #[inline(always)]
     fn square(wide: Complex64) -> f64 {
         wide.norm_sqr()
+    }
+    #[inline(always)]
+    fn size(wide: Complex64) -> f64 {
+        wide.re.hypot(wide.im)
     }
 }
 

@@ -1,0 +1,103 @@
+//! Norms of vectors.
+
+use opsmith_runtime::infer::reduced_dims;
+use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
+
+use super::extreme::refuse_empty;
+use super::scan::Running;
+use super::variance::Deviation;
+use super::{Plain, fold::fold};
+use crate::math::{maximum, minimum};
+
+/// `(∑ |x|^ord)^(1 / ord)` over dimensions: the norm of `[3, 4]` is 5 for `ord` 2 and 7 for 1. Infinity and
+/// minus infinity give the largest and the smallest size, 0 counts the elements that are not zero.
+///
+/// In double precision, rounded once, so that sums and powers overflow only where the norm does.
+///
+/// # Errors
+/// If `ord` is complex, or an infinity or negative where there are outputs without elements.
+pub fn vector_norm<T>(
+    self_: View<'_, T>,
+    ord: Scalar,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    mut out: ViewMut<'_, T::Real>,
+) -> Result<()>
+where
+    T: Element<Compute: Deviation>,
+{
+    if ord.to_complex().im != 0.0 {
+        return Err(
+            Error::value(format!("there is no {ord}-norm")).with_help("use a real number or infinity")
+        );
+    }
+    let ord = ord.to_f64();
+    let reduced = reduced_dims(self_.dim(), dim)?;
+    if ord < 0.0 || ord == f64::INFINITY {
+        refuse_empty(self_.sizes(), &reduced)?;
+    }
+    let rounded = |norm: f64| T::Real::from_scalar(Scalar::Float(norm));
+    let size = |element: T| T::Compute::size(element.to_compute().widen());
+    let square = |element: T| T::Compute::square(element.to_compute().widen());
+    let add = |a: f64, b: f64| a + b;
+    macro_rules! folded {
+        ($start:expr, $take:expr, $merge:expr, $end:expr) => {
+            fold(
+                &self_,
+                &reduced,
+                keepdim,
+                &mut out,
+                &Plain { start: $start, take: $take, merge: $merge, end: $end },
+            )
+        };
+    }
+    match ord {
+        0.0 => folded!(0.0, |count: f64, x: T| count + f64::from(u8::from(size(x) != 0.0)), add, rounded),
+        1.0 => folded!(0.0, |sum: f64, x: T| sum + size(x), add, rounded),
+        2.0 => folded!(0.0, |sum: f64, x: T| sum + square(x), add, |sum: f64| rounded(sum.sqrt())),
+        f64::INFINITY => folded!(0.0, |most: f64, x: T| maximum(most, size(x)), maximum::<f64>, rounded),
+        f64::NEG_INFINITY => {
+            folded!(f64::INFINITY, |least: f64, x: T| minimum(least, size(x)), minimum::<f64>, rounded)
+        }
+        _ => folded!(0.0, |sum: f64, x: T| sum + size(x).powf(ord), add, |sum: f64| rounded(
+            sum.powf(1.0 / ord)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+    use opsmith_runtime::Complex64;
+
+    use super::*;
+    use crate::cpu::testing::Array;
+
+    fn norm<T: Element<Compute: Deviation>>(elements: Vec<T>, ord: f64) -> Result<f64> {
+        let (x, mut out) = (Array::new(&[elements.len() as i64], elements), Array::zeros(&[]));
+        vector_norm(x.view(), Scalar::Float(ord), None, false, out.view_mut())?;
+        Ok(out.to_vec()[0].to_scalar().to_f64())
+    }
+
+    #[test]
+    fn norms_of_every_order() {
+        let sizes = |ord: f64| norm(vec![3.0, -4.0, 0.0], ord).unwrap();
+        assert_eq!([sizes(0.0), sizes(1.0), sizes(2.0)], [2.0, 7.0, 5.0]);
+        assert_eq!([sizes(f64::INFINITY), sizes(f64::NEG_INFINITY), sizes(-1.0)], [4.0, 0.0, 0.0]);
+        assert_eq!(norm(vec![Complex64::new(3.0, 4.0); 4], 2.0).unwrap(), 10.0);
+        assert!(norm(vec![f64::NAN, 1.0], f64::INFINITY).unwrap().is_nan());
+    }
+
+    #[test]
+    fn only_the_norm_is_rounded() {
+        // 8.5 to the power of 6 is beyond the largest half.
+        assert_eq!(norm(vec![f16::from_f32(8.5)], 6.0).unwrap(), 8.5);
+        assert_eq!(norm(vec![1e30f32, 0.0], 2.0).unwrap(), f64::from(1e30f32));
+    }
+
+    #[test]
+    fn nothing_has_some_norms() {
+        assert_eq!(norm(Vec::<f32>::new(), 2.0).unwrap(), 0.0);
+        assert!(norm(Vec::<f32>::new(), f64::INFINITY).is_err() && norm(Vec::<f32>::new(), -1.0).is_err());
+    }
+}
