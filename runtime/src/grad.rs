@@ -15,6 +15,9 @@ pub struct GradDef {
     /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit stands
     /// for all tensors of a list.
     pub differentiable_outputs: u64,
+    /// Results without a gradient that formulas may read as constants, since no input with a gradient
+    /// changes them, a bit each.
+    pub constant_outputs: u64,
     /// Arguments to which no gradient flows by declaration, whatever their derivative, a bit each.
     pub non_differentiable: u64,
     /// How tangents flow in forward mode.

@@ -398,6 +398,29 @@ impl OpDef {
             && self.grad.is_some_and(|grad| grad.differentiable_outputs & (1 << self.result_of(output)) != 0)
     }
 
+    /// Whether formulas that read an output cannot be differentiated by it: it may change with the inputs and
+    /// has no gradient.
+    #[inline]
+    pub(crate) fn is_unfollowed(&self, output: usize, dtype: DType) -> bool {
+        let followed = |grad: &GradDef| grad.differentiable_outputs | grad.constant_outputs;
+        dtype.is_differentiable()
+            && self.grad.is_some_and(|grad| followed(grad) & (1 << self.result_of(output)) == 0)
+    }
+
+    /// The error of a derivative that would go through such an output.
+    #[cold]
+    pub(crate) fn unfollowed(&self, output: usize) -> Error {
+        let result = match self.schema.returns.get(self.result_of(output)).and_then(|result| result.name) {
+            Some(name) => format!("result `{name}`"),
+            None => format!("result {output}"),
+        };
+        Error::autograd(format!(
+            "the derivative of `{}` cannot be differentiated: it reads {result}, which is declared to have no gradient",
+            self.name
+        ))
+        .with_help("give that result a gradient in the spec, or compute it from the arguments in the formula")
+    }
+
     /// The declared result that an output belongs to; all tensors of a list belong to one.
     #[inline]
     pub(crate) fn result_of(&self, output: usize) -> usize {

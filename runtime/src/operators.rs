@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use num_complex::Complex64;
+
 use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -84,8 +86,9 @@ macro_rules! binary {
                 with_tensor(Symbol::$trait, &self, &other)
             }
         }
-        // One float and one integer type only, so that a literal has one meaning.
-        binary!(@numbers $trait $method: f64 i64 Scalar);
+        // One float and one integer type only, and complex numbers of one precision, so that a literal has one
+        // meaning.
+        binary!(@numbers $trait $method: f64 i64 Complex64 Scalar);
     )*};
     (@numbers $trait:ident $method:ident: $($number:ty)*) => {$(
         impl std::ops::$trait<$number> for &Tensor {

@@ -77,6 +77,19 @@ fn a_missing_conjugate_never_passes() {
     assert_none(of_each(checks::complex_survivors));
 }
 
+/// Formulas read results such as means and deviations. Differentiated again, they are wrong if those are taken as
+/// constants; that the checks would notice it, of every such operator.
+#[test]
+fn a_result_without_its_gradient_never_passes() {
+    let tried = AtomicUsize::new(0);
+    assert_none(of_each(|op| {
+        let found = checks::read_results(op);
+        tried.fetch_add(found.tried, Ordering::Relaxed);
+        found.survivors
+    }));
+    assert!(tried.into_inner() >= 10, "hardly any formula reads a result");
+}
+
 /// What formulas refuse, with the reasons of the spec: a new refusal is a decision, not an accident. The
 /// table of `opsmith coverage` says of every operator what the checks find: gradients, second ones, tangents.
 #[test]

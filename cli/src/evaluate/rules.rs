@@ -128,6 +128,7 @@ pub(super) fn tree(expr: &Expr) -> Tree {
         ExprKind::Variable(_)
         | ExprKind::Op(..)
         | ExprKind::Function(..)
+        | ExprKind::Imaginary
         | ExprKind::Tuple(_)
         | ExprKind::NotImplemented(_)
         | ExprKind::Opaque(_) => Tree::Native("an operator"),

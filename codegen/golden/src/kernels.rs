@@ -25,6 +25,11 @@ pub mod scalar {
         T::Real::from_scalar(x.to_scalar())
     }
 
+    /// Stands for a conjugate.
+    pub fn mirror<T: Arithmetic>(x: T) -> T {
+        x
+    }
+
     /// Stands for a question about an integer.
     pub fn odd<T: Element>(x: T) -> bool {
         x.to_scalar().to_i64() % 2 == 1

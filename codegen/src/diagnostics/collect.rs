@@ -68,6 +68,11 @@ impl Diagnostics {
         sorted.into_iter()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
     /// The errors, in the same order.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.sorted().filter(|diagnostic| diagnostic.severity == Severity::Error)

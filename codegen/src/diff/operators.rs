@@ -175,6 +175,7 @@ fn functions(old: &Model, new: &Model, changes: &mut Changes) {
             Some(now) => {
                 if now.rust != function.rust
                     || now.derivatives != function.derivatives
+                    || now.wirtinger != function.wirtinger
                     || now.dtypes != function.dtypes
                 {
                     let what = "the scalar function is computed in another way".to_owned();

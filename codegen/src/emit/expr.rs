@@ -14,7 +14,7 @@ use quote::quote;
 use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Kind, Model, OpId, Role, Symbol, Ty};
+use crate::model::{FunctionId, Kind, Model, OpId, Role, Symbol, Ty};
 pub(super) use literal::{float, int, punctuation};
 
 /// Emits expressions of one place.
@@ -262,6 +262,12 @@ impl Emit<'_> {
             ExprKind::Variable(variable) => (self.variable)(variable),
             ExprKind::Int(value) => int(*value),
             ExprKind::Float(value) => float(*value),
+            ExprKind::Imaginary => quote!(rt::Scalar::Complex(rt::Complex64::I)),
+            ExprKind::Function(id, args) => {
+                let path = function_path(self.model, self.config, *id);
+                let args = args.iter().map(|arg| self.plain(arg));
+                quote!(#path(#(#args),*))
+            }
             ExprKind::Bool(value) => quote!(#value),
             ExprKind::Str(text) if expr.ty.kind == Kind::MemoryFormat => {
                 let variant = ident(text);
@@ -336,6 +342,22 @@ impl Emit<'_> {
         }
         let symbol = punctuation(symbol);
         quote!((#a #symbol #b))
+    }
+}
+
+/// The Rust function behind a scalar function.
+pub(super) fn function_path(model: &Model, config: &Config, id: FunctionId) -> TokenStream {
+    let function = &model.functions[id.0];
+    let path: syn::Path = match syn::parse_str(&function.rust) {
+        Ok(path) => path,
+        Err(error) => return error.to_compile_error(),
+    };
+    match (function.external, config.parents.first()) {
+        (true, Some(parent)) => {
+            let root = &parent.path;
+            quote!(#root::kernels::#path)
+        }
+        _ => quote!(kernels::#path),
     }
 }
 

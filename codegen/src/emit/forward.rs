@@ -116,7 +116,7 @@ fn bindings(names: &Names<'_>, term: &Expr) -> TokenStream {
                 }
                 Variable::Result(index) => {
                     let at = position(*index);
-                    quote!(let #name = #cx.result(#at);)
+                    quote!(let #name = &#cx.result(#at)?;)
                 }
                 _ => TokenStream::new(),
             }

@@ -136,12 +136,19 @@ fn definition(op: &Op) -> TokenStream {
         .enumerate()
         .filter(|(_, output)| output.ty.holds_tensors() && output.differentiable)
         .fold(0u64, |bits, (index, _)| bits | 1 << index);
+    let constants = op
+        .outputs
+        .iter()
+        .enumerate()
+        .filter(|(_, output)| output.constant)
+        .fold(0u64, |bits, (index, _)| bits | 1 << index);
     let stopped = op.non_differentiable.iter().fold(0u64, |bits, index| bits | 1 << index);
     let forward = super::forward::rule(op);
     quote! {
         pub static #name: rt::op::GradDef = rt::op::GradDef {
             formulas: &[#(#formulas),*],
             differentiable_outputs: #outputs,
+            constant_outputs: #constants,
             non_differentiable: #stopped,
             forward: #forward,
         };

@@ -4,7 +4,7 @@ use opsmith_core::DType;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::expr::{float, int, punctuation};
+use super::expr::{float, function_path, int, punctuation};
 use super::kernels::element_type;
 use super::names::{Taken, ident, parameter};
 use super::{Generation, bind};
@@ -156,19 +156,9 @@ impl Elements<'_> {
             ExprKind::Str(text) => quote!(#text),
             ExprKind::Convert(inner) => self.conversion(inner, expr),
             ExprKind::Function(id, args) => {
-                let function = &self.generation.model.functions[id.0];
+                let path = function_path(self.generation.model, self.generation.config, *id);
                 let args: Vec<TokenStream> = args.iter().map(|arg| self.value(arg)).collect();
-                let path: syn::Path = match syn::parse_str(&function.rust) {
-                    Ok(path) => path,
-                    Err(error) => return error.to_compile_error(),
-                };
-                match (function.external, self.generation.config.parents.first()) {
-                    (true, Some(parent)) => {
-                        let root = &parent.path;
-                        quote!(#root::kernels::#path(#(#args),*))
-                    }
-                    _ => quote!(kernels::#path(#(#args),*)),
-                }
+                quote!(#path(#(#args),*))
             }
             ExprKind::Binary(symbol, a, b) => self.binary(*symbol, a, b),
             ExprKind::Logical(and, a, b) => {

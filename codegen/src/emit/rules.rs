@@ -82,6 +82,7 @@ fn tree(expr: &Expr) -> TokenStream {
             let value = float(*value);
             quote!(Float(#value))
         }
+        ExprKind::Imaginary => unreachable!("the checker knows the imaginary unit in formulas only"),
         ExprKind::Bool(value) => quote!(Bool(#value)),
         ExprKind::Str(text) => quote!(Str(#text)),
         ExprKind::DType(dtype) => {

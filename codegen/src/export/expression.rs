@@ -18,6 +18,7 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
             true => json!({ "is": "float", "value": value }),
             false => json!({ "is": "float", "value": value.to_string() }),
         },
+        ExprKind::Imaginary => json!({ "is": "imaginary" }),
         ExprKind::Bool(value) => json!({ "is": "bool", "value": value }),
         ExprKind::Str(text) => json!({ "is": "str", "value": text }),
         ExprKind::DType(dtype) => json!({ "is": "dtype", "value": dtype.name() }),

@@ -163,9 +163,23 @@ fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
 }
 
 fn scalar_function(function: &Function) -> Value {
-    let Function { name, doc, params, returns, rust, dtypes, derivatives, span: _, external: _ } = function;
+    let Function {
+        name,
+        doc,
+        params,
+        returns,
+        rust,
+        dtypes,
+        derivatives,
+        wirtinger,
+        operator,
+        span: _,
+        external: _,
+    } = function;
     let by_parameter: Map<String, Value> =
         params.iter().zip(derivatives).map(|(param, text)| (param.clone(), json!(text))).collect();
+    let wirtinger: Map<String, Value> =
+        params.iter().zip(wirtinger).map(|(param, texts)| (param.clone(), json!(texts))).collect();
     json!({
         "name": name,
         "doc": doc,
@@ -178,6 +192,8 @@ fn scalar_function(function: &Function) -> Value {
         "rust": rust,
         "dtypes": parts::dtypes(*dtypes),
         "derivatives": by_parameter,
+        "wirtinger": wirtinger,
+        "operator": operator,
     })
 }
 

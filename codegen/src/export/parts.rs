@@ -44,12 +44,13 @@ pub(super) fn argument(arg: &Arg) -> Value {
 
 /// A result; the condition under which it is there is an expression, exported by the caller.
 pub(super) fn output(output: &Output, condition: Option<Value>) -> Value {
-    let Output { name, ty, element: of, differentiable, hidden, present: _ } = output;
+    let Output { name, ty, element: of, differentiable, constant, hidden, present: _ } = output;
     json!({
         "name": name,
         "type": ty.to_string(),
         "element": element(*of),
         "differentiable": differentiable,
+        "constant": constant,
         "hidden": hidden,
         "present": condition,
     })

@@ -15,6 +15,9 @@ pub use opsmith_core::Query;
 
 use crate::model::{FunctionId, OpId, Symbol, Ty};
 
+/// The name of the imaginary unit in formulas and in derivatives of scalar functions.
+pub const IMAGINARY_UNIT: &str = "imaginary_unit";
+
 /// A typed expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
@@ -35,6 +38,8 @@ pub enum ExprKind {
     Int(i64),
     /// A float.
     Float(f64),
+    /// The imaginary unit, in formulas.
+    Imaginary,
     /// A truth value.
     Bool(bool),
     /// A text.
@@ -130,7 +135,11 @@ pub const QUERIES: &[QuerySpec] = &[
     QuerySpec { name: "dtype", query: Query::DType, doc: "a tensor's element type" },
     QuerySpec { name: "device", query: Query::Device, doc: "a tensor's device" },
     QuerySpec { name: "layout", query: Query::Layout, doc: "how a tensor is stored" },
-    QuerySpec { name: "is_complex", query: Query::IsComplex, doc: "whether a tensor or dtype is complex" },
+    QuerySpec {
+        name: "is_complex",
+        query: Query::IsComplex,
+        doc: "whether a tensor, dtype or number is complex",
+    },
     QuerySpec {
         name: "is_float",
         query: Query::IsFloat,
@@ -162,6 +171,7 @@ macro_rules! children {
                 ExprKind::Variable(_)
                 | ExprKind::Int(_)
                 | ExprKind::Float(_)
+                | ExprKind::Imaginary
                 | ExprKind::Bool(_)
                 | ExprKind::Str(_)
                 | ExprKind::DType(_)

@@ -22,6 +22,7 @@ impl Printer<'_> {
             ExprKind::Variable(variable) => self.variable(variable),
             ExprKind::Int(value) => value.to_string(),
             ExprKind::Float(value) => format!("{value:?}"),
+            ExprKind::Imaginary => super::IMAGINARY_UNIT.to_owned(),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Str(text) => format!("{text:?}"),
             ExprKind::DType(dtype) => dtype.name().to_owned(),

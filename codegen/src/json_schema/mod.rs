@@ -71,7 +71,7 @@ fn one_or_list(item: Value) -> Value {
 fn words(key: &str) -> Value {
     match key {
         "variants" => json!({ "enum": ["functional", "inplace", "out"] }),
-        "output_differentiability" => json!({ "enum": [true, false, "true", "false"] }),
+        "output_differentiability" => json!({ "enum": [true, false, "true", "false", "constant"] }),
         "dtypes" => dtype_words(),
         _ => text(),
     }

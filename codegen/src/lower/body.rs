@@ -84,13 +84,13 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     check_results(context, op, raw, &body);
     refuse_contradictions(context, raw);
     require(context, op, raw, &body, infer.as_ref());
-    let derivatives = match (raw.get("derivatives"), pointwise_text) {
-        (None, Some(text)) if body.pointwise.is_some() && raw.complete => {
-            derived::lower(context, &expressions, &text, infer.as_ref(), &body)
-        }
-        (None, None) if body.is_aot() => derived::refused(op),
-        _ => derivatives::lower(context, &expressions, raw),
-    };
+    let mistakes = context.diagnostics.count();
+    let mut derivatives = derivatives::lower(context, &expressions, raw);
+    // What is missing because of a mistake is not.
+    let complete = raw.complete && context.diagnostics.count() == mistakes;
+    if let Some(text) = pointwise_text.filter(|_| body.pointwise.is_some() && complete) {
+        derived::complete(context, &expressions, &text, (infer.as_ref(), &body), &mut derivatives);
+    }
     results::check_unread(context, op, raw, &derivatives.formulas);
     let forward = forward::lower(context, &expressions, raw, &derivatives);
     let samples = samples::lower(context, op, raw);

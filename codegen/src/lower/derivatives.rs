@@ -67,6 +67,12 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
 }
 
 impl Derivatives {
+    /// Whether something is said of an argument's gradient.
+    pub fn mentions(&self, argument: usize) -> bool {
+        self.non_differentiable.contains(&argument)
+            || self.formulas.iter().any(|formula| formula.arguments.contains(&argument))
+    }
+
     fn add(
         &mut self,
         context: &mut Context<'_>,

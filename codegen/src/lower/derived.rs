@@ -3,131 +3,213 @@
 //! In: the text of a pointwise expression. Out: formulas, checked like written ones. What cannot be
 //! derived becomes an error when a gradient reaches it, never a silent zero.
 
+use opsmith_core::DType;
+
 use super::Context;
 use super::derivatives::Derivatives;
 use super::infer::{Expressions, output_element};
-use super::symbolic::{Known, Missing, Sym, Writer};
-use crate::diagnostics::{Diagnostics, catalogue};
+use super::symbolic::{Domain, Known, Lacking, Missing, Signature, Slope, Sym, Writer};
+use crate::diagnostics::{Diagnostic, Diagnostics, catalogue};
 use crate::expr::check::{Mode, Scope, check};
 use crate::expr::{Expr, ExprKind, path};
-use crate::model::{Backends, Body, Derivative, Element, Function, Infer, Kind, Op, Role, Ty};
+use crate::model::{
+    Arg, Backends, Body, Derivative, Element, Function, FunctionReturn, Infer, Kind, Op, Role, Ty,
+};
 use crate::spec::document::Text;
 
-pub(super) fn lower(
+/// Adds formulas of the arguments that `found` does not mention.
+pub(super) fn complete(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
     text: &Text,
-    infer: Option<&Infer>,
-    body: &Body,
-) -> Derivatives {
+    (infer, body): (Option<&Infer>, &Body),
+    found: &mut Derivatives,
+) {
     let op = expressions.op;
-    let mut found = Derivatives::default();
-    let differentiable = body.dtypes.iter().any(|set| set.iter().any(|dtype| dtype.is_differentiable()))
-        && infer
-            .is_some_and(|infer| output_element(&infer.dtypes[0], &infer.compute) == Some(Element::Dispatch));
-    let inputs: Vec<usize> = (0..op.args.len())
-        .filter(|&index| op.args[index].ty.is_tensor() && op.args[index].element == Element::Dispatch)
-        .collect();
-    let Some(tree) = syn::parse_str(text.as_str()).ok().filter(|_| differentiable) else { return found };
-    let names = Names { op, functions: expressions.table.functions() };
-    let writer = writer(expressions, &names, body);
+    let Some(output) = infer.and_then(|infer| output_element(&infer.dtypes[0], &infer.compute)) else {
+        return;
+    };
+    let tree = syn::parse_str(text.as_str()).ok();
+    let Some(tree) = tree.filter(|_| op.outputs[0].differentiable && can_flow(output, body)) else { return };
+    let functions = expressions.table.functions();
+    let names = |complex: bool| Names { op, output, functions, complex };
+    let cases = Cases {
+        op,
+        tree: &tree,
+        real: some_dtype(body, |dtype| !dtype.is_complex() && dtype.is_differentiable())
+            .then(|| names(false)),
+        complex: some_dtype(body, DType::is_complex).then(|| names(true)),
+        select: with_role(expressions, Role::Select),
+        conjugate: with_role(expressions, Role::Conjugate),
+    };
+    let inputs = (0..op.args.len()).filter(|&index| {
+        op.args[index].ty.is_tensor() && can_flow(op.args[index].element, body) && !found.mentions(index)
+    });
+    let inputs: Vec<usize> = inputs.collect();
+    let written = !found.formulas.is_empty() || !found.non_differentiable.is_empty();
     for index in inputs {
-        let formula = match formula(&tree, &op.args[index].name, &names, &writer) {
+        let (formula, text) = match cases.formula(&op.args[index].name) {
             Ok(None) => {
                 found.non_differentiable.push(index);
                 continue;
             }
-            Ok(Some(formula)) => checked(context, expressions, text, &formula).map(|expr| (expr, formula)),
-            Err(reason) => Some((refusal(&reason), format!("not_implemented({reason:?})"))),
+            Ok(Some(formula)) => match checked(expressions, text, &formula) {
+                Ok(expr) => (expr, formula),
+                // Beside formulas that are written it was not asked for.
+                Err(Some(problem)) if written => {
+                    refused(&format!("the derived gradient is not usable: {}", problem.message))
+                }
+                Err(problem) => {
+                    let report = |problem: &Diagnostic| {
+                        catalogue::derived_unusable(text.span(), &op.name, &formula, problem)
+                    };
+                    problem.iter().for_each(|problem| context.push(report(problem)));
+                    continue;
+                }
+            },
+            Err(reason) => refused(&reason),
         };
-        if let Some((formula, text)) = formula {
-            found.formulas.push(Derivative {
-                arguments: vec![index],
-                formula,
-                text,
-                backends: Backends::ALL,
-                derived: true,
-            });
+        found.formulas.push(derived(index, formula, text));
+    }
+}
+
+/// Whether elements of this kind can have a gradient.
+fn can_flow(element: Element, body: &Body) -> bool {
+    match element {
+        Element::NotTensor => false,
+        Element::Fixed(_, accepted) => accepted.iter().any(DType::is_differentiable),
+        Element::Any => true,
+        Element::Dispatch | Element::Real => some_dtype(body, DType::is_differentiable),
+    }
+}
+
+fn some_dtype(body: &Body, holds: impl Fn(DType) -> bool) -> bool {
+    body.dtypes.iter().any(|set| set.iter().any(&holds))
+}
+
+/// A formula that refuses, and its text: whoever asks for the gradient hears that there is none, instead
+/// of going without.
+pub(super) fn refused(reason: &str) -> (Expr, String) {
+    let kind = ExprKind::NotImplemented(reason.to_owned());
+    let formula = Expr { kind, ty: Ty::new(Kind::Tensor), range: 0..0 };
+    (formula, format!("not_implemented({reason:?})"))
+}
+
+/// A formula of one argument that the spec does not have.
+pub(super) fn derived(argument: usize, formula: Expr, text: String) -> Derivative {
+    Derivative { arguments: vec![argument], formula, text, backends: Backends::ALL, derived: true }
+}
+
+/// An operator with a role, as formulas call it. Overloads are found by base name, so the role may stand at
+/// any of them.
+fn with_role(expressions: &Expressions<'_>, role: Role) -> Option<String> {
+    let op = expressions.table.ops().iter().find(|op| op.role == Some(role))?;
+    // One that is a Rust keyword has an underscore.
+    Some(if path::is_identifier(&op.base) { op.base.clone() } else { format!("{}_", op.base) })
+}
+
+/// The dtypes that an expression is differentiated for: real ones, complex ones, or both apart.
+struct Cases<'a> {
+    op: &'a Op,
+    tree: &'a syn::Expr,
+    real: Option<Names<'a>>,
+    complex: Option<Names<'a>>,
+    select: Option<String>,
+    conjugate: Option<String>,
+}
+
+/// A slope, or why there is none.
+type Found = Result<Slope, String>;
+
+impl Cases<'_> {
+    /// The gradient by one argument: `None` if the derivative is zero.
+    fn formula(&self, by: &str) -> Result<Option<String>, String> {
+        let body = Sym::read(self.tree).ok_or_else(syntax)?;
+        let slope = |names: &Names<'_>| self.slope(&body, by, names);
+        match (self.real.as_ref().map(slope), self.complex.as_ref().map(slope)) {
+            (None, None) => Ok(None),
+            (Some(found), None) => self.written(found, self.real.as_ref()),
+            (None, Some(found)) => self.written(found, self.complex.as_ref()),
+            (Some(real), Some(complex)) => self.both(real, complex),
         }
     }
-    found
-}
 
-/// For an operator of which nothing is known but its kernel: whoever asks for a gradient hears that there
-/// is none, instead of going without.
-pub(super) fn refused(op: &Op) -> Derivatives {
-    let mut found = Derivatives::default();
-    if op.outputs.iter().all(|output| !output.differentiable) {
-        return found;
-    }
-    let reason = format!("`{}` declares none; its kernel is custom code", op.name);
-    for (index, _) in op.args.iter().enumerate().filter(|(_, arg)| arg.ty.holds_tensors()) {
-        let text = format!("not_implemented({reason:?})");
-        found.formulas.push(Derivative {
-            arguments: vec![index],
-            formula: refusal(&reason),
-            text,
-            backends: Backends::ALL,
-            derived: true,
-        });
-    }
-    found
-}
-
-/// The gradient by one argument: `None` if the derivative is zero.
-fn formula(
-    tree: &syn::Expr,
-    by: &str,
-    names: &Names<'_>,
-    writer: &Writer<'_>,
-) -> Result<Option<String>, String> {
-    let syntax = || "its expression has syntax that cannot be differentiated; write `derivatives`".to_owned();
-    let body = Sym::read(tree).ok_or_else(syntax)?;
-    let derivative = body.derive(by, names).map_err(|missing| match missing {
-        Missing::Derivative(function) => {
+    fn slope(&self, body: &Sym, by: &str, names: &Names<'_>) -> Found {
+        let slope = body.slope(by, names).map_err(|Missing { function }| {
             format!("the scalar function `{function}` declares no derivative by what depends on `{by}`")
+        })?;
+        // The result is already there, unless its name is an argument's.
+        Ok(match self.op.arg_index("result") {
+            None => slope.replace(body, &Sym::Name("result".to_owned())),
+            Some(_) => slope,
+        })
+    }
+
+    fn written(&self, found: Found, names: Option<&Names<'_>>) -> Result<Option<String>, String> {
+        let (slope, Some(known)) = (found?, names) else { return Ok(None) };
+        if slope.is_zero() {
+            return Ok(None);
         }
-        Missing::Syntax => syntax(),
-    })?;
-    // The result is already there, unless its name is an argument's.
-    let derivative = match names.op.arg_index("result") {
-        None => derivative.replace(&body, &Sym::Name("result".to_owned())),
-        Some(_) => derivative,
-    };
-    if derivative == Sym::Number(0.0) {
-        return Ok(None);
+        let grad = if self.op.arg_index("grad").is_some() { "grads[0].unwrap()" } else { "grad" };
+        let writer = Writer { known, grad, select: self.select.clone(), conjugate: self.conjugate.clone() };
+        writer.gradient(&slope).map(Some).map_err(|lacking| match lacking {
+            Lacking::Select => {
+                "its derivative chooses between elements, and no operator has `role: select`".to_owned()
+            }
+            Lacking::Conjugate => {
+                "its derivative is conjugated for complex numbers, and no operator has `role: conjugate`"
+                    .to_owned()
+            }
+        })
     }
-    writer.gradient(&derivative).map(Some).ok_or_else(|| {
-        "its derivative chooses between elements, and no operator has `role: select`".to_owned()
-    })
-}
 
-fn writer<'a>(expressions: &Expressions<'_>, names: &'a Names<'_>, body: &Body) -> Writer<'a> {
-    // Overloads are found by base name, so the role may stand at any of them.
-    let with_role = |role: Role| {
-        expressions.table.ops().iter().find(|op| op.role == Some(role)).map(|op| callable(&op.base))
-    };
-    let complex = body.dtypes.iter().any(|set| set.iter().any(|dtype| dtype.is_complex()));
-    Writer {
-        known: names,
-        grad: if expressions.op.arg_index("grad").is_some() { "grads[0].unwrap()" } else { "grad" },
-        select: with_role(Role::Select),
-        conjugate: with_role(Role::Conjugate).filter(|_| complex),
+    /// One formula for real and complex numbers where one does; otherwise one of each, so that real ones
+    /// pay nothing for complex ones.
+    fn both(&self, real: Found, complex: Found) -> Result<Option<String>, String> {
+        if let (Ok(Slope::Plain(real)), Ok(Slope::Plain(one) | Slope::Holomorphic(one))) = (&real, &complex)
+            && real == one
+            && let Ok(formula) = self.written(complex.clone(), self.complex.as_ref())
+        {
+            return Ok(formula);
+        }
+        let (real, complex) =
+            (self.written(real, self.real.as_ref()), self.written(complex, self.complex.as_ref()));
+        if real == complex {
+            return real;
+        }
+        let branch = |formula: Result<Option<String>, String>| match formula {
+            Ok(Some(formula)) => formula,
+            Ok(None) => "None".to_owned(),
+            Err(reason) => refused(&reason).1,
+        };
+        Ok(Some(format!("if {} {{ {} }} else {{ {} }}", self.is_complex(), branch(complex), branch(real))))
+    }
+
+    /// The condition that the call computes complex numbers.
+    fn is_complex(&self) -> String {
+        let tells = self.complex.as_ref().is_some_and(|names| names.output == Element::Dispatch);
+        if tells && self.op.arg_index("result").is_none() {
+            return "result.is_complex()".to_owned();
+        }
+        let asked = |arg: &Arg| match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) if arg.element == Element::Dispatch => {
+                Some(format!("{}.is_complex()", arg.name))
+            }
+            (Kind::Scalar, false) => Some(format!("{}.is_complex()", arg.name)),
+            (Kind::Scalar, true) => Some(format!("{0}.is_some() && {0}.unwrap().is_complex()", arg.name)),
+            _ => None,
+        };
+        let asked: Vec<String> = self.op.args.iter().filter_map(asked).collect();
+        if asked.is_empty() { "false".to_owned() } else { asked.join(" || ") }
     }
 }
 
-/// A base name as formulas call it: one that is a Rust keyword has an underscore.
-fn callable(base: &str) -> String {
-    if path::is_identifier(base) { base.to_owned() } else { format!("{base}_") }
+fn syntax() -> String {
+    "its expression has syntax that cannot be differentiated; write `derivatives`".to_owned()
 }
 
-/// The formula as a typed expression; a mistake in it is reported as one of the pointwise expression.
-fn checked(
-    context: &mut Context<'_>,
-    expressions: &Expressions<'_>,
-    text: &Text,
-    formula: &str,
-) -> Option<Expr> {
+/// The formula as a typed expression, or the first mistake in it, unless that lies elsewhere.
+fn checked(expressions: &Expressions<'_>, text: &Text, formula: &str) -> Result<Expr, Option<Diagnostic>> {
     let scope = Scope {
         ops: expressions.table,
         args: &expressions.op.args,
@@ -138,27 +220,83 @@ fn checked(
     let mut problems = Diagnostics::new();
     let want = Ty::new(Kind::Tensor).or_none();
     let expr = check(formula, &scope, &want, &|_| text.span(), &mut problems);
-    if let Some(problem) = problems.sorted().next() {
-        let name = &expressions.op.name;
-        context.push(catalogue::derived_unusable(text.span(), name, formula, problem));
+    match (problems.sorted().next(), expr) {
+        (None, Some(expr)) => Ok(expr),
+        (problem, _) => Err(problem.cloned()),
     }
-    expr
 }
 
-fn refusal(reason: &str) -> Expr {
-    Expr { kind: ExprKind::NotImplemented(reason.to_owned()), ty: Ty::new(Kind::Tensor), range: 0..0 }
-}
-
+/// The names of an operator's expression, where it computes real numbers or complex ones.
 struct Names<'a> {
     op: &'a Op,
+    /// The elements of the result.
+    output: Element,
     functions: &'a [Function],
+    /// Whether elements are complex numbers.
+    complex: bool,
+}
+
+impl Names<'_> {
+    fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|known| known.name == name)
+    }
+
+    fn of_element(&self, element: Element) -> Domain {
+        match element {
+            Element::Fixed(DType::Bool, _) => Domain::Plain,
+            Element::Fixed(dtype, _) if dtype.is_complex() => Domain::Complex,
+            Element::Fixed(..) | Element::Real => Domain::Real,
+            _ if self.complex => Domain::Complex,
+            _ => Domain::Real,
+        }
+    }
+}
+
+fn algebra(text: &str) -> Option<Sym> {
+    Sym::read(&syn::parse_str(text).ok()?)
 }
 
 impl Known for Names<'_> {
     fn derivative(&self, function: &str, parameter: usize) -> Option<(Sym, Vec<String>)> {
-        let function = self.functions.iter().find(|known| known.name == function)?;
+        let function = self.function(function)?;
         let text = function.derivatives.get(parameter)?.as_ref()?;
-        Some((Sym::read(&syn::parse_str(text).ok()?)?, function.params.clone()))
+        Some((algebra(text)?, function.params.clone()))
+    }
+
+    fn wirtinger(&self, function: &str, parameter: usize) -> Option<([Sym; 2], Vec<String>)> {
+        let function = self.function(function)?;
+        let [by, by_conjugate] = function.wirtinger.get(parameter)?.as_ref()?;
+        Some(([algebra(by)?, algebra(by_conjugate)?], function.params.clone()))
+    }
+
+    fn signature(&self, function: &str) -> Option<Signature> {
+        let function = self.function(function)?;
+        let returns = match function.returns {
+            FunctionReturn::Element if self.complex => Domain::Complex,
+            FunctionReturn::Element | FunctionReturn::Real => Domain::Real,
+            FunctionReturn::Bool => Domain::Plain,
+        };
+        Some(Signature { returns, takes_real: function.takes_real() })
+    }
+
+    fn operator(&self, function: &str) -> String {
+        let operator = self.function(function).and_then(|function| function.operator.clone());
+        operator.unwrap_or_else(|| function.to_owned())
+    }
+
+    fn result(&self) -> Domain {
+        self.of_element(self.output)
+    }
+
+    fn domain(&self, name: &str) -> Domain {
+        if name == "result" && self.op.arg_index(name).is_none() {
+            return self.of_element(self.output);
+        }
+        match self.op.arg_index(name).map(|index| &self.op.args[index]) {
+            Some(arg) if arg.ty.holds_tensors() => self.of_element(arg.element),
+            Some(arg) if arg.ty.kind == Kind::Scalar && self.complex => Domain::Scalar,
+            _ => Domain::Plain,
+        }
     }
 
     fn is_tensor(&self, name: &str) -> bool {

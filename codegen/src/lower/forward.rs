@@ -62,7 +62,7 @@ fn formulas(context: &mut Context<'_>, expressions: &Expressions<'_>, entries: &
     let op = expressions.op;
     let mut found: Vec<ForwardFormula> = Vec::new();
     for (key, value) in entries {
-        let names: Vec<String> = (0..op.outputs.len()).map(|index| output_name(op, index)).collect();
+        let names: Vec<String> = (0..op.outputs.len()).map(|index| op.result_name(index)).collect();
         let Some(output) = names.iter().position(|name| *name == key.text) else {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             context.push(catalogue::tangent_unknown(key.span, &op.name, &key.text, &known));
@@ -89,22 +89,13 @@ fn formulas(context: &mut Context<'_>, expressions: &Expressions<'_>, entries: &
     }
     for (index, output) in op.outputs.iter().enumerate() {
         let wanted = output.differentiable && output.ty.holds_tensors();
-        let given = entries.iter().any(|(key, _)| key.text == output_name(op, index));
+        let given = entries.iter().any(|(key, _)| key.text == op.result_name(index));
         if wanted && !given {
             let place = entries.first().map_or(op.span, |(key, _)| key.span);
-            context.push(catalogue::tangent_missing(place, &op.name, &output_name(op, index)));
+            context.push(catalogue::tangent_missing(place, &op.name, &op.result_name(index)));
         }
     }
     Forward::Formulas(found)
-}
-
-/// What formulas call an output: its name, `result`, or `result0`.
-fn output_name(op: &Op, index: usize) -> String {
-    match &op.outputs[index].name {
-        Some(name) => name.clone(),
-        None if op.outputs.len() == 1 => "result".to_owned(),
-        None => format!("result{index}"),
-    }
 }
 
 /// The parts of a sum, so that one without tangents can be left out.

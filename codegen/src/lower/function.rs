@@ -10,14 +10,15 @@ use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::path;
 use crate::model::{Arg, Element, Function, FunctionReturn, Kind, Ty, ValueUse};
 use crate::spec::document::{RawFunction, Text};
+use crate::spec::yaml::Key;
 
 /// The scalar functions read so far.
 #[derive(Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
     by_name: HashMap<String, usize>,
-    /// The derivatives as written: the function, the parameter, the text.
-    written: Vec<(usize, usize, Text)>,
+    /// The derivatives as written: the function and the text.
+    written: Vec<(usize, Text)>,
     broken: Vec<String>,
 }
 
@@ -60,22 +61,62 @@ impl Functions {
             Some(_) => dtypes::union(context, &raw.texts("dtypes")),
             None => DTypeSet::from_name("all").unwrap_or_default(),
         };
-        let mut derivatives = vec![None; params.len()];
-        for (key, text) in raw.text_map("derivative") {
-            match params.iter().position(|param| *param == key.text) {
-                Some(position) => {
-                    derivatives[position] = Some(text.as_str().to_owned());
-                    self.written.push((index, position, text));
-                }
-                None => {
-                    let known: Vec<&str> = params.iter().map(String::as_str).collect();
-                    context.push(catalogue::function_parameter_unknown(key.span, &name, &key.text, &known));
-                }
-            }
-        }
+        let (derivatives, wirtinger) = self.derivatives(context, raw, index, (&name, &params));
+        let operator = raw.text("op").map(|text| text.as_str().trim().to_owned());
         self.by_name.insert(name.clone(), index);
         let rust = rust.map(|rust| rust.as_str().to_owned()).unwrap_or_default();
-        self.list.push(Function { name, doc, params, returns, rust, dtypes, derivatives, span, external });
+        self.list.push(Function {
+            name,
+            doc,
+            params,
+            returns,
+            rust,
+            dtypes,
+            derivatives,
+            wirtinger,
+            operator,
+            span,
+            external,
+        });
+    }
+
+    /// What `derivative` and `wirtinger` say of each parameter.
+    fn derivatives(
+        &mut self,
+        context: &mut Context<'_>,
+        raw: &RawFunction,
+        function: usize,
+        (name, params): (&str, &[String]),
+    ) -> (Vec<Option<String>>, Vec<Option<[String; 2]>>) {
+        let mut position = |key: &Key| {
+            let found = params.iter().position(|param| *param == key.text);
+            if found.is_none() {
+                let known: Vec<&str> = params.iter().map(String::as_str).collect();
+                context.push(catalogue::function_parameter_unknown(key.span, name, &key.text, &known));
+            }
+            found
+        };
+        let (mut derivatives, mut wirtinger) = (vec![None; params.len()], vec![None; params.len()]);
+        let mut malformed = Vec::new();
+        for (key, text) in raw.text_map("derivative") {
+            let Some(position) = position(&key) else { continue };
+            derivatives[position] = Some(text.as_str().to_owned());
+            self.written.push((function, text));
+        }
+        for (key, texts) in raw.text_list_map("wirtinger") {
+            let Some(position) = position(&key) else { continue };
+            match &texts[..] {
+                [by, by_conjugate] => {
+                    wirtinger[position] = Some([by.as_str().to_owned(), by_conjugate.as_str().to_owned()]);
+                    self.written.extend(texts.into_iter().map(|text| (function, text)));
+                }
+                other => malformed.push((key, other.len())),
+            }
+        }
+        for (key, found) in malformed {
+            context.push(catalogue::wirtinger_malformed(key.span, name, &key.text, found));
+        }
+        (derivatives, wirtinger)
     }
 
     /// Every function, in order.
@@ -90,7 +131,7 @@ impl Functions {
 
     /// Checks derivatives, which may call functions that are declared later.
     pub fn check_derivatives(&self, context: &mut Context<'_>, table: &OpTable<'_>) {
-        for (function, _, text) in &self.written {
+        for (function, text) in &self.written {
             let args: Vec<Arg> = self.list[*function].params.iter().map(|name| parameter(name)).collect();
             let scope =
                 Scope { ops: table, args: &args, outputs: &[], mode: Mode::FunctionDerivative, locals: &[] };

@@ -99,7 +99,8 @@ fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Ve
         context.push(catalogue::flag_count(first.span(), &name, lowered.len(), flags.len()));
     }
     for (flag, output) in flags.iter().zip(&mut lowered) {
-        output.differentiable = differentiable(context, flag);
+        output.constant = flag.as_str() == "constant";
+        output.differentiable = !output.constant && differentiable(context, flag);
     }
     results::hide(context, raw, schema, &mut lowered);
     Some(lowered)
@@ -112,7 +113,15 @@ fn output(context: &mut Context<'_>, raw: &RawOp, ret: &Return) -> Option<Output
         return None;
     };
     let element = crate::model::Element::Dispatch;
-    Some(Output { name: ret.name.clone(), ty, element, differentiable: true, hidden: false, present: None })
+    Some(Output {
+        name: ret.name.clone(),
+        ty,
+        element,
+        differentiable: true,
+        constant: false,
+        hidden: false,
+        present: None,
+    })
 }
 
 fn differentiable(context: &mut Context<'_>, flag: &Text) -> bool {

@@ -5,7 +5,7 @@ use opsmith_core::{Backend, DTypeSet};
 use super::{Context, body, names, roles};
 use crate::diagnostics::catalogue;
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Element, Kernel, KernelSource, Kind, Op};
+use crate::model::{Arg, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
 
 pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
@@ -17,6 +17,7 @@ pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
         unused_arguments(context, op, raw);
         keys_without_effect(context, op, raw);
         missing_derivatives(context, op);
+        reads_without_gradient(context, op, raw);
     }
     if let Some((place, missing)) = roles::missing(ops, raws) {
         context.push(catalogue::roles_incomplete(place, &missing));
@@ -70,37 +71,33 @@ fn expressions(op: &Op) -> impl Iterator<Item = &Expr> {
     checks.chain(rules).chain(&op.body.pointwise).chain(&op.body.composite)
 }
 
-/// Tensors of floating point that lead to results of floating point, without a formula between them. Views
-/// and compositions need none.
+/// Tensors whose gradient nobody declares, and what is said to those who ask for it.
 fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
-    let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
-    let computes = op.body.dtypes.iter().any(|set| set.intersection(inexact) != DTypeSet::EMPTY);
-    let can_be_inexact = |element: Element| match element {
-        Element::NotTensor => false,
-        Element::Fixed(_, accepted) => accepted.intersection(inexact) != DTypeSet::EMPTY,
-        Element::Any => true,
-        Element::Dispatch | Element::Real => computes,
-    };
-    let differentiable = op
-        .outputs
-        .iter()
-        .any(|output| output.differentiable && output.ty.holds_tensors() && can_be_inexact(output.element));
-    if op.body.kernels.is_empty() || op.body.composite.is_some() || !differentiable {
-        return;
+    let mut refusals: Vec<(usize, String)> = Vec::new();
+    for derivative in op.derivatives.iter().filter(|derivative| derivative.derived) {
+        // Also where only complex numbers have none.
+        let mut refusal = None;
+        derivative.formula.walk(&mut |part| {
+            if let ExprKind::NotImplemented(reason) = &part.kind {
+                refusal.get_or_insert_with(|| reason.clone());
+            }
+        });
+        refusals.extend(refusal.map(|reason| (derivative.arguments[0], reason)));
     }
-    let has_formula = |index: usize| {
-        op.non_differentiable.contains(&index)
-            || op.derivatives.iter().any(|derivative| derivative.arguments.contains(&index))
-    };
-    let missing: Vec<&str> = op
-        .args
-        .iter()
-        .enumerate()
-        .filter(|(index, arg)| arg.ty.holds_tensors() && can_be_inexact(arg.element) && !has_formula(*index))
-        .map(|(_, arg)| arg.name.as_str())
-        .collect();
-    if !missing.is_empty() {
-        context.push(catalogue::derivative_missing(op.span, &op.name, &missing));
+    if let Some((_, reason)) = refusals.first() {
+        let missing: Vec<&str> = refusals.iter().map(|(index, _)| op.args[*index].name.as_str()).collect();
+        context.push(catalogue::derivative_missing(op.span, &op.name, &missing, reason));
+    }
+}
+
+/// Formulas that read a result which has no gradient: differentiated again, they would be wrong.
+fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
+    let texts = raw.text_map("derivatives");
+    for derivative in op.derivatives.iter().filter(|derivative| !derivative.derived) {
+        let Some(output) = op.unfollowed_results(&derivative.formula).next() else { continue };
+        let place = texts.iter().find(|(_, text)| text.as_str() == derivative.text);
+        let place = place.map_or(op.span, |(_, text)| text.span());
+        context.push(catalogue::result_without_gradient_read(place, &op.name, &op.result_name(output)));
     }
 }
 

@@ -24,6 +24,7 @@ mod infer;
 mod kernel;
 mod known;
 mod lint;
+mod missing;
 mod names;
 mod pointwise;
 mod results;
@@ -135,6 +136,7 @@ pub fn lower(
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
     }
+    missing::refuse(&mut ops);
     forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);
     kernel::refuse_shared_symbols(&mut context, &ops);

@@ -129,7 +129,15 @@ fn defined_for_dtypes(
                 let function = &expressions.table.functions()[id.0];
                 let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
                 // Among masks, it is called for truth values only.
-                let used = if on_masks { DTypeSet::of(DType::Bool) } else { used };
+                // Among real parts, for real numbers only.
+                let on_reals = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::RealElement);
+                let used = match (on_masks, on_reals) {
+                    (true, _) => DTypeSet::of(DType::Bool),
+                    (_, true) => used
+                        .iter()
+                        .fold(DTypeSet::EMPTY, |reals, dtype| reals.union(DTypeSet::of(dtype.to_real()))),
+                    _ => used,
+                };
                 (function.name.as_str(), used, function.dtypes, Some(function.span))
             }
             ExprKind::Binary(symbol, a, _) if a.ty.kind == Kind::Element => {

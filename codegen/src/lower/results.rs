@@ -20,7 +20,8 @@ pub(super) fn hide(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outp
         match position(context, schema, outputs, text) {
             Some(index) => {
                 outputs[index].hidden = true;
-                outputs[index].differentiable = false;
+                // Users give it no gradient, but a formula that reads it does when it is differentiated.
+                outputs[index].differentiable &= raw.get("output_differentiability").is_some();
             }
             None => continue,
         }

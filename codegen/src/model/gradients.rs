@@ -3,9 +3,10 @@
 //! In: what `lower` proved of `derivatives` and `forward`. Out: plain data, and where each of an
 //! operator's derivatives comes from, which `explain` and `coverage` show.
 
-use opsmith_core::Backend;
+use opsmith_core::{Backend, DTypeSet};
 
-use super::{Kind, Model, Op};
+use super::{Element, Kind, Model, Op, Output};
+use crate::emit::gradients::Place;
 use crate::expr::{Expr, ExprKind, Variable};
 
 /// A backward formula.
@@ -126,17 +127,55 @@ impl Forward {
     }
 }
 
+impl Output {
+    /// Whether it may change with an input and has no gradient.
+    fn is_unfollowed(&self, op: &Op) -> bool {
+        let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+        let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
+        let is_inexact = match self.element {
+            Element::NotTensor => false,
+            Element::Fixed(_, accepted) => overlaps(accepted),
+            Element::Any => true,
+            Element::Dispatch | Element::Real => op.body.dtypes.iter().copied().any(overlaps),
+        };
+        !self.differentiable && !self.constant && self.ty.holds_tensors() && is_inexact
+    }
+}
+
 impl Op {
     /// Whether the spec says that no gradient flows, of every tensor argument that it mentions.
     pub fn refuses_gradients(&self) -> bool {
         self.derivatives.is_empty() && !self.non_differentiable.is_empty()
     }
 
+    /// Results that a formula reads, that may change with an input, and that have no gradient: where they
+    /// are differentiated, the formula is wrong.
+    pub fn unfollowed_results(&self, formula: &Expr) -> impl Iterator<Item = usize> {
+        crate::emit::gradients::reads(formula).values.into_iter().filter_map(|place| match place {
+            Place::Result(index) if self.outputs[index].is_unfollowed(self) => Some(index),
+            _ => None,
+        })
+    }
+
+    /// What formulas call a result: its name, `result`, or `result0`.
+    pub fn result_name(&self, index: usize) -> String {
+        match &self.outputs[index].name {
+            Some(name) => name.clone(),
+            None if self.outputs.len() == 1 => "result".to_owned(),
+            None => format!("result{index}"),
+        }
+    }
+
     /// Where the operator's gradients come from.
     pub fn gradient_source(&self) -> GradientSource {
         let takes_tensors = self.args.iter().any(|arg| arg.ty.holds_tensors());
         let gives_tensors = self.outputs.iter().any(|output| output.ty.holds_tensors());
+        // What only refuses is said of arguments that nothing gives a gradient.
+        let refuses = |derivative: &Derivative| {
+            derivative.derived && matches!(derivative.formula.kind, ExprKind::NotImplemented(_))
+        };
         match &self.derivatives[..] {
+            all @ [_, ..] if all.iter().all(refuses) => GradientSource::None,
             [first, ..] if first.derived => GradientSource::Derived,
             [_, ..] => GradientSource::Written,
             [] if self.refuses_gradients() || !takes_tensors || !gives_tensors => GradientSource::None,
@@ -151,7 +190,12 @@ impl Model {
     /// Why the gradients of an operator cannot be differentiated again, if they cannot: the first
     /// operator of a formula that says so.
     pub fn second_order_refusal(&self, op: &Op) -> Option<String> {
-        op.derivatives.iter().find_map(|derivative| self.refusal_in(&derivative.formula))
+        let unfollowed = op.derivatives.iter().find_map(|derivative| {
+            let result = op.unfollowed_results(&derivative.formula).next()?;
+            Some(format!("`{}`: its derivative reads `{}`, which has none", op.name, op.result_name(result)))
+        });
+        unfollowed
+            .or_else(|| op.derivatives.iter().find_map(|derivative| self.refusal_in(&derivative.formula)))
     }
 
     /// A refusal behind a call through which the gradient flows.

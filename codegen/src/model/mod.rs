@@ -199,6 +199,8 @@ pub struct Output {
     pub element: Element,
     /// Whether it can have a gradient.
     pub differentiable: bool,
+    /// Whether formulas may read it as something that no input changes, though it has no gradient.
+    pub constant: bool,
     /// Whether only gradient formulas see it.
     pub hidden: bool,
     /// When it is there, if it may be absent.
@@ -323,12 +325,26 @@ pub struct Function {
     pub rust: String,
     /// The dtypes it is defined for.
     pub dtypes: DTypeSet,
-    /// Its derivative by each parameter, as text in which `result` is its value.
+    /// Its derivative by each parameter, as text in which `result` is its value: among real numbers and,
+    /// unless there are two of complex ones, among complex numbers. That of a function with a real result
+    /// is its gradient.
     pub derivatives: Vec<Option<String>>,
+    /// Its derivatives by each complex parameter and by that parameter's conjugate, if it is not
+    /// holomorphic.
+    pub wirtinger: Vec<Option<[String; 2]>>,
+    /// The base name of the operator that computes it of tensors, if not its own name.
+    pub operator: Option<String>,
     /// The place of its entry.
     pub span: Span,
     /// Whether a parent library declares it.
     pub external: bool,
+}
+
+impl Function {
+    /// Whether it has a meaning among real numbers, so that real arguments give a real result.
+    pub fn takes_real(&self) -> bool {
+        self.dtypes.iter().any(|dtype| !dtype.is_complex())
+    }
 }
 
 /// What a scalar function returns.

@@ -196,6 +196,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
     let grad = GradDef {
         formulas: vec![formula].leak(),
         differentiable_outputs: u64::MAX,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     };

@@ -186,9 +186,14 @@ impl<'a> GradContext<'a> {
     pub fn result(&self, output: usize) -> Result<Tensor> {
         let slot = Slot::Output(output as u32);
         let meta = self.result_meta(output);
+        if self.call.op.is_unfollowed(output, meta.dtype) && self.call.saved.has_tangents() {
+            return Err(self.call.op.unfollowed(output));
+        }
         let tensor = self.call.restore(slot, meta, || describe_output(self.call.op, output))?;
-        let differentiable = self.call.op.is_differentiable(output, meta.dtype);
-        let edge = (differentiable && super::recording())
+        // One without a gradient leads back here as well, where a gradient of it is an error.
+        let op = self.call.op;
+        let follows = || op.is_differentiable(output, meta.dtype) || op.is_unfollowed(output, meta.dtype);
+        let edge = (super::recording() && follows())
             .then(|| Edge { node: self.node.clone(), output: output as u32 });
         Ok(tracked_at(tensor, edge.as_ref()))
     }

@@ -180,6 +180,9 @@ impl<'g, 'c> Pass<'g, 'c> {
         let definition = call.op.grad.expect("only calls with formulas are recorded");
         let device = node.outputs[0].device;
         let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
+        if gradients.len() > 1 {
+            refuse_unfollowed(node, call, gradients)?;
+        }
         let context = GradContext { node, call, grads: gradients, wanted };
         for formula in definition.formulas.iter().filter(|formula| formula.is_for(device)) {
             if !formula.arguments.iter().any(|&argument| context.needs(argument as usize)) {
@@ -295,6 +298,15 @@ impl<'g, 'c> Pass<'g, 'c> {
 
     fn roles(&mut self) -> Result<&'static Roles> {
         known_roles(&mut self.roles)
+    }
+}
+
+/// Refuses a gradient of a result that has none: a formula that read it is being differentiated.
+fn refuse_unfollowed(node: &Node, call: &Call, gradients: &Gradients) -> Result<()> {
+    let mut given = gradients.iter().enumerate().filter(|(_, gradient)| gradient.is_some());
+    match given.find(|(output, _)| call.op.is_unfollowed(*output, node.outputs[*output].dtype)) {
+        Some((output, _)) => Err(call.op.unfollowed(output)),
+        None => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::checkpoint::{self, Place};
 use super::context::{TensorMeta, copy_dims};
-use super::forward::{self, TangentList};
+use super::forward::{self, LevelId, TangentList};
 use super::node::Edge;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
@@ -120,6 +120,8 @@ pub(crate) struct SavedTensors(Mutex<List>);
 struct List {
     tensors: SmallVec<[SavedTensor; 2]>,
     freed: bool,
+    /// A tangent of an input at each level at which the call has one.
+    noted: Option<Arc<TangentList>>,
 }
 
 impl SavedTensors {
@@ -151,6 +153,18 @@ impl SavedTensors {
         } else {
             list.tensors.clear();
         }
+    }
+
+    /// Notes that the call has tangents at a level, of which this is one.
+    pub fn note_tangents(&self, level: LevelId, tangent: &Tensor) {
+        let noted = self.lock().noted.get_or_insert_default().clone();
+        forward::put(&noted, level, Some(tangent.clone()));
+    }
+
+    /// Whether an input of the call has a tangent at a level that this thread sees.
+    pub fn has_tangents(&self) -> bool {
+        let noted = self.lock().noted.clone();
+        noted.is_some_and(|noted| !noted.visible().is_empty())
     }
 
     /// Lets `visit` add to the tangents of each saved tensor.
@@ -199,7 +213,7 @@ impl SavedTensors {
 
 impl List {
     fn has_places(&self) -> bool {
-        self.tensors.iter().any(|saved| saved.is_place() || saved.tangents.is_some())
+        self.noted.is_some() || self.tensors.iter().any(|saved| saved.is_place() || saved.tangents.is_some())
     }
 }
 

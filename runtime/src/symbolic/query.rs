@@ -45,6 +45,9 @@ impl<'a> Evaluation<'a, '_> {
             (Query::IsComplex, Value::Tensor(Meta { dtype, .. }) | Value::DType(dtype)) => {
                 Value::Truth(Condition::known(dtype.is_complex()))
             }
+            (Query::IsComplex, Value::Scalar(value)) => {
+                Value::Truth(Condition::known(value.dtype().is_complex()))
+            }
             (Query::IsFloat, Value::Tensor(Meta { dtype, .. }) | Value::DType(dtype)) => {
                 Value::Truth(Condition::known(dtype.is_float()))
             }

@@ -14,7 +14,8 @@ use opsmith_runtime::sample::{Check, ToleranceOf};
 
 use crate::samples::samples;
 pub use call::Call;
-pub use mutation::{complex_survivors, survivors};
+pub use mutation::{complex_survivors, read_results, survivors};
+pub use numeric::{forward_mode, gradient, second_order};
 
 /// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
 pub fn is_differentiable(op: &'static OpDef) -> bool {

@@ -4,12 +4,12 @@
 use std::cell::Cell;
 
 use opsmith::autograd::{GradContext, Gradient};
-use opsmith::{DType, Result, Tensor};
-use opsmith_runtime::Complex64;
+use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::{Formula, GradDef, Gradients, OpDef};
+use opsmith_runtime::{Arg, Complex64, dispatch};
 
 use super::call::elements;
-use super::{calls, exact_calls, numeric};
+use super::{Call, calls, exact_calls, numeric};
 
 /// What is done to a formula.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ pub fn survivors(op: &'static OpDef) -> Vec<String> {
                     .into_iter()
                     .chain(calls(op, DType::C128))
                     .filter(|call| numeric::gradient(call).is_ok())
-                    .any(|call| numeric::gradient(&super::Call { op: copy, ..call }).is_err());
+                    .any(|call| numeric::gradient(&Call { op: copy, ..call }).is_err());
                 // Of a formula that is not there nobody sees what it gives; the next mutation does.
                 if !noticed
                     && (SEEN.get() || matches!(mutation, Mutation::Remove) && gives(op, formula, which))
@@ -105,7 +105,7 @@ fn gives(op: &'static OpDef, formula: &Formula, which: usize) -> bool {
     let copy = with_formula(op, grad, index, Mutation::Double);
     for call in exact_calls(op) {
         // Only what the formula gives is of interest.
-        let _ = numeric::gradient(&super::Call { op: copy, ..call });
+        let _ = numeric::gradient(&Call { op: copy, ..call });
     }
     SEEN.get()
 }
@@ -123,7 +123,7 @@ pub fn complex_survivors(op: &'static OpDef) -> Vec<String> {
             let copy = with_formula(op, grad, index, Mutation::Conjugate);
             let calls = calls(op, DType::C128).into_iter().filter(|call| numeric::gradient(call).is_ok());
             let noticed =
-                calls.into_iter().any(|call| numeric::gradient(&super::Call { op: copy, ..call }).is_err());
+                calls.into_iter().any(|call| numeric::gradient(&Call { op: copy, ..call }).is_err());
             if !noticed && SEEN.get() {
                 survivors.push(format!("{} ({}): conjugate of `{name}`", op.name, op.location));
             }
@@ -142,4 +142,50 @@ fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize, mutation: Muta
     let grad: &'static GradDef =
         Box::leak(Box::new(GradDef { formulas: Box::leak(formulas.into_boxed_slice()), ..*grad }));
     Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }))
+}
+
+/// What became of the results that formulas read.
+#[derive(Default)]
+pub struct ReadResults {
+    /// How many were taken for something else.
+    pub tried: usize,
+    /// Those whose second derivatives passed all the same.
+    pub survivors: Vec<String>,
+}
+
+/// Each result that a formula reads, taken as one without a gradient, and as one that no input changes.
+pub fn read_results(op: &'static OpDef) -> ReadResults {
+    let mut found = ReadResults::default();
+    let Some(grad) = op.grad else { return found };
+    let read = grad.formulas.iter().fold(0, |bits, formula| bits | formula.reads_outputs);
+    for output in 0..op.schema.returns.len() {
+        let bit = 1u64 << output;
+        let others = grad.differentiable_outputs & !bit;
+        if read & grad.differentiable_outputs & bit == 0 || others == 0 {
+            continue;
+        }
+        let right: Vec<Call> = exact_calls(op)
+            .into_iter()
+            .filter(|call| is_inexact(call, output) && numeric::second_order(call).is_ok())
+            .collect();
+        for constant in [0, bit] {
+            let changed = GradDef { differentiable_outputs: others, constant_outputs: constant, ..*grad };
+            let grad: &'static GradDef = Box::leak(Box::new(changed));
+            let copy: &'static OpDef = Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }));
+            found.tried += usize::from(!right.is_empty());
+            let noticed = |call: &Call| numeric::second_order(&Call { op: copy, ..call.clone() }).is_err();
+            if !right.is_empty() && !right.iter().any(noticed) {
+                let taken = if constant == 0 { "without a gradient" } else { "constant" };
+                found.survivors.push(format!("{} ({}): result {output} {taken}", op.name, op.location));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a result of a call can have a gradient.
+fn is_inexact(call: &Call, output: usize) -> bool {
+    let args: Vec<Arg<'_>> = call.args.iter().map(Value::as_arg).collect();
+    let outs = crate::samples::repeatable(call.op, || dispatch::invoke(call.op, &args));
+    outs.is_ok_and(|outs| outs.get(output).is_some_and(|out| out.dtype().is_differentiable()))
 }

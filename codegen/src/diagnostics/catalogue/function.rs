@@ -33,3 +33,11 @@ pub fn function_parameter_unknown(span: Span, function: &str, name: &str, known:
     Diagnostic::error("E0423", format!("`{function}` has no parameter `{name}`"), span, "no such parameter")
         .with_help(near_or_all(name, known, "parameters"))
 }
+
+/// `wirtinger` with another number of derivatives than two.
+pub fn wirtinger_malformed(span: Span, function: &str, parameter: &str, found: usize) -> Diagnostic {
+    let message = format!("`{function}` has two derivatives by a complex `{parameter}`, not {found}");
+    Diagnostic::error("E0424", message, span, "by the parameter and by its conjugate").with_help(format!(
+        "write `wirtinger: {{{parameter}: [0.5, 0.5]}}`, or only `derivative` if the function is holomorphic"
+    ))
+}

@@ -28,12 +28,23 @@ pub fn key_unused(span: Span, key: &str, why: &str) -> Diagnostic {
 }
 
 /// Tensors through which gradients would flow, and do not.
-pub fn derivative_missing(span: Span, name: &str, arguments: &[&str]) -> Diagnostic {
+pub fn derivative_missing(span: Span, name: &str, arguments: &[&str], reason: &str) -> Diagnostic {
     let of = ticked(arguments.iter().copied());
     let message = format!("`{name}` has no gradient of {of}");
-    Diagnostic::warning("W0508", message, span, "gradients end here without a word").with_help(format!(
+    let label = "asking for it is an error";
+    Diagnostic::warning("W0508", message, span, label).with_note(reason).with_help(format!(
         "add a formula: `derivatives: {{{0}: …}}`, or say that there is none: `derivatives: {{{0}: non_differentiable}}`",
         arguments[0]
+    ))
+}
+
+/// A formula that reads a result without a gradient.
+pub fn result_without_gradient_read(span: Span, name: &str, result: &str) -> Diagnostic {
+    let message = format!("the gradients of `{name}` cannot be differentiated again");
+    let label = format!("reads `{result}`, which has no gradient of its own");
+    Diagnostic::warning("W0512", message, span, label).with_help(format!(
+        "give `{result}` a gradient (`grads[…]`, and `true` in `output_differentiability`), compute it in the formula, \
+         or write `constant` there if no input changes it"
     ))
 }
 

@@ -208,8 +208,8 @@ pub fn flag_count(span: Span, name: &str, outputs: usize, flags: usize) -> Diagn
 
 /// Something other than a flag.
 pub fn flag_malformed(span: Span) -> Diagnostic {
-    Diagnostic::error("E0414", "this is not a flag", span, "neither `true` nor `false`")
-        .with_help("write `true` if the output can have a gradient, else `false`")
+    Diagnostic::error("E0414", "this is not a flag", span, "neither `true`, `false` nor `constant`")
+        .with_help("write `true` if the output can have a gradient, else `false`; `constant` if no input with a gradient changes it")
 }
 
 /// `-> ()` of a functional form.

@@ -45,6 +45,9 @@ impl Emit<'_> {
             Query::IsComplex | Query::IsFloat | Query::IsInt => {
                 let dtype = if tensor {
                     self.tensor_query(Query::DType, base, quote!(dtype()))
+                } else if base.ty.kind == Kind::Scalar {
+                    let value = self.plain(base);
+                    quote!((#value).dtype())
                 } else {
                     self.plain(base)
                 };

@@ -241,8 +241,20 @@ impl Checker<'_> {
         };
         // Truth values keep their type: logic on masks is meant as such.
         let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
-        let want = Ty::new(if on_masks { Kind::Bool } else { Kind::Element });
-        let returns = if on_masks { Kind::Bool } else { returns };
+        // So do real numbers, if the function has a meaning among them.
+        let is_real = |arg: &Expr| matches!(arg.ty.kind, Kind::Int | Kind::Float | Kind::RealElement);
+        let beside_real = |arg: &Expr| is_real(arg) || arg.ty.kind == Kind::Scalar;
+        let on_reals = self.scope.mode == Mode::Pointwise
+            && function.takes_real()
+            && (args.iter().all(is_real)
+                || args.iter().all(beside_real) && args.iter().any(|arg| arg.ty.kind == Kind::RealElement));
+        let (want, returns) = match returns {
+            _ if on_masks => (Kind::Bool, Kind::Bool),
+            Kind::Element if on_reals => (Kind::RealElement, Kind::RealElement),
+            other if on_reals => (Kind::RealElement, other),
+            other => (Kind::Element, other),
+        };
+        let want = Ty::new(want);
         let args: Vec<Option<Expr>> = args.into_iter().map(|arg| self.coerce_or_report(arg, &want)).collect();
         let args = args.into_iter().collect::<Option<Vec<_>>>()?;
         Some(Expr { kind: ExprKind::Function(id, args), ty: Ty::new(returns), range })

@@ -6,7 +6,7 @@ use opsmith_core::DType;
 
 use super::{Checker, Mode};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::expr::{Expr, ExprKind, IMAGINARY_UNIT, Variable};
 use crate::model::{Arg, Element, Kind, Ty};
 
 /// Names with a meaning everywhere.
@@ -62,6 +62,13 @@ impl Checker<'_> {
             "True" => return Some((ExprKind::Bool(true), Ty::new(Kind::Bool))),
             "False" => return Some((ExprKind::Bool(false), Ty::new(Kind::Bool))),
             _ => {}
+        }
+        let in_formulas = matches!(
+            self.scope.mode,
+            Mode::Derivative | Mode::Forward | Mode::Decompose | Mode::FunctionDerivative
+        );
+        if name == IMAGINARY_UNIT && in_formulas {
+            return Some((ExprKind::Imaginary, Ty::new(Kind::Scalar)));
         }
         if let Some((_, value)) = CONSTANTS.iter().find(|(known, _)| *known == name) {
             return Some((ExprKind::Float(*value), Ty::new(Kind::Float)));

@@ -168,6 +168,13 @@ impl Checker<'_> {
         if matches!(self.scope.mode, Mode::Shape | Mode::DType | Mode::Check) {
             return self.refuse(catalogue::tensors_in_inference(self.at(&place)));
         }
+        // A comparison says the same with its operands in the other order.
+        if !operands.first().is_some_and(|first| first.ty.kind == Kind::Tensor)
+            && let Some(mirrored) = mirrored(symbol)
+        {
+            operands.reverse();
+            return self.tensor_operator(mirrored, operands, place, range);
+        }
         let mut best: Option<(usize, OpId, bool)> = None;
         for reversed in [false, true] {
             for &id in self.scope.ops.of_symbol(Operator { symbol, reversed }) {
@@ -193,6 +200,18 @@ impl Checker<'_> {
         }
         self.op_call(id, Given { positional: operands, named: Vec::new() }, range)
     }
+}
+
+/// The comparison that holds of `b` and `a` where one holds of `a` and `b`.
+fn mirrored(symbol: Symbol) -> Option<Symbol> {
+    Some(match symbol {
+        Symbol::Lt => Symbol::Gt,
+        Symbol::Le => Symbol::Ge,
+        Symbol::Gt => Symbol::Lt,
+        Symbol::Ge => Symbol::Le,
+        Symbol::Eq | Symbol::Ne => symbol,
+        _ => return None,
+    })
 }
 
 /// Where a type stands among the numbers: arithmetic happens in the higher of two.

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use opsmith_core::DType;
+
 use super::Checker;
 use super::call::{Given, Named};
 use super::coerce::Fit;
 use crate::diagnostics::{catalogue, nearest};
 use crate::expr::{Expr, ExprKind};
-use crate::model::{Default, Kind, Op, OpId, Ty};
+use crate::model::{Default, FunctionReturn, Kind, Op, OpId, Ty};
 
 impl Checker<'_> {
     /// A call of an operator by base name: the overload whose types fit best, the first on a tie.
@@ -20,6 +22,9 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         let ops = self.scope.ops;
         let overloads = ops.overloads(name);
+        if let Some(call) = self.function_of_numbers(name, &given, &range) {
+            return Some(call);
+        }
         if overloads.is_empty() && ops.is_broken(name) {
             return None;
         }
@@ -50,6 +55,25 @@ impl Checker<'_> {
                 self.refuse(catalogue::no_overload(span, name, &types.join(", "), &signatures))
             }
         }
+    }
+
+    /// A scalar function of numbers, which is computed when the formula is.
+    fn function_of_numbers(&self, name: &str, given: &Given, range: &Range<usize>) -> Option<Expr> {
+        let (id, function) = self.scope.ops.function(name)?;
+        let is_number = |arg: &Expr| !arg.ty.optional && matches!(arg.ty.kind, Kind::Int | Kind::Float);
+        let fits = given.named.is_empty()
+            && !given.positional.is_empty()
+            && given.positional.len() == function.params.len()
+            && given.positional.iter().all(is_number)
+            && function.dtypes.contains(DType::F64);
+        if !fits {
+            return None;
+        }
+        let float = Ty::new(Kind::Float);
+        let args: Option<Vec<Expr>> =
+            given.positional.iter().map(|arg| self.coerce(arg.clone(), &float)).collect();
+        let returns = if function.returns == FunctionReturn::Bool { Kind::Bool } else { Kind::Float };
+        Some(Expr { kind: ExprKind::Function(id, args?), ty: Ty::new(returns), range: range.clone() })
     }
 
     /// How far the arguments are from an overload's; `None` if they do not fit.

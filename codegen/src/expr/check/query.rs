@@ -80,6 +80,7 @@ fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
         Query::DType if tensor => Kind::DType,
         Query::Device if tensor => Kind::Device,
         Query::Layout if tensor => Kind::MemoryLayout,
+        Query::IsComplex if *receiver == Ty::new(Kind::Scalar) => Kind::Bool,
         Query::IsComplex | Query::IsFloat | Query::IsInt if tensor || dtype => Kind::Bool,
         Query::Len if list => Kind::Int,
         Query::SizesAlong if *receiver == Ty::new(Kind::Tensors) => Kind::Ints(None),

@@ -1,15 +1,26 @@
 //! Pointwise expressions as algebra: read, differentiated, simplified, written as a gradient formula.
 //!
 //! In: the syntax tree of a pointwise expression and the derivatives that scalar functions declare.
-//! Out: the text of a formula over tensors, which is then checked like one a person wrote. Nothing here
-//! knows types.
+//! Out: the text of a formula over tensors, which is then checked like one a person wrote. Of types it
+//! knows which values are real ([`Domain`]), since that is what derivatives of complex numbers turn on.
 
+mod derive;
+mod domain;
 mod read;
+mod simplify;
+#[cfg(test)]
+mod tests;
 mod write;
 
-pub(super) use write::Writer;
+pub(super) use derive::{Missing, Partial, Slope};
+pub(super) use domain::Domain;
+pub(super) use write::{Lacking, Writer};
 
 use read::Reader;
+use simplify::{branch, call, conjugate, infix, prefix};
+
+/// The name of the imaginary unit in formulas.
+pub(super) const IMAGINARY_UNIT: &str = crate::expr::IMAGINARY_UNIT;
 
 /// A pointwise expression.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,24 +39,37 @@ pub(super) enum Sym {
     Infix(&'static str, Box<Sym>, Box<Sym>),
     /// `if c { a } else { b }`.
     If(Box<Sym>, Box<Sym>, Box<Sym>),
+    /// The complex conjugate. Expressions call a function for it; derivatives need it without one.
+    Conj(Box<Sym>),
+}
+
+/// A scalar function as far as algebra goes.
+#[derive(Clone, Debug)]
+pub(super) struct Signature {
+    /// What it returns.
+    pub returns: Domain,
+    /// Whether it has a meaning among real numbers, so that real arguments give a real result.
+    pub takes_real: bool,
 }
 
 /// What is known of scalar functions and names.
 pub(super) trait Known {
-    /// The derivative of a function by a parameter, with the parameters' names; `result` in it is the
-    /// function's value. `None` if it declares none.
+    /// The derivative of a function by a parameter, among real numbers and, if it is holomorphic, among
+    /// complex ones, with the parameters' names; `result` in it is the function's value. `None` if it
+    /// declares none.
     fn derivative(&self, function: &str, parameter: usize) -> Option<(Sym, Vec<String>)>;
+    /// The Wirtinger derivatives by a parameter and by its conjugate, of a function that declares them.
+    fn wirtinger(&self, function: &str, parameter: usize) -> Option<([Sym; 2], Vec<String>)>;
+    /// What a function takes and returns; `None` if there is no such function.
+    fn signature(&self, function: &str) -> Option<Signature>;
+    /// The operator that computes a function of tensors.
+    fn operator(&self, function: &str) -> String;
+    /// The values of the whole expression, as elements of the result.
+    fn result(&self) -> Domain;
+    /// The values that a name may have.
+    fn domain(&self, name: &str) -> Domain;
     /// Whether a name is a tensor; attributes are the same for all elements.
     fn is_tensor(&self, name: &str) -> bool;
-}
-
-/// Why an expression has no symbolic derivative.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Missing {
-    /// A function declares no derivative.
-    Derivative(String),
-    /// Syntax that has no derivative.
-    Syntax,
 }
 
 impl Sym {
@@ -97,6 +121,7 @@ impl Sym {
                 let (condition, yes, no) = (change(condition), change(yes), change(no));
                 branch(condition, yes, no)
             }
+            Sym::Conj(operand) => Sym::Conj(Box::new(change(operand))),
         }
     }
 
@@ -106,184 +131,9 @@ impl Sym {
             Sym::Number(_) | Sym::Literal(_) => false,
             Sym::Name(name) => known.is_tensor(name),
             Sym::Call(_, args) => args.iter().any(|arg| arg.varies(known)),
-            Sym::Prefix(_, operand) => operand.varies(known),
+            Sym::Prefix(_, operand) | Sym::Conj(operand) => operand.varies(known),
             Sym::Infix(_, a, b) => a.varies(known) || b.varies(known),
             Sym::If(condition, yes, no) => condition.varies(known) || yes.varies(known) || no.varies(known),
         }
-    }
-
-    /// The derivative by one argument.
-    ///
-    /// # Errors
-    /// If a function on the way declares none.
-    pub fn derive(&self, by: &str, known: &dyn Known) -> Result<Sym, Missing> {
-        let zero = || Sym::Number(0.0);
-        Ok(match self {
-            Sym::Number(_) | Sym::Literal(_) => zero(),
-            Sym::Name(name) => Sym::Number(if name == by { 1.0 } else { 0.0 }),
-            Sym::Prefix('-', operand) => prefix('-', operand.derive(by, known)?),
-            Sym::Prefix(..) => zero(),
-            Sym::If(condition, yes, no) => {
-                branch((**condition).clone(), yes.derive(by, known)?, no.derive(by, known)?)
-            }
-            Sym::Call(name, args) => {
-                let mut total = zero();
-                for (parameter, arg) in args.iter().enumerate() {
-                    let inner = arg.derive(by, known)?;
-                    if inner.is(0.0) {
-                        continue;
-                    }
-                    let (outer, names) =
-                        known.derivative(name, parameter).ok_or_else(|| Missing::Derivative(name.clone()))?;
-                    let outer = outer.substitute(&names, args).replace(&Sym::Name("result".into()), self);
-                    total = infix("+", total, infix("*", outer, inner));
-                }
-                total
-            }
-            Sym::Infix(symbol, a, b) => {
-                let (da, db) = (a.derive(by, known)?, b.derive(by, known)?);
-                let (a, b) = ((**a).clone(), (**b).clone());
-                match *symbol {
-                    "+" | "-" => infix(symbol, da, db),
-                    "*" => infix("+", infix("*", da, b), infix("*", a, db)),
-                    "/" => {
-                        let first = infix("/", da, b.clone());
-                        let second = infix("/", infix("*", self.clone(), db), b);
-                        infix("-", first, second)
-                    }
-                    "%" if db.is(0.0) => da,
-                    "%" => return Err(Missing::Syntax),
-                    // Comparisons and logic are constant almost everywhere.
-                    _ => zero(),
-                }
-            }
-        })
-    }
-}
-
-fn call(name: &str, args: Vec<Sym>) -> Sym {
-    // A choice among arguments is a choice among results.
-    if let Some(position) = args.iter().position(|arg| matches!(arg, Sym::If(..))) {
-        let mut args = args;
-        let Sym::If(condition, yes, no) = args[position].clone() else { unreachable!("just found") };
-        args[position] = *yes;
-        let first = call(name, args.clone());
-        args[position] = *no;
-        return branch(*condition, first, call(name, args));
-    }
-    Sym::Call(name.to_owned(), args)
-}
-
-fn prefix(symbol: char, operand: Sym) -> Sym {
-    match (symbol, operand) {
-        ('-', Sym::Number(value)) => Sym::Number(if value == 0.0 { 0.0 } else { -value }),
-        ('-', Sym::Prefix('-', inner)) => *inner,
-        (_, Sym::If(condition, yes, no)) => branch(*condition, prefix(symbol, *yes), prefix(symbol, *no)),
-        (_, operand) => Sym::Prefix(symbol, Box::new(operand)),
-    }
-}
-
-fn branch(condition: Sym, yes: Sym, no: Sym) -> Sym {
-    if yes == no { yes } else { Sym::If(Box::new(condition), Box::new(yes), Box::new(no)) }
-}
-
-fn infix(symbol: &'static str, a: Sym, b: Sym) -> Sym {
-    let arithmetic = matches!(symbol, "+" | "-" | "*" | "/");
-    if arithmetic {
-        if let (Some(x), Some(y)) = (a.number(), b.number()) {
-            match symbol {
-                "+" => return Sym::Number(x + y),
-                "-" => return Sym::Number(x - y),
-                "*" => return Sym::Number(x * y),
-                _ if y != 0.0 => return Sym::Number(x / y),
-                _ => {}
-            }
-        }
-        match symbol {
-            "+" if a.is(0.0) => return b,
-            "+" | "-" if b.is(0.0) => return a,
-            "-" if a.is(0.0) => return prefix('-', b),
-            "+" if a == b => return infix("*", Sym::Number(2.0), a),
-            "-" if a == b => return Sym::Number(0.0),
-            "*" if a.is(0.0) || b.is(0.0) => return Sym::Number(0.0),
-            "*" if a.is(1.0) => return b,
-            "*" | "/" if b.is(1.0) => return a,
-            "/" if a.is(0.0) => return Sym::Number(0.0),
-            "*" if a.is(-1.0) => return prefix('-', b),
-            "*" if b.is(-1.0) => return prefix('-', a),
-            _ => {}
-        }
-        // A choice moves outward, so that a formula chooses between gradients at last.
-        if let Sym::If(condition, yes, no) = a {
-            return branch(*condition, infix(symbol, *yes, b.clone()), infix(symbol, *no, b));
-        }
-        if let Sym::If(condition, yes, no) = b {
-            return branch(*condition, infix(symbol, a.clone(), *yes), infix(symbol, a, *no));
-        }
-    }
-    Sym::Infix(symbol, Box::new(a), Box::new(b))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Table;
-
-    impl Known for Table {
-        fn derivative(&self, function: &str, _: usize) -> Option<(Sym, Vec<String>)> {
-            let text = match function {
-                "e" => "result",
-                "t" => "1 - result * result",
-                "l" => "1 / x",
-                _ => return None,
-            };
-            Some((read(text), vec!["x".into()]))
-        }
-
-        fn is_tensor(&self, name: &str) -> bool {
-            matches!(name, "a" | "b" | "result")
-        }
-    }
-
-    fn read(text: &str) -> Sym {
-        Sym::read(&syn::parse_str(text).unwrap()).unwrap()
-    }
-
-    fn formula(text: &str, by: &str) -> String {
-        let body = read(text);
-        let derivative = body.derive(by, &Table).unwrap().replace(&body, &Sym::Name("result".into()));
-        Writer { known: &Table, grad: "grad", select: Some("select".into()), conjugate: None }
-            .gradient(&derivative)
-            .unwrap()
-    }
-
-    #[test]
-    fn derivatives_are_simplified() {
-        let cases = [
-            ("a + k * b", "a", "grad"),
-            ("a + k * b", "b", "grad * k"),
-            ("a - b", "b", "-grad"),
-            ("a * b", "a", "grad * b"),
-            ("a / b", "a", "grad / b"),
-            ("a / b", "b", "-(grad * (result / b))"),
-            ("e(a)", "a", "grad * result"),
-            ("t(a)", "a", "grad * (1 - (result * result))"),
-            ("l(a)", "a", "grad / a"),
-            ("e(a * k)", "a", "grad * (result * k)"),
-            ("if a > 0 { a } else { 0 }", "a", "select(a > 0, grad, 0)"),
-            ("if a > 0 { a } else { k * a }", "a", "select(a > 0, grad, grad * k)"),
-            ("if m == \"x\" { e(a) } else { a }", "a", "if m == \"x\" { grad * e(a) } else { grad }"),
-            ("{ let s = e(a); s * s }", "a", "grad * (2 * result)"),
-        ];
-        for (text, by, expected) in cases {
-            assert_eq!(formula(text, by), expected, "{text} by {by}");
-        }
-    }
-
-    #[test]
-    fn a_function_without_derivative_is_named() {
-        let missing = read("a * step(a)").derive("a", &Table);
-        assert_eq!(missing, Err(Missing::Derivative("step".into())));
     }
 }

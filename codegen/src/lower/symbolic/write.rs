@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Known, Sym};
+use super::{Known, Partial, Slope, Sym};
 
 /// How a gradient formula is written.
 pub(in crate::lower) struct Writer<'a> {
@@ -11,36 +11,91 @@ pub(in crate::lower) struct Writer<'a> {
     pub grad: &'static str,
     /// The operator that chooses element by element: `select(condition, yes, no)`.
     pub select: Option<String>,
-    /// The operator that conjugates, for operators with complex dtypes.
+    /// The operator that conjugates.
     pub conjugate: Option<String>,
 }
 
+/// An operator that a formula needs and no entry provides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lower) enum Lacking {
+    Select,
+    Conjugate,
+}
+
+/// A factor of a gradient and whether it is taken conjugated.
+#[derive(Clone, Copy)]
+enum Factor {
+    AsItIs,
+    Conjugated,
+}
+
 impl Writer<'_> {
-    /// The formula `grad` times a derivative; `None` if it needs an operator that does not exist.
-    pub fn gradient(&self, derivative: &Sym) -> Option<String> {
-        if let Sym::If(condition, yes, no) = derivative {
-            let (yes, no) = (self.gradient(yes)?, self.gradient(no)?);
+    /// The formula that `grad` and a slope make.
+    ///
+    /// # Errors
+    /// If it needs an operator that does not exist.
+    pub fn gradient(&self, slope: &Slope) -> Result<String, Lacking> {
+        match slope {
+            Slope::Plain(slope) => self.product(slope, Factor::AsItIs),
+            Slope::Holomorphic(slope) => self.product(slope, Factor::Conjugated),
+            Slope::Both(partial) => self.both(partial),
+        }
+    }
+
+    /// `grad * conj(by) + conj(grad) * by_conjugate`
+    fn both(&self, partial: &Partial) -> Result<String, Lacking> {
+        let Partial { by, by_conjugate } = partial;
+        if let Sym::If(condition, ..) = by_conjugate.first_choice().or(by.first_choice()).unwrap_or(by) {
+            let known = |holds: bool| partial.map(|part| part.clone().assuming(condition, holds));
+            let (yes, no) = (self.both(&known(true))?, self.both(&known(false))?);
             return self.choice(condition, &yes, &no);
         }
-        let grad = self.grad;
-        Some(match derivative {
-            value if value.is(0.0) => "0".to_owned(),
-            value if value.is(1.0) => grad.to_owned(),
-            value if value.is(-1.0) => format!("-{grad}"),
-            Sym::Prefix('-', inner) => match self.gradient(inner)?.as_str() {
-                inner if inner == grad => format!("-{grad}"),
-                inner => format!("-({inner})"),
-            },
-            Sym::Infix("/", a, b) if a.is(1.0) => format!("{grad} / {}", self.conjugated(b)?),
-            value => format!("{grad} * {}", self.conjugated(value)?),
+        if by_conjugate.is(0.0) {
+            return self.product(by, Factor::Conjugated);
+        }
+        let first = if by.is(0.0) { None } else { Some(self.product(by, Factor::Conjugated)?) };
+        let grad = self.conjugate_of(self.grad)?;
+        let (minus, positive) = match by_conjugate {
+            Sym::Prefix('-', inner) => (true, &**inner),
+            Sym::Number(value) if *value < 0.0 => (true, &Sym::Number(-value)),
+            other => (false, other),
+        };
+        let second = match positive {
+            one if one.is(1.0) => grad,
+            other => format!("{grad} * {}", self.operand(other)?),
+        };
+        Ok(match (first, minus) {
+            (Some(first), true) => format!("{first} - {second}"),
+            (Some(first), false) => format!("{first} + {second}"),
+            (None, true) => format!("-({second})"),
+            (None, false) => second,
         })
     }
 
-    fn choice(&self, condition: &Sym, yes: &str, no: &str) -> Option<String> {
+    fn product(&self, slope: &Sym, factor: Factor) -> Result<String, Lacking> {
+        if let Sym::If(condition, yes, no) = slope {
+            let (yes, no) = (self.product(yes, factor)?, self.product(no, factor)?);
+            return self.choice(condition, &yes, &no);
+        }
+        let grad = self.grad;
+        Ok(match slope {
+            value if value.is(0.0) => "0".to_owned(),
+            value if value.is(1.0) => grad.to_owned(),
+            value if value.is(-1.0) => format!("-{grad}"),
+            Sym::Prefix('-', inner) => match self.product(inner, factor)?.as_str() {
+                inner if inner == grad => format!("-{grad}"),
+                inner => format!("-({inner})"),
+            },
+            Sym::Infix("/", a, b) if a.is(1.0) => format!("{grad} / {}", self.factor(b, factor)?),
+            value => format!("{grad} * {}", self.factor(value, factor)?),
+        })
+    }
+
+    fn choice(&self, condition: &Sym, yes: &str, no: &str) -> Result<String, Lacking> {
         let condition_text = self.write(condition)?;
-        Some(if condition.varies(self.known) {
+        Ok(if condition.varies(self.known) {
             // Both sides as tensors where neither is one.
-            let select = self.select.as_ref()?;
+            let select = self.select.as_ref().ok_or(Lacking::Select)?;
             match (yes, no) {
                 ("0", "0") => "0".to_owned(),
                 _ => format!("{select}({condition_text}, {yes}, {no})"),
@@ -52,35 +107,51 @@ impl Writer<'_> {
         })
     }
 
-    fn conjugated(&self, value: &Sym) -> Option<String> {
+    fn factor(&self, value: &Sym, factor: Factor) -> Result<String, Lacking> {
+        match factor {
+            Factor::AsItIs => self.operand(value),
+            Factor::Conjugated if value.is_real(self.known) => self.operand(value),
+            Factor::Conjugated => self.conjugated(value),
+        }
+    }
+
+    fn conjugated(&self, value: &Sym) -> Result<String, Lacking> {
         let text = self.operand(value)?;
-        Some(match &self.conjugate {
-            Some(conjugate) if value.varies(self.known) => format!("{text}.{conjugate}()"),
-            Some(_) if !matches!(value, Sym::Number(_)) => format!("{text}.conj()"),
-            _ => text,
-        })
+        match value.varies(self.known) {
+            true => self.conjugate_of(&text),
+            false => Ok(format!("{text}.conj()")),
+        }
+    }
+
+    fn conjugate_of(&self, tensor: &str) -> Result<String, Lacking> {
+        let conjugate = self.conjugate.as_ref().ok_or(Lacking::Conjugate)?;
+        Ok(format!("{tensor}.{conjugate}()"))
     }
 
     /// An operand of `*` or `/`: in parentheses unless it is a name or a call.
-    fn operand(&self, value: &Sym) -> Option<String> {
+    fn operand(&self, value: &Sym) -> Result<String, Lacking> {
         let text = self.write(value)?;
         let simple = match value {
-            Sym::Name(_) | Sym::Call(..) | Sym::Literal(_) => true,
+            Sym::Name(_) | Sym::Call(..) | Sym::Conj(_) | Sym::Literal(_) => true,
             Sym::Number(value) => *value >= 0.0,
             _ => false,
         };
-        Some(if simple { text } else { format!("({text})") })
+        Ok(if simple { text } else { format!("({text})") })
     }
 
-    fn write(&self, value: &Sym) -> Option<String> {
-        Some(match value {
+    fn write(&self, value: &Sym) -> Result<String, Lacking> {
+        Ok(match value {
             Sym::Number(value) => Number(*value).to_string(),
             Sym::Literal(text) => text.clone(),
             Sym::Name(name) => name.clone(),
             Sym::Call(name, args) => {
-                let args: Vec<String> = args.iter().map(|arg| self.write(arg)).collect::<Option<_>>()?;
-                format!("{name}({})", args.join(", "))
+                let args: Vec<String> = args.iter().map(|arg| self.write(arg)).collect::<Result<_, _>>()?;
+                // Of numbers a function is called, of tensors an operator.
+                let operator =
+                    if value.varies(self.known) { self.known.operator(name) } else { name.clone() };
+                format!("{operator}({})", args.join(", "))
             }
+            Sym::Conj(operand) => self.conjugated(operand)?,
             Sym::Prefix(symbol, operand) => format!("{symbol}{}", self.operand(operand)?),
             Sym::Infix(symbol, a, b) => {
                 // Logic between tensors is bitwise on masks.

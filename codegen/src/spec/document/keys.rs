@@ -143,7 +143,11 @@ pub const OP_KEYS: &[KeySpec] = &[
         ValueKind::Any,
         "how tangents flow: auto_linear, auto_element_wise, or a formula of each output",
     ),
-    key("output_differentiability", ValueKind::TextList, "whether each output has a gradient: true or false"),
+    key(
+        "output_differentiability",
+        ValueKind::TextList,
+        "whether each output has a gradient: true, false, or constant if no input changes it",
+    ),
     key("deterministic", ValueKind::Flag, "whether equal inputs always give equal bits"),
     key("tolerance", ValueKind::Any, "error allowed in tests, for all dtypes or each"),
     key("samples", ValueKind::Any, "argument values for tests and docs"),
@@ -168,7 +172,13 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
     key("rust", ValueKind::Text, "Rust expression of one element"),
     key("cuda", ValueKind::Text, "CUDA expression of one element"),
     key("dtypes", ValueKind::TextList, "dtypes it is defined for"),
+    key("op", ValueKind::Text, "operator that computes it of tensors, if not the one of its name"),
     key("derivative", ValueKind::TextMap, "derivative by each parameter"),
+    key(
+        "wirtinger",
+        ValueKind::TextListMap,
+        "derivatives by each complex parameter and by its conjugate, if it is not holomorphic",
+    ),
 ];
 
 /// What `types` says of a tensor besides dtypes: of whatever dtype it is given, and of the real part's.

@@ -1,7 +1,10 @@
 //! What a forward formula works from.
 
 use super::super::adjust::roles_of;
+use super::super::node::Edge;
+use super::super::saved::tracked_at;
 use super::rules::Inputs;
+use super::tangent;
 use crate::arg::Arg;
 use crate::error::Result;
 use crate::op::OpDef;
@@ -31,8 +34,23 @@ impl<'a> ForwardContext<'a> {
     }
 
     /// A result of the call.
-    pub fn result(&self, output: usize) -> &'a Tensor {
-        &self.outs[output]
+    ///
+    /// # Errors
+    /// If the tangent is itself part of a derivative, and the result is declared to have none.
+    pub fn result(&self, output: usize) -> Result<Tensor> {
+        let out = &self.outs[output];
+        if !self.op.is_unfollowed(output, out.dtype()) {
+            return Ok(out.clone());
+        }
+        let has_outer = |tensor: &Tensor| !tangent::levels(tensor).is_empty();
+        if self.inputs.tensors.iter().flatten().any(has_outer) {
+            return Err(self.op.unfollowed(output));
+        }
+        // A gradient that comes back to the result is an error there.
+        let edge = super::recorded_as(self.op, self.outs)
+            .filter(|_| super::super::recording())
+            .map(|node| Edge { node, output: output as u32 });
+        Ok(tracked_at(out.detach(), edge.as_ref()))
     }
 
     /// Whether one of these arguments has a tangent.

@@ -119,7 +119,7 @@ impl TangentList {
 }
 
 /// Puts a tangent into a list, from where it goes when the level is closed.
-pub(super) fn put(list: &Arc<TangentList>, level: LevelId, tangent: Option<Tensor>) {
+pub(crate) fn put(list: &Arc<TangentList>, level: LevelId, tangent: Option<Tensor>) {
     if tangent.is_some() {
         let mut holders = holders();
         let of_level = holders.get_or_insert_default().entry(level).or_default();

@@ -12,21 +12,23 @@ mod rules;
 mod tangent;
 mod transpose;
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
-use super::node::{Edge, Kind};
+use super::node::{Edge, Kind, Node};
 use super::saved::Slot;
 use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
-use level::{Hidden, LevelId};
+use level::Hidden;
 use rules::Inputs;
 
 pub use context::ForwardContext;
 pub use functions::{hessian, hvp, jacobian, jvp, vjp};
-pub(crate) use level::{TangentList, is_active};
+pub(crate) use level::{LevelId, TangentList, is_active, put};
 pub(crate) use tangent::{adopt, share_tangents, top_level, with_tangents};
 pub(super) use transpose::{custom, untracked};
 
@@ -111,13 +113,20 @@ pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> R
         .with_help(format!("use the functional form `{}`", op.name)))
 }
 
+/// The node of a call behind its outputs, if it was recorded.
+fn recorded_as(op: &OpDef, outs: &[Tensor]) -> Option<Arc<Node>> {
+    let edge = |out: &Tensor| -> Option<Edge> { out.autograd().edge.clone() };
+    let Edge { node, .. } = outs.iter().find_map(edge)?;
+    let is_call = matches!(&node.kind, Kind::Call(call) if std::ptr::eq(call.op, op));
+    is_call.then_some(node)
+}
+
 /// Keeps the tangents of what the call's node saved, so that backward has them too.
 fn keep(op: &OpDef, outs: &[Tensor], level: LevelId, inputs: &Inputs, tangents: &[Option<Tensor>]) {
-    let edge = |out: &Tensor| -> Option<Edge> { out.autograd().edge.clone() };
-    let Some(Edge { node, .. }) = outs.iter().find_map(edge) else { return };
+    let Some(node) = recorded_as(op, outs) else { return };
     let Kind::Call(call) = &node.kind else { return };
-    if !std::ptr::eq(call.op, op) {
-        return;
+    if let Some(tangent) = inputs.tangents.iter().flatten().next() {
+        call.saved.note_tangents(level, tangent);
     }
     call.saved.add_tangents(|slot, list| {
         let tangent = match slot {

@@ -51,6 +51,7 @@ static SQUARE: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[only(Backend::Cuda, 0, never_here), only(Backend::Cpu, 1, twice_the_input)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::ElementWise { complex: false },
     }),
@@ -64,6 +65,7 @@ static ELSEWHERE: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[only(Backend::Cuda, 1, never_here)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),

@@ -51,6 +51,7 @@ pub static BOTH: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, both_self)],
         differentiable_outputs: 0b011,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -104,6 +105,7 @@ pub static DOTS: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0, 1], 0b11, 0, 0, dots_lists)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -148,6 +150,7 @@ pub static ITSELF: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, |context| Ok(smallvec![context.grad(0).cloned().into()]))],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -191,6 +194,7 @@ pub static POSITION: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, |context| Ok(smallvec![context.grad(0).cloned().into()]))],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -210,6 +214,7 @@ macro_rules! identity {
             grad: Some(&GradDef {
                 formulas: &[formula(&[0], 0, 0, 0, $backward)],
                 differentiable_outputs: 1,
+                constant_outputs: 0,
                 non_differentiable: 0,
                 forward: Forward::Transposed,
             }),

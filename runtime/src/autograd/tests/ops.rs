@@ -124,6 +124,7 @@ pub static PLUS: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient), formula(&[1], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -163,6 +164,7 @@ pub static TIMES: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0b10, 0, 0, times_self), formula(&[1], 0b01, 0, 0, times_other)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -195,6 +197,7 @@ pub static CONJUGATE: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, conjugate_self)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -225,6 +228,7 @@ pub static EXPONENTIAL: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 1, 0, exponential_self)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -260,6 +264,7 @@ pub static SQUARED: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 1, 0, 0, squared_self)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -295,6 +300,7 @@ pub static SCALED: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0b10, scaled_self)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -337,6 +343,7 @@ fn expanded_gradient(context: &GradContext<'_>) -> Formulas {
 static EXPANDED: GradDef = GradDef {
     formulas: &[formula(&[0], 0, 0, 0, expanded_gradient)],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 0,
     forward: Forward::Transposed,
 };
@@ -385,6 +392,7 @@ pub static CAST: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),

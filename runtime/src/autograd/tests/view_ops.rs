@@ -31,6 +31,7 @@ pub static WIDEN: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),
@@ -63,6 +64,7 @@ pub static SWAP: OpDef = OpDef {
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, swap_self)],
         differentiable_outputs: 1,
+        constant_outputs: 0,
         non_differentiable: 0,
         forward: Forward::Transposed,
     }),

@@ -43,6 +43,7 @@ pub static PLUS_TENSOR: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 0,
     forward: rt::op::Forward::ElementWise {
         complex: false,
@@ -71,6 +72,7 @@ pub static GROWN: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
@@ -123,6 +125,7 @@ pub static PRODUCT: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
@@ -153,6 +156,7 @@ pub static LARGEST: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };
@@ -160,6 +164,7 @@ pub static LARGEST: rt::op::GradDef = rt::op::GradDef {
 pub static SPREAD: rt::op::GradDef = rt::op::GradDef {
     formulas: &[],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 1,
     forward: rt::op::Forward::Transposed,
 };
@@ -187,6 +192,7 @@ pub static FLIPPED: rt::op::GradDef = rt::op::GradDef {
         },
     ],
     differentiable_outputs: 1,
+    constant_outputs: 0,
     non_differentiable: 0,
     forward: rt::op::Forward::Transposed,
 };

@@ -1,0 +1,191 @@
+//! Derivatives of expressions by Wirtinger's calculus.
+//!
+//! A function of a complex number z changes by `∂w/∂z · dz + ∂w/∂z̄ · dz̄`; it is holomorphic where the second
+//! is zero. Both go through the chain rule `dw = f_u · du + f_ū · dū`, where `dū` is the conjugate of `du`.
+//! Among real numbers `dz̄` is `dz`, and their sum is the derivative.
+
+use super::domain::is_called_on_reals;
+use super::simplify::scaled;
+use super::{Domain, Known, Sym, branch, conjugate, infix, prefix};
+
+/// Why an expression has no symbolic derivative.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::lower) struct Missing {
+    /// The function that declares no derivative.
+    pub function: String,
+}
+
+/// How an expression changes with one argument.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::lower) struct Partial {
+    /// The derivative by the argument.
+    pub by: Sym,
+    /// The derivative by its conjugate.
+    pub by_conjugate: Sym,
+}
+
+/// What a gradient is multiplied with.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::lower) enum Slope {
+    /// `grad * derivative`, nothing of which is complex or needs to be conjugated.
+    Plain(Sym),
+    /// `grad * conj(derivative)`, of a holomorphic function.
+    Holomorphic(Sym),
+    /// `grad * conj(by) + conj(grad) * by_conjugate`.
+    Both(Partial),
+}
+
+impl Slope {
+    /// The same where one expression is replaced by another.
+    pub fn replace(&self, from: &Sym, to: &Sym) -> Slope {
+        match self {
+            Slope::Plain(slope) => Slope::Plain(slope.replace(from, to)),
+            Slope::Holomorphic(slope) => Slope::Holomorphic(slope.replace(from, to)),
+            Slope::Both(partial) => Slope::Both(partial.map(|part| part.replace(from, to))),
+        }
+    }
+
+    /// Whether no gradient flows.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Slope::Plain(slope) | Slope::Holomorphic(slope) => slope.is(0.0),
+            Slope::Both(partial) => partial.is_zero(),
+        }
+    }
+}
+
+impl Partial {
+    fn new(by: Sym, by_conjugate: Sym) -> Partial {
+        Partial { by, by_conjugate }
+    }
+
+    fn zero() -> Partial {
+        Partial::new(Sym::Number(0.0), Sym::Number(0.0))
+    }
+
+    /// Whether both derivatives are zero.
+    pub fn is_zero(&self) -> bool {
+        self.by.is(0.0) && self.by_conjugate.is(0.0)
+    }
+
+    /// Both derivatives changed in one way.
+    pub fn map(&self, change: impl Fn(&Sym) -> Sym) -> Partial {
+        Partial::new(change(&self.by), change(&self.by_conjugate))
+    }
+
+    fn with(self, other: Partial, join: impl Fn(Sym, Sym) -> Sym) -> Partial {
+        Partial::new(join(self.by, other.by), join(self.by_conjugate, other.by_conjugate))
+    }
+}
+
+impl Sym {
+    /// What a gradient is multiplied with to be that of one argument.
+    ///
+    /// # Errors
+    /// If a function on the way declares no derivative.
+    pub fn slope(&self, by: &str, known: &dyn Known) -> Result<Slope, Missing> {
+        let partial = self.derive(by, known)?;
+        let (result, argument) = (known.result().is_real(), known.domain(by).is_real());
+        Ok(match (result, argument) {
+            // Of a real argument both parts are one derivative; what is imaginary of the gradient falls away
+            // as it takes the argument's dtype.
+            (true, true) => Slope::Plain(infix("+", partial.by, partial.by_conjugate)),
+            (false, true) => Slope::Holomorphic(infix("+", partial.by, partial.by_conjugate)),
+            // The derivatives of a real result are each other's conjugates, and so is its gradient its own.
+            (true, false) => Slope::Plain(scaled(partial.by_conjugate, 2.0)),
+            (false, false) if partial.by_conjugate.is(0.0) => Slope::Holomorphic(partial.by),
+            (false, false) => Slope::Both(partial),
+        })
+    }
+
+    /// The derivatives by one argument and by its conjugate.
+    fn derive(&self, by: &str, known: &dyn Known) -> Result<Partial, Missing> {
+        Ok(match self {
+            Sym::Number(_) | Sym::Literal(_) => Partial::zero(),
+            Sym::Name(name) if name == by => Partial::new(Sym::Number(1.0), Sym::Number(0.0)),
+            Sym::Name(_) => Partial::zero(),
+            Sym::Prefix('-', operand) => operand.derive(by, known)?.map(|part| prefix('-', part.clone())),
+            Sym::Prefix(..) => Partial::zero(),
+            Sym::Conj(operand) => {
+                let inner = operand.derive(by, known)?;
+                Partial::new(conjugate(inner.by_conjugate, known), conjugate(inner.by, known))
+            }
+            Sym::If(condition, yes, no) => {
+                let (yes, no) = (yes.derive(by, known)?, no.derive(by, known)?);
+                yes.with(no, |yes, no| branch((**condition).clone(), yes, no))
+            }
+            Sym::Call(name, args) => self.derive_call(name, args, by, known)?,
+            Sym::Infix(symbol @ ("+" | "-" | "*" | "/" | "%"), a, b) => {
+                let (da, db) = (a.derive(by, known)?, b.derive(by, known)?);
+                da.with(db, |da, db| self.derive_infix(symbol, (a, da), (b, db)))
+            }
+            // Comparisons and logic are constant almost everywhere.
+            Sym::Infix(..) => Partial::zero(),
+        })
+    }
+
+    /// The derivative of arithmetic, from its operands with theirs.
+    fn derive_infix(&self, symbol: &'static str, (a, da): (&Sym, Sym), (b, db): (&Sym, Sym)) -> Sym {
+        let (a, b) = (a.clone(), b.clone());
+        match symbol {
+            "+" | "-" => infix(symbol, da, db),
+            "*" => infix("+", infix("*", da, b), infix("*", a, db)),
+            "/" => {
+                let first = infix("/", da, b.clone());
+                let second = infix("/", infix("*", self.clone(), db), b);
+                infix("-", first, second)
+            }
+            _ if db.is(0.0) => da,
+            // What is taken away is a whole number of times the divisor.
+            _ => infix("-", da, infix("*", infix("/", infix("-", a, self.clone()), b), db)),
+        }
+    }
+
+    fn derive_call(&self, name: &str, args: &[Sym], by: &str, known: &dyn Known) -> Result<Partial, Missing> {
+        let missing = || Missing { function: name.to_owned() };
+        let signature = known.signature(name).ok_or_else(missing)?;
+        // A truth value is constant almost everywhere.
+        if signature.returns == Domain::Plain {
+            return Ok(Partial::zero());
+        }
+        let called = |outer: Sym, names: &[String]| {
+            outer.substitute(names, args).replace(&Sym::Name("result".into()), self)
+        };
+        let among_reals = is_called_on_reals(args, signature.takes_real, known);
+        let mut total = Partial::zero();
+        for (parameter, arg) in args.iter().enumerate() {
+            let inner = arg.derive(by, known)?;
+            if inner.is_zero() {
+                continue;
+            }
+            let term = match known.wirtinger(name, parameter) {
+                Some(([outer, outer_conjugate], names)) if !among_reals => {
+                    let outer = Partial::new(called(outer, &names), called(outer_conjugate, &names));
+                    chained(outer, inner, known)
+                }
+                _ => {
+                    let (outer, names) = known.derivative(name, parameter).ok_or_else(missing)?;
+                    let outer = called(outer, &names);
+                    if signature.returns == Domain::Real && !among_reals {
+                        // The derivative of a real function is its gradient, twice that by the conjugate.
+                        let half = scaled(outer, 0.5);
+                        chained(Partial::new(conjugate(half.clone(), known), half), inner, known)
+                    } else {
+                        inner.map(|inner| infix("*", outer.clone(), inner.clone()))
+                    }
+                }
+            };
+            total = total.with(term, |total, term| infix("+", total, term));
+        }
+        Ok(total)
+    }
+}
+
+/// The chain rule, for a function of something complex.
+fn chained(outer: Partial, inner: Partial, known: &dyn Known) -> Partial {
+    let conjugated =
+        Partial::new(conjugate(inner.by_conjugate.clone(), known), conjugate(inner.by.clone(), known));
+    let of = |outer: &Sym, part: Partial| part.map(|part| infix("*", outer.clone(), part.clone()));
+    let (direct, through) = (of(&outer.by, inner), of(&outer.by_conjugate, conjugated));
+    direct.with(through, |direct, through| infix("+", direct, through))
+}

@@ -1,0 +1,65 @@
+//! Which values of an expression are real, as the checker's types say, but for attributes that may be complex.
+
+use super::{IMAGINARY_UNIT, Known, Sym};
+
+/// The values that an expression may have. Arithmetic happens in the higher of two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(in crate::lower) enum Domain {
+    /// A truth value, an integer or a float: a real number that is no element.
+    Plain,
+    /// An attribute that may be any number.
+    Scalar,
+    /// A real element.
+    Real,
+    /// An element that may be complex.
+    Complex,
+}
+
+impl Domain {
+    /// Whether every value is its own conjugate.
+    pub fn is_real(self) -> bool {
+        matches!(self, Domain::Plain | Domain::Real)
+    }
+
+    /// The values of arithmetic between two. An attribute may make a real element complex: in an expression
+    /// it counts as real there, but not in a derivative, which has factors from everywhere.
+    fn with(self, other: Domain) -> Domain {
+        match (self, other) {
+            (Domain::Scalar, Domain::Real) | (Domain::Real, Domain::Scalar) => Domain::Complex,
+            (a, b) => a.max(b),
+        }
+    }
+}
+
+impl Sym {
+    /// The values that the expression may have.
+    pub fn domain(&self, known: &dyn Known) -> Domain {
+        match self {
+            Sym::Number(_) | Sym::Literal(_) => Domain::Plain,
+            Sym::Name(name) if name == IMAGINARY_UNIT => Domain::Complex,
+            Sym::Name(name) => known.domain(name),
+            Sym::Call(name, args) => {
+                let Some(signature) = known.signature(name) else { return Domain::Complex };
+                match signature.returns {
+                    Domain::Complex if is_called_on_reals(args, signature.takes_real, known) => Domain::Real,
+                    other => other,
+                }
+            }
+            Sym::Prefix('!', _) => Domain::Plain,
+            Sym::Prefix(_, operand) | Sym::Conj(operand) => operand.domain(known),
+            Sym::Infix("+" | "-" | "*" | "/" | "%", a, b) => a.domain(known).with(b.domain(known)),
+            Sym::Infix(..) => Domain::Plain,
+            Sym::If(_, yes, no) => yes.domain(known).with(no.domain(known)),
+        }
+    }
+
+    /// Whether every value is its own conjugate.
+    pub fn is_real(&self, known: &dyn Known) -> bool {
+        self.domain(known).is_real()
+    }
+}
+
+/// Whether a function is called as one of real numbers.
+pub(super) fn is_called_on_reals(args: &[Sym], takes_real: bool, known: &dyn Known) -> bool {
+    takes_real && !args.is_empty() && args.iter().all(|arg| arg.is_real(known))
+}
