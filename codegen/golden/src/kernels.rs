@@ -132,10 +132,10 @@ pub mod host {
 #[allow(clippy::too_many_arguments, reason = "the signatures have that many")]
 pub mod kernel {
     use super::*;
-    use opsmith_runtime::{Device, Element, View, ViewMut};
+    use opsmith_runtime::{Device, Element, Untyped, View, ViewMut};
 
     /// Converts.
-    pub fn converted<T: Element>(_tensor: View<'_, T>, _out: ViewMut<'_, T>) -> Result<()> {
+    pub fn converted<T: Element>(_tensor: Untyped<'_>, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()
     }
 

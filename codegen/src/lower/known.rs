@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use opsmith_core::spelling::ForeignNames as _;
-
 use super::{Context, Head, Loaded};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, ForeignNames, Kind};
@@ -74,28 +72,31 @@ pub(super) fn tables(context: &mut Context<'_>, documents: &[Loaded], heads: &[H
             names.unlike.push((name.text.clone(), advice.as_str().to_owned(), loaded.external));
         }
     }
-    let bases: HashMap<&str, Span> = heads.iter().map(|head| (head.op.base.as_str(), head.op.span)).collect();
-    let mut seen: HashMap<&str, (&str, Span)> = HashMap::new();
+    // A library may call its operators as it likes, whatever its parents' are known as.
+    let bases: HashMap<(bool, &str), Span> =
+        heads.iter().map(|head| ((head.op.external, head.op.base.as_str()), head.op.span)).collect();
+    let mut seen: HashMap<(bool, &str), (&str, Span)> = HashMap::new();
     for head in heads {
         let texts = head.raw.texts("known_as");
         for name in &head.op.facts.known_as {
             let place =
                 texts.iter().find(|text| text.as_str() == name).map_or(head.op.span, |text| text.span());
-            if let Some(span) = bases.get(name.as_str()) {
+            if let Some(span) = bases.get(&(head.op.external, name.as_str())) {
                 context.push(catalogue::known_name_taken(place, name, *span));
-            } else if let Some((base, first)) = seen.get(name.as_str()) {
+            } else if let Some((base, first)) = seen.get(&(head.op.external, name.as_str())) {
                 if *base != head.op.base {
                     context.push(catalogue::known_name_twice(place, name, Some(*first)));
                 }
             } else {
-                seen.insert(name, (&head.op.base, place));
+                seen.insert((head.op.external, name), (&head.op.base, place));
                 names.known_as.push((name.clone(), head.op.base.clone(), head.op.external));
             }
         }
     }
     for loaded in documents {
         for (name, _) in &loaded.document.unlike {
-            if bases.contains_key(name.text.as_str()) || names.known_as(&name.text).is_some() {
+            let key = (loaded.external, name.text.as_str());
+            if bases.contains_key(&key) || seen.contains_key(&key) {
                 context.push(catalogue::unlike_is_known(name.span, &name.text));
             }
         }

@@ -29,5 +29,6 @@ impl spelling::ForeignNames for ForeignNames {
 }
 
 fn find<'a>(rows: &'a [(String, String, bool)], name: &str) -> Option<&'a str> {
-    rows.iter().find(|(known, ..)| known == name).map(|(_, meant, _)| meant.as_str())
+    // Parents stand first, and the library's own names win.
+    rows.iter().rfind(|(known, ..)| known == name).map(|(_, meant, _)| meant.as_str())
 }
