@@ -5,6 +5,7 @@
 
 mod facts;
 mod flows;
+mod function;
 mod gradients;
 mod names;
 mod roles;
@@ -21,6 +22,7 @@ use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
+pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use names::ForeignNames;
 pub use roles::{Operator, Role, Symbol};
@@ -308,54 +310,6 @@ pub enum KernelSource {
         /// The function.
         symbol: String,
     },
-}
-
-/// A scalar function of pointwise expressions.
-#[derive(Clone, Debug)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// What it computes, Markdown.
-    pub doc: String,
-    /// Its parameters.
-    pub params: Vec<String>,
-    /// What it returns.
-    pub returns: FunctionReturn,
-    /// The Rust function.
-    pub rust: String,
-    /// The dtypes it is defined for.
-    pub dtypes: DTypeSet,
-    /// Its derivative by each parameter, as text in which `result` is its value: among real numbers and,
-    /// unless there are two of complex ones, among complex numbers. That of a function with a real result
-    /// is its gradient.
-    pub derivatives: Vec<Option<String>>,
-    /// Its derivatives by each complex parameter and by that parameter's conjugate, if it is not
-    /// holomorphic.
-    pub wirtinger: Vec<Option<[String; 2]>>,
-    /// The base name of the operator that computes it of tensors, if not its own name.
-    pub operator: Option<String>,
-    /// The place of its entry.
-    pub span: Span,
-    /// Whether a parent library declares it.
-    pub external: bool,
-}
-
-impl Function {
-    /// Whether it has a meaning among real numbers, so that real arguments give a real result.
-    pub fn takes_real(&self) -> bool {
-        self.dtypes.iter().any(|dtype| !dtype.is_complex())
-    }
-}
-
-/// What a scalar function returns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FunctionReturn {
-    /// The type of its arguments.
-    Element,
-    /// The real part's type.
-    Real,
-    /// A truth value.
-    Bool,
 }
 
 impl Body {
