@@ -80,7 +80,8 @@ impl Tensor {
         Tensor(Arc::new(Inner { storage, layout, numel, dtype, device, contiguous, flags, base, autograd }))
     }
 
-    /// A row-major tensor whose elements are still to be written, for kernels and factories.
+    /// A row-major tensor whose elements are still to be written, for kernels and factories. Until then they are
+    /// any values, and a `bool` may be none: [`op::make_valid`](crate::op::make_valid) is for who cannot wait.
     ///
     /// `sizes` must be non-negative and fit in memory, as inference guarantees.
     ///

@@ -11,6 +11,7 @@ use super::facts::Facts;
 use super::{Passes, repeats};
 use crate::arg::{Arg, Value};
 use crate::copy;
+use crate::dispatch::written;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::KernelCall;
@@ -102,9 +103,11 @@ fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>
     match (&node.kind, node.args.as_slice()) {
         (NodeKind::Call { op, compute }, _) => {
             let kernel = op.kernel(outs[0].device().backend, *compute)?;
-            kernel(&KernelCall { op, args: &args, outs: &outs })?;
+            // SAFETY: tracing inferred the outputs, which are new, and converted the inputs; the storages of these
+            // are borrowed.
+            unsafe { written::run(kernel, &KernelCall::new(op, &args, &outs))? };
         }
-        (_, [Argument::Tensor(_)]) => copy::convert(&outs[0], args[0].tensor()),
+        (_, [Argument::Tensor(_)]) => copy::convert(&outs[0], args[0].tensor())?,
         _ => return Err(Error::graph("a copy has one argument")),
     }
     Ok(outs)
