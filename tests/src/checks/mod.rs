@@ -7,6 +7,7 @@ mod call;
 mod forms;
 mod mutation;
 mod numeric;
+mod written;
 
 use opsmith::{DType, Error, ErrorKind, Result};
 use opsmith_runtime::op::OpDef;
@@ -15,6 +16,7 @@ use opsmith_runtime::sample::{Check, ToleranceOf};
 use crate::samples::samples;
 pub use call::Call;
 pub use mutation::{complex_survivors, survivors};
+pub use written::written;
 
 /// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
 pub fn is_differentiable(op: &'static OpDef) -> bool {
