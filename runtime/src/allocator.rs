@@ -4,10 +4,14 @@
 //! ones in a cache of the thread, large ones in a cache of the process. Blocks of a class are
 //! interchangeable; a class is at most an eighth larger than what was asked for. Each block has room for
 //! a storage's header besides, so that sizes that are powers of two, which most are, waste nothing.
+//!
+//! Every byte of a block is initialised: the system gives zeros, and a block that comes back holds what was written
+//! into it. So nothing that reads a tensor before a kernel has written it reads memory without a value; see
+//! `docs/design/kernel-memory.md`.
 
 mod machine;
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
@@ -141,8 +145,8 @@ pub(crate) fn fits(bytes: usize) -> bool {
 /// Blocks below this size are given out without a look at the bound.
 const BOUNDED_FROM: usize = 64 << 10;
 
-/// A block of at least `bytes` bytes after the headroom, whose content is arbitrary; `None` if the system
-/// has none.
+/// A block of at least `bytes` bytes after the headroom, whose content is initialised and arbitrary; `None` if
+/// the system has none.
 #[inline]
 pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     let class = class_of(bytes);
@@ -172,15 +176,43 @@ pub(crate) fn take(bytes: usize) -> Option<(NonNull<u8>, usize)> {
     Some((take_class(class)?, class_size(class)))
 }
 
-/// Takes memory back.
+/// Takes memory back, of whatever content.
 ///
 /// # Safety
 /// The memory came from [`take`] for `bytes` bytes or, since it was larger, for any number from there to
 /// what it is; it was not given back, and is not used again.
 #[inline]
 pub(crate) unsafe fn give_back(pointer: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's promise; all these sizes have one class.
-    unsafe { keep_class(class_of(bytes.saturating_sub(HEADROOM)), pointer) }
+    let class = class_of(bytes.saturating_sub(HEADROOM));
+    // SAFETY: the caller's promise; all these sizes have one class, whose blocks are as large.
+    unsafe {
+        initialize(pointer, class_size(class));
+        keep_class(class, pointer);
+    }
+}
+
+/// Makes whatever is in memory initialised: values with padding, which kernels may work with, leave bytes without a
+/// value where their padding is.
+///
+/// # Safety
+/// The memory is as large, and nobody uses it.
+#[inline(always)]
+unsafe fn initialize(pointer: NonNull<u8>, bytes: usize) {
+    #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    {
+        let _ = bytes;
+        // SAFETY: it does nothing. To the compiler it may have written every byte to which it has the address, so
+        // that from here on all have values, which are those that are there.
+        unsafe { std::arch::asm!("/* {0} */", in(reg) pointer.as_ptr(), options(nostack, preserves_flags)) };
+    }
+    #[cfg(not(all(
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+    )))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        pointer.as_ptr().write_bytes(0, bytes);
+    }
 }
 
 #[inline]
@@ -223,17 +255,41 @@ fn allocate_from_system(class: usize) -> Option<NonNull<u8>> {
     }
     SYSTEM_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the layout's size is at least 64.
-    NonNull::new(unsafe { alloc(block_layout(class)) })
+    let start = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) })?;
+    if class < SMALL_CLASSES {
+        return Some(start);
+    }
+    let distance = ALIGNMENT - start.addr().get() % ALIGNMENT;
+    // SAFETY: the layout has room for the distance, at most `ALIGNMENT`, before the block; it is a multiple of
+    // `SYSTEM_ALIGNMENT`, and so has room for a number of its own.
+    unsafe {
+        let pointer = start.add(distance);
+        pointer.cast::<usize>().sub(1).write(distance);
+        Some(pointer)
+    }
 }
 
 #[cold]
 fn free_to_system(pointer: NonNull<u8>, class: usize) {
-    // SAFETY: blocks of a class are allocated with the class's layout.
-    unsafe { dealloc(pointer.as_ptr(), block_layout(class)) }
+    // SAFETY: blocks of a class are allocated with the class's layout; before a large one stands how far from the
+    // start it is.
+    unsafe {
+        let distance = if class < SMALL_CLASSES { 0 } else { pointer.cast::<usize>().sub(1).read() };
+        dealloc(pointer.sub(distance).as_ptr(), block_layout(class));
+    }
 }
 
+/// What the system aligns without being asked to.
+const SYSTEM_ALIGNMENT: usize = 2 * size_of::<usize>();
+
+/// What to ask the system for. It has large blocks of zeros at hand, but only in its own alignment: aligned more,
+/// they would be zeroed by writing them, which takes as long as all that a fast kernel does.
 fn block_layout(class: usize) -> Layout {
-    Layout::from_size_align(class_size(class), ALIGNMENT).expect("class sizes are below isize::MAX")
+    let layout = match class {
+        ..SMALL_CLASSES => Layout::from_size_align(class_size(class), ALIGNMENT),
+        _ => Layout::from_size_align(class_size(class) + ALIGNMENT, SYSTEM_ALIGNMENT),
+    };
+    layout.expect("class sizes are below isize::MAX")
 }
 
 /// Bytes that one thread allocated minus those it freed. Only the thread itself writes, so that
@@ -351,6 +407,21 @@ mod tests {
             }
             // SAFETY: taken above and not used after.
             unsafe { give_back(pointer, bytes) };
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_size_are_zeroed_aligned_and_given_back() {
+        // Sizes that no other test has.
+        for bytes in [100usize, 70_000, (1 << 20) - 8, (1 << 20) + 8, 5 << 20, 70 << 20] {
+            let class = class_of(bytes);
+            let pointer = allocate_from_system(class).unwrap();
+            assert_eq!(pointer.addr().get() % ALIGNMENT, 0);
+            // SAFETY: the block is this test's alone, and as large.
+            let content = unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), class_size(class)) };
+            assert!(content.iter().all(|byte| *byte == 0), "{bytes}");
+            content.fill(0xFF);
+            free_to_system(pointer, class);
         }
     }
 

@@ -30,36 +30,37 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;
-    convert(target, source);
-    Ok(())
+    convert(target, source)
 }
 
-/// The kernel of an operator whose only output is a converted copy of an argument. The dispatcher holds
-/// the borrows and saw to it that the two do not overlap.
+/// The kernel of an operator whose first output is a converted copy of an argument.
+///
+/// # Errors
+/// If there is no such output or argument, the two do not have shapes that go together, or the output was handed
+/// out as a view.
 pub fn kernel(call: &KernelCall<'_>, argument: usize) -> Result<()> {
-    convert(&call.outs[0], call.args[argument].tensor());
-    Ok(())
+    let [target, source] = call.operands_of_any_dtype(&[argument])?;
+    convert(target, source)
 }
 
 /// The same of two tensors whose borrows are held.
-pub(crate) fn convert(target: &Tensor, source: &Tensor) {
+pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     if target.dtype() == source.dtype() {
         // The same bytes, so one loop a size serves every dtype.
-        match target.dtype().size() {
+        return match target.dtype().size() {
             1 => rows(target, source, |value: u8| value),
             2 => rows(target, source, |value: u16| value),
             4 => rows(target, source, |value: u32| value),
             8 => rows(target, source, |value: u64| value),
             _ => rows(target, source, |value: u128| value),
-        }
-        return;
+        };
     }
     with_dtype!(source.dtype(), S => with_dtype!(target.dtype(), D => {
         rows(target, source, <D as ConvertFrom<S>>::convert_from)
-    }));
+    }))
 }
 
-fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) -> D) {
+fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) -> D) -> Result<()> {
     for_each_row(&[target, source], &mut |row| {
         let (out, input) = (row.pointers[0], row.pointers[1]);
         let (out_step, in_step) = (row.strides[0], row.strides[1]);
@@ -80,7 +81,7 @@ fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) 
                 }
             }
         }
-    });
+    })
 }
 
 /// Conversion of one element to another type, as a C cast would.

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! let mut context = Context::new("opsmith_cpu_flip", "cpp/flip.cpp", Device::CPU);
-//! let this = ForeignTensor::of(call.args[0].tensor());
-//! let mut out = ForeignTensor::of(&call.outs[0]);
+//! let this = ForeignTensor::of(call.args()[0].tensor());
+//! let mut out = call.foreign_output(0);
 //! // SAFETY: the generated header declares the function with these types.
-//! let status = unsafe { opsmith_cpu_flip(context.as_raw(), &this, List::of(call.args[1].ints()), &mut out) };
+//! let status = unsafe { opsmith_cpu_flip(context.as_raw(), &this, List::of(call.args()[1].ints()), &mut out) };
 //! context.check(status)
 //! ```
 

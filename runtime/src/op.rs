@@ -1,5 +1,6 @@
 //! The definition of an operator, as the generator writes it into static data.
 
+mod call;
 mod signature;
 mod table;
 
@@ -8,7 +9,6 @@ use smallvec::SmallVec;
 
 use crate::arg::{Arg, Value};
 use crate::device::Device;
-use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
@@ -17,11 +17,10 @@ use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};
 use crate::library::Library;
 use crate::sample::{Sample, Tolerance};
-use crate::scratch::Scratch;
 use crate::tensor::Tensor;
-use crate::untyped::Untyped;
-use crate::view::{View, ViewMut};
 
+pub(crate) use call::make_valid;
+pub use call::{Kernel, KernelCall, KernelFn};
 pub use table::KernelTable;
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
@@ -255,116 +254,6 @@ pub type Outputs = SmallVec<[Tensor; 1]>;
 pub type CompositeFn = fn(&[Arg<'_>]) -> Result<Outputs>;
 /// Runs an operator that returns no tensors.
 pub type HostFn = fn(&[Arg<'_>]) -> Result<Vec<Value>>;
-/// A kernel as tables hold it: writes the call's outputs, which have their final shape.
-pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
-
-/// A call as a kernel sees it: arguments in signature order, inputs converted as
-/// [`ElementType`] says, outputs allocated, storages borrowed.
-pub struct KernelCall<'a> {
-    /// The operator.
-    pub op: &'static OpDef,
-    /// Its arguments.
-    pub args: &'a [Arg<'a>],
-    /// Its outputs.
-    pub outs: &'a [Tensor],
-}
-
-impl<'a> KernelCall<'a> {
-    /// A tensor argument's elements.
-    ///
-    /// # Panics
-    /// If the argument is not a tensor of `T`: generated code asks for what the dispatcher prepared.
-    #[inline]
-    pub fn view<T: Element>(&self, index: usize) -> View<'a, T> {
-        typed_view(self.args[index].tensor())
-    }
-
-    /// An optional tensor argument's elements.
-    ///
-    /// # Panics
-    /// As [`KernelCall::view`].
-    #[inline]
-    pub fn optional_view<T: Element>(&self, index: usize) -> Option<View<'a, T>> {
-        self.args[index].optional(|arg| typed_view(arg.tensor()))
-    }
-
-    /// The elements of each tensor of a list argument.
-    ///
-    /// # Panics
-    /// As [`KernelCall::view`].
-    pub fn views<T: Element>(&self, index: usize) -> Scratch<View<'a, T>> {
-        self.args[index].tensors().iter().map(typed_view).collect()
-    }
-
-    /// The elements of each tensor of a list argument of which some may be absent.
-    ///
-    /// # Panics
-    /// As [`KernelCall::view`].
-    pub fn optional_views<T: Element>(&self, index: usize) -> Scratch<Option<View<'a, T>>> {
-        self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(typed_view)).collect()
-    }
-
-    /// A tensor argument of any dtype, without its elements.
-    pub fn untyped(&self, index: usize) -> Untyped<'a> {
-        Untyped::from(self.args[index].tensor())
-    }
-
-    /// An optional tensor argument of any dtype, without its elements.
-    pub fn optional_untyped(&self, index: usize) -> Option<Untyped<'a>> {
-        self.args[index].optional(|arg| Untyped::from(arg.tensor()))
-    }
-
-    /// Each tensor of a list argument of any dtypes, without its elements.
-    pub fn all_untyped(&self, index: usize) -> Scratch<Untyped<'a>> {
-        self.args[index].tensors().iter().map(Untyped::from).collect()
-    }
-
-    /// Each tensor of a list argument of any dtypes of which some may be absent, without its elements.
-    pub fn optional_all_untyped(&self, index: usize) -> Scratch<Option<Untyped<'a>>> {
-        self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(Untyped::from)).collect()
-    }
-
-    /// An output's elements, for writing.
-    ///
-    /// # Panics
-    /// If the output's dtype is not `T`'s.
-    #[inline]
-    pub fn view_mut<T: Element>(&self, index: usize) -> ViewMut<'a, T> {
-        let tensor = &self.outs[index];
-        assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's output type differs from the inferred one");
-        // SAFETY: the dtype was checked; the dispatcher holds the borrow while the kernel runs, and
-        // generated code takes each output once.
-        unsafe { tensor.view_mut_unchecked() }
-    }
-
-    /// The elements of an output that may be absent, for writing.
-    ///
-    /// # Errors
-    /// Whatever the condition reports.
-    ///
-    /// # Panics
-    /// As [`KernelCall::view_mut`].
-    pub fn optional_view_mut<T: Element>(&self, index: usize) -> Result<Option<ViewMut<'a, T>>> {
-        let present = self.op.present_results(self.args)? & 1 << index != 0;
-        Ok(present.then(|| self.view_mut(index)))
-    }
-
-    /// Every output's elements, for writing, of an operator that returns a list.
-    ///
-    /// # Panics
-    /// As [`KernelCall::view_mut`].
-    pub fn views_mut<T: Element>(&self) -> Scratch<ViewMut<'a, T>> {
-        (0..self.outs.len()).map(|index| self.view_mut(index)).collect()
-    }
-}
-
-#[inline]
-fn typed_view<T: Element>(tensor: &Tensor) -> View<'_, T> {
-    assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's input type differs from the declared one");
-    // SAFETY: the dtype was checked; the dispatcher holds the borrow while the kernel runs.
-    unsafe { tensor.view_unchecked() }
-}
-
 impl OpDef {
     /// The position of an argument, by its name or another that stands for it.
     pub fn argument(&self, name: &str) -> Option<usize> {
@@ -429,7 +318,7 @@ impl OpDef {
 
     /// The kernel for a backend and dtype, or an error that lists what there is.
     #[inline]
-    pub(crate) fn kernel(&self, backend: Backend, dtype: DType) -> Result<KernelFn> {
+    pub(crate) fn kernel(&self, backend: Backend, dtype: DType) -> Result<Kernel> {
         self.kernels
             .and_then(|table| table.get(backend, dtype))
             .ok_or_else(|| self.missing_kernel(backend, dtype))

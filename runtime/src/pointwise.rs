@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 
 use crate::arith::{check_zero_division, clear_zero_division};
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{Error, Result, ShapeText};
+use crate::layout::same_sizes;
 use crate::op::KernelCall;
 use crate::tensor::Tensor;
 
@@ -33,27 +34,57 @@ struct Axis {
 
 /// Calls `body` for rows that together cover every element of the first operand, the others
 /// broadcast to its shape.
-pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) {
+///
+/// # Errors
+/// If there is no operand, or more than [`MAX_OPERANDS`], or one does not broadcast to the shape of the first.
+pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Result<()> {
     let count = operands.len();
-    assert!(count <= MAX_OPERANDS, "a pointwise loop has at most {MAX_OPERANDS} operands");
-    let target = operands[0];
+    let (Some((target, others)), true) = (operands.split_first(), count <= MAX_OPERANDS) else {
+        return Err(Error::argument(format!(
+            "a pointwise loop has 1 to {MAX_OPERANDS} operands, not {count}"
+        )));
+    };
+    for (index, other) in others.iter().enumerate() {
+        refuse_other_shape(index, other, target)?;
+    }
     let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
     for (pointer, tensor) in pointers.iter_mut().zip(operands) {
         *pointer = tensor.data_ptr();
     }
     let numel = target.numel();
     if numel == 0 {
-        return;
+        return Ok(());
     }
     let dense = |tensor: &Tensor| tensor.is_contiguous() && tensor.numel() == numel;
-    if dense(target) && operands[1..].iter().all(|tensor| dense(tensor) || shows_one_element(tensor)) {
+    if dense(target) && others.iter().all(|tensor| dense(tensor) || shows_one_element(tensor)) {
         let mut strides = [0; MAX_OPERANDS];
         for (stride, tensor) in strides.iter_mut().zip(operands).filter(|(_, tensor)| dense(tensor)) {
             *stride = tensor.dtype().size() as isize;
         }
-        return body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
+        body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
+        return Ok(());
     }
     walk(&merge(axes(operands), count), count, pointers, body);
+    Ok(())
+}
+
+/// Whether a tensor of these sizes broadcasts to others.
+#[inline]
+fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {
+    let Some(missing) = to.len().checked_sub(sizes.len()) else { return false };
+    std::iter::zip(sizes, &to[missing..]).all(|(&size, &to)| size == to || size == 1)
+}
+
+fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> Result<()> {
+    if broadcasts(input.shape(), out.shape()) {
+        return Ok(());
+    }
+    Err(Error::shape(format!(
+        "input {index} of a pointwise loop has the shape {}, which does not broadcast to that of the output, {}",
+        ShapeText(input.shape()),
+        ShapeText(out.shape())
+    ))
+    .with_help("inference gives the output the shape that all inputs broadcast to"))
 }
 
 /// Whether every index leads to one element, as in a number that was expanded.
@@ -124,13 +155,17 @@ fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body
     }
 }
 
-/// The number of elements if all operands have as many, one after the other in memory, which needs no
-/// plan.
+/// The number of elements if all operands have them in the same order in memory, one after the other, which needs
+/// no plan.
 #[inline]
 fn natural_length<const N: usize>(operands: &[&Tensor; N]) -> Option<usize> {
-    let numel = operands[0].numel();
-    let natural = |tensor: &&Tensor| tensor.is_contiguous() && tensor.numel() == numel;
-    operands.iter().all(natural).then_some(numel as usize)
+    let (sizes, numel) = (operands[0].shape(), operands[0].numel());
+    let natural = |tensor: &&Tensor| {
+        tensor.is_contiguous()
+            && (same_sizes(tensor.shape(), sizes)
+                || tensor.numel() == numel && broadcasts(tensor.shape(), sizes))
+    };
+    (operands[0].is_contiguous() && operands[1..].iter().all(natural)).then_some(numel as usize)
 }
 
 /// Whether a loop over elements of these types may divide integers.
@@ -148,6 +183,10 @@ const fn computes_integers(dtypes: &[DType]) -> bool {
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*
+        ///
+        /// # Errors
+        /// If an input is no tensor of its type or does not broadcast to the first output, or that is not of the
+        /// type of the results or was handed out as a view.
         #[inline]
         pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
             call: &KernelCall<'_>,
@@ -159,14 +198,7 @@ macro_rules! map {
             if integers {
                 clear_zero_division();
             }
-            let operands: [&Tensor; $count + 1] = std::array::from_fn(|operand| match operand {
-                0 => &call.outs[0],
-                input => call.args[inputs[input - 1]].tensor(),
-            });
-            let types = [R::DTYPE, $($T::DTYPE),*];
-            for (tensor, dtype) in operands.iter().zip(types) {
-                assert_eq!(tensor.dtype(), dtype, "the kernel's element type differs from the declared one");
-            }
+            let operands = call.operands(&inputs, [R::DTYPE, $($T::DTYPE),*])?;
             /// Elements one after the other in memory. A function, so that both ways to it share its code.
             ///
             /// # Safety
@@ -186,7 +218,8 @@ macro_rules! map {
             if let Some(length) = natural_length(&operands) {
                 let out = operands[0].data_ptr().cast();
                 let inputs = ($(operands[$slot].data_ptr().cast::<$T>().cast_const(),)*);
-                // SAFETY: each operand has as many elements, and the dispatcher holds the borrows.
+                // SAFETY: each operand has as many elements of its type, which was checked, and nobody else writes
+                // them while the call lives; no view has those of the output.
                 unsafe { natural_row(&function, out, inputs, length) };
                 return if integers { check_zero_division() } else { Ok(()) };
             }
@@ -197,8 +230,7 @@ macro_rules! map {
                     $(&& strides[$slot] == size_of::<$T>() as isize)*;
                 if natural {
                     let inputs = ($(pointers[$slot].cast::<$T>().cast_const(),)*);
-                    // SAFETY: the plan keeps every operand inside its tensor, and the dispatcher holds the
-                    // borrows.
+                    // SAFETY: the plan keeps every operand inside its tensor; the rest as above.
                     unsafe { natural_row(&function, out.cast(), inputs, length) };
                 } else {
                     for position in 0..length as isize {
@@ -209,7 +241,7 @@ macro_rules! map {
                         }
                     }
                 }
-            });
+            })?;
             if integers { check_zero_division() } else { Ok(()) }
         }
     };

@@ -6,6 +6,7 @@
 //! or a GPU, produce the same tensor.
 
 mod distribution;
+mod draws;
 mod normal;
 mod philox;
 
@@ -14,6 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 pub use distribution::{Distribution, Integers, Normal, Uniform, permutation};
+pub(crate) use draws::{Draws, noted, repeated};
 pub use philox::philox4x32_10;
 
 use crate::graph::{generators, recorder};
@@ -127,10 +129,12 @@ impl Generator {
         if recorder::is_active() {
             generators::read(self);
         }
-        let mut state = self.lock();
-        let stream = Stream { seed: state.seed, offset: state.offset };
-        state.offset = state.offset.wrapping_add(blocks);
-        stream
+        draws::next(|| {
+            let mut state = self.lock();
+            let stream = Stream { seed: state.seed, offset: state.offset };
+            state.offset = state.offset.wrapping_add(blocks);
+            stream
+        })
     }
 
     /// Takes the blocks that `count` elements of a distribution need.

@@ -44,7 +44,8 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Memory for `bytes` bytes with arbitrary content.
+    /// Memory for `bytes` bytes of arbitrary content: each is initialised, and has some value or other, so that
+    /// every dtype but `bool` may be read from it.
     ///
     /// # Errors
     /// If the system has no such memory.

@@ -87,7 +87,8 @@ impl Tensor {
         Tensor(Arc::new(Inner { first, later, dtype, device, flags, base, autograd }))
     }
 
-    /// A row-major tensor whose elements are still to be written, for kernels and factories.
+    /// A row-major tensor whose elements are still to be written, for kernels and factories. Until then they are
+    /// any values, and a `bool` may be none: [`op::make_valid`](crate::op::make_valid) is for who cannot wait.
     ///
     /// `sizes` must be non-negative and fit in memory, as inference guarantees.
     ///

@@ -1,12 +1,14 @@
 //! Typed, strided views: what a kernel sees of a tensor.
 //!
 //! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every
-//! element of a [`View`] and write every element of a [`ViewMut`] without further checks.
+//! element of a [`View`] and write every element of a [`ViewMut`] without further checks. What a [`ViewMut`] shows
+//! may be read as well: it is initialised, though it may be any value until the kernel has written it.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::element::Element;
+use crate::error::{Error, Result, ShapeText};
 use crate::layout::is_contiguous;
 use crate::scratch::Scratch;
 
@@ -83,7 +85,8 @@ impl<'a, T: Element> View<'a, T> {
     /// A view of raw memory.
     ///
     /// # Safety
-    /// Every element that sizes and strides reach from `data` is valid for reads during `'a`.
+    /// Every element that sizes and strides reach from `data` is initialised, valid for reads, and written by
+    /// nobody during `'a`.
     #[inline]
     pub unsafe fn from_raw(data: *const T, sizes: &'a [i64], strides: &'a [i64]) -> View<'a, T> {
         View { data, sizes, strides, marker: PhantomData }
@@ -134,8 +137,8 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// A view of raw memory.
     ///
     /// # Safety
-    /// Every element that sizes and strides reach from `data` is valid for reads and writes during
-    /// `'a`, and nothing else touches them.
+    /// Every element that sizes and strides reach from `data` is initialised and valid for reads and writes during
+    /// `'a`, no two indices reach the same one, and nothing else touches them.
     #[inline]
     pub unsafe fn from_raw(data: *mut T, sizes: &'a [i64], strides: &'a [i64]) -> ViewMut<'a, T> {
         ViewMut { data, sizes, strides, marker: PhantomData }
@@ -162,7 +165,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     /// The element at a memory position relative to the first element.
     ///
     /// # Safety
-    /// `position` is reached by some index, and the element was written before.
+    /// `position` is reached by some index.
     #[inline(always)]
     pub unsafe fn at(&self, position: i64) -> T {
         // SAFETY: the caller promises it.
@@ -183,18 +186,44 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Some(unsafe { std::slice::from_raw_parts_mut(self.data, length) })
     }
 
-    /// Writes every element, in row-major order, from the iterator; stops with the shorter of the two.
-    pub fn write(&mut self, values: impl IntoIterator<Item = T>) {
-        for (position, value) in self.positions().zip(values) {
+    /// Writes every element, in row-major order, from the iterator, which may have more values than that.
+    ///
+    /// ```compile_fail
+    /// # #![deny(unused_must_use)]
+    /// # use opsmith_runtime::{Result, ViewMut};
+    /// fn kernel(mut out: ViewMut<'_, f32>) -> Result<()> {
+    ///     out.write([1.0, 2.0]);
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If there are fewer values than elements: some stay as they are.
+    #[inline]
+    pub fn write(&mut self, values: impl IntoIterator<Item = T>) -> Result<()> {
+        let mut values = values.into_iter();
+        for (written, position) in self.positions().enumerate() {
+            let Some(value) = values.next() else { return Err(too_few(written, self.sizes)) };
             // SAFETY: positions come from the view's own sizes and strides.
             unsafe { self.set(position, value) }
         }
+        Ok(())
     }
 
     /// The same memory for reading.
     pub fn as_view(&self) -> View<'_, T> {
         View { data: self.data, sizes: self.sizes, strides: self.strides, marker: PhantomData }
     }
+}
+
+#[cold]
+fn too_few(written: usize, sizes: &[i64]) -> Error {
+    Error::kernel(format!(
+        "a kernel has {written} values for the {} elements of an output of the shape {}",
+        sizes.iter().product::<i64>(),
+        ShapeText(sizes)
+    ))
+    .with_help("a kernel writes every element of its outputs: their memory may hold any values before")
 }
 
 /// Elements in row-major order: a slice.
@@ -247,7 +276,7 @@ impl<'a> Positions<'a> {
             strides,
             index: smallvec::SmallVec::from_elem(0, sizes.len()),
             position: 0,
-            left: sizes.iter().product(),
+            left: sizes.iter().product::<i64>().max(0),
         }
     }
 }

@@ -55,7 +55,8 @@ fn visited(operands: &[&Tensor]) -> Vec<Vec<i64>> {
             };
             visited.push(bases.iter().enumerate().map(address).collect());
         }
-    });
+    })
+    .unwrap();
     visited
 }
 
@@ -74,7 +75,7 @@ fn check(operands: &[&Tensor]) {
 /// How many rows the plan makes.
 fn rows(operands: &[&Tensor]) -> usize {
     let mut rows = 0;
-    for_each_row(operands, &mut |_| rows += 1);
+    for_each_row(operands, &mut |_| rows += 1).unwrap();
     rows
 }
 

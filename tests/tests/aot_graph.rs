@@ -98,6 +98,11 @@ fn gradients_of_several_outputs() -> Result<()> {
     let found = graph.run(&[Tensor::of(&[1.0f32, 4.0, 9.0]), Tensor::of(&[1.0f32, 1.0, 1.0])])?;
     assert_eq!(found[0].to_vec::<f32>()?, [5.0, 17.0, 37.0]);
     assert_eq!(found[1].to_vec::<f32>()?, [-1.0, -16.0, -81.0]);
+    // Nothing flows to the product and the quotient: their gradients are zeros that the graph makes.
+    let one = |x: &[Tensor]| grad(&op.call_several(&[&x[0], &x[1]])?[0].sum()?, &[&x[0], &x[1]]);
+    let graph = Graph::trace(one, [spec(), spec()])?;
+    let found = graph.run(&[Tensor::of(&[1.0f32, 4.0]), Tensor::of(&[1.0f32, 1.0])])?;
+    assert_eq!((found[0].to_vec::<f32>()?, found[1].to_vec::<f32>()?), (vec![1.0; 2], vec![1.0; 2]));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use aot_support::prebuilt;
 use opsmith::runtime::aot::Declaration;
+use opsmith::runtime::dispatch;
 use opsmith::{DType, Result, Tensor};
 
 /// The kernels, compiled once for all tests, as one would by hand.
@@ -73,6 +74,17 @@ fn an_output_that_is_forgotten() {
             "OPSMITH_CHECK",
         ],
     );
+    let unwritten = [
+        "Forget` did not write every element of the output `y`: the first is at [4] of the shape (5)",
+        "a kernel writes every element of its outputs",
+    ];
+    let forget = bad("Forget").declare().unwrap();
+    let x = Tensor::of(&GOOD);
+    let error = dispatch::check_written(forget.definition(), &[(&x).into()]).unwrap_err().to_string();
+    assert!(unwritten.iter().all(|text| error.contains(text)), "{error}");
+    if cfg!(debug_assertions) {
+        fails(bad("Forget"), &unwritten);
+    }
 }
 
 #[test]

@@ -236,9 +236,9 @@ pub mod kernel {
         let of = |value: f64| T::from_scalar(Scalar::Float(value));
         let first = tensor.iter().next().map_or(0.0, number);
         let before = mean.and_then(|mean| mean.iter().next()).map_or(0.0, number);
-        out.write(tensor.iter().map(|value| of(2.0 * number(value))));
-        mean_out.write([of(before + (first - before) * momentum)]);
-        scale.write(tensor.iter().map(|_| of(2.0)));
+        out.write(tensor.iter().map(|value| of(2.0 * number(value))))?;
+        mean_out.write([of(before + (first - before) * momentum)])?;
+        scale.write(tensor.iter().map(|_| of(2.0)))?;
         Ok(())
     }
 
@@ -246,7 +246,7 @@ pub mod kernel {
     pub fn pieces<T: Element>(_tensor: View<'_, T>, count: i64, pieces: &mut [ViewMut<'_, T>]) -> Result<()> {
         assert_eq!(pieces.len() as i64, count, "as many as the length says");
         for (position, piece) in pieces.iter_mut().enumerate() {
-            piece.write(vec![T::from_scalar(Scalar::Int(position as i64)); position + 1]);
+            piece.write(vec![T::from_scalar(Scalar::Int(position as i64)); position + 1])?;
         }
         Ok(())
     }
@@ -292,12 +292,12 @@ pub mod kernel {
         more: Option<ViewMut<'_, T>>,
     ) -> Result<()> {
         assert_eq!((mask.is_some(), more.is_some()), (keep, extra.is_some()), "as the conditions say");
-        out.write(tensor.iter());
+        out.write(tensor.iter())?;
         if let Some(mut mask) = mask {
-            mask.write(tensor.iter().map(|value| value.to_scalar().to_f64() > 0.0));
+            mask.write(tensor.iter().map(|value| value.to_scalar().to_f64() > 0.0))?;
         }
         if let (Some(mut more), Some(extra)) = (more, extra) {
-            more.write(extra.iter());
+            more.write(extra.iter())?;
         }
         Ok(())
     }
@@ -312,14 +312,14 @@ pub mod kernel {
     ) -> Result<()> {
         let weight = weight.iter().next().map_or(0.0, |weight| weight.to_scalar().to_f64());
         let values: Vec<f64> = tensor.iter().map(|value| value.to_scalar().to_f64() * weight * x).collect();
-        out.write(values.iter().map(|value| Out::from_scalar(Scalar::Float(*value))));
-        total.write([Total::from_scalar(Scalar::Float(values.iter().sum()))]);
+        out.write(values.iter().map(|value| Out::from_scalar(Scalar::Float(*value))))?;
+        total.write([Total::from_scalar(Scalar::Float(values.iter().sum()))])?;
         Ok(())
     }
 
     /// The same numbers in a smaller type.
     pub fn narrowed<A: Element, Out: Element>(tensor: View<'_, A>, mut out: ViewMut<'_, Out>) -> Result<()> {
-        out.write(tensor.iter().map(|value| Out::from_scalar(value.to_scalar())));
+        out.write(tensor.iter().map(|value| Out::from_scalar(value.to_scalar())))?;
         Ok(())
     }
 

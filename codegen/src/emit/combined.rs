@@ -15,7 +15,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     let (generics, types) = parameters(op, arguments);
     let taken = arguments.iter().map(|&index| match &op.args[index].ty {
         ty if ty.is_tensor() => quote!(call.view(#index)),
-        ty => bind::access(quote!(call.args[#index]), ty),
+        ty => bind::access(quote!(call.args()[#index]), ty),
     });
     let written = (0..op.outputs.len()).map(|index| quote!(call.view_mut(#index)));
     let values = taken.chain(written);
@@ -42,19 +42,19 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
         let branches = rows.iter().filter(|row| row.inputs[0].1 == first).map(|row| {
             let conditions = row.inputs.iter().skip(1).map(|(argument, dtype)| {
                 let dtype = super::names::ident(dtype.ident());
-                quote!(call.args[#argument].tensor().dtype() == rt::DType::#dtype)
+                quote!(call.args()[#argument].tensor().dtype() == rt::DType::#dtype)
             });
             let columns = columns(row, &taken);
             let run = quote!(#name(call, #path::<#(#columns),*>));
             match conditions.reduce(|all, one| quote!(#all && #one)) {
                 Some(conditions) => quote!(if #conditions { return #run; }),
-                None => quote!(if !call.args.is_empty() { return #run; }),
+                None => quote!(if !call.args().is_empty() { return #run; }),
             }
         });
         quote! {
             |call| {
                 #(#branches)*
-                rt::infer::check_combination(call.op, call.args)
+                rt::infer::check_combination(call.op(), call.args())
             }
         }
     };

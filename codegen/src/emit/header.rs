@@ -267,14 +267,14 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
     let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
     for (index, arg) in op.args.iter().enumerate() {
         let name = parameter(arg);
-        let value = bind::access(quote!(#call.args[#index]), &arg.ty);
+        let value = bind::access(quote!(#call.args()[#index]), &arg.ty);
         let (value, pass) = foreign_value(&name, value, &arg.ty);
         bindings.extend(quote!(let #name = #value;));
         values.push(pass);
     }
     for index in 0..op.outputs.len() {
         let name = taken.free(&format!("out{index}"));
-        bindings.extend(quote!(let mut #name = rt::foreign::ForeignTensor::of(&#call.outs[#index]);));
+        bindings.extend(quote!(let mut #name = #call.foreign_output(#index);));
         values.push(quote!(&mut #name));
     }
     let safety = comment(
@@ -283,7 +283,7 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
          tensors.",
     );
     quote! {
-        let mut #context = rt::foreign::Context::new(#symbol, #file, #call.outs[0].device());
+        let mut #context = rt::foreign::Context::new(#symbol, #file, #call.device());
         #bindings
         #safety
         let #status = unsafe { foreign::#function(#context.as_raw(), #(#values),*) };

@@ -222,7 +222,7 @@ fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[us
             (Kind::Tensor, true) => quote!(call.optional_view(#index)),
             (Kind::Tensors, _) => quote!(&call.views(#index)),
             (Kind::OptionalTensors, _) => quote!(&call.optional_views(#index)),
-            _ => bind::access(quote!(call.args[#index]), &arg.ty),
+            _ => bind::access(quote!(call.args()[#index]), &arg.ty),
         }
     });
     let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {

@@ -24,7 +24,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
     let attributes =
         op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
             let name = parameter(arg);
-            let value = bind::access(quote!(#call.args[#index]), &arg.ty);
+            let value = bind::access(quote!(#call.args()[#index]), &arg.ty);
             quote!(let #name = #value;)
         });
     let loops = Loops { generation, op, inputs: &inputs, call, taken: &Taken::by(op, [expr]) }.of(expr);

@@ -94,7 +94,7 @@ fn put_parts<T: Element>(
         let mut piece = part_of(&mut out, &part);
         match grad {
             Some(grad) => copy_into(grad, &mut piece)?,
-            None => piece.write(std::iter::repeat(T::default())),
+            None => piece.write(std::iter::repeat(T::default()))?,
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ pub fn unfold_backward<T: Element<Compute: Arithmetic>>(
     wrap_dim(dim, out.dim())?;
     let windows = views::unfold(&layout_of(&out), dim, size, step)?;
     expect_sizes(grad_in.sizes(), &windows.sizes)?;
-    out.write(std::iter::repeat_n(T::default(), out.numel()));
+    out.write(std::iter::repeat_n(T::default(), out.numel()))?;
     for (position, element) in Positions::new(&windows.sizes, &windows.strides).zip(grad_in.iter()) {
         // SAFETY: `unfold` shows elements of the output only, all of them written above.
         unsafe {
@@ -187,7 +187,7 @@ fn through_memory<T: Element<Compute: Arithmetic>>(
     out: &mut ViewMut<'_, T>,
 ) -> Result<()> {
     let (Some((low, high)), Some((to_low, to_high))) = (from.extent(), to.extent()) else {
-        out.write(std::iter::repeat_n(T::default(), out.numel()));
+        out.write(std::iter::repeat_n(T::default(), out.numel()))?;
         return Ok(());
     };
     let (low, high) = (low.min(to_low), high.max(to_high));
@@ -207,8 +207,7 @@ fn through_memory<T: Element<Compute: Arithmetic>>(
             *cell = Arithmetic::div(*cell, T::Compute::from_scalar(Scalar::Int(count)));
         }
     }
-    out.write(cells(to).map(|cell| T::from_compute(memory[cell])));
-    Ok(())
+    out.write(cells(to).map(|cell| T::from_compute(memory[cell])))
 }
 
 /// The elements of memory from `low` on that a layout shows, in its order.
@@ -256,8 +255,7 @@ pub fn cumprod_backward<T: Element<Compute: Number>>(
             before = Arithmetic::mul(before, elements[at(place)].to_compute());
         }
     }
-    out.write(result);
-    Ok(())
+    out.write(result)
 }
 
 fn layout_of<T: Element>(out: &ViewMut<'_, T>) -> Layout {

@@ -14,8 +14,7 @@ use crate::views;
 /// If the output has not as many.
 pub fn reshape<T: Element>(self_: View<'_, T>, _shape: View<'_, i64>, mut out: ViewMut<'_, T>) -> Result<()> {
     expect_sizes(&[out.numel() as i64], &[self_.numel() as i64])?;
-    out.write(self_.iter());
-    Ok(())
+    out.write(self_.iter())
 }
 
 /// A tensor repeated along each dimension.
@@ -40,8 +39,7 @@ pub fn arange<T: Element>(
         return Err(Error::shape("a sequence needs a first number and a step"));
     };
     let count = out.numel() as i64;
-    out.write((0..count).map(|index| T::from_scalar(Scalar::Int(start + index * step))));
-    Ok(())
+    out.write((0..count).map(|index| T::from_scalar(Scalar::Int(start + index * step))))
 }
 
 /// Every `step`-th slice from the element of `start` to before that of `end`.
@@ -99,14 +97,14 @@ pub fn unique<T: SortKey>(
         places[place] = found.len() as i64 - 1;
     }
     expect_sizes(values.sizes(), &[found.len() as i64])?;
-    values.write(found);
+    values.write(found)?;
     if return_inverse {
         expect_sizes(inverse.sizes(), self_.sizes())?;
-        inverse.write(places);
+        inverse.write(places)?;
     }
     if return_counts {
         expect_sizes(counts.sizes(), &[often.len() as i64])?;
-        counts.write(often);
+        counts.write(often)?;
     }
     Ok(())
 }

@@ -56,13 +56,16 @@ pub(crate) fn copy_into<T: Element>(source: &View<'_, T>, out: &mut ViewMut<'_, 
 
 /// Calls `body` with the output's elements as a row-major slice: the output itself if it is
 /// contiguous, else a buffer that is copied into it afterwards.
-pub(crate) fn with_slice<T: Element, R>(out: &mut ViewMut<'_, T>, body: impl FnOnce(&mut [T]) -> R) -> R {
+///
+/// # Errors
+/// None: the buffer has as many elements.
+pub(crate) fn with_slice<T: Element>(out: &mut ViewMut<'_, T>, body: impl FnOnce(&mut [T])) -> Result<()> {
     if out.is_contiguous() {
         // A view that is contiguous has a slice; the empty one stands for no elements.
-        return body(out.as_mut_slice().unwrap_or(&mut []));
+        body(out.as_mut_slice().unwrap_or(&mut []));
+        return Ok(());
     }
     let mut elements = Scratch::filled(T::default(), out.numel());
-    let result = body(&mut elements);
-    out.write(elements);
-    result
+    body(&mut elements);
+    out.write(elements)
 }

@@ -32,8 +32,7 @@ pub fn cdist_forward<T: Element<Compute: Float>>(
         .map(|[first, second]| norm.distance::<T::Compute>(pairs.row(&a, first), pairs.row(&b, second)))
         .map(T::from_compute)
         .collect();
-    out.write(distances);
-    Ok(())
+    out.write(distances)
 }
 
 /// The gradient of [`cdist_forward`] for `x1`, broadcast to the result's stack of matrices.
@@ -67,8 +66,7 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
         let (a, b) = (pairs.row(&a, first), pairs.row(&b, second));
         norm.add_gradient(a, b, distance.to_compute(), grad.to_compute(), target);
     }
-    out.write(sums.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(sums.into_iter().map(T::from_compute))
 }
 
 /// The distances of each row of a matrix to the rows after it.
@@ -86,8 +84,7 @@ pub fn pdist_forward<T: Element<Compute: Float>>(
     let row = |number: usize| &rows[number * width..][..width];
     expect_sizes(out.sizes(), &[(count * count.saturating_sub(1) / 2) as i64])?;
     let pairs = (0..count).flat_map(|first| (first + 1..count).map(move |second| (first, second)));
-    out.write(pairs.map(|(first, second)| T::from_compute(norm.distance(row(first), row(second)))));
-    Ok(())
+    out.write(pairs.map(|(first, second)| T::from_compute(norm.distance(row(first), row(second)))))
 }
 
 /// The gradient of [`pdist_forward`].
@@ -113,8 +110,7 @@ pub fn pdist_backward<T: Element<Compute: Float>>(
         norm.add_gradient(row(first), row(second), distance, grad, &mut sums[first * width..][..width]);
         norm.add_gradient(row(second), row(first), distance, grad, &mut sums[second * width..][..width]);
     }
-    out.write(sums.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(sums.into_iter().map(T::from_compute))
 }
 
 fn matrix(sizes: &[i64]) -> Result<(usize, usize)> {

@@ -39,7 +39,7 @@ pub fn fft_r2c<T: Element>(
     let mut array = Array::of(&self_);
     array.transform(&dims, Direction::Forward);
     array.scale(&dims, normalization)?;
-    array.write(&sizes, &mut out);
+    array.write(&sizes, &mut out)?;
     Ok(())
 }
 
@@ -74,7 +74,7 @@ pub fn fft_c2r<T: Element>(
     array.scale(&dims, normalization)?;
     expect_sizes(out.sizes(), &array.sizes)?;
     let sizes = array.sizes.clone();
-    array.write(&sizes, &mut out);
+    array.write(&sizes, &mut out)?;
     Ok(())
 }
 
@@ -94,7 +94,7 @@ pub fn fft_c2c<T: Element>(
     let mut array = Array::of(&self_);
     array.transform(&dims, if forward { Direction::Forward } else { Direction::Inverse });
     array.scale(&dims, normalization)?;
-    array.write(self_.sizes(), &mut out);
+    array.write(self_.sizes(), &mut out)?;
     Ok(())
 }
 
@@ -176,11 +176,11 @@ impl Array {
     }
 
     /// Writes the elements below the given sizes.
-    fn write<T: Element>(&self, sizes: &[i64], out: &mut ViewMut<'_, T>) {
+    fn write<T: Element>(&self, sizes: &[i64], out: &mut ViewMut<'_, T>) -> Result<()> {
         let strides = contiguous_strides(&self.sizes);
         let axes = super::axes::axes(sizes, [&strides], |_| true);
         let places = Walk::new(&axes).map(|[at]| at as usize);
-        out.write(places.map(|at| T::from_scalar(Scalar::Complex(self.elements[at]))));
+        out.write(places.map(|at| T::from_scalar(Scalar::Complex(self.elements[at]))))
     }
 }
 

@@ -85,11 +85,11 @@ pub fn arange<T: Element>(
     let count = out.numel() as i64;
     if T::DTYPE.is_float() || T::DTYPE.is_complex() {
         let (start, step) = (start.to_f64(), step.to_f64());
-        out.write((0..count).map(|i| T::from_scalar(Scalar::Float(start + i as f64 * step))));
+        out.write((0..count).map(|i| T::from_scalar(Scalar::Float(start + i as f64 * step))))?;
     } else {
         let (start, step) = (start.to_i64(), step.to_i64());
         let value = |i: i64| start.wrapping_add(i.wrapping_mul(step));
-        out.write((0..count).map(|i| T::from_scalar(Scalar::Int(value(i)))));
+        out.write((0..count).map(|i| T::from_scalar(Scalar::Int(value(i)))))?;
     }
     Ok(())
 }
@@ -116,8 +116,7 @@ pub fn linspace<T: Element>(
             end - step * (steps - 1 - i) as f64
         }
     };
-    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(value(i)))));
-    Ok(())
+    out.write((0..steps).map(|i| T::from_scalar(Scalar::Complex(value(i)))))
 }
 
 /// The identity matrix with `n` rows and columns.

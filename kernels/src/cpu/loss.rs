@@ -101,7 +101,7 @@ pub fn nll_loss_forward<T: Element<Compute: Arithmetic>>(
                 total = weights[class];
             }
         })?;
-        out.write(losses);
+        out.write(losses)?;
     } else {
         let mut sum = T::Compute::ZERO;
         shape.for_each_counted(&target, ignore_index, |_, class, at| {
@@ -109,10 +109,9 @@ pub fn nll_loss_forward<T: Element<Compute: Arithmetic>>(
             total = Arithmetic::add(total, weights[class]);
         })?;
         let loss = if reduction == 1 { Arithmetic::div(sum, total) } else { sum };
-        out.write([T::from_compute(loss)]);
+        out.write([T::from_compute(loss)])?;
     }
-    total_weight.write([T::from_compute(total)]);
-    Ok(())
+    total_weight.write([T::from_compute(total)])
 }
 
 /// The gradient of [`nll_loss_forward`] by the scores.
@@ -141,8 +140,7 @@ pub fn nll_loss_backward<T: Element<Compute: Arithmetic>>(
         let share = if reduction == 1 { Arithmetic::div(grad, total) } else { grad };
         gradients[at] = T::from_compute(Arithmetic::neg(Arithmetic::mul(weights[class], share)));
     })?;
-    out.write(gradients);
-    Ok(())
+    out.write(gradients)
 }
 
 #[cfg(test)]

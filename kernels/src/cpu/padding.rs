@@ -134,8 +134,7 @@ fn pad<T: Element>(
     let elements = input.to_contiguous();
     let mut result = Scratch::with_capacity(out.numel());
     for_each_pair(input.sizes(), padding, out.sizes(), place, |_, from| result.push(elements[from]))?;
-    out.write(result);
-    Ok(())
+    out.write(result)
 }
 
 fn pad_backward<T: Element<Compute: Arithmetic>>(
@@ -151,8 +150,7 @@ fn pad_backward<T: Element<Compute: Arithmetic>>(
     for_each_pair(sizes, padding, grad.sizes(), place, |number, from| {
         sums[from] = held::<T>(Arithmetic::add(sums[from], grad_elements[number].to_compute()));
     })?;
-    out.write(sums.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(sums.into_iter().map(T::from_compute))
 }
 
 #[cfg(test)]

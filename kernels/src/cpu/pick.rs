@@ -99,7 +99,7 @@ pub fn roll<T: Element>(
     if dims.is_empty() {
         let shift = shifts.first().copied().unwrap_or(0).rem_euclid(count) as usize;
         let split = elements.len() - shift;
-        out.write(elements[split..].iter().chain(&elements[..split]).copied());
+        out.write(elements[split..].iter().chain(&elements[..split]).copied())?;
         return Ok(());
     }
     // How far each dimension moves in all.
@@ -127,8 +127,7 @@ pub fn roll<T: Element>(
         }
         elements[position as usize]
     });
-    out.write(rolled);
-    Ok(())
+    out.write(rolled)
 }
 
 /// A tensor with a value around it; `pad` holds how much before and after each dimension, from the last
@@ -148,7 +147,7 @@ pub fn constant_pad_nd<T: Element>(
         return Err(Error::shape("there are not two numbers for each padded dimension"));
     }
     if pad.iter().any(|&pad| pad > 0) {
-        out.write(std::iter::repeat(value));
+        out.write(std::iter::repeat(value))?;
     }
     let mut sizes: Dims = self_.sizes().into();
     let (mut from, mut to) = (0, 0);
@@ -197,8 +196,7 @@ pub fn nonzero<T: Element<Compute: Arithmetic>>(self_: View<'_, T>, mut out: Vie
         }
     }
     expect_sizes(out.sizes(), &[found, rank as i64])?;
-    out.write(indices);
-    Ok(())
+    out.write(indices)
 }
 
 /// The elements where the mask holds, both broadcast, in row-major order.
@@ -227,8 +225,7 @@ pub fn masked_select<T: Element>(
     let picked: Scratch<T> =
         elements.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element).collect();
     expect_sizes(out.sizes(), &[picked.len() as i64])?;
-    out.write(picked);
-    Ok(())
+    out.write(picked)
 }
 
 /// The elements where the mask holds, in row-major order, then zeros.
@@ -244,8 +241,7 @@ pub fn masked_scatter_backward<T: Element>(
     // SAFETY: the same elements, repeated.
     let mask = unsafe { View::from_raw(mask.as_ptr(), grad_output.sizes(), &strides) };
     let picked = grad_output.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element);
-    out.write(picked.chain(std::iter::repeat(T::default())));
-    Ok(())
+    out.write(picked.chain(std::iter::repeat(T::default())))
 }
 
 #[cfg(test)]

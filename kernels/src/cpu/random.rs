@@ -51,8 +51,7 @@ pub fn uniform<T: Random>(
     with_slice(&mut out, |out| {
         T::fill_uniform(chosen(generator), out);
         scale(out, from, to - from);
-    });
-    Ok(())
+    })
 }
 
 /// Normally distributed numbers, in the shape of `self`.
@@ -73,8 +72,7 @@ pub fn normal<T: Random>(
     with_slice(&mut out, |out| {
         T::fill_normal(chosen(generator), out);
         scale(out, mean, std);
-    });
-    Ok(())
+    })
 }
 
 fn chosen(generator: Option<&Generator>) -> &Generator {
@@ -100,8 +98,7 @@ pub fn rand<T: Random>(
     _dtype: Option<DType>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    with_slice(&mut out, |out| T::fill_uniform(chosen(generator), out));
-    Ok(())
+    with_slice(&mut out, |out| T::fill_uniform(chosen(generator), out))
 }
 
 /// Normally distributed numbers of mean 0 and deviation 1 in the given shape.
@@ -111,8 +108,7 @@ pub fn randn<T: Random>(
     _dtype: Option<DType>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    with_slice(&mut out, |out| T::fill_normal(chosen(generator), out));
-    Ok(())
+    with_slice(&mut out, |out| T::fill_normal(chosen(generator), out))
 }
 
 /// Integers from `low` to below `high` in the given shape.
@@ -128,8 +124,7 @@ pub fn randint<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let integers = Integers::new(low, high)?;
-    write(&mut out, &integers, generator, |_, integer| T::from_scalar(Scalar::Int(integer)));
-    Ok(())
+    write(&mut out, &integers, generator, |_, integer| T::from_scalar(Scalar::Int(integer)))
 }
 
 /// Draws one number an output element and writes what `element` makes of its position and the number.
@@ -138,7 +133,7 @@ fn write<T: Element, D: Distribution>(
     distribution: &D,
     generator: Option<&Generator>,
     mut element: impl FnMut(usize, D::Element) -> T,
-) {
+) -> Result<()> {
     let count = out.numel();
     let stream = chosen(generator).reserve_for(distribution, count);
     let blocks = (count as u64).div_ceil(D::PER_BLOCK);
@@ -146,7 +141,7 @@ fn write<T: Element, D: Distribution>(
         let block = distribution.block(&stream, index);
         (0..D::PER_BLOCK as usize).map(move |within| block.as_ref()[within])
     });
-    out.write(numbers.take(count).enumerate().map(|(position, number)| element(position, number)));
+    out.write(numbers.take(count).enumerate().map(|(position, number)| element(position, number)))
 }
 
 /// 1 with the probability that the element of `self` gives, else 0.
@@ -163,8 +158,7 @@ pub fn bernoulli<T: Element>(
         self_.iter().map(|element| probability(element.to_scalar().to_f64())).collect::<Result<_>>()?;
     write(&mut out, &Uniform::<f64>::new(), generator, |position, number| {
         T::from_scalar(Scalar::Bool(number < probabilities[position]))
-    });
-    Ok(())
+    })
 }
 
 /// 1 with probability `p`, else 0, in the shape of `self`.
@@ -178,8 +172,7 @@ pub fn bernoulli_p<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let p = probability(p)?;
-    write(&mut out, &Uniform::<f64>::new(), generator, |_, number| T::from_scalar(Scalar::Bool(number < p)));
-    Ok(())
+    write(&mut out, &Uniform::<f64>::new(), generator, |_, number| T::from_scalar(Scalar::Bool(number < p)))
 }
 
 fn probability(p: f64) -> Result<f64> {
@@ -201,8 +194,7 @@ pub fn randperm<T: Element>(
 ) -> Result<()> {
     expect_sizes(out.sizes(), &[n])?;
     let order = chosen(generator).permutation(n as usize);
-    out.write(order.into_iter().map(|number| T::from_scalar(Scalar::Int(number))));
-    Ok(())
+    out.write(order.into_iter().map(|number| T::from_scalar(Scalar::Int(number))))
 }
 
 /// `input` with elements set to 0 with probability `p` and the others divided by `1 - p`, and which
@@ -220,17 +212,16 @@ pub fn native_dropout<T: Element<Compute: Arithmetic>>(
     let p = if train.unwrap_or(true) { probability(p)? } else { 0.0 };
     expect_sizes(mask.sizes(), input.sizes())?;
     if p == 0.0 {
-        mask.write(std::iter::repeat(true));
+        mask.write(std::iter::repeat(true))?;
     } else {
-        write(&mut mask, &Uniform::<f32>::new(), None, |_, number| f64::from(number) >= p);
+        write(&mut mask, &Uniform::<f32>::new(), None, |_, number| f64::from(number) >= p)?;
     }
     let scale = T::Compute::from_scalar(Scalar::Float(if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) }));
     let kept = input.iter().zip(mask.as_view().iter().collect::<Scratch<_>>());
     out.write(kept.map(|(element, keep)| {
         let scaled = Arithmetic::mul(element.to_compute(), scale);
         if keep { T::from_compute(scaled) } else { T::default() }
-    }));
-    Ok(())
+    }))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::attributes::{AttrValue, Attributes};
 use super::registry::Active;
 use crate::arg::{Arg, Value};
 use crate::autograd::{GradContext, Gradient, TensorMeta};
+use crate::copy;
 use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::grad::Gradients;
@@ -74,8 +75,7 @@ impl BpropContext {
                 let meta = self.metas.get(output);
                 let meta = meta.ok_or_else(|| Error::index(format!("the call has no output {output}")))?;
                 let zeros = Tensor::uninitialized(&meta.sizes, meta.dtype, meta.device)?;
-                // SAFETY: the tensor is new and row-major; zero bytes are a zero of every dtype.
-                unsafe { zeros.data_ptr().write_bytes(0, meta.numel() as usize * meta.dtype.size()) };
+                copy::copy(&zeros, &Tensor::scalar(0.0, meta.dtype))?;
                 Ok(zeros)
             }
         }

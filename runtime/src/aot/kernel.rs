@@ -19,7 +19,7 @@ use super::signature::{Combination, Signature};
 use super::{check, sandbox};
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result};
-use crate::op::{ArgDef, Inferred, KernelCall, OutSpec};
+use crate::op::{ArgDef, Inferred, KernelCall, OutSpec, make_valid};
 use crate::tensor::Tensor;
 
 /// How many objects wait for calls. Beyond that, the one that has waited for longest is destroyed.
@@ -168,16 +168,16 @@ impl Kernel {
     /// # Errors
     /// If the kernel fails.
     pub fn run(&self, call: &KernelCall<'_>) -> Result<()> {
-        let defs = call.op.schema.args;
-        if let Some(ready) = self.take_ready(defs, call.args, call.outs) {
+        let (defs, args, outs) = (call.op().schema.args, call.args(), call.raw_outputs());
+        if let Some(ready) = self.take_ready(defs, args, outs) {
             // It was made for these dtypes, so they are right.
-            return self.run_instance(ready, defs, call.args, call.outs);
+            return self.run_instance(ready, defs, args, outs);
         }
         if self.signature.combinations.is_empty() {
-            return self.run_as_given(defs, call.args, call.outs);
+            return self.run_as_given(defs, args, outs);
         }
         let mut given: smallvec::SmallVec<[Option<DType>; 8]> = smallvec::SmallVec::new();
-        for (arg, def) in call.args.iter().zip(defs) {
+        for (arg, def) in args.iter().zip(defs) {
             match *arg {
                 Arg::Tensor(tensor) => given.push(Some(tensor.dtype())),
                 Arg::Tensors(tensors) => given.extend(tensors.iter().map(|tensor| Some(tensor.dtype()))),
@@ -195,12 +195,12 @@ impl Kernel {
             };
             given.iter().enumerate().any(differs)
         });
-        let converted = row.map(|row| self.convert(row, defs, call.args, given.len())).transpose()?;
+        let converted = row.map(|row| self.convert(row, defs, args, given.len())).transpose()?;
         match converted.flatten() {
-            None => self.run_as_given(defs, call.args, call.outs),
+            None => self.run_as_given(defs, args, outs),
             Some(values) => {
                 let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-                self.run_as_given(defs, &args, call.outs)
+                self.run_as_given(defs, &args, outs)
             }
         }
     }
@@ -248,9 +248,9 @@ impl Kernel {
                 .map(|out| Tensor::uninitialized(out.shape(), out.dtype(), out.device()))
                 .collect();
             let fresh = fresh?;
+            fresh.iter().for_each(make_valid);
             self.run_as_given(defs, args, &fresh)?;
-            outs.iter().zip(&fresh).for_each(|(out, fresh)| crate::copy::convert(out, fresh));
-            return Ok(());
+            return outs.iter().zip(&fresh).try_for_each(|(out, fresh)| crate::copy::convert(out, fresh));
         }
         if self.options.check || self.options.sandbox {
             return self.run_watched(&Shape::of(defs, args, outs), args, outs);

@@ -60,7 +60,7 @@ fn unloaded() -> Error {
 
 /// The entry of every table.
 fn run(call: &KernelCall<'_>) -> Result<()> {
-    match call.op.custom {
+    match call.op().custom {
         Some(declared) => declared.active()?.kernel.run(call),
         None => Err(unloaded()),
     }

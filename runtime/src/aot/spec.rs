@@ -44,7 +44,7 @@ impl SpecKernel {
     pub fn run(&self, call: &KernelCall<'_>) -> Result<()> {
         match self.kernel.get() {
             Some(kernel) => kernel.run(call),
-            None => self.prepare(call.op)?.run(call),
+            None => self.prepare(call.op())?.run(call),
         }
     }
 

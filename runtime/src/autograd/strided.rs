@@ -211,12 +211,11 @@ pub(crate) fn add_into(target: &Tensor, source: &Tensor) -> Result<()> {
         DType::F64 => add_typed::<f64>(target, source),
         DType::C64 => add_typed::<crate::Complex32>(target, source),
         DType::C128 => add_typed::<crate::Complex64>(target, source),
-        other => return Err(Error::dtype(format!("a gradient of dtype {other} cannot be added"))),
+        other => Err(Error::dtype(format!("a gradient of dtype {other} cannot be added"))),
     }
-    Ok(())
 }
 
-fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) {
+fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) -> Result<()> {
     assert!(target.dtype() == T::DTYPE && source.dtype() == T::DTYPE);
     for_each_row(&[target, source], &mut |row| {
         for position in 0..row.length as isize {
@@ -227,5 +226,5 @@ fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &T
                 *out = *out + *row.pointers[1].offset(row.strides[1] * position).cast::<T>();
             }
         }
-    });
+    })
 }

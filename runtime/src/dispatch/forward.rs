@@ -11,12 +11,13 @@ use super::targets::{
     check_inplace, check_out, overlap, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
     refuse_partial_overlap, shares_elsewhere,
 };
+use super::written;
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::graph::{recorder, unknown};
 use crate::layout::{checked_numel, same_sizes};
-use crate::op::{Inferred, KernelCall, KernelFn, OpDef, OutSpec, Outputs, Uniform};
+use crate::op::{Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
@@ -34,7 +35,10 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     }
     if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
         let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
-        run_uniform(kernel, &KernelCall { op, args, outs: std::slice::from_ref(&out) }, like, false)?;
+        // SAFETY: the operands are alike, so that the output is as inference says, and it is new.
+        unsafe {
+            run_uniform(kernel, Call { op, args, outs: std::slice::from_ref(&out), shared: false }, like)?
+        };
         let mut outs = Outputs::new();
         outs.push(out);
         return Ok(outs);
@@ -58,7 +62,7 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
 /// operand has one shape, dtype and device, so that inference has nothing to decide ([`Uniform`]).
 #[inline]
-fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(KernelFn, DType, &'a Tensor)> {
+fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel, DType, &'a Tensor)> {
     if op.uniform == Uniform::No {
         return None;
     }
@@ -118,8 +122,10 @@ pub(crate) fn forward_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()
         && target.is_contiguous()
         && !shares_elsewhere(args, target)
     {
-        let call = KernelCall { op, args, outs: std::slice::from_ref(target) };
-        return run_uniform(kernel, &call, like, true);
+        let call = Call { op, args, outs: std::slice::from_ref(target), shared: true };
+        // SAFETY: the operands are alike, so that the target is as inference says; what shows its memory shows the
+        // same elements.
+        return unsafe { run_uniform(kernel, call, like) };
     }
     refuse_overlapping_target(target, "self")?;
     let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
@@ -151,8 +157,9 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
         && out.is_contiguous()
         && !shares_elsewhere(args, out)
     {
-        let call = KernelCall { op, args, outs: std::slice::from_ref(*out) };
-        return run_uniform(kernel, &call, like, true);
+        let call = Call { op, args, outs: std::slice::from_ref(*out), shared: true };
+        // SAFETY: as for an in-place form.
+        return unsafe { run_uniform(kernel, call, like) };
     }
     if recorder::is_active() {
         recorder::decided_by(op, args)?;
@@ -200,10 +207,14 @@ fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()
         check_out(op, index, &spec, &inferred, outs[index])?;
     }
     for (result, out) in results.iter().zip(outs) {
-        if out.shape() != result.shape() {
-            **out = Tensor::uninitialized(result.shape(), out.dtype(), out.device())?;
+        if out.shape() == result.shape() {
+            copy::copy(out, result)?;
+            continue;
         }
-        copy::copy(out, result)?;
+        // A caller never sees a tensor that was not written.
+        let replacement = Tensor::uninitialized(result.shape(), out.dtype(), out.device())?;
+        copy::copy(&replacement, result)?;
+        **out = replacement;
     }
     Ok(())
 }
@@ -226,36 +237,60 @@ fn run_kernel(
     refuse_endless(op, args, outs)?;
     let compute = inferred.compute;
     let converted = convert_inputs(op, args, inferred.compute)?;
-    match &converted {
-        None if traced => recorder::call(op, compute, args, outs, shared),
-        None => run_borrowed(kernel, &KernelCall { op, args, outs }, shared),
-        Some(replaced) => {
-            let mut args: SmallVec<[Arg<'_>; 8]> = args.into();
-            for (index, value) in replaced {
-                args[*index] = value.as_arg();
-            }
-            if traced {
-                return recorder::call(op, compute, &args, outs, shared);
-            }
-            run_borrowed(kernel, &KernelCall { op, args: &args, outs }, shared)
+    let mut replaced: SmallVec<[Arg<'_>; 8]> = SmallVec::new();
+    let args = match &converted {
+        None => args,
+        Some(values) => {
+            replaced.extend_from_slice(args);
+            values.iter().for_each(|(index, value)| replaced[*index] = value.as_arg());
+            &replaced
         }
+    };
+    if traced {
+        return recorder::call(op, compute, args, outs, shared);
     }
+    // SAFETY: the caller compared the outputs with what inference says, and looked for overlaps; inputs are
+    // converted, and the kernel is the one for their dtype.
+    unsafe { run_borrowed(kernel, Call { op, args, outs, shared }) }
+}
+
+/// What a kernel is called with.
+struct Call<'a> {
+    op: &'static OpDef,
+    args: &'a [Arg<'a>],
+    outs: &'a [Tensor],
+    /// Whether others may know the outputs, so that they hold elements and must be borrowed.
+    shared: bool,
 }
 
 /// Runs the kernel of operands that are alike, one of which is `like`.
+///
+/// # Safety
+/// As [`run_borrowed`].
 #[inline]
-fn run_uniform(kernel: KernelFn, call: &KernelCall<'_>, like: &Tensor, shared: bool) -> Result<()> {
+unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) -> Result<()> {
     if recorder::is_active() {
-        return recorder::call(call.op, like.dtype(), call.args, call.outs, shared);
+        return recorder::call(call.op, like.dtype(), call.args, call.outs, call.shared);
     }
     if call.outs[0].numel() == 0 {
         return Ok(());
     }
-    run_borrowed(kernel, call, shared)
+    // SAFETY: the caller's promise.
+    unsafe { run_borrowed(kernel, call) }
 }
 
+/// Runs a kernel while the storages are borrowed.
+///
+/// # Safety
+/// The kernel is one of the operator, and the call is as [`KernelCall::new`] wants it, but for the borrows.
 #[inline]
-fn run_borrowed(kernel: KernelFn, call: &KernelCall<'_>, shared: bool) -> Result<()> {
-    let _held = Borrows::acquire(call.args, if shared { call.outs } else { &[] })?;
-    kernel(call)
+unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>) -> Result<()> {
+    let Call { op, args, outs, shared } = call;
+    let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;
+    // SAFETY: the caller's promise; the storages are borrowed until this returns. Tensors that others know hold
+    // elements.
+    unsafe {
+        let call = KernelCall::new(op, args, outs);
+        written::run(kernel, &if shared { call.with_elements() } else { call })
+    }
 }

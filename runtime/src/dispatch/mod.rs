@@ -9,12 +9,14 @@ mod forward;
 mod pairs;
 mod targets;
 mod values;
+pub(crate) mod written;
 
 use std::panic::Location;
 
 pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, present, row, several, size};
 
 pub use pairs::invoke_pairs;
+pub use written::check_written;
 
 pub(crate) use convert::are_converted;
 pub(crate) use forward::{forward, forward_inplace, forward_out, has_kernel};

@@ -14,7 +14,7 @@ use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
-use crate::op::{KernelFn, OpDef};
+use crate::op::{Kernel, OpDef};
 use crate::random::{Generator, Start};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
@@ -69,7 +69,7 @@ pub(super) struct Step {
 }
 
 pub(super) enum StepKind {
-    Kernel { kernel: KernelFn, op: &'static OpDef },
+    Kernel { kernel: Kernel, op: &'static OpDef },
     Copy,
     Add,
     Cond { branches: [Vec<Step>; 2] },

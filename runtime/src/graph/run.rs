@@ -21,7 +21,7 @@ use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
-use crate::dispatch::is_endless;
+use crate::dispatch::{is_endless, written};
 use crate::error::{Error, Result, ShapeText};
 use crate::op::KernelCall;
 use crate::random::GeneratorState;
@@ -348,7 +348,11 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
                     &several
                 }
             };
-            kernel(&KernelCall { op, args, outs }).map_err(|error| {
+            // SAFETY: tracing inferred the outputs and converted the inputs; the plan's layouts are inside its memory,
+            // where an output lies over an input only if the operator is element-wise, and the run has borrowed
+            // the storages.
+            let result = unsafe { written::run(*kernel, &KernelCall::new(op, args, outs)) };
+            result.map_err(|error| {
                 let names = op.schema.args.iter().map(|arg| arg.name);
                 let error = error.in_op(op.name, describe_operands(names.zip(args.iter().copied())));
                 error.with_note(format!("called at {}", step.site))
@@ -356,8 +360,7 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
         }
         StepKind::Copy => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
-            copy::convert(&tensors[step.outs[0].index()], &tensors[source.index()]);
-            Ok(())
+            copy::convert(&tensors[step.outs[0].index()], &tensors[source.index()])
         }
         StepKind::Add => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use opsmith_core::{Backend, DType, DTypeSet};
 
-use super::KernelFn;
+use super::{Kernel, KernelFn};
 
 /// Kernels of one operator by backend and dtype; entries can be replaced while the program runs.
 pub struct KernelTable {
@@ -37,18 +37,29 @@ impl KernelTable {
 
     /// The kernel for a backend and dtype.
     #[inline]
-    pub fn get(&self, backend: Backend, dtype: DType) -> Option<KernelFn> {
+    pub fn get(&self, backend: Backend, dtype: DType) -> Option<Kernel> {
         let pointer = self.entries[backend.index()][dtype.index()].load(Ordering::Acquire);
-        // SAFETY: entries are null or come from a `KernelFn`, in `new` and `replace`.
-        (!pointer.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), KernelFn>(pointer) })
+        // SAFETY: entries are null or come from a `KernelFn`, in `new`, `replace` and `restore`.
+        (!pointer.is_null()).then(|| Kernel(unsafe { std::mem::transmute::<*mut (), KernelFn>(pointer) }))
     }
 
     /// Installs a kernel, or removes it with `None`; returns the one that was there.
-    pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<KernelFn> {
+    ///
+    /// A kernel of an operator whose in-place form hands it the input's memory as the output's reads and writes
+    /// with [`map1`](crate::pointwise::map1) and its like: for that memory there are no views.
+    pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<Kernel> {
         let new = kernel.map_or(std::ptr::null_mut(), |kernel| kernel as *mut ());
         let old = self.entries[backend.index()][dtype.index()].swap(new, Ordering::AcqRel);
         // SAFETY: as in `get`.
-        (!old.is_null()).then(|| unsafe { std::mem::transmute::<*mut (), KernelFn>(old) })
+        (!old.is_null()).then(|| Kernel(unsafe { std::mem::transmute::<*mut (), KernelFn>(old) }))
+    }
+
+    /// Installs a kernel that was replaced.
+    ///
+    /// # Safety
+    /// It was replaced in this table, for this backend and dtype.
+    pub unsafe fn restore(&self, backend: Backend, dtype: DType, kernel: Kernel) {
+        self.entries[backend.index()][dtype.index()].store(kernel.0 as *mut (), Ordering::Release);
     }
 
     /// The dtypes a backend has kernels for.

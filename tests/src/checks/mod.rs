@@ -7,6 +7,7 @@ mod call;
 mod forms;
 mod mutation;
 mod numeric;
+mod written;
 
 use opsmith::{DType, Error, ErrorKind, Result};
 use opsmith_runtime::op::OpDef;
@@ -16,6 +17,7 @@ use crate::samples::samples;
 pub use call::Call;
 pub use mutation::{complex_survivors, read_results, survivors};
 pub use numeric::{forward_mode, gradient, second_order};
+pub use written::written;
 
 /// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
 pub fn is_differentiable(op: &'static OpDef) -> bool {

@@ -42,8 +42,7 @@ pub fn digest<T: Element>(
         names_q.map_or(-1.0, |lists| weighed(lists, length)),
         numbers_q.map_or(-1.0, |lists| weighed(lists, number)),
     ];
-    out.write(values.map(|value| T::from_scalar(Scalar::Float(value))));
-    Ok(())
+    out.write(values.map(|value| T::from_scalar(Scalar::Float(value))))
 }
 
 fn weighed<T: Clone>(lists: &Lists<T>, value: impl Fn(&T) -> f64) -> f64 {

@@ -21,6 +21,5 @@ where
         let vertical = cell(row.wrapping_sub(1), column).add(cell(row + 1, column));
         let horizontal = cell(row, column.wrapping_sub(1)).add(cell(row, column + 1));
         T::from_compute(vertical.add(horizontal).sub(cell(row, column).mul(four)))
-    }));
-    Ok(())
+    }))
 }

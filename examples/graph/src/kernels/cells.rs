@@ -42,23 +42,21 @@ pub fn gated_cell<T: Element>(
     };
     let results: Vec<f64> = (0..rows * width).map(|at| element(at / width, at % width)).collect();
     let typed = |value: f64| T::from_scalar(Scalar::Float(value));
-    output.write(results.iter().map(|value| typed(*value)));
+    output.write(results.iter().map(|value| typed(*value)))?;
     match project {
         None => state.write(results.iter().map(|value| typed(*value))),
         Some(project) => {
             let (matrix, columns) = (numbers(&project), project.size(1));
             let projected =
                 |at: usize| product(&results[at / columns * width..][..width], &matrix, at % columns);
-            state.write((0..rows * columns).map(|at| typed(projected(at))));
+            state.write((0..rows * columns).map(|at| typed(projected(at))))
         }
     }
-    Ok(())
 }
 
 /// See the operator's documentation.
 pub fn join_rows<T: Element>(parts: &[View<'_, T>], mut out: ViewMut<'_, T>) -> Result<()> {
-    out.write(parts.iter().flat_map(View::iter));
-    Ok(())
+    out.write(parts.iter().flat_map(View::iter))
 }
 
 /// See the operator's documentation.
@@ -71,7 +69,6 @@ where
     T: Element + PartialOrd,
 {
     let zero = T::from_scalar(Scalar::Int(0));
-    positive.write(self_.iter().map(|element| if element > zero { element } else { zero }));
-    negative.write(self_.iter().map(|element| if element > zero { zero } else { element }));
-    Ok(())
+    positive.write(self_.iter().map(|element| if element > zero { element } else { zero }))?;
+    negative.write(self_.iter().map(|element| if element > zero { zero } else { element }))
 }

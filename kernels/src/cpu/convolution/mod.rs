@@ -65,8 +65,7 @@ pub fn convolution<T: Element<Compute: Convolve>>(
         .chunks_exact(plane.max(1))
         .zip(bias.iter().cycle())
         .flat_map(|(plane, &bias)| plane.iter().map(move |&y| T::from_compute(Arithmetic::add(y, bias))));
-    out.write(shifted);
-    Ok(())
+    out.write(shifted)
 }
 
 /// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask`
@@ -118,10 +117,9 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
         }
         sums
     });
-    write(&mut grad_input, of_input);
-    write(&mut grad_weight, of_weight);
-    write(&mut grad_bias, of_bias);
-    Ok(())
+    write(&mut grad_input, of_input)?;
+    write(&mut grad_weight, of_weight)?;
+    write(&mut grad_bias, of_bias)
 }
 
 /// How a sum is held between additions.

@@ -121,8 +121,8 @@ fn convolutions_and_gradients() {
             (of_x, of_b, product(&dw, &w))
         };
         let (of_x, of_b, of_w) = backward(false, &dy, &x, &[true; 3]);
-        dx.view_mut().write(of_x.to_vec());
-        db.view_mut().write(of_b.to_vec());
+        dx.view_mut().write(of_x.to_vec()).unwrap();
+        db.view_mut().write(of_b.to_vec()).unwrap();
         assert_close(&dx.to_vec(), &back.to_vec(), 1e-12);
         // A convolution is linear in its weight: <dw, w> = <dy, conv(x)>.
         assert_close(&[of_w], &[product(&y, &dy)], 1e-12);

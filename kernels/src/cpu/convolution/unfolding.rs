@@ -29,8 +29,7 @@ pub fn im2col<T: Element<Compute: Arithmetic>>(
         sliding.gather(plane, 0..sliding.positions() / sliding.row(), &mut columns);
         result.extend_mapped(&columns, |&value| T::from_compute(value));
     }
-    out.write(result);
-    Ok(())
+    out.write(result)
 }
 
 /// The sum, at each place, of the columns' elements that [`im2col`] would have taken from it.
@@ -54,8 +53,7 @@ pub fn col2im<T: Element<Compute: Arithmetic>>(
     for (columns, plane) in each.zip(planes.chunks_exact_mut(sliding.plane().max(1))) {
         sliding.scatter(columns, 0..sliding.positions() / sliding.row(), plane, &held::<T>);
     }
-    out.write(planes.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(planes.into_iter().map(T::from_compute))
 }
 
 /// Checks that the columns of all planes are as many elements as there are.

@@ -55,8 +55,7 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
             result[sampler.plane(sample, channel) + number] = Rounded::to_element(sum);
         }
     });
-    out.write(result);
-    Ok(())
+    out.write(result)
 }
 
 /// The gradient of [`grid_sampler_2d_slope`] for the image.
@@ -87,8 +86,7 @@ pub fn grid_sampler_2d_slope_backward<T: Element<Compute: Float>>(
             }
         }
     });
-    out.write(of_images.into_iter().map(Rounded::to_element));
-    Ok(())
+    out.write(of_images.into_iter().map(Rounded::to_element))
 }
 
 /// The gradients of [`grid_sampler_2d`] for image and grid; those not asked for in `output_mask` are
@@ -129,9 +127,8 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
         let place = 2 * (sample * sampler.places() + number);
         (of_places[place], of_places[place + 1]) = (across, down);
     });
-    grad_input.write(of_images.into_iter().map(Rounded::to_element));
-    grad_grid.write(of_places.into_iter().map(Rounded::to_element));
-    Ok(())
+    grad_input.write(of_images.into_iter().map(Rounded::to_element))?;
+    grad_grid.write(of_places.into_iter().map(Rounded::to_element))
 }
 
 fn elements<T: Element<Compute: Float>>(view: &View<'_, T>) -> Scratch<Rounded<T>> {

@@ -102,11 +102,10 @@ pub fn embedding_bag<T: Element<Compute: Ordered>>(
             sums.iter_mut().for_each(|sum| *sum = Arithmetic::div(*sum, count));
         }
     }
-    out.write(sums.into_iter().map(T::from_compute));
-    offset2bag.write(bags.of_index);
-    bag_size.write(counts.into_iter().map(|count| if mode == 0 { 0 } else { count }));
-    max_indices.write(origins);
-    Ok(())
+    out.write(sums.into_iter().map(T::from_compute))?;
+    offset2bag.write(bags.of_index)?;
+    bag_size.write(counts.into_iter().map(|count| if mode == 0 { 0 } else { count }))?;
+    max_indices.write(origins)
 }
 
 fn factors<T: Element<Compute: Arithmetic>>(
@@ -183,8 +182,7 @@ pub fn embedding_bag_dense_backward<T: Element<Compute: Ordered>>(
             }
         }
     }
-    out.write(sums.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(sums.into_iter().map(T::from_compute))
 }
 
 /// The gradient of [`embedding_bag`] for `per_sample_weights`: of each index' row and its bag's
@@ -226,6 +224,5 @@ pub fn embedding_bag_per_sample_weights_backward<T: Element<Compute: Arithmetic>
         });
         products.push(if index == padding_idx { T::default() } else { T::from_compute(sum) });
     }
-    out.write(products);
-    Ok(())
+    out.write(products)
 }

@@ -169,8 +169,7 @@ pub fn scatter_reduce_two<T: Element<Compute: Ordered>>(
             *value = divide_down(*value, count);
         }
     }
-    out.write(values.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(values.into_iter().map(T::from_compute))
 }
 
 /// The quotient; of integers, rounded toward minus infinity.

@@ -147,7 +147,7 @@ pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
     let mut sizes: Dims = indices.sizes().into();
     sizes.push(row.size);
     expect_sizes(grad_output.sizes(), &sizes)?;
-    out.write(std::iter::repeat(T::default()));
+    out.write(std::iter::repeat(T::default()))?;
     let mut uses = Scratch::filled(0u32, if scale_grad_by_freq { rows.size as usize } else { 0 });
     for index in indices.iter() {
         let index = checked(index, rows.size, 0)?;

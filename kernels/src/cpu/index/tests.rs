@@ -93,7 +93,7 @@ fn gathering_and_scattering() {
                 let number = all.iter().position(|other| *other == place).unwrap();
                 sums[number] += out.at(&at);
             }
-            expected.view_mut().write(sums);
+            expected.view_mut().write(sums).unwrap();
             assert_eq!(put.to_vec(), input.to_vec());
             crate::cpu::testing::assert_close(&added.to_vec(), &expected.to_vec(), 1e-14);
         }

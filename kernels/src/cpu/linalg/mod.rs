@@ -261,8 +261,7 @@ fn sum_of_products<T: Element<Compute: Arithmetic>>(
         );
         total = Arithmetic::add(total, sum);
     }
-    out.write([T::from_compute(total)]);
-    Ok(())
+    out.write([T::from_compute(total)])
 }
 
 #[inline(always)]

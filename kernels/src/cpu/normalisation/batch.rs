@@ -43,8 +43,8 @@ pub fn native_batch_norm<T: Element<Compute: Real>>(
     let invstd = statistics.invstd(eps);
     normalise(&input, &channels, &weight, &bias, &statistics.mean, &invstd, out)?;
     if training {
-        write(&mut save_mean, &statistics.mean);
-        write(&mut save_invstd, &invstd);
+        write(&mut save_mean, &statistics.mean)?;
+        write(&mut save_invstd, &invstd)?;
     }
     Ok(())
 }
@@ -97,12 +97,12 @@ pub fn native_batch_norm_functional<T: Element<Compute: Real>>(
     let invstd = statistics.invstd(eps);
     normalise(&input, &channels, &weight, &bias, &statistics.mean, &invstd, out)?;
     if !training {
-        write(&mut running_mean_out, &old_mean);
-        write(&mut running_var_out, &old_variance);
+        write(&mut running_mean_out, &old_mean)?;
+        write(&mut running_var_out, &old_variance)?;
         return Ok(());
     }
-    write(&mut save_mean, &statistics.mean);
-    write(&mut save_invstd, &invstd);
+    write(&mut save_mean, &statistics.mean)?;
+    write(&mut save_invstd, &invstd)?;
     let number = |value: f64| T::Compute::from_scalar(Scalar::Float(value));
     let mix = |old: &[T::Compute], new: &[T::Compute], scale: T::Compute| -> Scratch<T::Compute> {
         let part = Arithmetic::mul(number(momentum), scale);
@@ -114,8 +114,8 @@ pub fn native_batch_norm_functional<T: Element<Compute: Real>>(
             .collect()
     };
     let count = (channels.samples * channels.places) as f64;
-    write(&mut running_mean_out, &mix(&old_mean, &statistics.mean, T::Compute::ONE));
-    write(&mut running_var_out, &mix(&old_variance, &statistics.variance, number(count / (count - 1.0))));
+    write(&mut running_mean_out, &mix(&old_mean, &statistics.mean, T::Compute::ONE))?;
+    write(&mut running_var_out, &mix(&old_variance, &statistics.variance, number(count / (count - 1.0))))?;
     Ok(())
 }
 
@@ -177,13 +177,13 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
         channels.for_each_row(|start, channel| {
             elements.extend((start..start + channels.places).map(|at| gradient(at, channel)));
         });
-        grad_input.write(elements);
+        grad_input.write(elements)?;
     } else {
-        write_if(false, [], &mut grad_input);
+        write_if(false, [], &mut grad_input)?;
     }
     let of_weight = products.iter().zip(&invstd).map(|(&sum, &invstd)| Arithmetic::mul(sum, invstd));
-    write_if(asked(output_mask, 1), of_weight.map(T::from_compute), &mut grad_weight);
-    write_if(asked(output_mask, 2), sums.iter().map(|&sum| T::from_compute(sum)), &mut grad_bias);
+    write_if(asked(output_mask, 1), of_weight.map(T::from_compute), &mut grad_weight)?;
+    write_if(asked(output_mask, 2), sums.iter().map(|&sum| T::from_compute(sum)), &mut grad_bias)?;
     Ok(())
 }
 
@@ -194,8 +194,8 @@ fn factor<T: Element>(
     factors(view.as_ref(), channels.count, "a factor or statistic of the channels")
 }
 
-fn write<T: Element>(out: &mut ViewMut<'_, T>, values: &[T::Compute]) {
-    out.write(values.iter().map(|&value| T::from_compute(value)));
+fn write<T: Element>(out: &mut ViewMut<'_, T>, values: &[T::Compute]) -> Result<()> {
+    out.write(values.iter().map(|&value| T::from_compute(value)))
 }
 
 fn normalise<T: Element<Compute: Real>>(
@@ -226,8 +226,7 @@ fn normalise<T: Element<Compute: Real>>(
                 },
             );
         });
-    });
-    Ok(())
+    })
 }
 
 /// Sizes of a batch: rows of `places` elements, a row a channel of a sample.

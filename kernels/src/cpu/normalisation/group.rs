@@ -95,10 +95,9 @@ pub fn native_group_norm<T: Element<Compute: Real>>(
                 );
             }
         }
-    });
-    mean.write(means);
-    rstd.write(rstds);
-    Ok(())
+    })?;
+    mean.write(means)?;
+    rstd.write(rstds)
 }
 
 /// The gradients of [`native_group_norm`] for input, weight and bias; those not asked for in
@@ -163,8 +162,8 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
             *gradient = T::from_compute(Arithmetic::mul(rstd, rest));
         }
     }
-    write_if(asked(output_mask, 0), gradient, &mut grad_input);
-    write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight);
-    write_if(asked(output_mask, 2), bias_sums.into_iter().map(T::from_compute), &mut grad_bias);
+    write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
+    write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight)?;
+    write_if(asked(output_mask, 2), bias_sums.into_iter().map(T::from_compute), &mut grad_bias)?;
     Ok(())
 }

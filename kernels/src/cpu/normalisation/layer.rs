@@ -53,10 +53,9 @@ pub fn native_layer_norm<T: Element<Compute: Real>>(
                 },
             );
         }
-    });
-    mean.write(means);
-    rstd.write(rstds);
-    Ok(())
+    })?;
+    mean.write(means)?;
+    rstd.write(rstds)
 }
 
 /// The gradients of [`native_layer_norm`] for input, weight and bias; those not asked for in
@@ -125,9 +124,9 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
             },
         );
     }
-    write_if(asked(output_mask, 0), gradient, &mut grad_input);
-    write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight);
-    write_if(asked(output_mask, 2), bias_sums.into_iter().map(T::from_compute), &mut grad_bias);
+    write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
+    write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight)?;
+    write_if(asked(output_mask, 2), bias_sums.into_iter().map(T::from_compute), &mut grad_bias)?;
     Ok(())
 }
 
@@ -141,12 +140,8 @@ pub(super) fn write_if<T: Element>(
     wanted: bool,
     elements: impl IntoIterator<Item = T>,
     out: &mut ViewMut<'_, T>,
-) {
-    if wanted {
-        out.write(elements);
-    } else {
-        out.write(std::iter::repeat(T::default()));
-    }
+) -> Result<()> {
+    if wanted { out.write(elements) } else { out.write(std::iter::repeat(T::default())) }
 }
 
 /// Elements that are normalised together.

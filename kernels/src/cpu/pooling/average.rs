@@ -124,8 +124,7 @@ pub fn adaptive_avg_pool3d<T: Element<Compute: Float>>(
         let count: i64 = ranges.iter().map(|range| range.counted).product();
         (sum / Rounded::of(count as f64)).to_element()
     });
-    out.write(means);
-    Ok(())
+    out.write(means)
 }
 
 /// The gradient of [`adaptive_avg_pool`] over the last two dimensions.
@@ -180,8 +179,7 @@ fn avg_pool<T: Element<Compute: Arithmetic>>(
         planes.ranges.for_each_element(ranges, |at| sum = Arithmetic::add(sum, plane[at].to_compute()));
         T::from_compute(Arithmetic::div(sum, count::<T>(ranges, divisor)))
     });
-    out.write(means);
-    Ok(())
+    out.write(means)
 }
 
 fn avg_pool_backward<T: Element<Compute: Arithmetic>>(
@@ -199,8 +197,7 @@ fn avg_pool_backward<T: Element<Compute: Arithmetic>>(
         let part = held::<T>(Arithmetic::div(grad, count::<T>(ranges, divisor)));
         planes.ranges.for_each_element(ranges, |at| sums[at] = held::<T>(Arithmetic::add(sums[at], part)));
     });
-    out.write(sums);
-    Ok(())
+    out.write(sums)
 }
 
 /// What a mean divides by.

@@ -64,9 +64,8 @@ fn max_pool<T: Element<Compute: Ordered>>(
         });
         best.unwrap_or((T::Compute::LOWEST, 0))
     });
-    out.write(best.iter().map(|&(value, _)| T::from_compute(value)));
-    indices.write(best.iter().map(|&(_, at)| at as i64));
-    Ok(())
+    out.write(best.iter().map(|&(value, _)| T::from_compute(value)))?;
+    indices.write(best.iter().map(|&(_, at)| at as i64))
 }
 
 /// The gradient of [`max_pool2d_with_indices`]: each output's goes to the element it came from.
@@ -132,6 +131,5 @@ fn max_pool_backward<T: Element<Compute: Arithmetic>>(
             }
         }
     }
-    out.write(sums.into_iter().map(T::from_compute));
-    Ok(())
+    out.write(sums.into_iter().map(T::from_compute))
 }

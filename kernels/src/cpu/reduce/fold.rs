@@ -65,7 +65,7 @@ pub(super) fn fold<T: Element, F: Fold<T>>(
     }
     let (kept, reduced) = plan(input, reduced, keepdim, out)?;
     if count(&reduced) == 0 {
-        out.write(std::iter::repeat(f.finish(f.start())));
+        out.write(std::iter::repeat(f.finish(f.start())))?;
         return Ok(());
     }
     let across = kept.last().filter(|kept| {

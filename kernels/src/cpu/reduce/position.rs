@@ -122,8 +122,7 @@ fn position<T: Element<Compute: Ordered>>(
             best = Some((value, number as i64 * row.size + index));
         }
     }
-    out.write(best.map(|(_, index)| index));
-    Ok(())
+    out.write(best.map(|(_, index)| index))
 }
 
 /// Lines that are searched together where they lie closer in memory than a line's elements.

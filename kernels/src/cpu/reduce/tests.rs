@@ -176,7 +176,7 @@ fn positions_of_extremes() {
             if input.strides.contains(&0) {
                 continue;
             }
-            input.view_mut().write(values.iter().copied());
+            input.view_mut().write(values.iter().copied()).unwrap();
             let mut out = Array::zeros(&[]);
             argmax(input.view(), None, false, out.view_mut()).unwrap();
             assert_eq!(out.to_vec(), [first_best(&values, |a, b| a > b) as i64]);

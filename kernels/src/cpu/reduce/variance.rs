@@ -132,8 +132,7 @@ where
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
     let means = variance(&self_, &reduced, correction, keepdim, &mut out)?;
-    mean.write(means.into_iter().map(|mean| T::from_compute(Running::narrow(mean))));
-    Ok(())
+    mean.write(means.into_iter().map(|mean| T::from_compute(Running::narrow(mean))))
 }
 
 /// Elements whose second pass still finds them in the second cache.

@@ -282,7 +282,7 @@ pub fn squared_(a: &Tensor) -> Result<()> {
 // scaled(self, alpha) -> self * alpha, with an attribute
 
 fn scaled_kernel(call: &KernelCall<'_>) -> Result<()> {
-    let alpha = call.args[1].float();
+    let alpha = call.args()[1].float();
     map1(call, [0], |a: f64| a * alpha)
 }
 
@@ -314,7 +314,7 @@ pub fn scaled(a: &Tensor, alpha: f64) -> Result<Tensor> {
 // total(self) -> the sum of all elements; sum_to(self, sizes) -> summed back to a shape
 
 fn sum_to_kernel<T: Element + std::ops::Add<Output = T>>(call: &KernelCall<'_>) -> Result<()> {
-    let (input, out) = (call.args[0].tensor(), &call.outs[0]);
+    let (input, out) = (call.args()[0].tensor(), &call.outs()[0]);
     let mut sums = vec![T::default(); out.numel() as usize];
     let missing = input.dim() - out.dim();
     let steps = crate::layout::contiguous_strides(out.shape());
@@ -380,8 +380,8 @@ fn infer_cast(args: &[Arg<'_>]) -> Result<Inferred> {
 }
 
 fn cast_kernel(call: &KernelCall<'_>) -> Result<()> {
-    let converted = call.args[0].tensor().cast_untracked(call.args[1].dtype())?;
-    crate::copy::copy(&call.outs[0], &converted)
+    let converted = call.args()[0].tensor().cast_untracked(call.args()[1].dtype())?;
+    crate::copy::copy(&call.outs()[0], &converted)
 }
 
 pub static CAST: OpDef = OpDef {

@@ -13,7 +13,7 @@ use super::facts::Facts;
 use super::{Passes, repeats};
 use crate::arg::{Arg, Value};
 use crate::copy;
-use crate::dispatch;
+use crate::dispatch::{self, written};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, checked_numel};
 use crate::op::{KernelCall, OpDef};
@@ -109,10 +109,12 @@ fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>
         (NodeKind::Call { op, compute }, _) => {
             check_call(op, *compute, &args, &outs)?;
             let kernel = op.kernel(outs[0].device().backend, *compute)?;
-            kernel(&KernelCall { op, args: &args, outs: &outs })?;
+            // SAFETY: tracing inferred the outputs, which are new, and converted the inputs; the storages of these
+            // are borrowed.
+            unsafe { written::run(kernel, &KernelCall::new(op, &args, &outs))? };
         }
         (_, [Argument::Tensor(_)]) if broadcasts(args[0].tensor().shape(), outs[0].shape()) => {
-            copy::convert(&outs[0], args[0].tensor());
+            copy::convert(&outs[0], args[0].tensor())?;
         }
         _ => return Err(Error::graph("a copy has one argument, which broadcasts to its result")),
     }

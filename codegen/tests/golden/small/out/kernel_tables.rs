@@ -24,7 +24,7 @@ macro_rules! plus_tensor_kernel {
             use rt::Element as _;
             type C = <T as rt::Element>::Compute;
             type R = T;
-            let alpha = call.args[2].scalar();
+            let alpha = call.args()[2].scalar();
             let constant0 = <C as rt::Element>::from_scalar(alpha);
             rt::pointwise::map2(
                 call,
@@ -78,7 +78,7 @@ macro_rules! grown_kernel {
             use rt::Element as _;
             type C = <T as rt::Element>::Compute;
             type R = T;
-            let twice = call.args[1].bool();
+            let twice = call.args()[1].bool();
             if twice {
                 rt::pointwise::map1(
                     call,
@@ -176,12 +176,12 @@ fn largest_kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
     let mut context = rt::foreign::Context::new(
         "golden_largest",
         "kernels/largest.cc",
-        call.outs[0].device(),
+        call.device(),
     );
-    let self_ = rt::foreign::ForeignTensor::of(call.args[0].tensor());
-    let dim = call.args[1].optional(rt::Arg::int);
-    let mut out0 = rt::foreign::ForeignTensor::of(&call.outs[0]);
-    let mut out1 = rt::foreign::ForeignTensor::of(&call.outs[1]);
+    let self_ = rt::foreign::ForeignTensor::of(call.args()[0].tensor());
+    let dim = call.args()[1].optional(rt::Arg::int);
+    let mut out0 = call.foreign_output(0);
+    let mut out1 = call.foreign_output(1);
     // SAFETY: the generated header declares the function with
     // these types and is included where it is defined; every
     // pointer lives until the call returns, and the dispatcher

@@ -1,0 +1,397 @@
+//! A call as a kernel sees it: the one way from a kernel to the memory of tensors.
+//!
+//! In: arguments and outputs that the dispatcher prepared and borrowed. Out: typed views, each output's at most
+//! once. Only the dispatcher makes calls, since making one promises everything that views rely on; see
+//! `docs/design/kernel-memory.md`.
+
+use std::cell::Cell;
+
+use opsmith_core::DType;
+
+use super::OpDef;
+use crate::arg::Arg;
+use crate::device::Device;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::foreign::ForeignTensor;
+use crate::scratch::Scratch;
+use crate::tensor::Tensor;
+use crate::untyped::Untyped;
+use crate::view::{Positions, View, ViewMut};
+
+/// A kernel as tables are made from: writes every element of the call's outputs, which have their final shape.
+pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
+
+/// A kernel as tables give it.
+///
+/// ```compile_fail,E0133
+/// # use opsmith_runtime::{Result, op::{Kernel, KernelCall}};
+/// fn called(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+///     kernel.run(call)
+/// }
+/// ```
+///
+/// The kernel of one operator cannot become that of another, whose inference makes sure of other things:
+///
+/// ```compile_fail,E0308
+/// # use opsmith_runtime::{Backend, DType, op::OpDef};
+/// fn exchanged(a: &OpDef, b: &OpDef) {
+///     let kernel = a.kernels.unwrap().get(Backend::Cpu, DType::F32);
+///     b.kernels.unwrap().replace(Backend::Cpu, DType::F32, kernel);
+/// }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Kernel(pub(super) KernelFn);
+
+impl Kernel {
+    /// Runs the kernel.
+    ///
+    /// # Errors
+    /// Whatever the kernel reports.
+    ///
+    /// # Safety
+    /// The call is one of the operator that the kernel was made for, since it relies on what inference made sure
+    /// of; and nobody took the outputs of the call.
+    #[inline(always)]
+    pub unsafe fn run(self, call: &KernelCall<'_>) -> Result<()> {
+        (self.0)(call)
+    }
+}
+
+/// A call as a kernel sees it: arguments in signature order, inputs converted as
+/// [`ElementType`](super::ElementType) says, outputs allocated, storages borrowed.
+///
+/// ```compile_fail,E0451
+/// # use opsmith_runtime::{Arg, Tensor, op::{KernelCall, OpDef}};
+/// fn forged<'a>(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
+///     KernelCall { op, args, outs, taken: Default::default(), holds_elements: true }
+/// }
+/// ```
+///
+/// ```compile_fail,E0133
+/// # use opsmith_runtime::{Arg, Tensor, op::{KernelCall, OpDef}};
+/// fn unchecked<'a>(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
+///     KernelCall::new(op, args, outs)
+/// }
+/// ```
+///
+/// Views do not outlive the call, and with it the borrows of the storages:
+///
+/// ```compile_fail
+/// # use opsmith_runtime::{View, op::KernelCall};
+/// fn kept(call: &KernelCall<'_>) -> View<'static, f32> {
+///     call.view(0)
+/// }
+/// ```
+pub struct KernelCall<'a> {
+    op: &'static OpDef,
+    args: &'a [Arg<'a>],
+    outs: &'a [Tensor],
+    /// The outputs whose elements were handed out, a bit each; the last bit stands for all from the 64th on.
+    taken: Cell<u64>,
+    /// Whether the outputs' memory holds elements of their dtypes, instead of any bytes.
+    holds_elements: bool,
+}
+
+impl<'a> KernelCall<'a> {
+    /// A call whose outputs' memory holds any bytes.
+    ///
+    /// # Safety
+    /// While the call and its views are used:
+    /// - the arguments are what the operator's signature and `element_types` say;
+    /// - the outputs are what inference says of these arguments;
+    /// - nothing writes the arguments' storages, and nothing else touches those of the outputs;
+    /// - no two outputs overlap, and an output overlaps an argument only if the operator's forms are
+    ///   `elementwise` and both are the same elements.
+    #[inline]
+    pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
+        KernelCall { op, args, outs, taken: Cell::new(0), holds_elements: false }
+    }
+
+    /// The call with outputs whose memory holds elements of their dtypes, such as a caller's own tensors.
+    ///
+    /// # Safety
+    /// It does.
+    #[inline]
+    #[must_use]
+    pub unsafe fn with_elements(mut self) -> KernelCall<'a> {
+        self.holds_elements = true;
+        self
+    }
+
+    /// The operator.
+    #[inline]
+    pub fn op(&self) -> &'static OpDef {
+        self.op
+    }
+
+    /// Its arguments. Who asks one of their tensors for elements, instead of this call for a view, may wait for
+    /// ever: the call is what has borrowed them.
+    #[inline]
+    pub fn args(&self) -> &'a [Arg<'a>] {
+        self.args
+    }
+
+    /// The device of the outputs.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.outs.first().map_or(Device::CPU, Tensor::device)
+    }
+
+    /// The outputs, for the runtime itself: reading or writing them is unsafe while views of them live.
+    #[inline]
+    pub(crate) fn outs(&self) -> &'a [Tensor] {
+        self.outs
+    }
+
+    #[inline]
+    pub(crate) fn holds_elements(&self) -> bool {
+        self.holds_elements
+    }
+
+    /// A tensor argument's elements.
+    ///
+    /// # Panics
+    /// If the argument is not a tensor of `T`, or shares memory with an output: generated code asks for what the
+    /// dispatcher prepared.
+    #[inline]
+    pub fn view<T: Element>(&self, index: usize) -> View<'a, T> {
+        self.typed_view(self.args[index].tensor())
+    }
+
+    /// An optional tensor argument's elements.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view`].
+    #[inline]
+    pub fn optional_view<T: Element>(&self, index: usize) -> Option<View<'a, T>> {
+        self.args[index].optional(|arg| self.typed_view(arg.tensor()))
+    }
+
+    /// The elements of each tensor of a list argument.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view`].
+    pub fn views<T: Element>(&self, index: usize) -> Scratch<View<'a, T>> {
+        self.args[index].tensors().iter().map(|tensor| self.typed_view(tensor)).collect()
+    }
+
+    /// The elements of each tensor of a list argument of which some may be absent.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view`].
+    pub fn optional_views<T: Element>(&self, index: usize) -> Scratch<Option<View<'a, T>>> {
+        let tensors = self.args[index].optional_tensors().iter();
+        tensors.map(|tensor| tensor.as_ref().map(|tensor| self.typed_view(tensor))).collect()
+    }
+
+    #[inline]
+    fn typed_view<T: Element>(&self, tensor: &'a Tensor) -> View<'a, T> {
+        assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's input type differs from the declared one");
+        if self.op.forms.elementwise {
+            let shared = self.outs.iter().any(|out| crate::dispatch::overlap(tensor, out));
+            assert!(!shared, "an input that is also the output is read by `pointwise::map1` and its like");
+        }
+        // SAFETY: the dtype was checked, no output overlaps the tensor, and nothing writes it while the call lives,
+        // as who made the call promised.
+        unsafe { tensor.view_unchecked() }
+    }
+
+    /// A tensor argument of any dtype, without its elements.
+    pub fn untyped(&self, index: usize) -> Untyped<'a> {
+        Untyped::from(self.args[index].tensor())
+    }
+
+    /// An optional tensor argument of any dtype, without its elements.
+    pub fn optional_untyped(&self, index: usize) -> Option<Untyped<'a>> {
+        self.args[index].optional(|arg| Untyped::from(arg.tensor()))
+    }
+
+    /// Each tensor of a list argument of any dtypes, without its elements.
+    pub fn all_untyped(&self, index: usize) -> Scratch<Untyped<'a>> {
+        self.args[index].tensors().iter().map(Untyped::from).collect()
+    }
+
+    /// Each tensor of a list argument of any dtypes of which some may be absent, without its elements.
+    pub fn optional_all_untyped(&self, index: usize) -> Scratch<Option<Untyped<'a>>> {
+        self.args[index].optional_tensors().iter().map(|tensor| tensor.as_ref().map(Untyped::from)).collect()
+    }
+
+    /// An output's elements, for writing.
+    ///
+    /// # Panics
+    /// If the output's dtype is not `T`'s, if its elements were handed out before, or if it shares memory with an
+    /// input.
+    #[inline]
+    pub fn view_mut<T: Element>(&self, index: usize) -> ViewMut<'a, T> {
+        self.take(index);
+        // SAFETY: the output was taken just now.
+        unsafe { self.typed_view_mut(&self.outs[index]) }
+    }
+
+    /// # Safety
+    /// The output is taken, and this is its only view.
+    #[inline]
+    unsafe fn typed_view_mut<T: Element>(&self, tensor: &'a Tensor) -> ViewMut<'a, T> {
+        assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's output type differs from the inferred one");
+        if T::DTYPE == DType::Bool && !self.holds_elements {
+            make_valid(tensor);
+        }
+        // SAFETY: the dtype was checked, nobody else touches the output's elements, as who made the call promised,
+        // and they are initialised: memory is, and bytes that are no `bool` were overwritten.
+        unsafe { tensor.view_mut_unchecked() }
+    }
+
+    /// The elements of an output that may be absent, for writing.
+    ///
+    /// # Errors
+    /// Whatever the condition reports.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view_mut`].
+    pub fn optional_view_mut<T: Element>(&self, index: usize) -> Result<Option<ViewMut<'a, T>>> {
+        let present = self.op.present_results(self.args)? & 1 << index != 0;
+        Ok(present.then(|| self.view_mut(index)))
+    }
+
+    /// Every output's elements, for writing, of an operator that returns a list.
+    ///
+    /// # Panics
+    /// As [`KernelCall::view_mut`].
+    pub fn views_mut<T: Element>(&self) -> Scratch<ViewMut<'a, T>> {
+        self.take_all();
+        // SAFETY: all outputs were taken just now.
+        self.outs.iter().map(|tensor| unsafe { self.typed_view_mut(tensor) }).collect()
+    }
+
+    /// Marks an output as handed out.
+    #[inline]
+    fn take(&self, index: usize) {
+        let bit = 1 << index.min(LAST);
+        assert!(self.taken.get() & bit == 0, "the elements of output {index} were handed out before");
+        self.refuse_shared(&self.outs[index]);
+        self.taken.set(self.taken.get() | bit);
+    }
+
+    /// Marks every output as handed out.
+    fn take_all(&self) {
+        assert!(self.taken.get() == 0, "the elements of an output were handed out before");
+        self.outs.iter().for_each(|out| self.refuse_shared(out));
+        self.taken.set(u64::MAX);
+    }
+
+    /// Memory of an element-wise call may be read and written at once, which views cannot.
+    #[inline]
+    fn refuse_shared(&self, out: &Tensor) {
+        if !self.op.forms.elementwise {
+            return;
+        }
+        let mut shared = false;
+        self.args.iter().for_each(|arg| {
+            arg.for_each_tensor(|tensor| shared |= crate::dispatch::overlap(tensor, out));
+        });
+        assert!(!shared, "an output that is also an input is written by `pointwise::map1` and its like");
+    }
+
+    /// An output as C sees it, for writing.
+    ///
+    /// # Panics
+    /// If its elements were handed out before, or it shares memory with an input.
+    pub fn foreign_output(&self, index: usize) -> ForeignTensor<'a> {
+        self.take(index);
+        let tensor = &self.outs[index];
+        if !self.holds_elements {
+            make_valid(tensor);
+        }
+        ForeignTensor::of(tensor)
+    }
+
+    /// The outputs, for kernels of which the runtime takes addresses; nobody else can have their elements.
+    ///
+    /// # Panics
+    /// As [`KernelCall::foreign_output`].
+    pub(crate) fn raw_outputs(&self) -> &'a [Tensor] {
+        self.take_all();
+        if !self.holds_elements {
+            self.outs.iter().for_each(make_valid);
+        }
+        self.outs
+    }
+
+    /// The first output and some of the arguments, for loops that read an element of each before they write one,
+    /// and so may share memory.
+    ///
+    /// # Errors
+    /// If the output or an argument is not there, is no tensor, or is not of its dtype; or if the output was handed
+    /// out.
+    #[inline]
+    pub(crate) fn operands<const N: usize>(
+        &self,
+        inputs: &[usize],
+        dtypes: [DType; N],
+    ) -> Result<[&'a Tensor; N]> {
+        let operands = self.operands_of_any_dtype(inputs)?;
+        for (tensor, dtype) in operands.iter().zip(dtypes) {
+            if tensor.dtype() != dtype {
+                return Err(other_dtype(tensor.dtype(), dtype));
+            }
+        }
+        Ok(operands)
+    }
+
+    /// As [`KernelCall::operands`], for loops that look at the dtypes themselves.
+    #[inline]
+    pub(crate) fn operands_of_any_dtype<const N: usize>(&self, inputs: &[usize]) -> Result<[&'a Tensor; N]> {
+        let Some(out) = self.outs.first() else { return Err(missing("output", 0)) };
+        if self.taken.get() & 1 != 0 {
+            return Err(handed_out());
+        }
+        let mut operands = [out; N];
+        for (operand, &index) in operands[1..].iter_mut().zip(inputs) {
+            match self.args.get(index) {
+                Some(Arg::Tensor(tensor)) => *operand = tensor,
+                _ => return Err(missing("tensor argument", index)),
+            }
+        }
+        Ok(operands)
+    }
+}
+
+/// The last bit of the outputs that were handed out.
+const LAST: usize = 63;
+
+#[cold]
+fn handed_out() -> Error {
+    Error::aliasing("the elements of the output were handed out before")
+        .with_help("write them through the view, or without one")
+}
+
+#[cold]
+fn missing(what: &str, index: usize) -> Error {
+    Error::argument(format!("the kernel asks for {what} {index}, and the call has none"))
+        .with_help("positions count from 0, in the order of the signature")
+}
+
+#[cold]
+fn other_dtype(tensor: DType, kernel: DType) -> Error {
+    Error::dtype(format!("the kernel computes with {kernel}, and was given {tensor}"))
+        .with_help("install it for the dtype that it is written for")
+}
+
+/// Makes elements of memory that holds any bytes, where not every byte is one: `false` of `bool`s.
+pub(crate) fn make_valid(tensor: &Tensor) {
+    if tensor.dtype() != DType::Bool {
+        return;
+    }
+    let start = tensor.data_ptr();
+    if tensor.is_contiguous() {
+        // SAFETY: a bool is a byte, so these are the tensor's own elements, which nobody reads: they are an output's
+        // before its kernel runs.
+        unsafe { start.write_bytes(0, tensor.numel() as usize) };
+        return;
+    }
+    for position in Positions::new(tensor.shape(), tensor.strides()) {
+        // SAFETY: as above.
+        unsafe { start.offset(position as isize).write(0) };
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether kernels write every element of their results, and compute them from nothing but their arguments.
+//!
+//! In: an operator. Out: what is wrong, in sentences. Every sample is run in several dtypes and sizes, over memory
+//! that is filled before, row-major and with gaps.
+
+use opsmith::{DType, Tensor};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::{Arg, Value, dispatch};
+
+use super::caught;
+use crate::calls::{call, resized, tensors, with_tensors};
+use crate::samples::{repeatable, samples};
+
+/// Sizes in place of those of the samples, by a function of them.
+const SIZES: [fn(i64) -> i64; 4] = [|size| size, |size| size + 4, |_| 1, |_| 0];
+
+/// What is wrong with an operator's kernels, and how many calls were made.
+pub fn written(op: &'static OpDef) -> (Vec<String>, usize) {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    if op.host.is_some() || op.view.is_some() || op.kernels.is_none() {
+        return (wrong, count);
+    }
+    for dtype in [DType::F64, DType::F32, DType::I64, DType::Bool, DType::C128] {
+        for (number, args) in samples(op, dtype).into_iter().enumerate() {
+            for sizes in SIZES {
+                let inputs = tensors(&args).iter().map(|tensor| resized(tensor, sizes)).collect();
+                let Ok(inputs): opsmith::Result<Vec<Tensor>> = inputs else { continue };
+                let args: Vec<Value> = with_tensors(&args, &inputs);
+                // Debug builds check calls, too; what only that check refuses is not refused.
+                if repeatable(op, || call(op, &args))
+                    .is_err_and(|error| error.kind() != opsmith::ErrorKind::Kernel)
+                {
+                    continue;
+                }
+                count += 1;
+                let borrowed: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
+                let result = caught(|| {
+                    repeatable(op, || dispatch::check_written(op, &borrowed))
+                        .map_err(|error| error.to_string())
+                });
+                wrong.extend(result.err().map(|why| {
+                    format!("{} ({}), {dtype}, written at sample {number}: {why}", op.name, op.location)
+                }));
+            }
+        }
+    }
+    (wrong, count)
+}
