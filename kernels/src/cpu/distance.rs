@@ -149,13 +149,18 @@ impl Norm {
         if distance == C::ZERO {
             return;
         }
+        // The distance that the caller has may be rounded; the difference that decided it is not.
+        let largest = match self.0 {
+            f64::INFINITY => a.iter().zip(b).map(|(&a, &b)| abs(a - b)).fold(C::ZERO, maximum),
+            _ => distance,
+        };
         for ((&a, &b), sum) in a.iter().zip(b).zip(sums) {
             let difference = a - b;
             let slope = match self.0 {
                 0.0 => C::ZERO,
                 1.0 => sgn(difference),
                 2.0 => difference / distance,
-                f64::INFINITY if abs(difference) == distance => sgn(difference),
+                f64::INFINITY if abs(difference) == largest => sgn(difference),
                 f64::INFINITY => C::ZERO,
                 // Below 1 the slope at equal columns is infinite; they contribute nothing.
                 p if p < 1.0 && difference == C::ZERO => C::ZERO,
