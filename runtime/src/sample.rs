@@ -8,7 +8,7 @@ pub use opsmith_core::Check;
 use crate::arg::Value;
 use crate::error::{Error, Result};
 use crate::lists::{ListItem, Lists, Text};
-use crate::op::{ArgKind, ItemKind, OpDef};
+use crate::op::{ArgKind, ElementType, ItemKind, OpDef};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::{Complex64, DType};
@@ -107,7 +107,10 @@ impl Sample {
             self.args.iter().find(|(given, _)| *given == index),
             &def.default,
         ) {
-            (Some((_, value)), _) => value.build(def.ty.kind, dtype, index),
+            (Some((_, value)), _) => {
+                let real = op.element_types.get(index) == Some(&ElementType::Real);
+                value.build(def.ty.kind, if real { dtype.to_real() } else { dtype }, index)
+            }
             (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
             (None, None) if def.ty.optional => Ok(Value::None),
             (None, None) => Err(Error::argument(format!("the sample has no value for `{}`", def.name))),
