@@ -5,3 +5,4 @@ pub mod checks;
 pub mod gradcheck;
 pub mod parity;
 pub mod samples;
+pub mod special;

@@ -97,6 +97,9 @@ pub fn pdist_backward<T: Element<Compute: Float>>(
     let norm = Norm::new(p)?;
     let (count, width) = matrix(self_.sizes())?;
     expect_sizes(out.sizes(), self_.sizes())?;
+    let distances = [(count * count.saturating_sub(1) / 2) as i64];
+    expect_sizes(grad_output.sizes(), &distances)?;
+    expect_sizes(pdist.sizes(), &distances)?;
     let rows = elements(&self_);
     let row = |number: usize| &rows[number * width..][..width];
     let mut sums = Scratch::filled(T::Compute::ZERO, rows.len());

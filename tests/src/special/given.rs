@@ -41,6 +41,8 @@ pub struct GivenTensor {
     pub values: Values,
     /// The number that tells tensors of one call apart.
     pub seed: usize,
+    /// The sizes it is expanded to, for every combination of the elements of several.
+    pub grid: Option<Vec<i64>>,
 }
 
 /// The elements of a tensor.
@@ -78,7 +80,8 @@ impl Given {
             SampleValue::Tensors(items) => {
                 let item = |(position, item): (usize, &Option<SampleTensor>)| {
                     let seed = seed + 7 * (position + 1);
-                    item.as_ref().map_or(Given::None, |item| Given::Tensor(GivenTensor::of_sample(item, seed)))
+                    item.as_ref()
+                        .map_or(Given::None, |item| Given::Tensor(GivenTensor::of_sample(item, seed)))
                 };
                 Given::List(items.iter().enumerate().map(item).collect())
             }
@@ -114,8 +117,11 @@ impl Given {
             Given::Str(text) => json!(text),
             Given::DType(dtype) => json!({"dtype": dtype.name()}),
             Given::List(items) => items.iter().map(Given::to_json).collect(),
-            Given::Tensor(GivenTensor { shape, values, seed }) => {
+            Given::Tensor(GivenTensor { shape, values, seed, grid }) => {
                 let mut fields = json!({"shape": shape, "seed": seed});
+                if let Some(grid) = grid {
+                    fields["grid"] = json!(grid);
+                }
                 let (name, value) = values.to_json();
                 fields[name] = value;
                 fields
@@ -143,7 +149,8 @@ impl Given {
                 }
                 let shape = integers(fields.get("shape")?)?;
                 let seed = fields.get("seed")?.as_u64()? as usize;
-                Given::Tensor(GivenTensor { shape, values: Values::read(json)?, seed })
+                let grid = fields.get("grid").and_then(integers);
+                Given::Tensor(GivenTensor { shape, values: Values::read(json)?, seed, grid })
             }
         })
     }
@@ -209,10 +216,18 @@ impl GivenTensor {
             }
             Fill::Places(places) => Values::Places(places.to_vec()),
         };
-        GivenTensor { shape: tensor.shape.to_vec(), values, seed }
+        GivenTensor { shape: tensor.shape.to_vec(), values, seed, grid: None }
     }
 
     fn build(&self, dtype: DType) -> opsmith::Result<Tensor> {
+        let small = self.small(dtype)?;
+        match &self.grid {
+            Some(grid) => opsmith::deep_clone(&opsmith::expand(&small, grid)?),
+            None => Ok(small),
+        }
+    }
+
+    fn small(&self, dtype: DType) -> opsmith::Result<Tensor> {
         let count = self.shape.iter().product::<i64>() as usize;
         let exact = !dtype.is_differentiable();
         let fill = match &self.values {
@@ -289,9 +304,13 @@ impl Values {
     }
 }
 
-/// A number as JSON has it, which knows neither NaN nor infinities.
+/// A number as JSON has it, which knows neither NaN nor infinities, and whose readers round.
 pub(super) fn number_to_json(value: f64) -> Json {
-    if value.is_finite() { json!(value) } else { json!(value.to_string()) }
+    // As text, what is read is what was written, to the last bit.
+    if value == value.trunc() && value.abs() < 1e15 && !(value == 0.0 && value.is_sign_negative()) {
+        return json!(value as i64);
+    }
+    json!(format!("{value:?}"))
 }
 
 /// Reads [`number_to_json`].

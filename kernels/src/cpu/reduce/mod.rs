@@ -5,11 +5,11 @@
 //! error grows with the logarithm of the number of elements.
 
 mod extreme;
-mod fold;
-mod position;
-mod scan;
+pub(super) mod fold;
+pub(super) mod position;
+pub(super) mod scan;
 mod truth;
-mod variance;
+pub(super) mod variance;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
