@@ -8,7 +8,7 @@ pub use opsmith_core::Check;
 use crate::arg::Value;
 use crate::error::{Error, Result};
 use crate::lists::{ListItem, Lists, Text};
-use crate::op::{ArgKind, ItemKind, OpDef};
+use crate::op::{ArgKind, ElementType, ItemKind, OpDef};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::{Complex64, DType};
@@ -33,6 +33,8 @@ pub enum SampleValue {
     Int(i64),
     /// A floating-point number.
     Float(f64),
+    /// A complex number: its real and imaginary part.
+    Complex(f64, f64),
     /// A text.
     Str(&'static str),
     /// An element type.
@@ -93,13 +95,22 @@ impl Sample {
     /// Every argument of the call, in order. Tensors of numbers get the given dtype.
     ///
     /// # Errors
-    /// If an argument has neither a value nor a default, or the dtype cannot hold such numbers.
+    /// If an argument has neither a value nor a default, or the dtype cannot hold such numbers: a sample with a
+    /// complex attribute is one of complex tensors.
     pub fn values(&self, op: &OpDef, dtype: DType) -> Result<Vec<Value>> {
+        if !dtype.is_complex() && self.args.iter().any(|(_, value)| value.is_complex()) {
+            return Err(Error::dtype(format!(
+                "the sample has a complex number, which `{dtype}` cannot hold"
+            )));
+        }
         let argument = |(index, def): (usize, &crate::op::ArgDef)| match (
             self.args.iter().find(|(given, _)| *given == index),
             &def.default,
         ) {
-            (Some((_, value)), _) => value.build(def.ty.kind, dtype, index),
+            (Some((_, value)), _) => {
+                let real = op.element_types.get(index) == Some(&ElementType::Real);
+                value.build(def.ty.kind, if real { dtype.to_real() } else { dtype }, index)
+            }
             (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
             (None, None) if def.ty.optional => Ok(Value::None),
             (None, None) => Err(Error::argument(format!("the sample has no value for `{}`", def.name))),
@@ -109,6 +120,14 @@ impl Sample {
 }
 
 impl SampleValue {
+    fn is_complex(&self) -> bool {
+        match self {
+            SampleValue::Complex(..) => true,
+            SampleValue::List(items) => items.iter().any(SampleValue::is_complex),
+            _ => false,
+        }
+    }
+
     fn truth(&self) -> Option<bool> {
         if let SampleValue::Bool(value) = self { Some(*value) } else { None }
     }
@@ -122,6 +141,7 @@ impl SampleValue {
             SampleValue::Bool(value) => value.into(),
             SampleValue::Int(value) => value.into(),
             SampleValue::Float(value) => value.into(),
+            SampleValue::Complex(re, im) => Complex64::new(re, im).into(),
             _ => return None,
         })
     }
@@ -150,6 +170,7 @@ impl SampleValue {
                 ArgKind::Scalar => Value::Scalar(value.into()),
                 _ => Value::Float(value),
             },
+            SampleValue::Complex(re, im) => Value::Scalar(Complex64::new(re, im).into()),
             SampleValue::Str(value) => Value::Str(value.to_owned()),
             SampleValue::DType(value) => Value::DType(value),
             SampleValue::List(items) => list(kind, items),

@@ -6,3 +6,4 @@ pub mod fuzz;
 pub mod gradcheck;
 pub mod parity;
 pub mod samples;
+pub mod special;

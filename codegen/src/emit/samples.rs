@@ -56,6 +56,10 @@ fn value(given: &SampleValue) -> TokenStream {
             let value = float(*value);
             quote!(Float(#value))
         }
+        SampleValue::Complex(re, im) => {
+            let (re, im) = (float(*re), float(*im));
+            quote!(Complex(#re, #im))
+        }
         SampleValue::Str(value) => quote!(Str(#value)),
         SampleValue::DType(dtype) => {
             let dtype = ident(dtype.ident());

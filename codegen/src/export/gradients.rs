@@ -71,6 +71,7 @@ fn sample_value(value: &SampleValue) -> Value {
         SampleValue::Bool(value) => json!(value),
         SampleValue::Int(value) => json!(value),
         SampleValue::Float(value) => json!(value),
+        SampleValue::Complex(re, im) => json!({"complex": [re, im]}),
         SampleValue::Str(text) => json!(text),
         SampleValue::DType(dtype) => json!(dtype.name()),
         SampleValue::List(items) => items.iter().map(sample_value).collect(),

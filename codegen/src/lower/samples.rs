@@ -131,7 +131,10 @@ fn plain(kind: &Kind, expr: &syn::Expr) -> Result<SampleValue, String> {
         Kind::Scalar => match (truth(expr), integer(expr)) {
             (Ok(value), _) => Ok(SampleValue::Bool(value)),
             (_, Ok(value)) => Ok(SampleValue::Int(value)),
-            _ => number(expr).map(SampleValue::Float),
+            _ => match complex(expr)? {
+                Some((re, im)) => Ok(SampleValue::Complex(re, im)),
+                None => number(expr).map(SampleValue::Float),
+            },
         },
         Kind::Str => match expr {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
@@ -202,6 +205,17 @@ fn number(expr: &syn::Expr) -> Result<f64, String> {
         syn::Expr::Path(path) if path.path.is_ident("inf") => Ok(f64::INFINITY),
         syn::Expr::Path(path) if path.path.is_ident("nan") => Ok(f64::NAN),
         other => integer(other).map(|n| n as f64).map_err(|_| "is no number".to_owned()),
+    }
+}
+
+/// The parts of `complex(0.5, -1)`; none if the expression is another one.
+fn complex(expr: &syn::Expr) -> Result<Option<(f64, f64)>, String> {
+    let syn::Expr::Call(call) = expr else { return Ok(None) };
+    match (&*call.func, &call.args.iter().collect::<Vec<_>>()[..]) {
+        (syn::Expr::Path(path), [re, im]) if path.path.is_ident("complex") => {
+            Ok(Some((number(re)?, number(im)?)))
+        }
+        _ => Err("is no number; a complex one is written `complex(0.5, -1)`".to_owned()),
     }
 }
 

@@ -22,6 +22,8 @@ pub enum SampleValue {
     Int(i64),
     /// A float.
     Float(f64),
+    /// A complex number: its real and imaginary part.
+    Complex(f64, f64),
     /// A text.
     Str(String),
     /// An element type.

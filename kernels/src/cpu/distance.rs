@@ -51,8 +51,7 @@ pub fn cdist_backward<T: Element<Compute: Float>>(
     expect_sizes(cdist.sizes(), grad_output.sizes())?;
     let pairs = Pairs::new(&x1, &x2, grad_output.sizes())?;
     if grad_output.numel() == 0 || x1.numel() == 0 {
-        out.write(std::iter::repeat(T::default()));
-        return Ok(());
+        return out.write(std::iter::repeat(T::default()));
     }
     let mut sizes = Dims::from_slice(grad_output.sizes());
     let columns = sizes.pop().unwrap_or(0) as usize;
@@ -101,6 +100,9 @@ pub fn pdist_backward<T: Element<Compute: Float>>(
     let norm = Norm::new(p)?;
     let (count, width) = matrix(self_.sizes())?;
     expect_sizes(out.sizes(), self_.sizes())?;
+    let distances = [(count * count.saturating_sub(1) / 2) as i64];
+    expect_sizes(grad_output.sizes(), &distances)?;
+    expect_sizes(pdist.sizes(), &distances)?;
     let rows = elements(&self_);
     let row = |number: usize| &rows[number * width..][..width];
     let mut sums = Scratch::filled(T::Compute::ZERO, rows.len());
@@ -152,13 +154,18 @@ impl Norm {
         if distance == C::ZERO {
             return;
         }
+        // The distance that the caller has may be rounded; the difference that decided it is not.
+        let largest = match self.0 {
+            f64::INFINITY => a.iter().zip(b).map(|(&a, &b)| abs(a - b)).fold(C::ZERO, maximum),
+            _ => distance,
+        };
         for ((&a, &b), sum) in a.iter().zip(b).zip(sums) {
             let difference = a - b;
             let slope = match self.0 {
                 0.0 => C::ZERO,
                 1.0 => sgn(difference),
                 2.0 => difference / distance,
-                f64::INFINITY if abs(difference) == distance => sgn(difference),
+                f64::INFINITY if abs(difference) == largest => sgn(difference),
                 f64::INFINITY => C::ZERO,
                 // Below 1 the slope at equal columns is infinite; they contribute nothing.
                 p if p < 1.0 && difference == C::ZERO => C::ZERO,

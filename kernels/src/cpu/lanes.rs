@@ -9,7 +9,7 @@ use opsmith_runtime::{Element, Scratch};
 /// compilers reliably vectorise a loop over this many.
 pub(crate) const LANES: usize = 128;
 /// Partial results of a short row: one of the widest registers of `f32`.
-const NARROW: usize = 16;
+pub(super) const NARROW: usize = 16;
 
 /// Joins the elements of a slice, with independent partial results side by side, so that the latency
 /// of one operation does not add up.

@@ -7,6 +7,7 @@
 
 mod axes;
 pub mod backward;
+pub mod blocks;
 pub mod by_value;
 pub mod convolution;
 mod copy;

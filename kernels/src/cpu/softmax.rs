@@ -77,7 +77,7 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
 }
 
 /// Elements of a buffer, which then stays in the second cache.
-const BUFFER: usize = 1 << 15;
+pub(super) const BUFFER: usize = 1 << 15;
 
 /// Calls `body` for the lines of the inputs along a dimension, some neighbours at a time, and writes
 /// what it leaves in the first input's lines.

@@ -13,9 +13,8 @@ pub mod norm {
         let x = numbers(&x);
         let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
         let reciprocal = 1.0 / mean.sqrt();
-        out.write(x.iter().map(|x| T::from_scalar((x * reciprocal).into())));
-        rstd.write([T::from_scalar(reciprocal.into())].into_iter());
-        Ok(())
+        out.write(x.iter().map(|x| T::from_scalar((x * reciprocal).into())))?;
+        rstd.write([T::from_scalar(reciprocal.into())].into_iter())
     }
 
     /// The squares of elements, and 1.
@@ -24,22 +23,19 @@ pub mod norm {
         mut out: ViewMut<'_, T>,
         mut one: ViewMut<'_, T>,
     ) -> Result<()> {
-        out.write(numbers(&x).iter().map(|x| T::from_scalar((x * x).into())));
-        one.write([T::from_scalar(1.0.into())].into_iter());
-        Ok(())
+        out.write(numbers(&x).iter().map(|x| T::from_scalar((x * x).into())))?;
+        one.write([T::from_scalar(1.0.into())].into_iter())
     }
 
     /// The elements.
     pub fn first<T: Element>(x: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
-        out.write(x.to_contiguous().iter().copied());
-        Ok(())
+        out.write(x.to_contiguous().iter().copied())
     }
 
     /// The products of elements.
     pub fn product<T: Element>(x: View<'_, T>, y: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
         let products = numbers(&x).into_iter().zip(numbers(&y)).map(|(x, y)| T::from_scalar((x * y).into()));
-        out.write(products.collect::<Vec<_>>().into_iter());
-        Ok(())
+        out.write(products.collect::<Vec<_>>().into_iter())
     }
 }
 

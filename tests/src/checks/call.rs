@@ -3,7 +3,7 @@
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, Complex64, dispatch};
+use opsmith_runtime::{Arg, Complex64, Scalar, dispatch};
 
 use crate::gradcheck::weights;
 use crate::samples::repeatable;
@@ -68,6 +68,20 @@ impl Call {
             other => other.clone(),
         };
         Call { op: self.op, args: self.args.iter().map(replace).collect() }
+    }
+
+    /// The call with a complex number in place of each scalar that is a real one, all at once.
+    pub fn with_complex_scalars(&self) -> Option<Call> {
+        let mut changed = false;
+        let mut replace = |value: &Value| match value {
+            Value::Scalar(scalar @ (Scalar::Int(_) | Scalar::Float(_))) => {
+                changed = true;
+                Value::Scalar(Scalar::Complex(Complex64::new(scalar.to_f64(), 0.37 + 0.5 * scalar.to_f64())))
+            }
+            other => other.clone(),
+        };
+        let args = self.args.iter().map(&mut replace).collect();
+        changed.then_some(Call { op: self.op, args })
     }
 
     /// The results that can have gradients.

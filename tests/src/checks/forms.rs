@@ -1,16 +1,15 @@
 //! Gradients that must not depend on how a call is made: strides, forms, what else is asked for.
 
-use opsmith::{DType, Result, Tensor};
-use opsmith_runtime::sample::ToleranceOf;
+use opsmith::{Result, Tensor};
 use opsmith_runtime::{Arg, Value, dispatch};
 
 use super::call::{Call, elements, leaf, numbers_like, pull};
-use super::{allowed, is_unsupported, text};
+use super::text;
 use crate::samples::repeatable;
 
-type Outcome = std::result::Result<(), String>;
+pub(super) type Outcome = std::result::Result<(), String>;
 
-fn starts(outs: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+pub(super) fn starts(outs: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
     outs.iter().enumerate().map(|(index, out)| numbers_like(out, 1 + index).map(Some)).collect()
 }
 
@@ -220,48 +219,6 @@ pub fn inplace(call: &Call) -> Outcome {
         }
         let found = text(pull(std::slice::from_ref(&copy), &leaves, &cotangents, false))?;
         same(what, &found, &wanted.found, 1e-12)?;
-    }
-    Ok(())
-}
-
-/// Gradients in narrower dtypes against those of the same numbers in `float64`.
-pub fn precision(call: &Call) -> Outcome {
-    for (dtype, usual) in [(DType::F32, 2e-5), (DType::BF16, 0.06), (DType::F16, 0.01)] {
-        let convert = |to: DType| {
-            move |tensor: &Tensor| match tensor.dtype() {
-                DType::F64 => opsmith::to_dtype(tensor, to).expect("a conversion"),
-                _ => tensor.clone(),
-            }
-        };
-        let narrow = call.mapped(&mut convert(dtype));
-        let narrow = narrow.with_dtype(DType::F64, dtype);
-        let wide = narrow
-            .mapped(&mut |tensor| {
-                let to = if tensor.dtype() == dtype { DType::F64 } else { tensor.dtype() };
-                opsmith::to_dtype(tensor, to).expect("a conversion")
-            })
-            .with_dtype(dtype, DType::F64);
-        let outs = match narrow.run() {
-            Err(error) if is_unsupported(&error) => continue,
-            other => text(other)?,
-        };
-        let cotangents = text(starts(&outs))?;
-        let exact: Vec<Option<Tensor>> = text(
-            cotangents
-                .iter()
-                .map(|start| {
-                    let wide = |start: &Tensor| {
-                        let to = if start.dtype().is_complex() { DType::C128 } else { DType::F64 };
-                        opsmith::to_dtype(start, to)
-                    };
-                    start.as_ref().map(wide).transpose()
-                })
-                .collect(),
-        )?;
-        let wanted = text(wide.gradients(&exact, false))?;
-        let found = narrow.gradients(&cotangents, false).map_err(|error| format!("{dtype}: {error}"))?;
-        let tolerance = allowed(call.op, ToleranceOf::DType(dtype), usual);
-        same(dtype.name(), &found.found, &wanted.found, tolerance)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod call;
 mod forms;
 mod mutation;
 mod numeric;
+mod precision;
 mod written;
 
 use opsmith::{DType, Error, ErrorKind, Result};
@@ -14,9 +15,10 @@ use opsmith_runtime::op::OpDef;
 use opsmith_runtime::sample::{Check, ToleranceOf};
 
 use crate::samples::samples;
-pub use call::Call;
+pub use call::{Call, elements, leaf, numbers_like, pull};
 pub use mutation::{complex_survivors, read_results, survivors};
 pub use numeric::{forward_mode, gradient, second_order};
+pub use precision::precision;
 pub use written::written;
 
 /// Whether a derivative of the operator exists: a sample has a result that depends on its inputs.
@@ -27,11 +29,16 @@ pub fn is_differentiable(op: &'static OpDef) -> bool {
 /// The calls of an operator's samples.
 pub fn calls(op: &'static OpDef, dtype: DType) -> Vec<Call> {
     let call = |args| Call { op, args }.with_dtype(DType::F64, dtype);
-    samples(op, dtype)
-        .into_iter()
-        .map(call)
-        .filter(|call| dtype == DType::F64 || call.run().is_ok())
-        .collect()
+    if op.host.is_some() {
+        return Vec::new();
+    }
+    let mut calls: Vec<Call> = samples(op, dtype).into_iter().map(call).collect();
+    if dtype.is_complex() {
+        let with_complex: Vec<Call> = calls.iter().flat_map(Call::with_complex_scalars).collect();
+        calls.extend(with_complex);
+    }
+    calls.retain(|call| dtype == DType::F64 || call.run().is_ok());
+    calls
 }
 
 /// The calls of an operator that knows complex numbers only, or those in `float64`.
@@ -70,7 +77,7 @@ pub fn failures(op: &'static OpDef) -> Vec<String> {
                 Check::Empty => forms::empty(call),
                 Check::Undefined => forms::undefined(call),
                 Check::Inplace => forms::inplace(call),
-                Check::Precision => forms::precision(call),
+                Check::Precision => precision::precision(call),
             });
             failures.extend(
                 result.err().filter(|why| !is_refusal(why)).map(|why| describe(op, check, number, &why)),

@@ -23,9 +23,10 @@ impl Bags {
         let rising = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
         let inside = offsets.first().is_none_or(|&first| first == 0)
             && offsets.last().is_none_or(|&last| last <= indices as i64);
-        if !rising || !inside {
+        let holds_all = count > 0 || indices == 0;
+        if !rising || !inside || !holds_all {
             return Err(Error::value(format!("{offsets:?} are not the starts of bags of {indices} indices"))
-                .with_help("offsets start at 0, rise, and end before the indices do"));
+                .with_help("offsets start at 0, rise, and end before the indices do; indices need a bag"));
         }
         if count == 0 && indices > 0 {
             return Err(Error::value(format!("{indices} indices are in no bag"))

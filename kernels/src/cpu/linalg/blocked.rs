@@ -15,9 +15,9 @@ use super::innermost::{Blocked, Kernels};
 use super::product::{Matrix, MatrixMut};
 
 /// Right matrices whose columns are contiguous are packed only for results of more blocks of rows than this.
-const MANY_BLOCKS: usize = 128;
+pub(in crate::cpu) const MANY_BLOCKS: usize = 128;
 /// Left matrices that need not be packed are packed only for more blocks of columns than this.
-const FEW_BLOCKS: usize = 8;
+pub(in crate::cpu) const FEW_BLOCKS: usize = 8;
 
 /// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
 ///

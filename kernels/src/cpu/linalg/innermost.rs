@@ -11,7 +11,7 @@ use gemm_common::microkernel::MicroKernelFn;
 use opsmith_runtime::arith::Arithmetic;
 
 /// Element types with blocked products.
-pub(super) trait Blocked: Arithmetic + 'static {
+pub(in crate::cpu) trait Blocked: Arithmetic + 'static {
     /// The innermost loops that this processor has, the fastest first.
     fn all_kernels() -> &'static [Kernels<Self>];
 
@@ -22,7 +22,7 @@ pub(super) trait Blocked: Arithmetic + 'static {
 }
 
 /// Innermost loops, and how operands are packed for them.
-pub(super) struct Kernels<T: 'static> {
+pub(in crate::cpu) struct Kernels<T: 'static> {
     /// Rows of the result that one register holds.
     pub lanes: usize,
     /// Rows and columns of the largest block that one call computes.

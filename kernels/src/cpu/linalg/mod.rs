@@ -3,9 +3,9 @@
 //! Operands may have any strides; transposed matrices cost nothing. Products over no elements are
 //! 0.
 
-mod blocked;
+pub(super) mod blocked;
 mod by_reals;
-mod innermost;
+pub(super) mod innermost;
 mod product;
 
 use opsmith_runtime::arith::Arithmetic;
@@ -241,7 +241,10 @@ fn products<T: Multiply>(
 }
 
 /// Elements whose products are summed without a break; sums of such blocks are summed in turn.
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
+
+/// Sums side by side inside a block.
+pub(super) const LANES: usize = 32;
 
 fn sum_of_products<T: Element<Compute: Arithmetic>>(
     left: &View<'_, T>,
@@ -270,7 +273,6 @@ fn block_sum_of_products<T: Element<Compute: Arithmetic>>(
     right: &[T],
     multiply: &impl Fn(T::Compute, T::Compute) -> T::Compute,
 ) -> T::Compute {
-    const LANES: usize = 32;
     let mut lanes = [T::Compute::ZERO; LANES];
     let (left_blocks, left_rest) = left.as_chunks::<LANES>();
     let (right_blocks, right_rest) = right.as_chunks::<LANES>();

@@ -36,9 +36,9 @@ pub(super) trait Fold<T: Element>: Sync {
 }
 
 /// Elements that are folded one after the other before pairwise merging takes over, a lane.
-const LEAF: usize = 64;
+pub(in crate::cpu) const LEAF: usize = 64;
 /// Bytes of the partial results that the across strategy works on together: part of the first cache.
-const BLOCK_BYTES: usize = 16 << 10;
+pub(in crate::cpu) const BLOCK_BYTES: usize = 16 << 10;
 
 /// Reduces the dimensions marked in `reduced`; `out` keeps them with size 1 if `keepdim`.
 ///
@@ -254,7 +254,7 @@ struct Rows {
 }
 
 /// A row of fewer outputs than this leaves vector registers empty.
-const NARROW: i64 = 64;
+pub(in crate::cpu) const NARROW: i64 = 64;
 
 /// Splits the reduced dimensions into rows that are wide enough for vector registers: where few
 /// outputs lie side by side and the rows one after the other, several rows are folded as one.

@@ -5,12 +5,12 @@
 //! error grows with the logarithm of the number of elements.
 
 mod extreme;
-mod fold;
+pub(super) mod fold;
 mod norm;
-mod position;
-mod scan;
+pub(super) mod position;
+pub(super) mod scan;
 mod truth;
-mod variance;
+pub(super) mod variance;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;

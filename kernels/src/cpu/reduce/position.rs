@@ -126,7 +126,7 @@ fn position<T: Element<Compute: Ordered>>(
 }
 
 /// Lines that are searched together where they lie closer in memory than a line's elements.
-const WIDTH: usize = 512;
+pub(in crate::cpu) const WIDTH: usize = 512;
 
 fn along<T: Element<Compute: Ordered>>(
     input: &View<'_, T>,
@@ -174,7 +174,7 @@ fn along<T: Element<Compute: Ordered>>(
 }
 
 /// Elements whose best is found with vectors before it is located.
-const BLOCK: usize = 2048;
+pub(in crate::cpu) const BLOCK: usize = 2048;
 
 /// The best element of a line and its index.
 ///
@@ -221,7 +221,7 @@ fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) ->
 }
 
 /// Elements of each line whose best is found before it is located.
-const ROWS: i64 = 32;
+pub(in crate::cpu) const ROWS: i64 = 32;
 
 /// The best elements of neighbouring lines and their indices.
 ///

@@ -80,10 +80,10 @@ pub fn cumprod<T: Element<Compute: Running>>(
 }
 
 /// Neighbouring lines that advance together where they are nearer in memory than a line's elements.
-const NEAR: usize = 256;
+pub(in crate::cpu) const NEAR: usize = 256;
 /// Lines that advance together elsewhere, so that the latencies of their sums overlap; few enough to
 /// share the ways of a cache set where lines are a power of two apart.
-const FAR: usize = 4;
+pub(in crate::cpu) const FAR: usize = 4;
 
 fn scan<T: Element<Compute: Running>>(
     input: &View<'_, T>,

@@ -136,7 +136,7 @@ where
 }
 
 /// Elements whose second pass still finds them in the second cache.
-const CACHED: i64 = 1 << 17;
+pub(in crate::cpu) const CACHED: i64 = 1 << 17;
 
 /// Writes variances and returns means in row-major order of outputs.
 fn variance<T>(

@@ -1,0 +1,84 @@
+//! The sizes at which kernels take another path: lanes, blocks, tiles.
+//!
+//! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
+
+use super::linalg::innermost::{Blocked, Kernels};
+use super::{axes, convolution, lanes, linalg, reduce, softmax};
+
+/// Where a size stands, and how many elements it is.
+pub const BLOCKS: &[(&str, usize)] = &[
+    ("axes::SHORT", axes::SHORT as usize),
+    ("convolution::BLOCK", convolution::BLOCK),
+    ("lanes::LANES", lanes::LANES),
+    ("lanes::NARROW", lanes::NARROW),
+    ("linalg::BLOCK", linalg::BLOCK),
+    ("linalg::LANES", linalg::LANES),
+    ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
+    ("blocked::MANY_BLOCKS", linalg::blocked::MANY_BLOCKS),
+    ("fold::BLOCK_BYTES", reduce::fold::BLOCK_BYTES / size_of::<f64>()),
+    ("fold::LEAF", reduce::fold::LEAF),
+    ("fold::NARROW", reduce::fold::NARROW as usize),
+    ("position::BLOCK", reduce::position::BLOCK),
+    ("position::ROWS", reduce::position::ROWS as usize),
+    ("position::WIDTH", reduce::position::WIDTH),
+    ("scan::FAR", reduce::scan::FAR),
+    ("scan::NEAR", reduce::scan::NEAR),
+    ("softmax::BUFFER", softmax::BUFFER),
+    ("variance::CACHED", reduce::variance::CACHED as usize),
+];
+
+/// [`BLOCKS`], and the tiles of matrix products on this processor.
+pub fn sizes() -> Vec<usize> {
+    let mut sizes: Vec<usize> = BLOCKS.iter().map(|(_, size)| *size).collect();
+    fn tiles<T: 'static>(kernels: Option<&Kernels<T>>) -> impl Iterator<Item = usize> {
+        kernels.map(|kernels| [kernels.lanes, kernels.rows, kernels.columns]).into_iter().flatten()
+    }
+    sizes.extend(tiles(f32::kernels()).chain(tiles(f64::kernels())));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Constants whose number is no place where a path changes.
+    const OTHERS: [&str; 3] = ["innermost::LANES", "innermost::ROWS", "innermost::COLUMNS"];
+
+    #[test]
+    fn every_block_has_a_row() {
+        let mut missing = Vec::new();
+        let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cpu"))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let stem = match path.file_stem().unwrap().to_str().unwrap() {
+                    "mod" => path.parent().unwrap().file_name().unwrap().to_str().unwrap(),
+                    stem => stem,
+                };
+                for line in std::fs::read_to_string(&path).unwrap().lines() {
+                    let declared = line.trim_start().trim_start_matches("pub(super) ");
+                    let declared = declared.trim_start_matches("pub(crate) ");
+                    let declared = declared.trim_start_matches("pub(in crate::cpu) ");
+                    let Some((name, rest)) =
+                        declared.strip_prefix("const ").and_then(|text| text.split_once(": "))
+                    else {
+                        continue;
+                    };
+                    let name = format!("{stem}::{name}");
+                    let known = BLOCKS.iter().any(|(block, _)| *block == name) || OTHERS.contains(&&*name);
+                    if (rest.starts_with("usize") || rest.starts_with("i64")) && rest.contains('=') && !known
+                    {
+                        missing.push(name);
+                    }
+                }
+            }
+        }
+        assert!(missing.is_empty(), "no row of BLOCKS, nor of OTHERS: {missing:?}");
+    }
+}

@@ -1,0 +1,309 @@
+//! Special points and sizes of an operator, from its samples.
+//!
+//! In: an operator, the numbers that stand in its expressions, and the sizes at which kernels change their path.
+//! Out: calls. Nothing is listed for an operator: thresholds are its own numbers with their neighbours, and the
+//! rest are the places where floating-point and integer arithmetic have edges.
+
+use std::collections::HashMap;
+
+use opsmith::{DType, Tensor};
+use opsmith_runtime::Complex64;
+use opsmith_runtime::op::{ArgKind, OpDef};
+use opsmith_runtime::sample::SampleValue;
+
+use super::given::{Given, GivenTensor, Values, values};
+use super::line::{Grow, Line, grown, invoke};
+use crate::calls::bits;
+
+/// The numbers that stand in the expressions of each operator, by its full name.
+pub type Constants = HashMap<String, Vec<f64>>;
+
+/// Where floating-point functions have edges.
+const POINTS: [f64; 17] = [
+    0.0,
+    f64::NAN,
+    -0.0,
+    1.0,
+    f64::INFINITY,
+    -1.0,
+    f64::NEG_INFINITY,
+    0.5,
+    -2.5,
+    2.0,
+    f64::MAX,
+    -3.0,
+    5e-324,
+    f64::MIN,
+    -5e-324,
+    f64::MIN_POSITIVE,
+    1e-5,
+];
+
+/// Fewer of them, for every combination of three or more.
+const FEW_POINTS: [f64; 6] = [0.0, f64::NAN, 1.0, f64::INFINITY, -0.5, 2.0];
+
+/// Where integer functions have edges. The smallest one is left out: divided by -1 it ends a program elsewhere.
+const WHOLE: [i64; 9] = [0, 1, -1, i64::MAX, 2, -7, 3, -i64::MAX, 63];
+
+/// Patterns of elements of tensors that are looked at together: equal ones, NaN among numbers, infinities.
+const PATTERNS: [&[f64]; 2] = [
+    &[1.0, 0.0, 1.0, -0.0, 0.0, 1.0, 1.0],
+    &[2.0, f64::NAN, 1.0, -3.0, f64::NAN, 0.5, 2.0, 0.0, 1.0, -1.0, 4.0],
+];
+
+/// Sizes for patterns: below and above what kernels do at once.
+const PATTERN_SIZES: [i64; 5] = [1, 5, 17, 130, 600];
+
+/// A call has at most so many elements.
+const MOST_ELEMENTS: i64 = 20_000;
+
+/// The first few sizes, and those on both sides of the ones at which kernels change their path.
+pub fn sizes_around(blocks: &[usize]) -> Vec<i64> {
+    let mut sizes: Vec<i64> = (1..=9).collect();
+    for block in blocks.iter().map(|&block| block as i64).filter(|block| *block <= 4096) {
+        sizes.extend([block, block + 1]);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The calls of an operator at special points and sizes.
+pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line> {
+    if op.host.is_some() {
+        return Vec::new();
+    }
+    // Elements that nobody wrote, or that chance wrote, are those of no record.
+    let by_chance = op.samples.iter().any(|sample| {
+        let run = || sample.values(op, DType::F64).and_then(|args| invoke(op, &args));
+        let bits = |outs: &Vec<Tensor>| outs.iter().map(bits).collect::<Vec<_>>();
+        matches!((run(), run()), (Ok(ref a), Ok(ref b)) if bits(a) != bits(b))
+    });
+    if !op.facts.deterministic || by_chance || op.name.contains("empty") {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for (number, args) in sampled(op).iter().enumerate() {
+        lines.push(Line {
+            op: op.name.to_owned(),
+            dtype: DType::F64,
+            args: args.clone(),
+            grow: None,
+            calm: false,
+            outcomes: Vec::new(),
+        });
+        if op.forms.elementwise {
+            lines.extend(pointwise(op, args, constants));
+            if number == 0 {
+                lines.extend(attributes(op, args, constants));
+                lines.extend(grow(op, args, DType::F64, &[17, 129, 1025]));
+            }
+        } else {
+            let sizes = if op.composite.is_some() { &[1, 5, 17, 129][..] } else { sizes };
+            lines.extend(grow(op, args, DType::F64, sizes));
+            // A composition has no path of its own: what it calls is tried.
+            if number == 0 || number == 1 && op.composite.is_none() {
+                lines.extend(grow(op, args, DType::C128, &[5, 33, 130]));
+                lines.extend(grow(op, args, DType::I64, &[5, 33, 130]));
+                lines.extend(patterns(op, args, constants));
+            }
+        }
+    }
+    lines.retain(|line| line.calls().iter().any(|(_, args)| runs(op, args, line.dtype)));
+    lines.dedup_by(|a, b| a.to_json() == b.to_json());
+    lines
+}
+
+/// The samples, without those that another dtype is needed for.
+fn sampled(op: &'static OpDef) -> Vec<Vec<(String, Given)>> {
+    let argument = |&(index, ref value): &(usize, SampleValue)| {
+        (op.schema.args[index].name.to_owned(), Given::of_sample(value, index))
+    };
+    op.samples.iter().map(|sample| sample.args.iter().map(argument).collect()).collect()
+}
+
+fn runs(op: &'static OpDef, args: &[(String, Given)], dtype: DType) -> bool {
+    let call = || values(op, args, dtype).and_then(|args| invoke(op, &args)).is_ok();
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(false)
+}
+
+fn tensors(args: &mut [(String, Given)], visit: &mut dyn FnMut(&mut GivenTensor)) {
+    args.iter_mut().for_each(|(_, given)| given.for_each_tensor(visit));
+}
+
+/// The points of an operator: the general ones, its own numbers and the numbers next to them.
+fn points(args: &[(String, Given)], constants: &[f64]) -> Vec<f64> {
+    let mut own = constants.to_vec();
+    for (_, given) in args {
+        match *given {
+            Given::Float(value) => own.push(value),
+            Given::Int(value) => own.push(value as f64),
+            _ => {}
+        }
+    }
+    let mut points = POINTS.to_vec();
+    for value in own.into_iter().filter(|value| value.is_finite()) {
+        points.extend([value, value.next_down(), value.next_up(), -value]);
+    }
+    let mut seen = Vec::new();
+    points.retain(|point| {
+        let fresh = !seen.contains(&point.to_bits());
+        seen.push(point.to_bits());
+        fresh
+    });
+    points
+}
+
+/// Every combination of points, an axis for each tensor.
+fn pointwise(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> Vec<Line> {
+    let mut count = 0;
+    tensors(&mut args.to_vec(), &mut |_| count += 1);
+    let points = points(args, constants);
+    let real: Vec<f64> = match count {
+        0 | 1 => points,
+        2 => points.into_iter().take(20).collect(),
+        _ => FEW_POINTS.to_vec(),
+    };
+    let complex: Vec<Complex64> =
+        complex_points(if count < 2 { &[0.0, 1.0, -1.0, 2.0, -0.5] } else { &[0.0, 1.0, -2.0] });
+    let real: Vec<Complex64> = real.into_iter().map(|re| Complex64::new(re, 0.0)).collect();
+    let none_zero: Vec<i64> = WHOLE.iter().copied().filter(|value| *value != 0).collect();
+    let choices = [
+        (DType::F64, Values::Cycle(real)),
+        (DType::C128, Values::Cycle(complex)),
+        (DType::I64, Values::Whole(WHOLE.to_vec())),
+        (DType::I64, Values::Whole(none_zero)),
+        (DType::Bool, Values::Whole(vec![0, 1])),
+    ];
+    choices
+        .into_iter()
+        .map(|(dtype, values)| {
+            let mut args = args.to_vec();
+            let mut axis = 0;
+            let mut grid = Vec::new();
+            tensors(&mut args, &mut |tensor| {
+                if tensor.values != Values::Mask {
+                    tensor.values = values.clone();
+                }
+                let size = match &tensor.values {
+                    Values::Cycle(values) => values.len(),
+                    Values::Whole(values) => values.len(),
+                    // Three truth values are both of them.
+                    _ => 3,
+                };
+                tensor.shape = vec![1; count];
+                tensor.shape[axis] = size as i64;
+                grid.push(size as i64);
+                axis += 1;
+            });
+            // Gradients are those of single elements, not sums over what is broadcast.
+            tensors(&mut args, &mut |tensor| tensor.grid = (count > 1).then(|| grid.clone()));
+            Line { op: op.name.to_owned(), dtype, args, grow: None, calm: false, outcomes: Vec::new() }
+        })
+        .collect()
+}
+
+fn complex_points(parts: &[f64]) -> Vec<Complex64> {
+    parts.iter().flat_map(|&re| parts.iter().map(move |&im| Complex64::new(re, im))).collect()
+}
+
+/// Special numbers for each number that is no tensor, one at a time, complex ones too.
+fn attributes(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for def in op.schema.args {
+        if !matches!(def.ty.kind, ArgKind::Scalar | ArgKind::Float) {
+            continue;
+        }
+        let mut choices: Vec<Given> =
+            [0.0, 0.5, -1.0, 3.0, f64::INFINITY].into_iter().map(Given::Float).collect();
+        choices.extend(constants.iter().copied().map(Given::Float));
+        if def.ty.kind == ArgKind::Scalar {
+            choices.extend([
+                Given::Int(2),
+                Given::Int(-1),
+                Given::Int(0),
+                Given::Complex(0.5, -1.5),
+                Given::Bool(true),
+            ]);
+        }
+        for choice in choices {
+            let mut args: Vec<(String, Given)> = args.to_vec();
+            args.retain(|(name, _)| name != def.name);
+            let dtype = match choice {
+                Given::Complex(..) => DType::C128,
+                Given::Float(_) => DType::F64,
+                _ => DType::I64,
+            };
+            args.push((def.name.to_owned(), choice));
+            let mut of_choice = pointwise(op, &args, &[]);
+            of_choice.retain(|line| line.dtype == dtype);
+            lines.extend(of_choice);
+        }
+    }
+    lines
+}
+
+/// A call at other sizes, one size of the sample at a time, and all together.
+fn grow(op: &'static OpDef, args: &[(String, Given)], dtype: DType, sizes: &[i64]) -> Vec<Line> {
+    let mut known = Vec::new();
+    tensors(&mut args.to_vec(), &mut |tensor| known.extend(&tensor.shape));
+    known.sort_unstable();
+    known.dedup();
+    known.retain(|size| *size > 1);
+    let mut lines = Vec::new();
+    for size in known.iter().copied().chain([0]) {
+        for attributes in [false, true] {
+            let candidate = |to: Vec<i64>| Grow { size, attributes, to };
+            let accepted = |to: &i64| {
+                let args = grown(args, &candidate(Vec::new()), *to);
+                elements(&args) <= MOST_ELEMENTS && runs(op, &args, dtype)
+            };
+            let sizes: &[i64] = if size == 0 { &[5, 33] } else { sizes };
+            let to: Vec<i64> = sizes.iter().copied().filter(accepted).collect();
+            // Where few sizes are accepted they are accepted by chance.
+            if to.len() * 2 < sizes.len() {
+                continue;
+            }
+            let line = Line {
+                op: op.name.to_owned(),
+                dtype,
+                args: args.to_vec(),
+                grow: Some(candidate(to)),
+                calm: false,
+                outcomes: Vec::new(),
+            };
+            lines.push(line);
+            break;
+        }
+    }
+    lines
+}
+
+fn elements(args: &[(String, Given)]) -> i64 {
+    let mut most = 0;
+    tensors(&mut args.to_vec(), &mut |tensor| most = most.max(tensor.shape.iter().product()));
+    most
+}
+
+/// Patterns in place of the numbers of a sample, at several sizes.
+fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> Vec<Line> {
+    let mut own = points(args, constants);
+    own.retain(|point| !point.is_finite() || point.abs() <= 1e4);
+    let mut lines = Vec::new();
+    for pattern in PATTERNS.into_iter().chain([&own[..]]) {
+        let mut args = args.to_vec();
+        let mut position = 0;
+        tensors(&mut args, &mut |tensor| {
+            if matches!(tensor.values, Values::Between(..) | Values::Cycle(_)) {
+                // Tensors of one call begin at different places of the pattern.
+                let shift = position % pattern.len();
+                let values = pattern[shift..].iter().chain(&pattern[..shift]);
+                tensor.values = Values::Cycle(values.map(|re| Complex64::new(*re, 0.0)).collect());
+            }
+            position += 1;
+        });
+        let sizes = if op.composite.is_some() { &PATTERN_SIZES[1..3] } else { &PATTERN_SIZES[..] };
+        lines.extend(grow(op, &args, DType::F64, sizes));
+    }
+    lines
+}

@@ -1,0 +1,151 @@
+//! Results in a record: small ones whole, large ones as a few sums that every element takes part in.
+//!
+//! In: a tensor. Out: a [`Digest`]; two of them, compared. NaN and infinities are summed apart from numbers, so
+//! that where they are is part of a digest, too.
+
+use opsmith::Tensor;
+use opsmith_runtime::with_dtype;
+use serde_json::Value as Json;
+
+use super::given::{integers, number};
+use crate::checks::elements;
+
+/// The relative difference between the recorded library's elementary functions and ours that is no mistake.
+const RELATIVE: f64 = 1e-9;
+
+/// Beyond this, and below its inverse, arithmetic on the way overflows and loses digits in ways of its own.
+const HUGE: f64 = 1e100;
+
+/// A tensor in short.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Digest {
+    /// Its dtype.
+    pub dtype: String,
+    /// Its sizes.
+    pub shape: Vec<i64>,
+    /// Its elements.
+    pub elements: Elements,
+}
+
+/// The elements of a digest, real and imaginary parts one after the other.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Elements {
+    /// All of them.
+    All(Vec<f64>),
+    /// Weighted sums: of the numbers, of the places of NaN, of infinity, of minus infinity; and how large the terms
+    /// of the first are together.
+    Sums([f64; 4], f64),
+}
+
+/// The factor of an element in a sum. `record.py` has the same.
+pub fn weight(index: usize) -> f64 {
+    ((index + 1) as f64 * 0.618_033_988_749_894_9) % 1.0 - 0.5
+}
+
+impl Digest {
+    /// The tensor in the form of another digest, with which it is to be compared.
+    pub fn like(tensor: &Tensor, other: &Digest) -> Digest {
+        let parts = parts(tensor);
+        let elements = match other.elements {
+            Elements::All(_) => Elements::All(parts),
+            Elements::Sums(..) => sums(&parts),
+        };
+        Digest { dtype: tensor.dtype().name().to_owned(), shape: tensor.shape().to_vec(), elements }
+    }
+
+    /// A tensor that is compared as a gradient is: without the elements at which an input of its shape is no number,
+    /// infinite, huge or tiny, where slopes are nobody's.
+    pub(super) fn calm(tensor: &Tensor, inputs: &[Tensor]) -> Tensor {
+        let wild = |part: f64| part.is_nan() || part.abs() > HUGE || part != 0.0 && part.abs() < 1.0 / HUGE;
+        let mut values = elements(tensor);
+        for input in
+            inputs.iter().filter(|input| input.shape() == tensor.shape() && input.dtype().is_differentiable())
+        {
+            for (value, at) in values.iter_mut().zip(elements(input)) {
+                if wild(at.re) || wild(at.im) {
+                    *value = Default::default();
+                }
+            }
+        }
+        let values = Tensor::from_slice(&values, tensor.shape()).expect("its own shape");
+        opsmith::to_dtype(&values, tensor.dtype()).expect("a conversion")
+    }
+
+    /// Reads `[dtype, shape, elements]`.
+    pub(super) fn read(json: &Json) -> Option<Digest> {
+        let (dtype, shape, elements) = (json.get(0)?, json.get(1)?, json.get(2)?);
+        let elements = match elements {
+            Json::Array(values) => Elements::All(values.iter().map(number).collect::<Option<_>>()?),
+            sums => {
+                let sum = |index: usize| sums.get("sums")?.get(index).map_or(Some(0.0), number);
+                Elements::Sums([sum(0)?, sum(1)?, sum(2)?, sum(3)?], 0.0)
+            }
+        };
+        Some(Digest { dtype: dtype.as_str()?.to_owned(), shape: integers(shape)?, elements })
+    }
+
+    /// How a result differs from this one, if it does. Signs of zeros do not count: they follow the order of sums.
+    pub fn difference(&self, found: &Digest) -> Option<String> {
+        if self.dtype != found.dtype || self.shape != found.shape {
+            return Some(format!(
+                "{}{:?} instead of {}{:?}",
+                found.dtype, found.shape, self.dtype, self.shape
+            ));
+        }
+        // Integers become `float32` where a function of numbers gets them.
+        let relative = if self.dtype == "float32" { 1e-5 } else { RELATIVE };
+        match (&self.elements, &found.elements) {
+            (Elements::All(wanted), Elements::All(found)) => {
+                let differ =
+                    |(_, (wanted, found)): &(usize, (&f64, &f64))| !agree(**wanted, **found, relative);
+                let all = wanted.iter().zip(found).enumerate().filter(differ).collect::<Vec<_>>();
+                let (place, (wanted, found)) = all.first()?;
+                Some(format!(
+                    "{} elements differ, the first at {place}: {found:e}, not {wanted:e}",
+                    all.len()
+                ))
+            }
+            (Elements::Sums(wanted, _), Elements::Sums(found, scale)) => {
+                // Sums are recorded with ten digits.
+                let off = (wanted[0] - found[0]).abs() > relative * (scale + wanted[0].abs());
+                let places = (1..4).any(|kind| (wanted[kind] - found[kind]).abs() > 1e-6);
+                let name = if places { "places of NaN and infinities" } else { "numbers" };
+                (off || places).then(|| format!("the {name} differ: sums {found:?}, not {wanted:?}"))
+            }
+            _ => Some("recorded in another form".to_owned()),
+        }
+    }
+}
+
+fn agree(wanted: f64, found: f64, relative: f64) -> bool {
+    wanted == found
+        || wanted.is_nan() && found.is_nan()
+        || (wanted - found).abs() <= relative * wanted.abs() + 1e-4 * relative
+}
+
+fn parts(tensor: &Tensor) -> Vec<f64> {
+    if tensor.dtype().is_complex() {
+        return elements(tensor).iter().flat_map(|x| [x.re, x.im]).collect();
+    }
+    with_dtype!(tensor.dtype(), T => {
+        let values = tensor.detach().to_vec::<T>().expect("its own dtype");
+        values.iter().map(|value| opsmith_runtime::Element::to_scalar(*value).to_f64()).collect()
+    })
+}
+
+fn sums(parts: &[f64]) -> Elements {
+    let (mut sums, mut scale) = ([0.0; 4], 0.0);
+    for (index, &part) in parts.iter().enumerate() {
+        let weight = weight(index);
+        let (kind, term) = match part {
+            part if part.is_nan() => (1, weight),
+            f64::INFINITY => (2, weight),
+            f64::NEG_INFINITY => (3, weight),
+            // A huge element must not hide the others.
+            part => (0, weight * part.clamp(-1e15, 1e15)),
+        };
+        sums[kind] += term;
+        scale += if kind == 0 { term.abs() } else { 0.0 };
+    }
+    Elements::Sums(sums, scale)
+}

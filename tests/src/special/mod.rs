@@ -1,0 +1,16 @@
+//! Calls at special points and sizes, derived from the samples of the spec, against what another library
+//! gives for them.
+//!
+//! In: operators with samples, the constants of their expressions, the sizes at which kernels change their
+//! path. Out: recorded calls ([`Line`]), and how results differ from the recorded ones. Lines hold the calls
+//! themselves, so that a record outlives a change of a sample; `tests/data/special/record.py` adds the results.
+
+mod derive;
+mod digest;
+mod given;
+mod line;
+
+pub use derive::{Constants, derive, sizes_around};
+pub use digest::{Digest, weight};
+pub use given::{Given, GivenTensor, Values};
+pub use line::{Grow, Line, read};

@@ -1,0 +1,137 @@
+//! Every operator at special points and sizes: zeros of both signs, NaN, infinities, thresholds and their
+//! neighbours, ties, complex attributes, sizes on both sides of every block of a kernel.
+//!
+//! `OPSMITH_DERIVE=FILE` writes the calls; `tests/data/special/record.py` adds what PyTorch gives for them.
+//! `OPSMITH_ONLY=sum,amax` compares those of some operators.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opsmith::{DType, Tensor};
+use opsmith_codegen::expr::{Expr, ExprKind};
+use opsmith_codegen::{Config, pipeline};
+use opsmith_runtime::op::OpDef;
+use opsmith_tests::special::{Constants, Line, derive, read, sizes_around};
+
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/special/record.jsonl");
+
+/// The record, or the lines of the operators that `OPSMITH_ONLY` names.
+fn record() -> Vec<Line> {
+    let mut lines =
+        read(&std::fs::read_to_string(RECORD).expect("the record is part of the repository")).unwrap();
+    if let Ok(only) = std::env::var("OPSMITH_ONLY") {
+        lines.retain(|line| only.split(',').any(|name| name == line.op));
+    }
+    lines
+}
+
+/// The numbers that stand in the expressions of each operator.
+fn constants() -> Constants {
+    let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml");
+    let checked = pipeline::check(&Config::stock(spec)).expect("the spec has no mistakes");
+    let numbers = |expr: &Expr| {
+        let mut found: Vec<f64> = Vec::new();
+        expr.walk(&mut |part| match part.kind {
+            ExprKind::Int(value) => found.push(value as f64),
+            ExprKind::Float(value) => found.push(value),
+            _ => {}
+        });
+        found
+    };
+    let of_op = |op: &opsmith_codegen::model::Op| {
+        let bodies = op.body.pointwise.iter().chain(&op.body.composite);
+        (op.name.clone(), bodies.flat_map(numbers).collect())
+    };
+    checked.model.ops.iter().map(of_op).collect()
+}
+
+/// Runs a function on every item, by as many threads as there are processors; what it says, in order.
+fn of_each<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let run = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number) else { break };
+            let texts = work(item);
+            found.lock().unwrap().push((number, texts));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
+    let mut found = found.into_inner().unwrap();
+    found.sort();
+    found.into_iter().flat_map(|(_, texts)| texts).collect()
+}
+
+#[test]
+fn every_operator_has_a_sample_that_runs() {
+    let missing = of_each(&opsmith::LIBRARY.all_ops(), |op: &&'static OpDef| {
+        let dtypes = [DType::F64, DType::C128, DType::I64];
+        let values = |dtype| op.samples.iter().map(move |sample| sample.values(op, dtype));
+        let runs = |args: Vec<opsmith::Value>| {
+            let names = op.schema.args.iter().map(|arg| arg.name);
+            opsmith::call(op.name, &[], &names.zip(args).collect::<Vec<_>>()).is_ok()
+        };
+        let refused: Vec<usize> = (0..op.samples.len())
+            .filter(|&number| {
+                !dtypes
+                    .iter()
+                    .any(|&dtype| values(dtype).nth(number).is_some_and(|args| args.is_ok_and(&runs)))
+            })
+            .collect();
+        match (op.samples.is_empty(), refused.first()) {
+            (true, _) => vec![format!("{} ({}) has no samples", op.name, op.location)],
+            (_, Some(number)) => {
+                vec![format!("{} ({}): sample {number} runs with no dtype", op.name, op.location)]
+            }
+            _ => Vec::new(),
+        }
+    });
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn derived_calls_are_written_where_they_are_asked_for() {
+    let Ok(path) = std::env::var("OPSMITH_DERIVE") else { return };
+    let (constants, sizes) = (constants(), sizes_around(&opsmith_kernels::cpu::blocks::sizes()));
+    let lines = of_each(&opsmith::LIBRARY.all_ops(), |op: &&'static OpDef| {
+        let constants = constants.get(op.name).map_or(&[][..], Vec::as_slice);
+        derive(op, constants, &sizes).iter().map(|line| line.to_json().to_string()).collect()
+    });
+    let mut file = std::fs::File::create(path).unwrap();
+    lines.iter().for_each(|line| writeln!(file, "{line}").unwrap());
+}
+
+/// The same elements with gaps between them, and dimensions in another order in memory.
+fn scattered(tensor: &Tensor) -> Tensor {
+    if tensor.dim() < 1 {
+        return opsmith::select(&opsmith::stack(&[tensor, tensor]).unwrap(), 0, 1).unwrap();
+    }
+    let turned = opsmith::deep_clone(&opsmith::transpose(tensor, 0, -1).unwrap()).unwrap();
+    let pairs = opsmith::stack(&[&turned, &turned]).unwrap();
+    opsmith::transpose(&opsmith::select(&pairs, 0, 1).unwrap(), 0, -1).unwrap().detach()
+}
+
+fn differences(change: impl Fn(&Tensor) -> Tensor + Sync) {
+    let lines = record();
+    let ops: HashMap<&str, &'static OpDef> =
+        opsmith::LIBRARY.all_ops().into_iter().map(|op| (op.name, op)).collect();
+    let found = of_each(&lines, |line| match ops.get(line.op.as_str()) {
+        Some(op) => line.differences(op, &mut |tensor| change(tensor)),
+        None => vec![format!("there is no operator `{}`", line.op)],
+    });
+    let names: BTreeSet<&str> = found.iter().filter_map(|text| text.split(' ').next()).collect();
+    assert!(found.is_empty(), "{} calls of {names:?} differ:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn results_and_gradients_are_the_recorded_ones() {
+    differences(Tensor::clone);
+}
+
+#[test]
+fn results_and_gradients_do_not_depend_on_layouts() {
+    differences(scattered);
+}
