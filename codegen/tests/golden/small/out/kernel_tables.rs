@@ -16,6 +16,8 @@ mod foreign {
     }
 }
 
+use rt::declared::Misfit as _;
+
 macro_rules! plus_tensor_kernel {
     ($T:ty) => {{
         #[allow(unused, reason = "an expression need not use everything")]
@@ -131,6 +133,8 @@ pub static GROWN: rt::op::KernelTable = rt::op::KernelTable::new(
     ["pointwise", ""],
 );
 
+use crate::kernels::kernel::product as product_at_spec_yaml_30;
+
 /// The type that `crate::kernels::kernel::product` must have for spec.yaml:30.
 fn product_kernel<T: rt::Element>(
     call: &rt::op::KernelCall<'_>,
@@ -141,6 +145,28 @@ fn product_kernel<T: rt::Element>(
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
     kernel(call.view(0), call.view(1), call.view_mut(0))
+}
+
+#[allow(dead_code, reason = "a table may have one element type only")]
+#[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
+struct Any_product_kernel<T, F>(F, std::marker::PhantomData<T>);
+
+#[allow(dead_code, reason = "a table may have one element type only")]
+impl<T, F> Any_product_kernel<T, F> {
+    fn of(kernel: F) -> Self {
+        Self(kernel, std::marker::PhantomData)
+    }
+}
+
+#[allow(dead_code, reason = "a table may have one element type only")]
+impl<
+    T: rt::Element,
+    F: Fn(rt::View<'_, T>, rt::View<'_, T>, rt::ViewMut<'_, T>) -> rt::Result<()>,
+> Any_product_kernel<T, F> {
+    fn run(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        let kernel = self.0;
+        kernel(call.view(0), call.view(1), call.view_mut(0))
+    }
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
@@ -158,8 +184,11 @@ pub static PRODUCT: rt::op::KernelTable = rt::op::KernelTable::new(
             None,
             None,
             None,
-            Some(|call| product_kernel(call, crate::kernels::kernel::product::<f32>)),
-            Some(|call| product_kernel(call, crate::kernels::kernel::product::<f64>)),
+            Some(|call| product_kernel(call, product_at_spec_yaml_30::<f32>)),
+            Some(|call| {
+                Any_product_kernel::<f64, _>::of(product_at_spec_yaml_30::<f64>)
+                    .run(call)
+            }),
             None,
             None,
         ],
@@ -219,6 +248,8 @@ pub static LARGEST: rt::op::KernelTable = rt::op::KernelTable::new(
     ["kernels/largest.cc:golden_largest", ""],
 );
 
+use crate::kernels::kernel::spread as spread_at_spec_yaml_53;
+
 /// The type that `crate::kernels::kernel::spread` must have for spec.yaml:53.
 fn spread_kernel<T: rt::Element>(
     call: &rt::op::KernelCall<'_>,
@@ -230,6 +261,33 @@ fn spread_kernel<T: rt::Element>(
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
     kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
+}
+
+#[allow(dead_code, reason = "a table may have one element type only")]
+#[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
+struct Any_spread_kernel<T, F>(F, std::marker::PhantomData<T>);
+
+#[allow(dead_code, reason = "a table may have one element type only")]
+impl<T, F> Any_spread_kernel<T, F> {
+    fn of(kernel: F) -> Self {
+        Self(kernel, std::marker::PhantomData)
+    }
+}
+
+#[allow(dead_code, reason = "a table may have one element type only")]
+impl<
+    T: rt::Element,
+    F: Fn(
+            rt::View<'_, T>,
+            rt::View<'_, i64>,
+            &[i64],
+            rt::ViewMut<'_, T>,
+        ) -> rt::Result<()>,
+> Any_spread_kernel<T, F> {
+    fn run(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        let kernel = self.0;
+        kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
+    }
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
@@ -247,7 +305,7 @@ pub static SPREAD: rt::op::KernelTable = rt::op::KernelTable::new(
             None,
             None,
             None,
-            Some(|call| spread_kernel(call, crate::kernels::kernel::spread::<f32>)),
+            Some(|call| spread_kernel(call, spread_at_spec_yaml_53::<f32>)),
             None,
             None,
             None,

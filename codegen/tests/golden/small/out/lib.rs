@@ -10,7 +10,7 @@
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod defs {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/defs.rs"));
 }
 
@@ -24,7 +24,7 @@ pub mod defs {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod raw {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
 }
 
@@ -38,7 +38,7 @@ pub mod raw {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod functions {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
 }
 
@@ -52,7 +52,7 @@ mod functions {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod methods {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
 }
 
@@ -66,7 +66,7 @@ mod methods {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod inference {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
 }
 
@@ -80,7 +80,7 @@ mod inference {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod rules {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
 }
 
@@ -94,7 +94,7 @@ mod rules {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod kernel_tables {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
 }
 
@@ -108,7 +108,7 @@ mod kernel_tables {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod gradients {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
 }
 
@@ -122,7 +122,7 @@ mod gradients {
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod library {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
 }
 
