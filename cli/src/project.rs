@@ -121,7 +121,9 @@ impl Packages {
             if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null())) {
                 continue;
             }
-            let Some(dependency) = self.all().find(|package| package["id"] == listed["pkg"]) else { continue };
+            let Some(dependency) = self.all().find(|package| package["id"] == listed["pkg"]) else {
+                continue;
+            };
             let Some(own) = library_of(dependency) else { continue };
             let behind = self.dependencies_of(dependency, open);
             let mut libraries = chain::libraries(behind);

@@ -51,18 +51,22 @@ fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
     let mut found = Vec::new();
     // The stock library tells where its spec and headers are.
     println!("cargo::rerun-if-env-changed=DEP_OPSMITH_SPEC");
-    if let (Ok(spec), Ok(include)) = (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE")) {
+    if let (Ok(spec), Ok(include)) = (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE"))
+    {
         let (package, path) = (chain::ROOT.to_owned(), String::new());
         let library = Library { package, path, spec: spec.into(), include: vec![include.into()] };
         found.push(Dependency { name: name(chain::ROOT), libraries: vec![library] });
     }
     for (key, value) in std::env::vars_os() {
-        let Some(key) = key.to_str().filter(|key| key.starts_with("DEP_") && key.ends_with(chain::METADATA)) else {
+        let Some(key) = key.to_str().filter(|key| key.starts_with("DEP_") && key.ends_with(chain::METADATA))
+        else {
             continue;
         };
         println!("cargo::rerun-if-env-changed={key}");
         let libraries = chain::decode(&value.to_string_lossy()).map_err(|error| {
-            format!("{key} is not as this version of opsmith-codegen writes it ({error}): use one version of it")
+            format!(
+                "{key} is not as this version of opsmith-codegen writes it ({error}): use one version of it"
+            )
         })?;
         let package = libraries.last().map(|own| own.package.clone()).unwrap_or_default();
         found.push(Dependency { name: name(&package), libraries });

@@ -1,7 +1,7 @@
 //! Kernels in Rust whose type is not the declared one.
 //!
 //! Generated tables of kernels take a kernel at its exact type once. For all other element types they wrap it
-//! in a struct that has a method `run` if the kernel's type is right; where it is not, the method of this
+//! in a struct that has a method `run_declared` if the kernel's type is right; where it is not, the method of this
 //! trait is found instead.
 
 use crate::error::Result;
@@ -13,7 +13,7 @@ pub trait Misfit: Sized {
     ///
     /// # Errors
     /// Never; a program with this method does not build.
-    fn run(self, _call: &KernelCall<'_>) -> Result<()> {
+    fn run_declared(self, _call: &KernelCall<'_>) -> Result<()> {
         const {
             panic!(
                 "the kernel named below has another type for some element types than its declaration; the \

@@ -10,7 +10,7 @@ use quote::{format_ident, quote};
 
 use super::kernels::{Adapter, adapter_name, element_type, rust_type};
 use super::names::{doc, parameter, part_name};
-use super::{Generation, bind, header, naming};
+use super::{Generation, bind, header};
 use crate::model::{Body, Element, Kernel, KernelSource, Kind, Op};
 use opsmith_core::{Backend, DType};
 
@@ -133,15 +133,14 @@ impl Names {
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
             .collect();
-        let [.., stem] = naming::identifiers(&op.name);
-        let place = format_ident!("{stem}_at_{}", place.trim_matches('_').to_lowercase());
+        let place = part_name(op, &format!("at_{}", place.trim_matches('_').to_lowercase()));
         Names { function, any, place, kernel: part_name(op, "in_rust") }
     }
 
     /// The call of the kernel for some element types.
     pub fn call(&self, types: &[TokenStream]) -> TokenStream {
         let Names { any, kernel, .. } = self;
-        quote!(#any::<#(#types,)* _>(#kernel::<#(#types),*>, std::marker::PhantomData).run(call))
+        quote!(#any::<#(#types,)* _>(#kernel::<#(#types),*>, std::marker::PhantomData).run_declared(call))
     }
 }
 
@@ -180,7 +179,7 @@ pub(super) fn definition(
             call: &rt::op::KernelCall<'_>,
             kernel: fn(#(#signature),*) -> rt::Result<()>,
         ) -> rt::Result<()> {
-            #any::<#(#generics,)* _>(kernel, std::marker::PhantomData).run(call)
+            #any::<#(#generics,)* _>(kernel, std::marker::PhantomData).run_declared(call)
         }
 
         #assertion
@@ -189,7 +188,7 @@ pub(super) fn definition(
         struct #any<#(#generics,)* F>(F, std::marker::PhantomData<#held>);
 
         impl<#(#generics: rt::Element,)* F: Fn(#(#types),*) -> rt::Result<()>> #any<#(#generics,)* F> {
-            fn run(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+            fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
                 let kernel = self.0;
                 kernel(#(#values),*)
             }

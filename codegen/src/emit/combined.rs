@@ -22,7 +22,8 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     let values = taken.chain(written);
     let values: Vec<TokenStream> = values.collect();
     let first = op.combinations.first().map(|row| columns(row, arguments));
-    let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred: true };
+    let declared =
+        Declared { generics: &generics, parameters: &types, values: &values, first, inferred: true };
     let definition = adapter::definition(generation, op, path, &declared);
     let names = Names::of(op);
     let rows = op.combinations.clone();

@@ -37,8 +37,8 @@ use crate::model::{Model, Op};
 
 pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
 pub use names::raw_name;
-pub(crate) use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
+pub(crate) use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -182,7 +182,8 @@ impl<'a> Generation<'a> {
             Selection::Named(name) => (0..self.model.ops.len(), Some(name)),
             Selection::Range(ref range) => (range.clone(), None),
         };
-        let own = move |op: &&Op| !op.is_external() && op.is_callable() && name.is_none_or(|name| op.name == name);
+        let own =
+            move |op: &&Op| !op.is_external() && op.is_callable() && name.is_none_or(|name| op.name == name);
         self.model.ops[range].iter().filter(own)
     }
 
@@ -264,6 +265,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             #doc
             #[allow(unused_imports, reason = "every module has the same imports")]
             #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
+            #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
             #[allow(deprecated, reason = "what is deprecated still has to work")]
             #supplied
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]

@@ -21,15 +21,13 @@ pub(super) fn ident(name: &str) -> Ident {
 
 /// The name of an operator's function that takes every argument: `add_tensor` for `add.Tensor`.
 pub fn raw_name(op: &Op) -> Ident {
-    let [raw, ..] = naming::identifiers(&op.name);
+    let [raw, _] = naming::identifiers(&op.name);
     format_ident!("{raw}")
 }
 
-/// The name of a function that belongs to an operator: `add_tensor_infer`. A keyword's underscore makes
-/// way for the suffix: `where_infer`.
+/// The name of a function that belongs to an operator: `add_tensor_infer`.
 pub(super) fn part_name(op: &Op, part: &str) -> Ident {
-    let [.., stem] = naming::identifiers(&op.name);
-    format_ident!("{stem}_{part}")
+    format_ident!("{}_{part}", naming::stem(&op.name))
 }
 
 /// What generated code calls an argument.
@@ -71,7 +69,7 @@ impl Taken {
 
 /// The name of an operator's definition: `ADD_TENSOR`.
 pub(super) fn def_name(op: &Op) -> Ident {
-    let [_, definition, _] = naming::identifiers(&op.name);
+    let [_, definition] = naming::identifiers(&op.name);
     format_ident!("{definition}")
 }
 
@@ -83,12 +81,18 @@ pub(super) fn position(index: usize) -> proc_macro2::Literal {
 /// Documentation. Several lines travel as one attribute, which `format` writes as comments. What a comment
 /// of Rust may not hold stands there as its escape.
 pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
-    let refused = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t') || BIDIRECTIONAL.contains(&letter);
+    let refused = |letter: char| {
+        letter.is_control() && !matches!(letter, '\n' | '\t') || BIDIRECTIONAL.contains(&letter)
+    };
     let text = &match text.contains(refused) {
         false => Cow::Borrowed(text),
         true => text
             .chars()
-            .map(|letter| if refused(letter) { letter.escape_unicode().to_string() } else { letter.to_string() })
+            .map(
+                |letter| {
+                    if refused(letter) { letter.escape_unicode().to_string() } else { letter.to_string() }
+                },
+            )
             .collect(),
     };
     if text.contains('\n') {

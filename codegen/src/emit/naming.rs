@@ -30,11 +30,53 @@ pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
 /// Types that no enum may have the name of: the generated library's own, and those that Rust's prelude gives
 /// to every module, since generated code and that of users would find the enum in their place.
 pub const RESERVED_TYPES: &[&str] = &[
-    "TensorOps", "Self", "AsMut", "AsRef", "AsyncFn", "AsyncFnMut", "AsyncFnOnce", "Box", "Clone", "Copy", "Debug",
-    "Default", "DoubleEndedIterator", "Drop", "Eq", "Err", "ExactSizeIterator", "Extend", "Fn", "FnMut", "FnOnce",
-    "From", "FromIterator", "Future", "Hash", "Into", "IntoFuture", "IntoIterator", "Iterator", "None", "Ok",
-    "Option", "Ord", "PartialEq", "PartialOrd", "Result", "Send", "Sized", "Some", "String", "Sync", "ToOwned",
-    "ToString", "TryFrom", "TryInto", "Unpin", "Vec",
+    "TensorOps",
+    "Self",
+    "AsMut",
+    "AsRef",
+    "AsyncFn",
+    "AsyncFnMut",
+    "AsyncFnOnce",
+    "Box",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "DoubleEndedIterator",
+    "Drop",
+    "Eq",
+    "Err",
+    "ExactSizeIterator",
+    "Extend",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "FromIterator",
+    "Future",
+    "Hash",
+    "Into",
+    "IntoFuture",
+    "IntoIterator",
+    "Iterator",
+    "None",
+    "Ok",
+    "Option",
+    "Ord",
+    "PartialEq",
+    "PartialOrd",
+    "Result",
+    "Send",
+    "Sized",
+    "Some",
+    "String",
+    "Sync",
+    "ToOwned",
+    "ToString",
+    "TryFrom",
+    "TryInto",
+    "Unpin",
+    "Vec",
 ];
 
 /// The names of an integer argument's values, if they have some; they become a Rust enum.
@@ -45,11 +87,11 @@ pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
     })
 }
 
-/// What generated code calls an operator's own items: the function that takes every argument, the
-/// definition, and the start of the names of the rest.
-pub fn identifiers(name: &str) -> [String; 3] {
+/// What generated code calls an operator's own items: the function that takes every argument, and the
+/// definition. The names of the rest begin with the stem.
+pub fn identifiers(name: &str) -> [String; 2] {
     let stem = stem(name);
-    [identifier(&stem), definition(&stem), part(&stem).to_owned()]
+    [identifier(&stem), definition(&stem)]
 }
 
 /// The definition of an operator of that stem: `ADD_TENSOR`. Capital letters tell it from every parameter.
@@ -60,16 +102,13 @@ fn definition(stem: &str) -> String {
     }
 }
 
-/// What the names of an operator's functions begin with. A keyword's underscore makes way for what follows.
-fn part(stem: &str) -> &str {
-    stem.trim_end_matches('_')
-}
-
 /// What generated code calls a name that an expression binds: itself, unless it could be taken for something
 /// else there. Capital and small letters tell the new name from every parameter and every definition.
 pub fn local(op: &Op, name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase())
-        && !name.contains(|letter: char| !letter.is_ascii_lowercase() && !letter.is_ascii_digit() && letter != '_')
+        && !name.contains(|letter: char| {
+            !letter.is_ascii_lowercase() && !letter.is_ascii_digit() && letter != '_'
+        })
         && !op.args.iter().any(|arg| arg.name != name && parameter(&arg.name) == name);
     match is_plain {
         true => name.to_owned(),

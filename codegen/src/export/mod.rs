@@ -150,7 +150,8 @@ fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
 }
 
 fn scalar_function(function: &Function) -> Value {
-    let Function { name, doc, params, returns, rust, dtypes, derivatives, span: _, entry: _, parent: _ } = function;
+    let Function { name, doc, params, returns, rust, dtypes, derivatives, span: _, entry: _, parent: _ } =
+        function;
     let by_parameter: Map<String, Value> =
         params.iter().zip(derivatives).map(|(param, text)| (param.clone(), json!(text))).collect();
     json!({

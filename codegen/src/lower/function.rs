@@ -39,9 +39,7 @@ impl Functions {
             let first = &self.list[*first];
             context.push(match first.parent == parent {
                 true => catalogue::function_twice(span, &name, first.span),
-                false => {
-                    catalogue::declared_in_two_libraries(span, &name, first.span, parent.is_none())
-                }
+                false => catalogue::declared_in_two_libraries(span, &name, first.span, parent.is_none()),
             });
             return;
         }
@@ -81,7 +79,18 @@ impl Functions {
         }
         self.by_name.insert(name.clone(), index);
         let rust = rust.map(|rust| rust.as_str().to_owned()).unwrap_or_default();
-        self.list.push(Function { name, doc, params, returns, rust, dtypes, derivatives, span, entry, parent });
+        self.list.push(Function {
+            name,
+            doc,
+            params,
+            returns,
+            rust,
+            dtypes,
+            derivatives,
+            span,
+            entry,
+            parent,
+        });
     }
 
     /// Every function, in order.

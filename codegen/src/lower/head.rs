@@ -64,7 +64,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         supplied: supplied.map(|head| supplied::lower(context, raw, &schema, head, &form_names)),
         origin,
         alias_of: None,
-        facts: facts::lower(raw),
+        facts: facts::lower(context, raw),
     })
 }
 

@@ -65,7 +65,7 @@ fn form_place(raw: &RawOp, key: &str, otherwise: Span) -> Span {
 
 /// Definitions, and functions that take every argument.
 fn definitions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
-    let mut seen: [HashMap<String, &Op>; 3] = Default::default();
+    let mut seen: [HashMap<String, &Op>; 2] = Default::default();
     for Head { op, .. } in heads {
         for (name, seen) in naming::identifiers(&op.name).into_iter().zip(&mut seen) {
             match seen.get(&name) {

@@ -5,6 +5,7 @@
 
 mod facts;
 mod flows;
+mod function;
 mod gradients;
 mod roles;
 mod samples;
@@ -20,6 +21,7 @@ use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, ValueUse};
+pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use roles::{Operator, Role, Symbol};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
@@ -303,42 +305,6 @@ pub enum KernelSource {
     },
 }
 
-/// A scalar function of pointwise expressions.
-#[derive(Clone, Debug)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// What it computes, Markdown.
-    pub doc: String,
-    /// Its parameters.
-    pub params: Vec<String>,
-    /// What it returns.
-    pub returns: FunctionReturn,
-    /// The Rust function.
-    pub rust: String,
-    /// The dtypes it is defined for.
-    pub dtypes: DTypeSet,
-    /// Its derivative by each parameter, as text in which `result` is its value.
-    pub derivatives: Vec<Option<String>>,
-    /// The place of its head.
-    pub span: Span,
-    /// The place of the whole entry.
-    pub entry: Span,
-    /// The library that declares it, as of an operator.
-    pub parent: Option<usize>,
-}
-
-/// What a scalar function returns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FunctionReturn {
-    /// The type of its arguments.
-    Element,
-    /// The real part's type.
-    Real,
-    /// A truth value.
-    Bool,
-}
-
 impl Body {
     /// The hand-written kernel behind the row of a backend in the table of kernels: that of its key, and
     /// for tensors of the host, where nothing else computes them, a custom kernel for a device, which
@@ -371,13 +337,6 @@ impl Body {
     /// Whether a kernel is compiled and loaded while the program runs.
     pub fn is_aot(&self) -> bool {
         self.kernels.iter().any(|kernel| matches!(kernel.source, KernelSource::Aot { .. }))
-    }
-}
-
-impl Function {
-    /// Whether a parent library declares it.
-    pub fn is_external(&self) -> bool {
-        self.parent.is_some()
     }
 }
 

@@ -22,7 +22,8 @@ use signature::Wanted;
 
 /// What is wrong with the functions that a model's own entries name.
 pub fn check(model: &Model, config: &Config, sources: &SourceMap) -> Vec<Diagnostic> {
-    let mut lookup = Lookup { kernels: Root::of(config, &config.kernels), cpu: None, sources, found: Vec::new() };
+    let mut lookup =
+        Lookup { kernels: Root::of(config, &config.kernels), cpu: None, sources, found: Vec::new() };
     lookup.cpu = Root::of(config, &config.cpu_kernels);
     for op in model.ops.iter().filter(|op| !op.is_external() && op.alias_of.is_none()) {
         lookup.operator(op);
@@ -103,7 +104,11 @@ impl Lookup<'_> {
             self.kernels_function(path, op.entry, &Wanted::new(0, host_parameter_types(op)));
         }
         if let Some(path) = op.infer.as_ref().and_then(|infer| infer.function.as_ref()) {
-            self.kernels_function(path, op.entry, &Wanted::new(0, vec![quote!(&mut rt::infer::InferContext)]));
+            self.kernels_function(
+                path,
+                op.entry,
+                &Wanted::new(0, vec![quote!(&mut rt::infer::InferContext)]),
+            );
         }
         let mut native = Vec::new();
         for expression in expressions(op) {
@@ -147,7 +152,13 @@ impl Lookup<'_> {
 fn expressions(op: &Op) -> impl Iterator<Item = &Expr> {
     let checks = op.checks.iter().map(|check| &check.condition);
     let rules = op.infer.iter().flat_map(|infer| {
-        infer.length.iter().chain(&infer.shapes).chain(&infer.dtypes).chain([&infer.compute]).chain(&infer.run_shapes)
+        infer
+            .length
+            .iter()
+            .chain(&infer.shapes)
+            .chain(&infer.dtypes)
+            .chain([&infer.compute])
+            .chain(&infer.run_shapes)
     });
     let formulas = op.derivatives.iter().map(|derivative| &derivative.formula);
     checks.chain(rules).chain(formulas).chain(&op.body.composite)

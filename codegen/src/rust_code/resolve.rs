@@ -36,6 +36,8 @@ pub(super) enum Found {
 /// A function as it is written.
 pub(super) struct Function {
     pub signature: syn::Signature,
+    /// Whether only its module sees it.
+    pub private: bool,
     pub file: PathBuf,
     /// Names of types that the module says itself, so that they mean something of its own.
     pub own_types: Vec<String>,
@@ -62,6 +64,16 @@ struct Module {
 enum Namespace {
     Modules,
     Functions,
+}
+
+/// A name that is looked for in the imports of a module.
+struct Wanted<'a> {
+    module: &'a Rc<Module>,
+    name: &'a str,
+    namespace: Namespace,
+    steps: usize,
+    /// Whether globs count.
+    globs: bool,
 }
 
 enum Member {
@@ -108,6 +120,18 @@ impl Crate {
     }
 
     fn member(&self, module: &Rc<Module>, name: &str, namespace: Namespace, steps: usize) -> Member {
+        self.seen(module, name, namespace, steps, false)
+    }
+
+    /// A name as a module itself sees it, or as others do. What a module imports with a private glob is its own.
+    fn seen(
+        &self,
+        module: &Rc<Module>,
+        name: &str,
+        namespace: Namespace,
+        steps: usize,
+        from_inside: bool,
+    ) -> Member {
         if steps > MAX_STEPS {
             return Member::Unknown;
         }
@@ -122,8 +146,11 @@ impl Crate {
                     self.child(module, inner)
                 }
                 Item::Use(item) => {
-                    let mut prefix = Vec::new();
-                    self.imported(module, &item.tree, &mut prefix, name, namespace, steps)
+                    let private = matches!(item.vis, syn::Visibility::Inherited);
+                    // What the root imports is seen by every module of the crate.
+                    let globs = from_inside || !private || module.parent.is_none();
+                    let wanted = Wanted { module, name, namespace, steps, globs };
+                    self.imported(&wanted, &item.tree, &mut Vec::new())
                 }
                 other if defines(other, name) => Member::Unknown,
                 _ => Member::Missing,
@@ -138,47 +165,36 @@ impl Crate {
         if uncertain { Member::Unknown } else { Member::Missing }
     }
 
-    /// A name that a `use` may bring in.
-    fn imported(
-        &self,
-        module: &Rc<Module>,
-        tree: &UseTree,
-        prefix: &mut Vec<String>,
-        name: &str,
-        namespace: Namespace,
-        steps: usize,
-    ) -> Member {
+    /// A name that a `use` may bring in; `prefix` is the path before the tree.
+    fn imported(&self, wanted: &Wanted<'_>, tree: &UseTree, prefix: &mut Vec<String>) -> Member {
+        let Wanted { module, name, namespace, steps, globs } = *wanted;
+        let named = |last: &str, prefix: &[String]| {
+            let path = [prefix, &[last.to_owned()]].concat();
+            self.target(module, &path, namespace, steps)
+        };
         match tree {
             UseTree::Path(path) => {
                 prefix.push(path.ident.to_string());
-                let found = self.imported(module, &path.tree, prefix, name, namespace, steps);
+                let found = self.imported(wanted, &path.tree, prefix);
                 prefix.pop();
                 found
             }
-            UseTree::Name(only) if only.ident == "self" => {
-                let Some(last) = prefix.last().filter(|last| *last == name).cloned() else {
-                    return Member::Missing;
-                };
-                let target = [&prefix[..prefix.len() - 1], &[last]].concat();
-                self.target(module, &target, namespace, steps)
-            }
-            UseTree::Name(only) if only.ident == name => {
-                let target = [&prefix[..], &[name.to_owned()]].concat();
-                self.target(module, &target, namespace, steps)
-            }
-            UseTree::Rename(renamed) if renamed.rename == name => {
-                let target = [&prefix[..], &[renamed.ident.to_string()]].concat();
-                self.target(module, &target, namespace, steps)
-            }
+            UseTree::Name(only) if only.ident == "self" => match prefix.split_last() {
+                Some((last, before)) if last == name => named(last, before),
+                _ => Member::Missing,
+            },
+            UseTree::Name(only) if only.ident == name => named(name, prefix),
+            UseTree::Rename(renamed) if renamed.rename == name => named(&renamed.ident.to_string(), prefix),
+            UseTree::Glob(_) if !globs => Member::Missing,
             UseTree::Glob(_) => match self.walk(module, prefix, steps) {
-                Some(target) if Rc::ptr_eq(&target, module) => Member::Missing,
+                Some(target) if Rc::ptr_eq(&target.items, &module.items) => Member::Missing,
                 Some(target) => self.member(&target, name, namespace, steps + 1),
                 None => Member::Unknown,
             },
             UseTree::Group(group) => {
                 let mut found = Member::Missing;
                 for tree in &group.items {
-                    match self.imported(module, tree, prefix, name, namespace, steps) {
+                    match self.imported(wanted, tree, prefix) {
                         Member::Missing => {}
                         Member::Unknown => found = Member::Unknown,
                         certain => return certain,
@@ -211,7 +227,7 @@ impl Crate {
                 "crate" if index == 0 => root_of(module),
                 "self" if index == 0 => at,
                 "super" => at.parent.clone()?,
-                name => match self.member(&at, name, Namespace::Modules, steps + 1) {
+                name => match self.seen(&at, name, Namespace::Modules, steps + 1, index == 0) {
                     Member::Module(next) => next,
                     _ => return None,
                 },
@@ -231,7 +247,8 @@ impl Crate {
             return Member::Unknown;
         }
         if let Some((_, items)) = &item.content {
-            let folder = module.folder.as_ref().filter(|_| attribute.is_none()).map(|folder| folder.join(name));
+            let folder =
+                module.folder.as_ref().filter(|_| attribute.is_none()).map(|folder| folder.join(name));
             let items: Rc<[Item]> = items.clone().into();
             return Member::Module(Rc::new(Module { items, file: module.file.clone(), folder, parent }));
         }
@@ -277,7 +294,8 @@ fn function(module: &Module, item: &syn::ItemFn) -> Member {
         return Member::Unknown;
     }
     let own_types = module.items.iter().flat_map(own_types).collect();
-    Member::Function(Function { signature: item.sig.clone(), file: module.file.clone(), own_types })
+    let private = matches!(item.vis, syn::Visibility::Inherited);
+    Member::Function(Function { signature: item.sig.clone(), private, file: module.file.clone(), own_types })
 }
 
 /// The names of types that an item defines, or gives to something else.
@@ -341,10 +359,38 @@ fn may_define_anything(item: &Item) -> bool {
 /// Attributes of the compiler and its tools; any other is a macro.
 fn is_built_in(attr: &syn::Attribute) -> bool {
     const KNOWN: [&str; 32] = [
-        "allow", "automatically_derived", "cfg", "cfg_attr", "clippy", "cold", "deny", "deprecated", "derive",
-        "diagnostic", "doc", "expect", "export_name", "forbid", "ignore", "inline", "link", "link_name",
-        "macro_export", "macro_use", "must_use", "no_mangle", "non_exhaustive", "path", "repr", "rustfmt",
-        "should_panic", "target_feature", "test", "track_caller", "unsafe", "warn",
+        "allow",
+        "automatically_derived",
+        "cfg",
+        "cfg_attr",
+        "clippy",
+        "cold",
+        "deny",
+        "deprecated",
+        "derive",
+        "diagnostic",
+        "doc",
+        "expect",
+        "export_name",
+        "forbid",
+        "ignore",
+        "inline",
+        "link",
+        "link_name",
+        "macro_export",
+        "macro_use",
+        "must_use",
+        "no_mangle",
+        "non_exhaustive",
+        "path",
+        "repr",
+        "rustfmt",
+        "should_panic",
+        "target_feature",
+        "test",
+        "track_caller",
+        "unsafe",
+        "warn",
     ];
     attr.path().segments.first().is_some_and(|first| KNOWN.iter().any(|known| first.ident == known))
 }

@@ -34,6 +34,9 @@ impl Wanted {
             1 => format!("1 {noun}"),
             _ => format!("{count} {noun}s"),
         };
+        if function.private {
+            return Some("it is private".to_owned());
+        }
         if signature.asyncness.is_some() || signature.variadic.is_some() {
             return Some("it is an async or variadic function".to_owned());
         }
@@ -57,9 +60,9 @@ impl Wanted {
         signature.inputs.iter().zip(&self.parameters).enumerate().find_map(|(index, (found, wanted))| {
             let FnArg::Typed(found) = found else { return None };
             let (wanted, has) = (Shape::of(wanted.as_ref()?, None), Shape::of(&found.ty, Some(function)));
-            wanted.differs(&has).then(|| {
-                format!("parameter {} is `{}`, and `{wanted}` is given", index + 1, text(&found.ty))
-            })
+            wanted
+                .differs(&has)
+                .then(|| format!("parameter {} is `{}`, and `{wanted}` is given", index + 1, text(&found.ty)))
         })
     }
 }
@@ -78,17 +81,45 @@ impl fmt::Display for Wanted {
 
 /// A type as far as it tells what it is, whatever names are imported.
 enum Shape {
-    Reference { mutable: bool, inner: Box<Shape> },
+    Reference {
+        mutable: bool,
+        inner: Box<Shape>,
+    },
     Slice(Box<Shape>),
-    Named { name: String, inner: Option<Box<Shape>> },
+    Named {
+        name: String,
+        inner: Option<Box<Shape>>,
+    },
     /// An alias, a type parameter, a projection: anything.
     Unknown,
 }
 
 /// The names that mean one thing wherever they stand.
 const KNOWN: [&str; 24] = [
-    "View", "ViewMut", "Option", "Vec", "Scalar", "Tensor", "DType", "Device", "Generator", "Layout", "Lists", "String",
-    "bool", "f32", "f64", "i32", "i64", "isize", "str", "u32", "u64", "u8", "usize", "InferContext",
+    "View",
+    "ViewMut",
+    "Option",
+    "Vec",
+    "Scalar",
+    "Tensor",
+    "DType",
+    "Device",
+    "Generator",
+    "Layout",
+    "Lists",
+    "String",
+    "bool",
+    "f32",
+    "f64",
+    "i32",
+    "i64",
+    "isize",
+    "str",
+    "u32",
+    "u64",
+    "u8",
+    "usize",
+    "InferContext",
 ];
 
 impl Shape {

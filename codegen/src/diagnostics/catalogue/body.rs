@@ -235,7 +235,13 @@ pub fn supplied_form(span: Span, op: &str, name: &str, known: &[&str]) -> Diagno
 }
 
 /// A path of a function in Rust that nothing has.
-pub fn rust_function_missing(span: Span, path: &str, name: &str, file: &str, near: Option<&str>) -> Diagnostic {
+pub fn rust_function_missing(
+    span: Span,
+    path: &str,
+    name: &str,
+    file: &str,
+    near: Option<&str>,
+) -> Diagnostic {
     let message = format!("there is no Rust function `{path}`");
     Diagnostic::error("E0540", message, span, format!("nothing is called `{name}` in {file}")).with_help(
         match near {

@@ -129,9 +129,9 @@ pub fn declared_in_two_libraries(span: Span, name: &str, first: Span, own: bool)
     };
     let help = match own {
         true => "give it another name, or use the library's",
-        false => "formulas and calls by name could not tell them apart: build on one of the two, or rename it in one",
+        false => {
+            "formulas and calls by name could not tell them apart: build on one of the two, or rename it in one"
+        }
     };
-    Diagnostic::error("E0467", message, span, label)
-        .with_secondary(first, "and by this one")
-        .with_help(help)
+    Diagnostic::error("E0467", message, span, label).with_secondary(first, "and by this one").with_help(help)
 }
