@@ -39,6 +39,7 @@ ops:
 - func: right_double(Tensor self) -> Tensor
   doc: Two times each element, by a function of another crate.
   pointwise: twice(self)
+
 - func: square_again(Tensor self) -> Tensor
   doc: The square of each element, under another name.
   alias_of: base_square

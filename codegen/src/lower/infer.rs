@@ -257,7 +257,7 @@ fn refuse_doubtful(context: &mut Context<'_>, text: &Text, mode: Mode, checked: 
             refuse_doubtful(context, text, mode, no)
         }
         ExprKind::Block(_, tail) => refuse_doubtful(context, text, mode, tail),
-        ExprKind::Convert(number) if mode == Mode::Shape && number.ty.kind == Kind::Int => {
+        ExprKind::Convert(number) if mode == Mode::Shape && asks_a_tensor(number) => {
             let written = text.as_str().get(number.range.clone()).unwrap_or_default();
             context.push(catalogue::shape_is_number(place(&number.range, context), written));
             None
@@ -268,6 +268,11 @@ fn refuse_doubtful(context: &mut Context<'_>, text: &Text, mode: Mode, checked: 
         }
         _ => Some(()),
     }
+}
+
+/// Whether an expression is a number that a tensor is asked for, such as how many dimensions it has.
+fn asks_a_tensor(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Query(_, base, _) if expr.ty.kind == Kind::Int && base.ty.holds_tensors())
 }
 
 /// `length: self.size(0) / n`: how many tensors the list has that is returned. The outer `None` if there is

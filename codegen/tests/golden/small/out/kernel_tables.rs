@@ -135,6 +135,8 @@ pub static GROWN: rt::op::KernelTable = rt::op::KernelTable::new(
 
 use crate::kernels::kernel::product as product_at_spec_yaml_30;
 
+use product_at_spec_yaml_30 as product_in_rust;
+
 /// The type that `crate::kernels::kernel::product` must have for spec.yaml:30.
 fn product_kernel<T: rt::Element>(
     call: &rt::op::KernelCall<'_>,
@@ -144,26 +146,22 @@ fn product_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    kernel(call.view(0), call.view(1), call.view_mut(0))
+    Any_product_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
 }
 
-#[allow(dead_code, reason = "a table may have one element type only")]
+const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> = |call| product_kernel(
+    call,
+    product_at_spec_yaml_30::<f32>,
+);
+
 #[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
 struct Any_product_kernel<T, F>(F, std::marker::PhantomData<T>);
 
-#[allow(dead_code, reason = "a table may have one element type only")]
-impl<T, F> Any_product_kernel<T, F> {
-    fn of(kernel: F) -> Self {
-        Self(kernel, std::marker::PhantomData)
-    }
-}
-
-#[allow(dead_code, reason = "a table may have one element type only")]
 impl<
     T: rt::Element,
     F: Fn(rt::View<'_, T>, rt::View<'_, T>, rt::ViewMut<'_, T>) -> rt::Result<()>,
 > Any_product_kernel<T, F> {
-    fn run(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+    fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
         kernel(call.view(0), call.view(1), call.view_mut(0))
     }
@@ -184,10 +182,19 @@ pub static PRODUCT: rt::op::KernelTable = rt::op::KernelTable::new(
             None,
             None,
             None,
-            Some(|call| product_kernel(call, product_at_spec_yaml_30::<f32>)),
             Some(|call| {
-                Any_product_kernel::<f64, _>::of(product_at_spec_yaml_30::<f64>)
-                    .run(call)
+                Any_product_kernel::<
+                    f32,
+                    _,
+                >(product_in_rust::<f32>, std::marker::PhantomData)
+                    .run_declared(call)
+            }),
+            Some(|call| {
+                Any_product_kernel::<
+                    f64,
+                    _,
+                >(product_in_rust::<f64>, std::marker::PhantomData)
+                    .run_declared(call)
             }),
             None,
             None,
@@ -250,6 +257,8 @@ pub static LARGEST: rt::op::KernelTable = rt::op::KernelTable::new(
 
 use crate::kernels::kernel::spread as spread_at_spec_yaml_53;
 
+use spread_at_spec_yaml_53 as spread_in_rust;
+
 /// The type that `crate::kernels::kernel::spread` must have for spec.yaml:53.
 fn spread_kernel<T: rt::Element>(
     call: &rt::op::KernelCall<'_>,
@@ -260,21 +269,17 @@ fn spread_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
+    Any_spread_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
 }
 
-#[allow(dead_code, reason = "a table may have one element type only")]
+const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> = |call| spread_kernel(
+    call,
+    spread_at_spec_yaml_53::<f32>,
+);
+
 #[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
 struct Any_spread_kernel<T, F>(F, std::marker::PhantomData<T>);
 
-#[allow(dead_code, reason = "a table may have one element type only")]
-impl<T, F> Any_spread_kernel<T, F> {
-    fn of(kernel: F) -> Self {
-        Self(kernel, std::marker::PhantomData)
-    }
-}
-
-#[allow(dead_code, reason = "a table may have one element type only")]
 impl<
     T: rt::Element,
     F: Fn(
@@ -284,7 +289,7 @@ impl<
             rt::ViewMut<'_, T>,
         ) -> rt::Result<()>,
 > Any_spread_kernel<T, F> {
-    fn run(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+    fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
         kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
     }
@@ -305,7 +310,13 @@ pub static SPREAD: rt::op::KernelTable = rt::op::KernelTable::new(
             None,
             None,
             None,
-            Some(|call| spread_kernel(call, spread_at_spec_yaml_53::<f32>)),
+            Some(|call| {
+                Any_spread_kernel::<
+                    f32,
+                    _,
+                >(spread_in_rust::<f32>, std::marker::PhantomData)
+                    .run_declared(call)
+            }),
             None,
             None,
             None,

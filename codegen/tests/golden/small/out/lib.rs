@@ -6,6 +6,10 @@
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod defs {
@@ -19,6 +23,10 @@ pub mod defs {
 #[allow(
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
+)]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
 )]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
@@ -34,6 +42,10 @@ pub mod raw {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod functions {
@@ -47,6 +59,10 @@ mod functions {
 #[allow(
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
+)]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
 )]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
@@ -62,6 +78,10 @@ mod methods {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod inference {
@@ -75,6 +95,10 @@ mod inference {
 #[allow(
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
+)]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
 )]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
@@ -90,6 +114,10 @@ mod rules {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod kernel_tables {
@@ -104,6 +132,10 @@ mod kernel_tables {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod gradients {
@@ -117,6 +149,10 @@ mod gradients {
 #[allow(
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
+)]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
 )]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
