@@ -217,15 +217,14 @@ ops:
         [
             "ops.yaml:2:1: error[E0206]: unknown key `colour`",
             "ops.yaml:4:13: error[E0110]: unknown type `Tensr`",
-            "ops.yaml:5:9: error[E0454]: nothing computes `two`",
             "ops.yaml:6:8: error[E0208]: `doc` must be text, not a list",
             "ops.yaml:9:14: error[E0450]: there is no backend `GPU`",
             "ops.yaml:12:21: error[E0305]: nothing is called `sefl` here",
             "ops.yaml:17:19: error[E0472]: there is no file `kernels/five.cc`",
             "ops.yaml:23:19: error[E0540]: there is no Rust function `grid::sixx`",
-            "ops.yaml:25:30: warning[W0501]: nothing uses the argument `n`",
+            "ops.yaml:25:32: warning[W0501]: nothing uses the argument `n`",
             "ops.yaml:31:9: error[E0401]: `six` is declared twice",
-            "ops.yaml: 9 errors, 1 warning",
+            "ops.yaml: 8 errors, 1 warning",
         ]
     );
 }

@@ -87,7 +87,10 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     let inputs = arguments.iter().map(|&index| op.args[index].element);
     let outputs = op.outputs.iter().map(|output| output.element);
     let inferred = inputs.chain(outputs).any(|element| matches!(element, Element::Dispatch | Element::Any));
-    let first = op.body.dtypes_of_row(Backend::Cpu).iter().next().map(|dtype| vec![rust_type(dtype)]);
+    // The plainest type makes the plainest message.
+    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+    let plainest = dtypes.contains(DType::F32).then_some(DType::F32).or_else(|| dtypes.iter().next());
+    let first = plainest.map(|dtype| vec![rust_type(dtype)]);
     let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
     let definition = definition(generation, op, path, &declared);
     let names = Names::of(op);

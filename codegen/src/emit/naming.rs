@@ -210,5 +210,10 @@ pub fn camel(name: &str) -> String {
         let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
         first.unwrap_or_default() + letters.as_str()
     };
-    name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
+    let camel: String = name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect();
+    // A name starts with a letter.
+    match camel.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        true => camel,
+        false => format!("X{camel}"),
+    }
 }
