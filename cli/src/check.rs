@@ -51,6 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         let config = arguments.builds_on.config(file)?;
         let mut checked = pipeline::check(&config)?;
         pipeline::check_kernel_files(&mut checked, &config);
+        pipeline::check_rust_functions(&mut checked, &config);
         for diagnostic in checked.diagnostics.sorted() {
             report::write(&mut out, &checked.sources, diagnostic, arguments.format, color)?;
         }
@@ -70,7 +71,7 @@ fn verdict(checked: &Checked) -> String {
     if !checked.diagnostics.is_empty() {
         return summary(&checked.diagnostics);
     }
-    match checked.model.ops.iter().filter(|op| !op.external).count() {
+    match checked.model.ops.iter().filter(|op| !op.is_external()).count() {
         1 => "1 operator, no mistakes".to_owned(),
         count => format!("{count} operators, no mistakes"),
     }

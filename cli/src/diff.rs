@@ -137,7 +137,7 @@ fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
         Some((revision, file)) => {
             let mut config = builds_on.config(Path::new(file))?;
             config.spec_name = spec.to_owned();
-            pipeline::check_as(&config, &show(revision, file)?)?
+            pipeline::check_bytes(&config, show(revision, file)?)?
         }
     };
     if checked.diagnostics.has_errors() {
@@ -151,8 +151,8 @@ fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
     Ok(checked)
 }
 
-/// The text of a file at a revision.
-fn show(revision: &str, file: &str) -> Result<String> {
+/// The bytes of a file at a revision.
+fn show(revision: &str, file: &str) -> Result<Vec<u8>> {
     let path = PathBuf::from(file);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -165,7 +165,7 @@ fn show(revision: &str, file: &str) -> Result<String> {
     if !output.status.success() {
         bail!("git has no {revision}:{file}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    String::from_utf8(output.stdout).with_context(|| format!("{revision}:{file} is not text"))
+    Ok(output.stdout)
 }
 
 /// The version that was given, or that of the crate or workspace around a file.

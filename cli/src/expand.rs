@@ -110,17 +110,17 @@ enum Found<'a> {
 /// The operator of that full name, or the only one of that name.
 fn find<'a>(checked: &'a Checked, name: &str) -> Found<'a> {
     let ops = &checked.model.ops;
-    let same_base: Vec<&Op> = ops.iter().filter(|op| op.base == name && !op.external).collect();
+    let same_base: Vec<&Op> = ops.iter().filter(|op| op.base == name && !op.is_external()).collect();
     let exact = ops.iter().find(|op| op.name == name);
     match (exact, same_base.as_slice()) {
-        (Some(op), _) if op.external => {
+        (Some(op), _) if op.is_external() => {
             let file = checked.sources.file(op.span.source).path();
             Found::None(format!("`{name}` is declared in {file}; show it with --spec {file}"))
         }
         (Some(op), _) => Found::One(op),
         (None, [op]) => Found::One(op),
         (None, []) => {
-            let names = || ops.iter().filter(|op| !op.external).map(|op| op.name.as_str());
+            let names = || ops.iter().filter(|op| !op.is_external()).map(|op| op.name.as_str());
             let near = nearest(name, names()).map(|near| format!("; did you mean `{near}`?"));
             Found::None(format!("there is no operator `{name}`{}", near.unwrap_or_default()))
         }

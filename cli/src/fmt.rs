@@ -1,6 +1,6 @@
 //! `opsmith fmt`: specs in their canonical form.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -44,12 +44,14 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     for file in &arguments.files {
         let from_input = file.as_os_str() == "-";
         let name = if from_input { "standard input".to_owned() } else { file.display().to_string() };
-        let text = match from_input {
-            true => io::read_to_string(io::stdin()),
-            false => std::fs::read_to_string(file),
+        let mut bytes = Vec::new();
+        let read = match from_input {
+            true => io::stdin().read_to_end(&mut bytes).map(|_| ()),
+            false => std::fs::read(file).map(|read| bytes = read),
         };
-        let text = text.with_context(|| format!("cannot read {name}"))?;
-        match fmt::format(&name, &text) {
+        read.with_context(|| format!("cannot read {name}"))?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match fmt::format_bytes(&name, bytes) {
             Ok(formatted) if from_input && !arguments.check => out.write_all(formatted.as_bytes())?,
             Ok(formatted) if formatted == text => {}
             Ok(formatted) if arguments.check => {

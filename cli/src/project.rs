@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use opsmith_codegen::chain::{self, Dependency, Library};
 use opsmith_codegen::{Config, Parent};
 use serde_json::Value;
 
@@ -33,10 +34,17 @@ impl BuildsOn {
             config.library = name;
         }
         if !self.builds_on.is_empty() {
-            config.parents = self.builds_on.iter().map(|spec| Parent::new(spec, "opsmith")).collect();
+            for spec in &self.builds_on {
+                // A spec that belongs to no crate is taken for the stock library's.
+                let package = manifest_of(spec)?.as_deref().and_then(package_name);
+                config.parents.push(Parent::new(spec, package.as_deref().unwrap_or(chain::ROOT)));
+            }
         } else if let Some(manifest) = &manifest {
             let packages = Packages::read(manifest)?;
-            config.parents = packages.parents_of(manifest);
+            if let Some(package) = packages.at(manifest) {
+                let dependencies = packages.dependencies_of(package, &mut Vec::new());
+                config.build_on(&chain::libraries(dependencies)).map_err(anyhow::Error::msg)?;
+            }
         }
         Ok(config)
     }
@@ -97,24 +105,50 @@ impl Packages {
             .find(|package| package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest))
     }
 
-    /// The dependencies that are generated from a spec.
-    fn parents_of(&self, manifest: &Path) -> Vec<Parent> {
-        let Some(package) = self.at(manifest) else { return Vec::new() };
-        let dependencies = package["dependencies"].as_array().into_iter().flatten();
-        let normal = dependencies.filter(|dependency| dependency["kind"].is_null());
-        let mut parents = Vec::new();
-        for name in normal.filter_map(|dependency| dependency["name"].as_str()) {
-            let known = self.all().find(|package| package["name"] == name);
-            let spec = known.and_then(|package| package["metadata"]["opsmith"]["spec"].as_str());
-            let folder = known
-                .and_then(|package| package["manifest_path"].as_str())
-                .and_then(|manifest| Path::new(manifest).parent());
-            if let (Some(spec), Some(folder)) = (spec, folder) {
-                parents.push(Parent::new(joined(folder, spec), name));
+    /// The dependencies that are generated from a spec, each with the libraries behind it, as their build
+    /// scripts tell cargo. `open` are the packages on the way, which cargo lets no chain lead back to.
+    fn dependencies_of(&self, package: &Value, open: &mut Vec<String>) -> Vec<Dependency> {
+        let Some(id) = package["id"].as_str().filter(|id| !open.iter().any(|known| known == id)) else {
+            return Vec::new();
+        };
+        open.push(id.to_owned());
+        let nodes = self.0["resolve"]["nodes"].as_array().into_iter().flatten();
+        let node = nodes.into_iter().find(|node| node["id"] == package["id"]);
+        let listed = node.and_then(|node| node["deps"].as_array()).into_iter().flatten();
+        let mut found = Vec::new();
+        for listed in listed {
+            let kinds = listed["dep_kinds"].as_array();
+            if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null())) {
+                continue;
             }
+            let Some(dependency) = self.all().find(|package| package["id"] == listed["pkg"]) else {
+                continue;
+            };
+            let Some(own) = library_of(dependency) else { continue };
+            let behind = self.dependencies_of(dependency, open);
+            let mut libraries = chain::libraries(behind);
+            libraries.push(own);
+            let name = listed["name"].as_str().unwrap_or_default().to_owned();
+            found.push(Dependency { name, libraries });
         }
-        parents
+        open.pop();
+        found
     }
+}
+
+/// The library of a package: build scripts hand it on by `links`, and its manifest says where the spec is.
+fn library_of(package: &Value) -> Option<Library> {
+    let spec = package["metadata"]["opsmith"]["spec"].as_str()?;
+    let name = package["name"].as_str()?;
+    if package["links"].is_null() {
+        eprintln!(
+            "note: the package `{name}` has a spec and no `links` in its manifest, so that no crate can build on it"
+        );
+        return None;
+    }
+    let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+    let spec = joined(folder, spec);
+    Some(Library { package: name.to_owned(), path: String::new(), spec, include: Vec::new() })
 }
 
 /// `folder/../ops.yaml` without the detour.

@@ -142,6 +142,193 @@ fn a_file_that_is_not_there() {
     );
 }
 
+/// A crate with a spec and kernels, in a folder for temporary files.
+fn krate(name: &str, files: &[(&str, &[u8])]) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("opsmith-check-{name}-{}", std::process::id()));
+    _ = std::fs::remove_dir_all(&folder);
+    let manifest = b"[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+    let root: (&str, &[u8]) = ("src/lib.rs", b"pub mod kernels;\n");
+    for (file, text) in [("Cargo.toml", &manifest[..]), root].iter().chain(files) {
+        let path = folder.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// One line a mistake, without the folder, and the verdict.
+fn checked(folder: &Path) -> Vec<String> {
+    let spec = folder.join("ops.yaml").display().to_string();
+    let run = opsmith(&["check", "--format", "short", "--builds-on", "ops.yaml", &spec]);
+    let lines = run.stdout.replace(&format!("{}/", folder.display()), "");
+    lines.lines().map(str::to_owned).collect()
+}
+
+/// A mistake of each stage, each in an entry of its own: none hides another.
+#[test]
+fn mistakes_of_all_stages_at_once() {
+    let spec = b"edition: 1
+colour: red
+ops:
+- func: one(Tensr self) -> Tensor
+- func: two(Tensor self) -> Tensor
+  doc: [a, list]
+- func: three(Tensor self) -> Tensor
+  doc: A backend that is none.
+  dispatch: {GPU: k::three}
+- func: four(Tensor self) -> Tensor
+  doc: A name that is none.
+  pointwise: self + sefl
+- func: five(Tensor self) -> Tensor
+  doc: A file that is not there.
+  shape: follow(self)
+  dtype: follow(self)
+  dispatch: {CPU: kernels/five.cc:five}
+  derivatives: {self: non_differentiable}
+- func: six(Tensor self) -> Tensor
+  doc: A function that is not there.
+  shape: follow(self)
+  dtype: follow(self)
+  dispatch: {CPU: grid::sixx}
+  derivatives: {self: non_differentiable}
+- func: seven(Tensor self, int n) -> Tensor
+  doc: An argument that nothing uses.
+  pointwise: -self
+- func: eight(Tensor self) -> Tensor
+  doc: Of an operator that has mistakes, so nothing is said.
+  decompose: one(self)
+- func: six(Tensor self) -> Tensor
+  doc: A second one.
+  pointwise: -self
+";
+    let folder = krate(
+        "stages",
+        &[
+            ("ops.yaml", spec),
+            ("src/kernels/mod.rs", b"pub mod grid;\n"),
+            (
+                "src/kernels/grid.rs",
+                b"pub fn six<T>(_: View<'_, T>, _: ViewMut<'_, T>) -> Result<()> { todo!() }\n",
+            ),
+        ],
+    );
+    assert_eq!(
+        checked(&folder),
+        [
+            "ops.yaml:2:1: error[E0206]: unknown key `colour`",
+            "ops.yaml:4:13: error[E0110]: unknown type `Tensr`",
+            "ops.yaml:6:8: error[E0208]: `doc` must be text, not a list",
+            "ops.yaml:9:14: error[E0450]: there is no backend `GPU`",
+            "ops.yaml:12:21: error[E0305]: nothing is called `sefl` here",
+            "ops.yaml:17:19: error[E0472]: there is no file `kernels/five.cc`",
+            "ops.yaml:23:19: error[E0540]: there is no Rust function `grid::sixx`",
+            "ops.yaml:25:32: warning[W0501]: nothing uses the argument `n`",
+            "ops.yaml:31:9: error[E0401]: `six` is declared twice",
+            "ops.yaml: 8 errors, 1 warning",
+        ]
+    );
+}
+
+#[test]
+fn files_that_are_not_utf8_have_a_line_and_their_other_mistakes() {
+    let spec = b"edition: 1\nops:\n- func: f(Tensor self) -> Tensor\n  doc: caf\xe9 and na\xefve.\n  pointwise: slef\n";
+    let folder = krate("latin", &[("ops.yaml", spec)]);
+    assert_eq!(
+        checked(&folder),
+        [
+            "ops.yaml:4:11: error[E0013]: the file is not text in UTF-8",
+            "ops.yaml:5:14: error[E0305]: nothing is called `slef` here",
+            "ops.yaml: 2 errors",
+        ]
+    );
+    let path = folder.join("ops.yaml").display().to_string();
+    let whole = opsmith(&["check", "--builds-on", "ops.yaml", &path]).stdout;
+    assert!(
+        whole.contains("the byte 0xe9 here is not UTF-8; one more place of the file is like it"),
+        "{whole}"
+    );
+    assert!(whole.contains("`iconv -f latin1 -t utf-8`"), "{whole}");
+    let formatted = opsmith(&["fmt", &path]);
+    assert_eq!(formatted.status, Some(1), "{}", formatted.stderr);
+    formatted.assert_parts(&["error[E0013]: the file is not text in UTF-8", "left alone"]);
+    assert_eq!(std::fs::read(&path).unwrap(), spec);
+
+    let utf16: Vec<u8> = "\u{feff}edition: 1\nops: []\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let folder = krate("utf16", &[("ops.yaml", &utf16)]);
+    assert_eq!(checked(&folder)[0], "ops.yaml:1:1: error[E0013]: the file is not text in UTF-8");
+
+    let include = b"edition: 1\ninclude: [more.yaml]\nops: []\n";
+    let folder = krate("included", &[("ops.yaml", include), ("more.yaml", b"edition: 1\nops: [] # \xff\n")]);
+    assert!(checked(&folder)[0].starts_with("more.yaml:2:11: error[E0013]"), "{:?}", checked(&folder));
+}
+
+#[test]
+fn rust_functions_are_looked_up_as_the_compiler_does() {
+    let spec = |path: &str| {
+        format!(
+            "edition: 1\nops:\n- func: f(Tensor self, int n) -> Tensor\n  doc: A kernel.\n  shape: follow(self)\n  \
+             dtype: follow(self)\n  dispatch: {{CPU: '{path}'}}\n  derivatives: {{self: non_differentiable}}\n"
+        )
+    };
+    let kernel = "<T: Element>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> { Ok(()) }\n";
+    let module = format!(
+        "mod inner; pub mod beside; #[path = \"odd/place.rs\"] pub mod elsewhere;\n\
+         pub use inner::hidden; pub use inner::{{hidden as other}}; pub use self::globbed::*; mod globbed;\n\
+         pub mod made {{ kernels! {{}} }}\npub mod inline {{ pub mod deep {{ pub fn here{kernel} }} }}\n\
+         pub mod types {{ pub fn few<T: Element>(_: View<'_, T>, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         pub fn kind<T: Element>(_: &View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         pub fn plain(_: View<'_, f32>, _: i64, _: ViewMut<'_, f32>) -> Result<()> {{ Ok(()) }}\n\
+         type Grid<'a, T> = View<'a, T>; pub fn alias<T: Element>(_: Grid<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         fn private{kernel}\n#[cfg(unix)] pub fn conditional() {{}}\n#[changed] pub fn attributed() {{}} }}\n"
+    );
+    let function = |name: &str| format!("pub fn {name}{kernel}");
+    let folder = krate("functions", &[("src/kernels/mod.rs", module.as_bytes())]);
+    for (file, name) in
+        [("inner", "hidden"), ("beside/mod", "there"), ("odd/place", "put"), ("globbed", "all")]
+    {
+        let path = folder.join(format!("src/kernels/{file}.rs"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, function(name)).unwrap();
+    }
+    let found = |path: &str| {
+        std::fs::write(folder.join("ops.yaml"), spec(path)).unwrap();
+        let spec = folder.join("ops.yaml").display().to_string();
+        opsmith(&["check", "--builds-on", "ops.yaml", &spec]).stdout
+    };
+    let fine = [
+        "hidden",
+        "other",
+        "all",
+        "beside::there",
+        "elsewhere::put",
+        "inline::deep::here",
+        "made::anything",
+        "types::alias",
+        "types::conditional",
+        "types::attributed",
+        "inner::hidden",
+    ];
+    for path in fine {
+        let shown = found(path);
+        assert!(shown.ends_with("ops.yaml: 1 operator, no mistakes\n"), "{path}: {shown}");
+    }
+    let wrong = [
+        ("hiden", "nothing is called `hiden` in src/kernels/mod.rs"),
+        ("inline::deep::her", "did you mean `here`?"),
+        ("beside::gone", "nothing is called `gone` in src/kernels/beside/mod.rs"),
+        ("inlin::deep::here", "did you mean `inline`?"),
+        ("types::few", "it takes 2 parameters, and 3 values are given"),
+        ("types::kind", "parameter 1 is `&View<'_, T>`, and `View` is given"),
+        ("types::plain", "it has 0 type parameters, and 1 element type are given"),
+        ("types::private", "it is private"),
+    ];
+    for (path, message) in wrong {
+        let shown = found(path);
+        assert!(shown.contains(message), "{path}: {shown}");
+        assert!(shown.contains("ops.yaml: 1 error\n"), "{path}: {shown}");
+    }
+}
+
 #[test]
 fn help_has_examples() {
     let run = opsmith(&["check", "--help"]);

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{Config, Parent};
+use crate::chain::{self, Dependency, Library};
+use crate::config::Config;
 use crate::diagnostics::{Severity, render, summary};
 use crate::emit;
 use crate::model::{KernelSource, Model};
@@ -19,22 +20,72 @@ use crate::pipeline::{self, Checked, Failure};
 ///
 /// Mistakes in the spec are printed with their places, and the build fails.
 pub fn build(path: impl AsRef<Path>) {
+    let path = path.as_ref();
     let mut config = Config::new(path);
-    if let Ok(name) = std::env::var("CARGO_PKG_NAME") {
-        config.library = name;
-    }
-    // The stock library tells where its spec and headers are; cargo hands that on to direct dependents.
-    println!("cargo::rerun-if-env-changed=DEP_OPSMITH_SPEC");
-    match (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE")) {
-        (Ok(spec), Ok(include)) => {
-            config.parents.push(Parent::new(spec, "opsmith"));
-            config.include.push(PathBuf::from(include));
-        }
-        _ => fail(
+    let name = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| config.library.clone());
+    config.library.clone_from(&name);
+    let manifest = std::fs::read_to_string("Cargo.toml").unwrap_or_default();
+    let mut libraries = chain::libraries(dependencies(&manifest).unwrap_or_else(|message| fail(&message)));
+    if !libraries.iter().any(|library| library.package == chain::ROOT) {
+        fail(
             "the crate does not depend on `opsmith`: add it to [dependencies], not only to [build-dependencies]",
-        ),
+        );
     }
+    config.build_on(&libraries).unwrap_or_else(|message| fail(&message));
     build_with(&config);
+    // For the build scripts of crates that build on this one; cargo hands it to direct dependents, if the
+    // manifest has `links`.
+    let spec = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    libraries.push(Library { package: name, path: String::new(), spec, include: Vec::new() });
+    println!("cargo::metadata={}={}", chain::METADATA, chain::encode(&libraries));
+    warn_of_half_a_parent(&manifest);
+}
+
+/// The crates with libraries that this one depends on, as their build scripts told cargo.
+fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
+    let renamed = chain::renamed(manifest);
+    let name = |package: &str| {
+        let given = renamed.iter().find(|(_, known)| known == package).map(|(name, _)| name.as_str());
+        given.unwrap_or(package).replace('-', "_")
+    };
+    let mut found = Vec::new();
+    // The stock library tells where its spec and headers are.
+    println!("cargo::rerun-if-env-changed=DEP_OPSMITH_SPEC");
+    if let (Ok(spec), Ok(include)) = (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE"))
+    {
+        let (package, path) = (chain::ROOT.to_owned(), String::new());
+        let library = Library { package, path, spec: spec.into(), include: vec![include.into()] };
+        found.push(Dependency { name: name(chain::ROOT), libraries: vec![library] });
+    }
+    for (key, value) in std::env::vars_os() {
+        let Some(key) = key.to_str().filter(|key| key.starts_with("DEP_") && key.ends_with(chain::METADATA))
+        else {
+            continue;
+        };
+        println!("cargo::rerun-if-env-changed={key}");
+        let libraries = chain::decode(&value.to_string_lossy()).map_err(|error| {
+            format!(
+                "{key} is not as this version of opsmith-codegen writes it ({error}): use one version of it"
+            )
+        })?;
+        let package = libraries.last().map(|own| own.package.clone()).unwrap_or_default();
+        found.push(Dependency { name: name(&package), libraries });
+    }
+    Ok(found)
+}
+
+/// Build scripts find a parent by `links`, commands by `package.metadata.opsmith`: with one of the two, they
+/// would not agree.
+fn warn_of_half_a_parent(manifest: &str) {
+    let has = |text: &str| manifest.lines().any(|line| line.trim() == text);
+    let links = std::env::var_os("CARGO_MANIFEST_LINKS").is_some();
+    let metadata = has("[package.metadata.opsmith]");
+    let (there, missing) = match (links, metadata) {
+        (true, false) => ("`links`", "a table [package.metadata.opsmith] with `spec = \"ops.yaml\"`"),
+        (false, true) => ("[package.metadata.opsmith]", "`links = \"…\"` under [package]"),
+        _ => return,
+    };
+    println!("cargo::warning=Cargo.toml has {there}, and crates that build on this one need {missing} too");
 }
 
 /// Generates a library as configured.
@@ -81,7 +132,7 @@ fn report(checked: &Checked, config: &Config) {
 fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     let base = config.spec.parent().unwrap_or(Path::new(""));
     let mut files: Vec<PathBuf> = Vec::new();
-    for op in model.ops.iter().filter(|op| !op.external) {
+    for op in model.ops.iter().filter(|op| !op.is_external()) {
         for kernel in op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)) {
             if let KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. } = &kernel.source {
                 let path = base.join(file);

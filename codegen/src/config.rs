@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use quote::{ToTokens as _, quote};
+
+use crate::chain::{self, Library};
+
 /// Where the spec is, and the crates the generated code refers to.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -33,6 +37,8 @@ pub struct Parent {
     pub spec: PathBuf,
     /// Path of its crate.
     pub path: syn::Path,
+    /// Whether the crate itself depends on it; if not, a parent does.
+    pub direct: bool,
 }
 
 impl Parent {
@@ -42,7 +48,8 @@ impl Parent {
     /// If no crate can have that name.
     pub fn new(spec: impl Into<PathBuf>, package: &str) -> Parent {
         let path = format!("::{}", package.replace('-', "_"));
-        Parent { spec: spec.into(), path: syn::parse_str(&path).expect("a crate's name is an identifier") }
+        let path = syn::parse_str(&path).expect("a crate's name is an identifier");
+        Parent { spec: spec.into(), path, direct: true }
     }
 }
 
@@ -66,6 +73,41 @@ impl Config {
             kernels: path("crate::kernels"),
             cpu_kernels: path("crate::kernels"),
             include: Vec::new(),
+        }
+    }
+
+    /// Builds on libraries: their operators are those that formulas may call, and the first of the chain
+    /// has the runtime.
+    ///
+    /// # Errors
+    /// If a crate's name is no identifier.
+    pub fn build_on(&mut self, libraries: &[Library]) -> Result<(), String> {
+        for library in libraries {
+            let parse = |path: &str| {
+                syn::parse_str::<syn::Path>(path)
+                    .map_err(|error| format!("`{path}` is not the path of a crate: {error}"))
+            };
+            let path = parse(&library.path)?;
+            if library.package == chain::ROOT {
+                self.runtime = parse(&format!("{}::runtime", library.path))?;
+            }
+            self.parents.push(Parent { spec: library.spec.clone(), path, direct: library.is_direct() });
+            for folder in &library.include {
+                if !self.include.contains(folder) {
+                    self.include.push(folder.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where generated code finds a public module of the library that declares something: of a parent, by
+    /// its number, or of the crate itself.
+    pub(crate) fn module(&self, parent: Option<usize>, module: &str) -> proc_macro2::TokenStream {
+        let module = quote::format_ident!("{module}");
+        match parent.and_then(|parent| self.parents.get(parent)) {
+            Some(Parent { path, .. }) => quote!(#path::#module),
+            None => quote!(super::#module),
         }
     }
 
@@ -100,7 +142,7 @@ fn folder_of(spec: &Path) -> PathBuf {
 /// A configuration without syntax in it, which can go to another thread.
 pub(crate) struct Portable {
     plain: PlainConfig,
-    parents: Vec<(PathBuf, String)>,
+    parents: Vec<(PathBuf, String, bool)>,
     /// `runtime`, `kernels`, `cpu_kernels`.
     paths: [String; 3],
 }
@@ -118,7 +160,7 @@ impl Portable {
     pub(crate) fn of(config: &Config) -> Portable {
         let Config { spec, spec_name, folder, parents, library, runtime, kernels, cpu_kernels, include } =
             config;
-        let text = |path: &syn::Path| quote::quote!(#path).to_string();
+        let text = |path: &syn::Path| path.to_token_stream().to_string();
         Portable {
             plain: PlainConfig {
                 spec: spec.clone(),
@@ -127,7 +169,10 @@ impl Portable {
                 library: library.clone(),
                 include: include.clone(),
             },
-            parents: parents.iter().map(|parent| (parent.spec.clone(), text(&parent.path))).collect(),
+            parents: parents
+                .iter()
+                .map(|parent| (parent.spec.clone(), text(&parent.path), parent.direct))
+                .collect(),
             paths: [runtime, kernels, cpu_kernels].map(text),
         }
     }
@@ -135,7 +180,11 @@ impl Portable {
     pub(crate) fn config(&self) -> Config {
         let path = |text: &String| syn::parse_str(text).expect("the text of a path");
         let [runtime, kernels, cpu_kernels] = [0, 1, 2].map(|index| path(&self.paths[index]));
-        let parent = |(spec, text): &(PathBuf, String)| Parent { spec: spec.clone(), path: path(text) };
+        let parent = |(spec, text, direct): &(PathBuf, String, bool)| Parent {
+            spec: spec.clone(),
+            path: path(text),
+            direct: *direct,
+        };
         let PlainConfig { spec, spec_name, folder, library, include } = &self.plain;
         Config {
             spec: spec.clone(),

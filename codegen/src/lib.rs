@@ -6,6 +6,7 @@
 //! [`build()`] is what a build script calls.
 
 mod build;
+pub mod chain;
 pub mod config;
 pub mod coverage;
 pub mod describe;
@@ -22,6 +23,7 @@ mod lower;
 pub mod model;
 pub mod output;
 pub mod pipeline;
+mod rust_code;
 pub mod scaffold;
 pub mod spec;
 

@@ -6,13 +6,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::diagnostics::{Diagnostics, SourceMap, Span, catalogue};
+use crate::diagnostics::{Diagnostics, SourceId, SourceMap, Span, catalogue};
 use crate::emit::{self, File, Generation, Part, Selection};
 use crate::kernel_file;
 use crate::lower::{self, Loaded};
 use crate::model::{KernelSource, Model};
+use crate::rust_code;
 use crate::spec::document::Document;
-use crate::spec::yaml;
+use crate::spec::{encoding, yaml};
 
 /// A spec that was read and checked.
 pub struct Checked {
@@ -53,18 +54,23 @@ impl std::error::Error for Failure {}
 pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
-    reader.read(&config.spec, &config.spec_name, false)?;
+    reader.read(&config.spec, &config.spec_name, None)?;
     Ok(reader.lower())
 }
 
-/// Looks for the files of kernels that a spec without mistakes names, as a build will. A spec that stands
-/// elsewhere than its crate, as for a comparison, is not looked at so.
+/// Looks for the functions in Rust that the entries name, in the sources of the crate that has them. A
+/// build leaves that to the compiler, which knows more.
+pub fn check_rust_functions(checked: &mut Checked, config: &Config) {
+    let found = rust_code::check(&checked.model, config, &checked.sources);
+    checked.diagnostics.extend(found);
+    proc_macro2::extra::invalidate_current_thread_spans();
+}
+
+/// Looks for the files of kernels that the entries name, as a build will. A spec that stands elsewhere than
+/// its crate, as for a comparison, is not looked at so.
 pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
-    if checked.diagnostics.has_errors() {
-        return;
-    }
     let folder = config.spec.parent().unwrap_or(Path::new(""));
-    let own = checked.model.ops.iter().filter(|op| !op.external);
+    let own = checked.model.ops.iter().filter(|op| !op.is_external());
     let kernels = own.flat_map(|op| op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)));
     for kernel in kernels {
         let (KernelSource::Foreign { file, symbol } | KernelSource::Aot { file, symbol }) = &kernel.source
@@ -93,10 +99,20 @@ fn place_of_symbol(sources: &SourceMap, span: Span, symbol: &str) -> Span {
 /// # Errors
 /// If another file cannot be read.
 pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
+    check_bytes(config, text.as_bytes().to_vec())
+}
+
+/// The same as if its spec were these bytes.
+///
+/// # Errors
+/// If another file cannot be read.
+pub fn check_bytes(config: &Config, bytes: Vec<u8>) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
     if reader.is_new(&config.spec) {
-        reader.add_with_includes(&config.spec, &config.spec_name, text, false);
+        let name = &config.spec_name;
+        let source = encoding::add(&mut reader.sources, name, bytes, &mut reader.diagnostics);
+        reader.add_with_includes(&config.spec, source, None);
     }
     Ok(reader.lower())
 }
@@ -104,7 +120,8 @@ pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
 /// Checks one text, as [`check`] does a file; `include`s are not followed.
 pub fn check_text(name: &str, text: &str) -> Checked {
     let mut reader = Reader::default();
-    reader.add(name, text, false);
+    let source = reader.sources.add(name, text);
+    reader.add(source, None);
     reader.lower()
 }
 
@@ -122,7 +139,8 @@ pub enum Undeclared {
 /// Checks one text as [`check_text`] does; a draft may call functions that nothing declares.
 pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
     let mut reader = Reader { undeclared, ..Reader::default() };
-    reader.add(name, text, false);
+    let source = reader.sources.add(name, text);
+    reader.add(source, None);
     reader.lower()
 }
 
@@ -157,17 +175,18 @@ struct Reader {
 
 impl Reader {
     /// Reads a file and those it includes; a file is read once however often it is included.
-    fn read(&mut self, path: &Path, name: &str, external: bool) -> Result<(), Failure> {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::Io(path.to_owned(), error))?;
+    fn read(&mut self, path: &Path, name: &str, parent: Option<usize>) -> Result<(), Failure> {
+        let bytes = std::fs::read(path).map_err(|error| Failure::Io(path.to_owned(), error))?;
         if self.is_new(path) {
-            self.add_with_includes(path, name, &text, external);
+            let source = encoding::add(&mut self.sources, name, bytes, &mut self.diagnostics);
+            self.add_with_includes(path, source, parent);
         }
         Ok(())
     }
 
     fn read_parents(&mut self, config: &Config) -> Result<(), Failure> {
-        for parent in &config.parents {
-            self.read(&parent.spec, &parent.spec.display().to_string(), true)?;
+        for (number, parent) in config.parents.iter().enumerate() {
+            self.read(&parent.spec, &parent.spec.display().to_string(), Some(number))?;
         }
         Ok(())
     }
@@ -182,21 +201,23 @@ impl Reader {
         new
     }
 
-    fn add_with_includes(&mut self, path: &Path, name: &str, text: &str, external: bool) {
-        let Some(document) = self.add(name, text, external) else { return };
+    fn add_with_includes(&mut self, path: &Path, source: SourceId, parent: Option<usize>) {
+        let Some(document) = self.add(source, parent) else { return };
+        let includes = document.include.clone();
         let folder = path.parent().unwrap_or(Path::new(""));
-        for include in document.include.clone() {
+        let name = PathBuf::from(self.sources.file(source).path());
+        for include in includes {
             let path = folder.join(include.as_str());
-            match std::fs::read_to_string(&path) {
-                Ok(text) if self.is_new(&path) => {
-                    let name = Path::new(name).with_file_name(include.as_str());
-                    self.add_with_includes(&path, &name.display().to_string(), &text, external);
+            match std::fs::read(&path) {
+                Ok(bytes) if self.is_new(&path) => {
+                    let name = name.with_file_name(include.as_str()).display().to_string();
+                    let source = encoding::add(&mut self.sources, &name, bytes, &mut self.diagnostics);
+                    self.add_with_includes(&path, source, parent);
                 }
                 Ok(_) => {}
                 Err(error) => {
                     let why = match error.kind() {
                         std::io::ErrorKind::NotFound => "there is no such file",
-                        std::io::ErrorKind::InvalidData => "it is not text in UTF-8",
                         std::io::ErrorKind::PermissionDenied => "it may not be read",
                         _ => "it cannot be read",
                     };
@@ -210,8 +231,7 @@ impl Reader {
         }
     }
 
-    fn add(&mut self, name: &str, text: &str, external: bool) -> Option<&Document> {
-        let source = self.sources.add(name, text);
+    fn add(&mut self, source: SourceId, parent: Option<usize>) -> Option<&Document> {
         let errors = self.diagnostics.error_count();
         let root = yaml::parse(&self.sources, source, &mut self.diagnostics)?;
         let intact = self.diagnostics.error_count() == errors;
@@ -219,7 +239,7 @@ impl Reader {
         if !intact {
             document.mark_incomplete();
         }
-        self.documents.push(Loaded { document, external });
+        self.documents.push(Loaded { document, parent });
         self.documents.last().map(|loaded| &loaded.document)
     }
 

@@ -12,6 +12,7 @@ pub mod autograd;
 pub mod boxed;
 pub mod constraint;
 pub mod copy;
+pub mod declared;
 pub mod device;
 pub mod dispatch;
 pub mod element;

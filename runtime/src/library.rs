@@ -128,13 +128,19 @@ impl Library {
         unlike: &[],
     };
 
-    /// Every operator of this library and its parents.
+    /// Every operator of this library and its parents, each once also where two parents share one.
     pub fn all_ops(&self) -> Vec<&'static OpDef> {
-        let mut ops = self.ops.to_vec();
-        for parent in self.parents {
-            ops.extend(parent.all_ops());
+        let mut libraries: Vec<&Library> = vec![self];
+        let mut at = 0;
+        while let Some(library) = libraries.get(at).copied() {
+            for parent in library.parents {
+                if !libraries.iter().any(|known| std::ptr::eq(*known, *parent)) {
+                    libraries.push(parent);
+                }
+            }
+            at += 1;
         }
-        ops
+        libraries.iter().flat_map(|library| library.ops).copied().collect()
     }
 
     /// Where an operator is declared among those of this library and its parents.

@@ -98,7 +98,7 @@ impl Share {
 pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
     let mut asked = Asked { model, known: HashMap::new() };
     let mut rows = Vec::new();
-    for op in model.ops.iter().filter(|op| !op.external) {
+    for op in model.ops.iter().filter(|op| !op.is_external()) {
         // Another name does what the operator does.
         let meant = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
         for backend in Backend::ALL {

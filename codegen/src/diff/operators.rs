@@ -10,7 +10,8 @@ use crate::model::{Function, Model, Op};
 
 /// Compares all operators and scalar functions of two specs.
 pub(super) fn compare(old: &Model, new: &Model, changes: &mut Changes) {
-    let own = |model: &'_ Model| -> Vec<Op> { model.ops.iter().filter(|op| !op.external).cloned().collect() };
+    let own =
+        |model: &'_ Model| -> Vec<Op> { model.ops.iter().filter(|op| !op.is_external()).cloned().collect() };
     let (before, after) = (own(old), own(new));
     let by_name: HashMap<&str, &Op> = after.iter().map(|op| (op.name.as_str(), op)).collect();
     let known: HashMap<&str, &Op> = before.iter().map(|op| (op.name.as_str(), op)).collect();
@@ -155,7 +156,7 @@ fn others(pair: Pair<'_>, changes: &mut Changes) {
 
 fn functions(old: &Model, new: &Model, changes: &mut Changes) {
     let own = |model: &'_ Model| -> Vec<Function> {
-        model.functions.iter().filter(|function| !function.external).cloned().collect()
+        model.functions.iter().filter(|function| !function.is_external()).cloned().collect()
     };
     let (before, after) = (own(old), own(new));
     for function in &before {

@@ -6,8 +6,9 @@ use opsmith_core::DType;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::kernels::{Adapter, adapter_name, rust_type};
-use super::names::{doc, parameter};
+use super::adapter::{self, Declared, Names, Parameter};
+use super::kernels::{Adapter, rust_type};
+use super::names::parameter;
 use super::{Generation, bind, header};
 use crate::model::{Combination, Op};
 
@@ -19,23 +20,12 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     });
     let written = (0..op.outputs.len()).map(|index| quote!(call.view_mut(#index)));
     let values = taken.chain(written);
-    let name = adapter_name(op);
-    let root = &generation.config.cpu_kernels;
-    let path = match syn::parse_str::<syn::Path>(path) {
-        Ok(path) => quote!(#root::#path),
-        Err(error) => error.to_compile_error(),
-    };
-    let doc =
-        doc(&format!("The type that `{}` must have for {}.", path.to_string().replace(' ', ""), op.location));
-    let definition = quote! {
-        #doc
-        fn #name<#(#generics: rt::Element),*>(
-            call: &rt::op::KernelCall<'_>,
-            kernel: fn(#(#types),*) -> rt::Result<()>,
-        ) -> rt::Result<()> {
-            rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
-        }
-    };
+    let values: Vec<TokenStream> = values.collect();
+    let first = op.combinations.first().map(|row| columns(row, arguments));
+    let declared =
+        Declared { generics: &generics, parameters: &types, values: &values, first, inferred: true };
+    let definition = adapter::definition(generation, op, path, &declared);
+    let names = Names::of(op);
     let rows = op.combinations.clone();
     let taken = arguments.to_vec();
     let entry = move |first: DType| {
@@ -45,7 +35,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
                 quote!(call.args()[#argument].tensor().dtype() == rt::DType::#dtype)
             });
             let columns = columns(row, &taken);
-            let run = quote!(#name(call, #path::<#(#columns),*>));
+            let run = names.call(&columns);
             match conditions.reduce(|all, one| quote!(#all && #one)) {
                 Some(conditions) => quote!(if #conditions { return #run; }),
                 None => quote!(if !call.args().is_empty() { return #run; }),
@@ -62,7 +52,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
 }
 
 /// The type parameters of a kernel that takes these arguments, and its parameters: `name: type`.
-pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<TokenStream>) {
+pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Parameter>) {
     let mut generics = Vec::new();
     let mut generic = || {
         let next = format_ident!("T{}", generics.len());
@@ -73,17 +63,17 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Token
     for &index in arguments {
         let arg = &op.args[index];
         let name = parameter(arg);
-        types.push(if arg.ty.is_tensor() {
+        let ty = if arg.ty.is_tensor() {
             let element = generic();
-            quote!(#name: rt::View<'_, #element>)
+            quote!(rt::View<'_, #element>)
         } else {
-            let ty = bind::borrowed_type(&arg.ty);
-            quote!(#name: #ty)
-        });
+            bind::borrowed_type(&arg.ty)
+        };
+        types.push(Parameter { name, ty });
     }
     for index in 0..op.outputs.len() {
         let (name, element) = (header::output_name(op, index), generic());
-        types.push(quote!(#name: rt::ViewMut<'_, #element>));
+        types.push(Parameter { name, ty: quote!(rt::ViewMut<'_, #element>) });
     }
     (generics, types)
 }

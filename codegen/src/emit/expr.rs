@@ -202,13 +202,8 @@ impl Emit<'_> {
     fn op_path(&self, id: OpId) -> TokenStream {
         let op = &self.model.ops[id.0];
         let function = raw_name(op);
-        match (op.external, self.config.parents.first()) {
-            (true, Some(parent)) => {
-                let path = &parent.path;
-                quote!(#path::raw::#function)
-            }
-            _ => quote!(super::raw::#function),
-        }
+        let module = self.config.module(op.parent, "raw");
+        quote!(#module::#function)
     }
 
     fn list_items(&self, items: &[Expr], list: &Kind) -> Vec<TokenStream> {
@@ -239,7 +234,7 @@ impl Emit<'_> {
         bindings
             .iter()
             .map(|(name, value)| {
-                let name = ident(name);
+                let name = (self.variable)(&Variable::Local(name.clone()));
                 let several = matches!(value.ty.kind, Kind::Tuple(_));
                 if is_plain(&value.ty) || !several && matches!(value.kind, ExprKind::Variable(_)) {
                     let value = self.borrowed(value);
@@ -352,12 +347,12 @@ pub(super) fn function_path(model: &Model, config: &Config, id: FunctionId) -> T
         Ok(path) => path,
         Err(error) => return error.to_compile_error(),
     };
-    match (function.external, config.parents.first()) {
-        (true, Some(parent)) => {
-            let root = &parent.path;
-            quote!(#root::kernels::#path)
+    match function.parent {
+        None => quote!(kernels::#path),
+        parent => {
+            let kernels = config.module(parent, "kernels");
+            quote!(#kernels::#path)
         }
-        _ => quote!(kernels::#path),
     }
 }
 

@@ -147,7 +147,7 @@ fn unwrap(expr: &mut syn::Expr) {
     }
 }
 
-/// Stands for `$` while the body of a macro is formatted.
+/// Stands for `$` while the body of a macro is formatted; longer if the body has such a name.
 const DOLLAR: &str = "__dollar_";
 
 /// A macro of one rule whose body is a block, which prettyplease would print as bare tokens.
@@ -156,7 +156,12 @@ fn macro_rules(definition: &syn::ItemMacro) -> Option<String> {
     let mut tokens = definition.mac.tokens.clone().into_iter();
     let TokenTree::Group(pattern) = tokens.next()? else { return None };
     let TokenTree::Group(body) = tokens.nth(2)? else { return None };
-    let mut block: syn::Block = syn::parse2(without_dollars(body.stream())).ok()?;
+    let mut dollar = DOLLAR.to_owned();
+    let written = body.to_string();
+    while written.contains(&dollar) {
+        dollar.push('_');
+    }
+    let mut block: syn::Block = syn::parse2(without_dollars(body.stream(), &dollar)).ok()?;
     Plain.visit_block_mut(&mut block);
     let function: syn::File = syn::parse_quote!(fn body() #block);
     let formatted = prettyplease::unparse(&function);
@@ -166,11 +171,11 @@ fn macro_rules(definition: &syn::ItemMacro) -> Option<String> {
         .lines()
         .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") })
         .collect();
-    let (pattern, body) = (pattern.stream().to_string().replace(' ', ""), body.replace(DOLLAR, "$"));
+    let (pattern, body) = (pattern.stream().to_string().replace(' ', ""), body.replace(&dollar, "$"));
     Some(format!("macro_rules! {name} {{\n    ({pattern}) => {{{{\n{body}    }}}};\n}}\n"))
 }
 
-fn without_dollars(tokens: TokenStream) -> TokenStream {
+fn without_dollars(tokens: TokenStream, dollar: &str) -> TokenStream {
     let mut result = TokenStream::new();
     let mut after_dollar = false;
     for token in tokens {
@@ -180,10 +185,10 @@ fn without_dollars(tokens: TokenStream) -> TokenStream {
                 continue;
             }
             TokenTree::Ident(ident) if after_dollar => {
-                Ident::new(&format!("{DOLLAR}{ident}"), Span::call_site()).to_tokens(&mut result);
+                Ident::new(&format!("{dollar}{ident}"), Span::call_site()).to_tokens(&mut result);
             }
             TokenTree::Group(group) => {
-                Group::new(group.delimiter(), without_dollars(group.stream())).to_tokens(&mut result);
+                Group::new(group.delimiter(), without_dollars(group.stream(), dollar)).to_tokens(&mut result);
             }
             other => other.to_tokens(&mut result),
         }

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{Taken, def_name, doc, ident, parameter, part_name, position};
+use super::names::{Taken, def_name, doc, local, parameter, part_name, position};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Derivative, Kind, Op};
@@ -172,7 +172,7 @@ impl Names<'_> {
             Variable::Grads => self.taken.free("grads"),
             Variable::GradInputMask => self.taken.free("grad_input_mask"),
             Variable::Tangent(index) => self.taken.free(&format!("tangent{index}")),
-            Variable::Local(name) => ident(name),
+            Variable::Local(name) => local(self.op, name),
         }
     }
 }

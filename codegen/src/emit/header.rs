@@ -41,7 +41,7 @@ extern \"C\" {
 
 /// Every kernel of the library in a C or C++ file, with its operator.
 fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
-    let kernels = model.ops.iter().filter(|op| !op.external).flat_map(|op| {
+    let kernels = model.ops.iter().filter(|op| !op.is_external()).flat_map(|op| {
         let sources = op.body.kernels.iter().map(|kernel| &kernel.source);
         sources.map(move |source| (op, source))
     });
@@ -84,9 +84,17 @@ pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
 
 /// How the header declares a kernel of that name for an operator.
 pub fn declaration(op: &Op, symbol: &str) -> String {
-    let inputs = op.args.iter().map(|arg| format!(", {} {}", c_type(&arg.ty), c_name(&arg.name)));
-    let outputs = (0..op.outputs.len()).map(|index| format!(", OpsmithTensor* {}", output_name(op, index)));
-    let parameters: String = inputs.chain(outputs).collect();
+    let inputs = op.args.iter().map(|arg| (c_type(&arg.ty), c_name(&arg.name)));
+    let outputs = (0..op.outputs.len()).map(|index| ("OpsmithTensor*", output_name(op, index).to_string()));
+    let mut taken = vec!["context".to_owned()];
+    let mut parameters = String::new();
+    for (ty, mut name) in inputs.chain(outputs) {
+        while taken.contains(&name) {
+            name.push('_');
+        }
+        parameters.push_str(&format!(", {ty} {name}"));
+        taken.push(name);
+    }
     format!("int {symbol}(OpsmithContext* context{parameters})")
 }
 
@@ -158,9 +166,16 @@ fn c_type(ty: &Ty) -> &'static str {
     }
 }
 
-/// Argument names that are words of C or C++ get an underscore.
+/// Argument names that are words of C or C++, or look like the names of macros and types of its headers, get
+/// an underscore.
 fn c_name(name: &str) -> String {
-    if is_c_keyword(name) { format!("{name}_") } else { name.to_owned() }
+    const MACROS: [&str; 6] = ["errno", "linux", "stderr", "stdin", "stdout", "unix"];
+    let is_macro = !name.contains(|letter: char| letter.is_ascii_lowercase()) && name.len() > 1;
+    let is_type = name.ends_with("_t") || name.starts_with("Opsmith");
+    match is_c_keyword(name) || is_macro || is_type || MACROS.contains(&name) {
+        true => format!("{name}_"),
+        false => name.to_owned(),
+    }
 }
 
 /// Whether a name is a keyword of C or C++.
@@ -188,14 +203,16 @@ pub(super) fn foreign_declarations(generation: &Generation<'_>) -> TokenStream {
             let (name, ty) = (parameter(arg), rust_abi_type(&arg.ty));
             quote!(#name: #ty)
         });
+        let taken = Taken::by(op, []);
+        let context = taken.free("context");
         let outputs = (0..op.outputs.len()).map(|index| {
-            let name = quote::format_ident!("out{index}");
+            let name = taken.free(&format!("out{index}"));
             quote!(#name: *mut rt::foreign::ForeignTensor<'_>)
         });
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            pub fn #symbol(context: *mut rt::foreign::RawContext, #(#inputs,)* #(#outputs),*) -> std::ffi::c_int;
+            pub fn #symbol(#context: *mut rt::foreign::RawContext, #(#inputs,)* #(#outputs),*) -> std::ffi::c_int;
         }
     });
     let functions: Vec<TokenStream> = functions.collect();

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::expr::Emit;
-use super::names::{Taken, def_name, doc, ident, parameter, part_name, position};
+use super::names::{Taken, def_name, doc, ident, local, parameter, part_name, position};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Infer, Kind, Op, POSITION, Ty};
@@ -46,7 +46,7 @@ fn with_args<R>(generation: &Generation<'_>, op: &Op, body: impl FnOnce(&Emit<'_
             quote!(#name)
         }
         Variable::Local(name) => {
-            let name = ident(name);
+            let name = local(op, name);
             quote!(#name)
         }
         other => unreachable!("no gradients here: {other:?}"),
@@ -113,7 +113,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let result = match &infer.length {
             Some(length) => {
                 let length = emit.borrowed(length);
-                let position = ident(POSITION);
+                let position = local(op, POSITION);
                 quote!(rt::op::Inferred::list(#length, |#position: i64| Ok(#(#outs)*), #compute, #device))
             }
             None => quote!(Ok(rt::op::Inferred::new([#(#outs),*], #compute, #device))),

@@ -6,12 +6,17 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{Taken, def_name, doc, parameter, part_name};
-use super::{Generation, bind, header, pointwise};
-use crate::model::{Element, Kernel, KernelSource, Kind, Op};
+use super::names::{Taken, def_name, doc, part_name};
+use super::{Generation, adapter, header, pointwise};
+use crate::model::{Element, Kernel, KernelSource, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
+    if generation.own_definitions().any(adapter::is_checked) {
+        tokens.extend(quote!(
+            use rt::declared::Misfit as _;
+        ));
+    }
     for op in generation.own_definitions() {
         if has_kernels(op) {
             tokens.extend(table(generation, op));
@@ -35,7 +40,7 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
             super::combined::kernel(generation, op, path, arguments)
         }
         Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
-            rust_kernel(generation, op, path, arguments)
+            super::adapter::kernel(generation, op, path, arguments)
         }
         Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
         Some(Kernel { source: KernelSource::Aot { file, symbol }, backend, .. }) => {
@@ -153,39 +158,6 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
     Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
 }
 
-/// The parameters of a Rust kernel that takes these arguments, generic over `T`: `name: type`.
-pub(super) fn kernel_parameters(op: &Op, arguments: &[usize]) -> Vec<TokenStream> {
-    let given = arguments.iter().map(|&index| {
-        let arg = &op.args[index];
-        let name = parameter(arg);
-        // Of elements of any type, `T` says nothing.
-        let view = match arg.element {
-            Element::Any => quote!(rt::Untyped<'_>),
-            element => {
-                let element = element_type(element);
-                quote!(rt::View<'_, #element>)
-            }
-        };
-        let ty = match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) => view,
-            (Kind::Tensor, true) => quote!(Option<#view>),
-            (Kind::Tensors, _) => quote!(&[#view]),
-            (Kind::OptionalTensors, _) => quote!(&[Option<#view>]),
-            _ => bind::borrowed_type(&arg.ty),
-        };
-        quote!(#name: #ty)
-    });
-    let written = op.outputs.iter().enumerate().map(|(index, output)| {
-        let (name, element) = (header::output_name(op, index), element_type(output.element));
-        match output.ty.kind {
-            Kind::Tensors => quote!(#name: &mut [rt::ViewMut<'_, #element>]),
-            _ if output.ty.optional => quote!(#name: Option<rt::ViewMut<'_, #element>>),
-            _ => quote!(#name: rt::ViewMut<'_, #element>),
-        }
-    });
-    given.chain(written).collect()
-}
-
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
 fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str, target: Backend) -> Adapter {
     let name = adapter_name(op);
@@ -204,61 +176,4 @@ fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str, t
         }
     };
     Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
-}
-
-/// A function that takes the kernel at its exact type, so that another signature does not compile.
-fn rust_kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
-    let types = kernel_parameters(op, arguments);
-    let given = arguments.iter().map(|&index| {
-        let arg = &op.args[index];
-        match (&arg.ty.kind, arg.ty.optional) {
-            (Kind::Tensor, false) if arg.element == Element::Any => quote!(call.untyped(#index)),
-            (Kind::Tensor, true) if arg.element == Element::Any => quote!(call.optional_untyped(#index)),
-            (Kind::Tensors, _) if arg.element == Element::Any => quote!(&call.all_untyped(#index)),
-            (Kind::OptionalTensors, _) if arg.element == Element::Any => {
-                quote!(&call.optional_all_untyped(#index))
-            }
-            (Kind::Tensor, false) => quote!(call.view(#index)),
-            (Kind::Tensor, true) => quote!(call.optional_view(#index)),
-            (Kind::Tensors, _) => quote!(&call.views(#index)),
-            (Kind::OptionalTensors, _) => quote!(&call.optional_views(#index)),
-            _ => bind::access(quote!(call.args()[#index]), &arg.ty),
-        }
-    });
-    let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
-        Kind::Tensors => quote!(&mut call.views_mut()),
-        _ if output.ty.optional => quote!(call.optional_view_mut(#index)?),
-        _ => quote!(call.view_mut(#index)),
-    });
-    let values = given.chain(written);
-    let name = adapter_name(op);
-    let path: TokenStream = match syn::parse_str::<syn::Path>(path) {
-        Ok(path) => {
-            let root = &generation.config.cpu_kernels;
-            quote!(#root::#path)
-        }
-        Err(error) => error.to_compile_error(),
-    };
-    let doc =
-        doc(&format!("The type that `{}` must have for {}.", path.to_string().replace(' ', ""), op.location));
-    let definition = quote! {
-        #doc
-        fn #name<T: rt::Element>(
-            call: &rt::op::KernelCall<'_>,
-            kernel: fn(#(#types),*) -> rt::Result<()>,
-        ) -> rt::Result<()> {
-            rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
-        }
-    };
-    // The kernel's type says what `T` is, unless every tensor has an element type of its own.
-    let inputs = arguments.iter().map(|&index| op.args[index].element);
-    let mut outputs = op.outputs.iter().map(|output| output.element);
-    let inferred = inputs.chain(outputs.clone()).any(|element| element == Element::Dispatch)
-        || outputs.any(|element| element == Element::Any);
-    let entry = move |dtype: DType| {
-        let ty = rust_type(dtype);
-        let explicit = if inferred { quote!() } else { quote!(::<#ty>) };
-        quote!(|call| #name #explicit(call, #path::<#ty>))
-    };
-    Adapter { definition, entry: Box::new(entry) }
 }

@@ -14,7 +14,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         quote!(&super::defs::#def)
     });
     let names = names(generation);
-    let parents = generation.config.parents.iter().map(|parent| {
+    let parents = generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| {
         let path = &parent.path;
         quote!(&#path::LIBRARY)
     });

@@ -2,6 +2,7 @@
 //!
 //! In: a [`Model`]. Out: [`File`]s with their text. Emitters never see YAML and never touch the disk.
 
+mod adapter;
 mod api;
 mod bind;
 mod combined;
@@ -37,6 +38,7 @@ use crate::model::{Model, Op};
 pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
 pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
+pub(crate) use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -180,7 +182,8 @@ impl<'a> Generation<'a> {
             Selection::Named(name) => (0..self.model.ops.len(), Some(name)),
             Selection::Range(ref range) => (range.clone(), None),
         };
-        let own = move |op: &&Op| !op.external && op.is_callable() && name.is_none_or(|name| op.name == name);
+        let own =
+            move |op: &&Op| !op.is_external() && op.is_callable() && name.is_none_or(|name| op.name == name);
         self.model.ops[range].iter().filter(own)
     }
 
@@ -193,14 +196,8 @@ impl<'a> Generation<'a> {
     /// operator it stands for.
     pub(crate) fn definition(&self, op: &Op) -> TokenStream {
         let meant = op.alias_of.map_or(op, |target| &self.model.ops[target.0]);
-        let name = names::def_name(meant);
-        match (meant.external, self.config.parents.first()) {
-            (true, Some(parent)) => {
-                let path = &parent.path;
-                quote::quote!(#path::defs::#name)
-            }
-            _ => quote::quote!(super::defs::#name),
-        }
+        let (module, name) = (self.config.module(meant.parent, "defs"), names::def_name(meant));
+        quote::quote!(#module::#name)
     }
 }
 
@@ -268,13 +265,25 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             #doc
             #[allow(unused_imports, reason = "every module has the same imports")]
             #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
+            #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
             #[allow(deprecated, reason = "what is deprecated still has to work")]
             #supplied
             #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
             #visibility mod #module {
                 use #runtime as rt;
-                use #kernels as kernels;
+                use #kernels::{self as kernels};
                 include!(concat!(env!("OUT_DIR"), #path));
+            }
+        });
+    }
+    let parents: Vec<&syn::Path> =
+        generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| &parent.path).collect();
+    if !parents.is_empty() {
+        tokens.extend(quote::quote! {
+            /// The crates of the libraries that this one builds on, for crates that build on this one.
+            #[doc(hidden)]
+            pub mod parents {
+                #(pub use #parents;)*
             }
         });
     }

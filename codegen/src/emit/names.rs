@@ -1,5 +1,6 @@
 //! Names in generated code, as identifiers.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
@@ -8,6 +9,7 @@ use quote::format_ident;
 use super::naming;
 use crate::expr::{Expr, ExprKind};
 use crate::model::{Arg, Op};
+use crate::spec::encoding::BIDIRECTIONAL;
 
 /// An identifier for a name of the spec; a keyword gets an underscore.
 pub(super) fn ident(name: &str) -> Ident {
@@ -19,18 +21,23 @@ pub(super) fn ident(name: &str) -> Ident {
 
 /// The name of an operator's function that takes every argument: `add_tensor` for `add.Tensor`.
 pub fn raw_name(op: &Op) -> Ident {
-    ident(&naming::stem(&op.name))
+    let [raw, _] = naming::identifiers(&op.name);
+    format_ident!("{raw}")
 }
 
-/// The name of a function that belongs to an operator: `add_tensor_infer`. A keyword's underscore makes
-/// way for the suffix: `where_infer`.
+/// The name of a function that belongs to an operator: `add_tensor_infer`.
 pub(super) fn part_name(op: &Op, part: &str) -> Ident {
-    format_ident!("{}_{part}", naming::stem(&op.name).trim_end_matches('_'))
+    format_ident!("{}_{part}", naming::stem(&op.name))
 }
 
 /// What generated code calls an argument.
 pub(super) fn parameter(arg: &Arg) -> Ident {
     format_ident!("{}", naming::parameter(&arg.name))
+}
+
+/// What generated code calls a name that an expression of the operator binds.
+pub(super) fn local(op: &Op, name: &str) -> Ident {
+    format_ident!("{}", naming::local(op, name))
 }
 
 /// The names that an operator's own code gives to values, which the generator's must not hide.
@@ -43,7 +50,7 @@ impl Taken {
         for expression in expressions {
             expression.walk(&mut |part| {
                 if let ExprKind::Block(bindings, _) = &part.kind {
-                    taken.extend(bindings.iter().map(|(name, _)| name.clone()));
+                    taken.extend(bindings.iter().map(|(name, _)| naming::local(op, name)));
                 }
             });
         }
@@ -62,7 +69,8 @@ impl Taken {
 
 /// The name of an operator's definition: `ADD_TENSOR`.
 pub(super) fn def_name(op: &Op) -> Ident {
-    ident(&naming::stem(&op.name).to_uppercase())
+    let [_, definition] = naming::identifiers(&op.name);
+    format_ident!("{definition}")
 }
 
 /// A position as generated code writes it, without a type suffix.
@@ -70,8 +78,23 @@ pub(super) fn position(index: usize) -> proc_macro2::Literal {
     proc_macro2::Literal::usize_unsuffixed(index)
 }
 
-/// Documentation. Several lines travel as one attribute, which `format` writes as comments.
+/// Documentation. Several lines travel as one attribute, which `format` writes as comments. What a comment
+/// of Rust may not hold stands there as its escape.
 pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
+    let refused = |letter: char| {
+        letter.is_control() && !matches!(letter, '\n' | '\t') || BIDIRECTIONAL.contains(&letter)
+    };
+    let text = &match text.contains(refused) {
+        false => Cow::Borrowed(text),
+        true => text
+            .chars()
+            .map(
+                |letter| {
+                    if refused(letter) { letter.escape_unicode().to_string() } else { letter.to_string() }
+                },
+            )
+            .collect(),
+    };
     if text.contains('\n') {
         return quote::quote!(#[docs = #text]);
     }

@@ -27,8 +27,57 @@ pub const RESERVED_OPTIONS: [&str; 2] = ["new", "default"];
 pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
     [("call", "calls operators by name"), ("as_tensor", "belongs to the trait of methods")];
 
-/// Types of the generated library that no enum may have the name of.
-pub const RESERVED_TYPES: [&str; 5] = ["TensorOps", "Default", "Self", "From", "Into"];
+/// Types that no enum may have the name of: the generated library's own, and those that Rust's prelude gives
+/// to every module, since generated code and that of users would find the enum in their place.
+pub const RESERVED_TYPES: &[&str] = &[
+    "TensorOps",
+    "Self",
+    "AsMut",
+    "AsRef",
+    "AsyncFn",
+    "AsyncFnMut",
+    "AsyncFnOnce",
+    "Box",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "DoubleEndedIterator",
+    "Drop",
+    "Eq",
+    "Err",
+    "ExactSizeIterator",
+    "Extend",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "FromIterator",
+    "Future",
+    "Hash",
+    "Into",
+    "IntoFuture",
+    "IntoIterator",
+    "Iterator",
+    "None",
+    "Ok",
+    "Option",
+    "Ord",
+    "PartialEq",
+    "PartialOrd",
+    "Result",
+    "Send",
+    "Sized",
+    "Some",
+    "String",
+    "Sync",
+    "ToOwned",
+    "ToString",
+    "TryFrom",
+    "TryInto",
+    "Unpin",
+    "Vec",
+];
 
 /// The names of an integer argument's values, if they have some; they become a Rust enum.
 pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
@@ -36,6 +85,35 @@ pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
         Constraint::Named(names) => Some(&names[..]),
         _ => None,
     })
+}
+
+/// What generated code calls an operator's own items: the function that takes every argument, and the
+/// definition. The names of the rest begin with the stem.
+pub fn identifiers(name: &str) -> [String; 2] {
+    let stem = stem(name);
+    [identifier(&stem), definition(&stem)]
+}
+
+/// The definition of an operator of that stem: `ADD_TENSOR`. Capital letters tell it from every parameter.
+fn definition(stem: &str) -> String {
+    match stem.contains(|letter: char| letter.is_ascii_lowercase()) {
+        true => stem.to_uppercase(),
+        false => format!("OP{stem}"),
+    }
+}
+
+/// What generated code calls a name that an expression binds: itself, unless it could be taken for something
+/// else there. Capital and small letters tell the new name from every parameter and every definition.
+pub fn local(op: &Op, name: &str) -> String {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && !name.contains(|letter: char| {
+            !letter.is_ascii_lowercase() && !letter.is_ascii_digit() && letter != '_'
+        })
+        && !op.args.iter().any(|arg| arg.name != name && parameter(&arg.name) == name);
+    match is_plain {
+        true => name.to_owned(),
+        false => format!("Local_{name}"),
+    }
 }
 
 /// A full name in snake case, as identifiers and file names want it: `add_tensor` for `add.Tensor`.
@@ -132,5 +210,10 @@ pub fn camel(name: &str) -> String {
         let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
         first.unwrap_or_default() + letters.as_str()
     };
-    name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect()
+    let camel: String = name.split('_').filter(|word| !word.is_empty()).map(capitalised).collect();
+    // A name starts with a letter.
+    match camel.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        true => camel,
+        false => format!("X{camel}"),
+    }
 }

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 
 use super::expr::{float, function_path, int, punctuation};
 use super::kernels::element_type;
-use super::names::{Taken, ident, parameter};
+use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, Op, Symbol};
@@ -147,7 +147,7 @@ impl Elements<'_> {
                 quote!(#name)
             }
             ExprKind::Variable(Variable::Local(name)) => {
-                let name = ident(name);
+                let name = local(self.op, name);
                 quote!(#name)
             }
             ExprKind::Int(value) => int(*value),
@@ -182,7 +182,7 @@ impl Elements<'_> {
                 let bindings: Vec<TokenStream> = bindings
                     .iter()
                     .map(|(name, value)| {
-                        let (name, value) = (ident(name), self.value(value));
+                        let (name, value) = (local(self.op, name), self.value(value));
                         quote!(let #name = #value;)
                     })
                     .collect();
@@ -205,7 +205,7 @@ impl Elements<'_> {
                 quote!(#name)
             }
             Variable::Local(name) => {
-                let name = ident(name);
+                let name = local(self.op, name);
                 quote!(#name)
             }
             other => unreachable!("no gradients here: {other:?}"),

@@ -1,9 +1,11 @@
 //! The public functions of an operator as text, for people who ask how to call it.
 
+use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::api;
+use super::adapter::Parameter;
 use super::naming::Form;
+use super::{adapter, api, bind, combined};
 use crate::model::Op;
 
 /// One public function.
@@ -53,13 +55,14 @@ pub fn rust_kernel_signature(op: &Op, name: &str, arguments: &[usize]) -> String
 /// The type parameters and the parameters of a Rust kernel.
 fn rust_kernel(op: &Op, arguments: &[usize]) -> (Vec<String>, Vec<String>) {
     let (generics, parameters) = if op.combinations.is_empty() {
-        (vec!["T".to_owned()], super::kernels::kernel_parameters(op, arguments))
+        (vec!["T".to_owned()], adapter::parameters(op, arguments))
     } else {
         // A type for each tensor, because rows of dtypes say which go together.
-        let (generics, parameters) = super::combined::parameters(op, arguments);
+        let (generics, parameters) = combined::parameters(op, arguments);
         (generics.iter().map(ToString::to_string).collect(), parameters)
     };
-    let text = |parameter| {
+    let text = |parameter: Parameter| {
+        let parameter = parameter.declared();
         let function = one_line(quote!(pub fn f(#parameter) {}));
         function.trim_start_matches("pub fn f(").trim_end_matches(')').to_owned()
     };
@@ -67,7 +70,7 @@ fn rust_kernel(op: &Op, arguments: &[usize]) -> (Vec<String>, Vec<String>) {
 }
 
 /// A function without its body, in one line and without the generator's name for the runtime.
-fn one_line(item: proc_macro2::TokenStream) -> String {
+fn one_line(item: TokenStream) -> String {
     let text = match syn::parse2::<syn::File>(item.clone()) {
         Ok(file) => prettyplease::unparse(&file),
         Err(_) => item.to_string(),
@@ -75,4 +78,30 @@ fn one_line(item: proc_macro2::TokenStream) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ").replace("rt::", "").replace("( ", "(").replace(", )", ")");
     line.trim_end_matches("{}").trim_end().to_owned()
+}
+
+/// The number of element types and the types of the parameters of a Rust kernel that takes these arguments.
+pub(crate) fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Vec<TokenStream>) {
+    let (generics, parameters) = match op.combinations.is_empty() {
+        true => (1, adapter::parameters(op, arguments)),
+        false => {
+            let (generics, parameters) = combined::parameters(op, arguments);
+            (generics.len(), parameters)
+        }
+    };
+    (generics, parameters.into_iter().map(|parameter| parameter.ty).collect())
+}
+
+/// The types of the parameters of a layout function.
+pub(crate) fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
+    let mut types = host_parameter_types(op);
+    if let Some(first) = types.first_mut() {
+        *first = quote!(&rt::Layout);
+    }
+    types
+}
+
+/// The types of the parameters of a function that takes every argument.
+pub(crate) fn host_parameter_types(op: &Op) -> Vec<TokenStream> {
+    op.args.iter().map(|arg| bind::borrowed_type(&arg.ty)).collect()
 }

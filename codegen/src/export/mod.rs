@@ -23,9 +23,9 @@ pub const FORMAT: u32 = 1;
 /// The model with the operators of its own spec; those of parent libraries are named by calls only.
 pub fn export(model: &Model) -> Value {
     let operators: Vec<Value> =
-        model.ops.iter().filter(|op| !op.external).map(|op| operator(op, model)).collect();
+        model.ops.iter().filter(|op| !op.is_external()).map(|op| operator(op, model)).collect();
     let functions: Vec<Value> =
-        model.functions.iter().filter(|function| !function.external).map(scalar_function).collect();
+        model.functions.iter().filter(|function| !function.is_external()).map(scalar_function).collect();
     json!({
         "format": FORMAT,
         "operators": operators,
@@ -48,7 +48,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         name,
         base,
         signature,
-        external: _,
+        parent: _,
         span: _,
         entry: _,
         location,
@@ -174,7 +174,8 @@ fn scalar_function(function: &Function) -> Value {
         wirtinger,
         operator,
         span: _,
-        external: _,
+        entry: _,
+        parent: _,
     } = function;
     let by_parameter: Map<String, Value> =
         params.iter().zip(derivatives).map(|(param, text)| (param.clone(), json!(text))).collect();

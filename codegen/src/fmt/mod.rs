@@ -12,6 +12,7 @@ mod write;
 
 use crate::diagnostics::{Diagnostics, SourceMap};
 use crate::spec::document::Document;
+use crate::spec::encoding;
 use crate::spec::yaml::{self, Node, NodeKind};
 
 /// Columns that a line has at most, unless a word or a comment is longer.
@@ -34,9 +35,17 @@ pub enum Refusal {
 /// If the file cannot be read as a spec: syntax, keys, or kinds of values. What an expression means
 /// is not looked at.
 pub fn format(name: &str, text: &str) -> Result<String, Refusal> {
+    format_bytes(name, text.as_bytes().to_vec())
+}
+
+/// The same of a file that was not looked at yet.
+///
+/// # Errors
+/// As [`format()`]; bytes that are not UTF-8 are a mistake.
+pub fn format_bytes(name: &str, bytes: Vec<u8>) -> Result<String, Refusal> {
     let mut sources = SourceMap::new();
     let mut diagnostics = Diagnostics::default();
-    let source = sources.add(name, text);
+    let source = encoding::add(&mut sources, name, bytes, &mut diagnostics);
     let before = yaml::parse(&sources, source, &mut diagnostics);
     if let Some(root) = &before {
         Document::from_node(root, &sources, &mut diagnostics);

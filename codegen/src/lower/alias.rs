@@ -42,7 +42,7 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
             (name, target.forms.clone(), target.args.iter().map(|arg| (arg.element, arg.value)).collect())
         };
         // Calls by name reach the operator's definition, with the names that the alias has for arguments.
-        if !heads[target].op.external {
+        if !heads[target].op.is_external() {
             let own: Vec<String> = heads[index].op.args.iter().map(|arg| arg.name.clone()).collect();
             let args = &mut heads[target].op.args;
             for (position, name) in own.into_iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
                 }
             }
         }
-        if heads[target].op.external && !heads[index].op.external {
+        if heads[target].op.is_external() && !heads[index].op.is_external() {
             renamed_arguments(context, &heads[index], &heads[target].op);
         }
         let head = &mut heads[index];

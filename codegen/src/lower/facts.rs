@@ -13,9 +13,15 @@ use crate::spec::yaml::Key;
 
 /// Everything but what `deprecated` names, which is looked up once all heads are known.
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
-    let tags = raw.texts("tags").iter().map(|text| text.as_str().to_owned()).collect();
+    let tags: Vec<Text> = raw.texts("tags");
+    for tag in &tags {
+        if !is_tag(tag.as_str()) {
+            context.push(catalogue::tag_malformed(tag.span(), tag.as_str()));
+        }
+    }
+    let tags = tags.iter().map(|tag| tag.as_str().to_owned()).collect();
     Facts {
-        since: raw.text("since").map(|text| text.as_str().to_owned()),
+        since: raw.text("since").map(|text| version(context, &text)),
         deprecated: None,
         deterministic: raw.flag("deterministic").unwrap_or(true),
         tags,
@@ -40,7 +46,7 @@ pub(super) fn deprecated(
     let mut found = Deprecated { since: None, instead: None };
     for (key, text) in raw.text_map("deprecated") {
         match key.text.as_str() {
-            "since" => found.since = Some(text.as_str().to_owned()),
+            "since" => found.since = Some(version(context, &text)),
             "use" => found.instead = instead(context, &text, op, known),
             other => context.push(catalogue::deprecated_key(key.span, other)),
         }
@@ -134,6 +140,29 @@ pub(super) fn value_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema
 
 fn unknown_use(place: Span, word: &str) -> crate::diagnostics::Diagnostic {
     catalogue::value_use_unknown(place, word, &ValueUse::WORDS.map(|(word, _)| word))
+}
+
+/// A version as written, which must be one that can be compared: `0.2`, `1.2.3`, `1.0.0-beta.1`.
+fn version(context: &mut Context<'_>, text: &Text) -> String {
+    let (numbers, suffix) = match text.as_str().split_once(['-', '+']) {
+        Some((numbers, suffix)) => (numbers, Some(suffix)),
+        None => (text.as_str(), None),
+    };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|letter| letter.is_ascii_digit());
+    let in_suffix = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'.' | b'-' | b'+');
+    let is_version = numbers.split('.').count() <= 3
+        && numbers.split('.').all(is_number)
+        && suffix.is_none_or(|suffix| !suffix.is_empty() && suffix.bytes().all(in_suffix));
+    if !is_version {
+        context.push(catalogue::version_malformed(text.span(), text.as_str()));
+    }
+    text.as_str().to_owned()
+}
+
+/// Whether a text is a word that operators can be found by.
+fn is_tag(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'))
 }
 
 fn is_name(text: &str) -> bool {

@@ -23,7 +23,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub fn lower(&mut self, context: &mut Context<'_>, raw: &RawFunction, external: bool) {
+    pub fn lower(&mut self, context: &mut Context<'_>, raw: &RawFunction, parent: Option<usize>) {
         let text = raw.func.as_str();
         let head = match head(text) {
             Ok(head) => head,
@@ -35,9 +35,13 @@ impl Functions {
             }
         };
         let Head { name, params, returns } = head;
-        let span = raw.func.span();
+        let (span, entry) = (raw.func.span(), raw.span);
         if let Some(first) = self.by_name.get(&name) {
-            context.push(catalogue::function_twice(span, &name, self.list[*first].span));
+            let first = &self.list[*first];
+            context.push(match first.parent == parent {
+                true => catalogue::function_twice(span, &name, first.span),
+                false => catalogue::declared_in_two_libraries(span, &name, first.span, parent.is_none()),
+            });
             return;
         }
         let index = self.list.len();
@@ -52,7 +56,7 @@ impl Functions {
             None if raw.complete => context.push(catalogue::function_without_body(span, &name)),
             None => {}
         }
-        if let Some(cuda) = raw.get("cuda").filter(|_| !external) {
+        if let Some(cuda) = raw.get("cuda").filter(|_| parent.is_none()) {
             const WHY: &str = "loops over expressions are not generated for CUDA yet";
             context.push(catalogue::key_unused(cuda.span, "cuda", WHY));
         }
@@ -76,7 +80,8 @@ impl Functions {
             wirtinger,
             operator,
             span,
-            external,
+            entry,
+            parent,
         });
     }
 

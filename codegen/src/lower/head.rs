@@ -42,7 +42,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         name: schema.name.to_string(),
         base: schema.name.spelling(),
         signature: schema.to_string(),
-        external: loaded.external,
+        parent: loaded.parent,
         span: name_place,
         entry: raw.span,
         location,

@@ -79,8 +79,10 @@ pub(super) fn lower(
         None if is_pointwise => Some(Some(vec![rule("promote", operands(op), dtype)])),
         None => None,
     };
-    let compute =
-        raw.text("compute").map(|text| expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType)));
+    let compute = raw.text("compute").map(|text| {
+        let checked = expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType))?;
+        refuse_doubtful(context, &text, Mode::DType, &checked).map(|()| checked)
+    });
     let half = match (&shapes, &dtypes) {
         (Some(_), None) => Some(("shape", "dtype")),
         (None, Some(_)) => Some(("dtype", "shape")),
@@ -240,12 +242,45 @@ fn each(
         .zip(&roots)
         .enumerate()
         .map(|(index, (text, root))| match *root == index {
-            true => expressions.check_with(context, text, mode, want, locals).map(Some),
+            true => {
+                let checked = expressions.check_with(context, text, mode, want, locals)?;
+                refuse_doubtful(context, text, mode, &checked)?;
+                Some(Some(checked))
+            }
             false => Some(None),
         })
         .collect::<Option<Vec<_>>>()?;
     // A result that follows another has its rule.
     Some(roots.into_iter().filter_map(|root| checked[root].clone()).collect())
+}
+
+/// Refuses what has a type that fits and hardly the meaning that was meant: one number for a shape, and the
+/// dtype that numbers share.
+fn refuse_doubtful(context: &mut Context<'_>, text: &Text, mode: Mode, checked: &Expr) -> Option<()> {
+    let place =
+        |range: &Range<usize>, context: &Context<'_>| text.span_within(range.clone(), context.sources);
+    match &checked.kind {
+        ExprKind::If(_, yes, no) => {
+            refuse_doubtful(context, text, mode, yes)?;
+            refuse_doubtful(context, text, mode, no)
+        }
+        ExprKind::Block(_, tail) => refuse_doubtful(context, text, mode, tail),
+        ExprKind::Convert(number) if mode == Mode::Shape && asks_a_tensor(number) => {
+            let written = text.as_str().get(number.range.clone()).unwrap_or_default();
+            context.push(catalogue::shape_is_number(place(&number.range, context), written));
+            None
+        }
+        ExprKind::Rule("same", operands) if operands.iter().all(|operand| !operand.ty.holds_tensors()) => {
+            context.push(catalogue::dtype_of_no_tensor(place(&checked.range, context)));
+            None
+        }
+        _ => Some(()),
+    }
+}
+
+/// Whether an expression is a number that a tensor is asked for, such as how many dimensions it has.
+fn asks_a_tensor(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Query(_, base, _) if expr.ty.kind == Kind::Int && base.ty.holds_tensors())
 }
 
 /// `length: self.size(0) / n`: how many tensors the list has that is returned. The outer `None` if there is

@@ -153,7 +153,7 @@ fn offset(text: &Text, part: &str) -> usize {
 /// Refuses one C function for two operators: it has one signature.
 pub(super) fn refuse_shared_symbols(context: &mut Context<'_>, ops: &[Op]) {
     let mut seen = std::collections::HashMap::new();
-    for op in ops.iter().filter(|op| !op.external) {
+    for op in ops.iter().filter(|op| !op.is_external()) {
         for kernel in &op.body.kernels {
             let KernelSource::Foreign { symbol, .. } = &kernel.source else { continue };
             match seen.get(symbol) {

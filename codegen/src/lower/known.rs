@@ -66,36 +66,36 @@ pub(super) fn tables(context: &mut Context<'_>, documents: &[Loaded], heads: &[H
                 context.push(catalogue::namespace_empty(prefix.span));
                 continue;
             }
-            names.namespaces.push((prefix.text.clone(), begins.as_str().to_owned(), loaded.external));
+            names.namespaces.push((prefix.text.clone(), begins.as_str().to_owned(), loaded.parent.is_some()));
         }
         for (name, advice) in &loaded.document.unlike {
-            names.unlike.push((name.text.clone(), advice.as_str().to_owned(), loaded.external));
+            names.unlike.push((name.text.clone(), advice.as_str().to_owned(), loaded.parent.is_some()));
         }
     }
     // A library may call its operators as it likes, whatever its parents' are known as.
-    let bases: HashMap<(bool, &str), Span> =
-        heads.iter().map(|head| ((head.op.external, head.op.base.as_str()), head.op.span)).collect();
-    let mut seen: HashMap<(bool, &str), (&str, Span)> = HashMap::new();
+    let bases: HashMap<(Option<usize>, &str), Span> =
+        heads.iter().map(|head| ((head.op.parent, head.op.base.as_str()), head.op.span)).collect();
+    let mut seen: HashMap<(Option<usize>, &str), (&str, Span)> = HashMap::new();
     for head in heads {
         let texts = head.raw.texts("known_as");
         for name in &head.op.facts.known_as {
             let place =
                 texts.iter().find(|text| text.as_str() == name).map_or(head.op.span, |text| text.span());
-            if let Some(span) = bases.get(&(head.op.external, name.as_str())) {
+            if let Some(span) = bases.get(&(head.op.parent, name.as_str())) {
                 context.push(catalogue::known_name_taken(place, name, *span));
-            } else if let Some((base, first)) = seen.get(&(head.op.external, name.as_str())) {
+            } else if let Some((base, first)) = seen.get(&(head.op.parent, name.as_str())) {
                 if *base != head.op.base {
                     context.push(catalogue::known_name_twice(place, name, Some(*first)));
                 }
             } else {
-                seen.insert((head.op.external, name), (&head.op.base, place));
-                names.known_as.push((name.clone(), head.op.base.clone(), head.op.external));
+                seen.insert((head.op.parent, name), (&head.op.base, place));
+                names.known_as.push((name.clone(), head.op.base.clone(), head.op.parent.is_some()));
             }
         }
     }
     for loaded in documents {
         for (name, _) in &loaded.document.unlike {
-            let key = (loaded.external, name.text.as_str());
+            let key = (loaded.parent, name.text.as_str());
             if bases.contains_key(&key) || seen.contains_key(&key) {
                 context.push(catalogue::unlike_is_known(name.span, &name.text));
             }

@@ -1,16 +1,26 @@
-//! What is allowed and probably not meant. Runs only if nothing is wrong.
+//! What is allowed and probably not meant, of entries in which nothing is wrong.
 
 use opsmith_core::{Backend, DTypeSet};
 
 use super::{Context, body, names, roles};
-use crate::diagnostics::catalogue;
+use crate::diagnostics::{Span, catalogue};
 use crate::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
 
-pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
-    let own = |op: &Op| !op.external && !op.is_supplied() && op.alias_of.is_none();
-    for (op, raw) in ops.iter().zip(raws).filter(|(op, _)| own(op)) {
+/// Warns of entries without mistakes: `whole` says which of them were read whole. What is left out for a
+/// mistake may be what a warning would be about.
+pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], whole: &[bool]) {
+    let wrong: Vec<Span> = context.diagnostics.errors().map(|error| error.primary.span).collect();
+    let entry_is_wrong = |op: &Op| {
+        let range = op.entry.range();
+        wrong.iter().any(|span| span.source == op.entry.source && range.contains(&span.range().start))
+    };
+    let own = |op: &Op| !op.is_external() && !op.is_supplied() && op.alias_of.is_none();
+    for ((op, raw), whole) in ops.iter().zip(raws).zip(whole) {
+        if !own(op) || !whole || entry_is_wrong(op) {
+            continue;
+        }
         if op.doc.is_empty() {
             context.push(catalogue::doc_missing(op.span, &op.name));
         }
@@ -19,7 +29,9 @@ pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
         missing_derivatives(context, op);
         reads_without_gradient(context, op, raw);
     }
-    if let Some((place, missing)) = roles::missing(ops, raws) {
+    if wrong.is_empty()
+        && let Some((place, missing)) = roles::missing(ops, raws)
+    {
         context.push(catalogue::roles_incomplete(place, &missing));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: parsed documents. Out: a [`Model`], or diagnostics for every mistake in every entry. The heads
 //! of all operators come first, so that expressions may call any of them; then what each head says
-//! alone, what all of them say together, and last, if nothing is wrong, what is probably not meant.
+//! alone, what all of them say together, and last, of entries without mistakes, what is probably not meant.
 
 mod alias;
 mod aot;
@@ -44,12 +44,12 @@ use crate::spec::document::{Document, RawOp};
 
 pub(crate) use forms::rust_name;
 
-/// A document and whether another crate generated its operators.
+/// A document and the library that it belongs to.
 pub struct Loaded {
     /// The entries.
     pub document: Document,
-    /// Whether the operators exist already, in a parent library.
-    pub external: bool,
+    /// The parent library that has the operators already, by its number in the configuration.
+    pub parent: Option<usize>,
 }
 
 /// What every step needs at hand.
@@ -102,7 +102,7 @@ pub fn lower(
     for loaded in documents {
         facts::check_file_aliases(&mut context, &loaded.document.argument_aliases);
         for raw in &loaded.document.functions {
-            functions.lower(&mut context, raw, loaded.external);
+            functions.lower(&mut context, raw, loaded.parent);
         }
         for raw in &loaded.document.ops {
             if context.diagnostics.is_full() {
@@ -126,11 +126,13 @@ pub fn lower(
     broken.into_iter().chain(functions.broken()).for_each(|name| table.add_broken(name));
     functions.check_derivatives(&mut context, &table);
     let mut bodies = Vec::with_capacity(ops.len());
+    let mut whole = Vec::with_capacity(ops.len());
     for (op, raw) in ops.iter().zip(&raws) {
         if context.diagnostics.is_full() {
             return Model::default();
         }
         bodies.push(body::lower(&mut context, op, raw, &table));
+        whole.push(raw.complete && !table.met_broken());
     }
     drop(table);
     for (op, body) in ops.iter_mut().zip(bodies) {
@@ -140,8 +142,6 @@ pub fn lower(
     forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);
     kernel::refuse_shared_symbols(&mut context, &ops);
-    if !context.diagnostics.has_errors() {
-        lint::warn(&mut context, &ops, &raws);
-    }
+    lint::warn(&mut context, &ops, &raws, &whole);
     Model { ops, functions: functions.finish(), foreign_names }
 }

@@ -4,7 +4,7 @@
 //! the same, because the code would not compile, or one would hide the other.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Context, Head};
 use crate::diagnostics::{Span, catalogue};
@@ -15,8 +15,9 @@ use crate::spec::document::RawOp;
 pub(super) fn check(context: &mut Context<'_>, heads: &[Head<'_>]) {
     full_names(context, heads);
     // Each library has modules of its own.
-    for external in [true, false] {
-        let own: Vec<&Head<'_>> = heads.iter().filter(|head| head.op.external == external).collect();
+    let libraries: BTreeSet<Option<usize>> = heads.iter().map(|head| head.op.parent).collect();
+    for library in libraries {
+        let own: Vec<&Head<'_>> = heads.iter().filter(|head| head.op.parent == library).collect();
         definitions(context, &own);
         functions(context, &own);
         enums(context, &own);
@@ -26,17 +27,21 @@ pub(super) fn check(context: &mut Context<'_>, heads: &[Head<'_>]) {
 
 /// Calls by name find one form.
 fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
-    let mut seen: HashMap<&str, (Span, &'static str)> = HashMap::new();
-    for head in heads {
-        let Head { op, .. } = head;
-        if let Some((first, what)) = seen.get(op.name.as_str()) {
-            context.push(match *what {
-                "the operator" => catalogue::operator_twice(op.span, &op.name, *first),
-                what => catalogue::form_twice(op.span, &op.name, "the operator", *first, what),
-            });
+    let mut operators: HashMap<&str, &Op> = HashMap::new();
+    for Head { op, .. } in heads {
+        match operators.get(op.name.as_str()) {
+            Some(first) if first.parent == op.parent => {
+                context.push(catalogue::operator_twice(op.span, &op.name, first.span));
+            }
+            Some(first) => {
+                let own = op.parent.is_none();
+                context.push(catalogue::declared_in_two_libraries(op.span, &op.name, first.span, own));
+            }
+            None => _ = operators.insert(&op.name, op),
         }
-        seen.entry(&op.name).or_insert((op.span, "the operator"));
     }
+    let mut seen: HashMap<&str, (Span, &'static str)> =
+        operators.into_iter().map(|(name, op)| (name, (op.span, "the operator"))).collect();
     for head in heads {
         let forms = [(&head.op.forms.inplace, "inplace"), (&head.op.forms.out, "out")];
         for (name, key) in forms {
@@ -60,16 +65,18 @@ fn form_place(raw: &RawOp, key: &str, otherwise: Span) -> Span {
 
 /// Definitions, and functions that take every argument.
 fn definitions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
-    let mut seen: HashMap<String, &Op> = HashMap::new();
+    let mut seen: [HashMap<String, &Op>; 2] = Default::default();
     for Head { op, .. } in heads {
-        let stem = naming::stem(&op.name);
-        match seen.get(&stem) {
-            // The same name is reported as such.
-            Some(first) if first.name == op.name => {}
-            Some(first) => {
-                context.push(catalogue::rust_identifier_twice(op.span, &stem, first.span, &first.name));
+        for (name, seen) in naming::identifiers(&op.name).into_iter().zip(&mut seen) {
+            match seen.get(&name) {
+                // The same name is reported as such.
+                Some(first) if first.name == op.name => {}
+                Some(first) => {
+                    context.push(catalogue::rust_identifier_twice(op.span, &name, first.span, &first.name));
+                    break;
+                }
+                None => _ = seen.insert(name, op),
             }
-            None => _ = seen.insert(stem, op),
         }
     }
 }
@@ -81,16 +88,18 @@ fn functions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
     for head in heads {
         let op = &head.op;
         let place = head.raw.text("rust_name").map_or(op.span, |text| text.span());
-        if let Some((_, used_for)) = naming::RESERVED_FUNCTIONS.iter().find(|(name, _)| *name == op.rust_name)
-        {
-            context.push(catalogue::rust_name_reserved(place, &op.rust_name, used_for));
-            continue;
-        }
+        let mut own = BTreeSet::new();
         for (form, with_options) in naming::forms(op) {
             let name = naming::function(op, form, with_options);
             let what = describe(op, form, with_options);
+            if let Some((_, used_for)) = naming::RESERVED_FUNCTIONS.iter().find(|(known, _)| *known == name) {
+                context.push(catalogue::rust_name_reserved(place, &name, used_for));
+                break;
+            }
+            let twice_here = !own.insert(name.clone());
             match seen.get(&name) {
-                Some((first, ..)) if first.name == op.name => {}
+                // Two operators of one name are reported as such.
+                Some((first, ..)) if first.name == op.name && !twice_here => {}
                 Some((_, first, first_what)) => {
                     context.push(catalogue::rust_function_twice(place, &name, &what, *first, first_what));
                     // The other forms clash in the same way.
@@ -151,6 +160,12 @@ fn parameters(context: &mut Context<'_>, head: &Head<'_>) {
     let place =
         |name: &str, context: &Context<'_>| argument_place(context, head.raw, name).unwrap_or(op.span);
     let mut seen: HashMap<String, &str> = HashMap::new();
+    if op.forms.out.is_some() {
+        let names = naming::out_parameters(op);
+        if let Some(name) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            context.push(catalogue::parameter_twice(op.span, name.1, None, "another output of the out form"));
+        }
+    }
     for arg in &op.args {
         let parameter = naming::parameter(&arg.name);
         let span = place(&arg.name, context);
@@ -159,8 +174,8 @@ fn parameters(context: &mut Context<'_>, head: &Head<'_>) {
             context.push(catalogue::parameter_twice(span, &parameter, Some(first), ""));
             continue;
         }
-        if arg.default.is_some() && naming::RESERVED_OPTIONS.contains(&arg.name.as_str()) {
-            context.push(catalogue::option_reserved(span, &arg.name));
+        if arg.default.is_some() && naming::RESERVED_OPTIONS.contains(&parameter.as_str()) {
+            context.push(catalogue::option_reserved(span, &parameter));
         }
         if arg.default.is_none() {
             if naming::has_options(op) && parameter == naming::OPTIONS_PARAMETER {

@@ -103,20 +103,20 @@ fn is_dtype(arg: &Arg) -> bool {
 
 /// What operators say together: each symbol and each role belongs to one of them, in each library.
 pub(super) fn check_together(context: &mut Context<'_>, heads: &[Head<'_>]) {
-    let mut symbols: HashMap<(Operator, bool, bool), Span> = HashMap::new();
-    let mut roles: HashMap<(Role, bool), Span> = HashMap::new();
+    let mut symbols: HashMap<(Operator, bool, Option<usize>), Span> = HashMap::new();
+    let mut roles: HashMap<(Role, Option<usize>), Span> = HashMap::new();
     for Head { op, raw } in heads {
         let with_tensor = op.args.get(1).is_some_and(|arg| arg.ty.kind == Kind::Tensor);
         for (operator, text) in op.operators.iter().zip(raw.texts("operator")) {
-            match symbols.get(&(*operator, with_tensor, op.external)) {
+            match symbols.get(&(*operator, with_tensor, op.parent)) {
                 Some(first) => context.push(catalogue::symbol_twice(text.span(), text.as_str(), *first)),
-                None => _ = symbols.insert((*operator, with_tensor, op.external), text.span()),
+                None => _ = symbols.insert((*operator, with_tensor, op.parent), text.span()),
             }
         }
         if let (Some(role), Some(text)) = (op.role, raw.text("role")) {
-            match roles.get(&(role, op.external)) {
+            match roles.get(&(role, op.parent)) {
                 Some(first) => context.push(catalogue::role_twice(text.span(), text.as_str(), *first)),
-                None => _ = roles.insert((role, op.external), text.span()),
+                None => _ = roles.insert((role, op.parent), text.span()),
             }
         }
     }
@@ -127,7 +127,7 @@ const ENGINE_ROLES: [Role; 3] = [Role::Accumulate, Role::SumTo, Role::Cast];
 
 /// The roles that a library lacks although it has others, and the place of one it has.
 pub(super) fn missing(ops: &[Op], raws: &[&RawOp]) -> Option<(Span, Vec<&'static str>)> {
-    let own = || ops.iter().zip(raws).filter(|(op, _)| !op.external);
+    let own = || ops.iter().zip(raws).filter(|(op, _)| !op.is_external());
     let played = |role: Role| own().find(|(op, _)| op.role == Some(role));
     let needed = || Role::ALL.iter().filter(|(role, _)| ENGINE_ROLES.contains(role));
     let missing: Vec<&str> =

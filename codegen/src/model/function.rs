@@ -28,13 +28,20 @@ pub struct Function {
     pub wirtinger: Vec<Option<[String; 2]>>,
     /// The base name of the operator that computes it of tensors, if not its own name.
     pub operator: Option<String>,
-    /// The place of its entry.
+    /// The place of its head.
     pub span: Span,
-    /// Whether a parent library declares it.
-    pub external: bool,
+    /// The place of the whole entry.
+    pub entry: Span,
+    /// The library that declares it, as of an operator.
+    pub parent: Option<usize>,
 }
 
 impl Function {
+    /// Whether a parent library declares it.
+    pub fn is_external(&self) -> bool {
+        self.parent.is_some()
+    }
+
     /// Whether it has a meaning among real numbers, so that real arguments give a real result.
     pub fn takes_real(&self) -> bool {
         self.dtypes.iter().any(|dtype| !dtype.is_complex())

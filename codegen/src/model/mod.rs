@@ -33,7 +33,7 @@ pub use ty::{Item, Kind, Ty};
 /// Everything one run of the generator knows.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// The operators: first those of the parent library, then the spec's own.
+    /// The operators: first those of the parent libraries, then the spec's own.
     pub ops: Vec<Op>,
     /// The scalar functions of pointwise expressions.
     pub functions: Vec<Function>,
@@ -58,8 +58,9 @@ pub struct Op {
     pub base: String,
     /// The signature, printed canonically.
     pub signature: String,
-    /// The crate that generated it, if it comes from a parent library.
-    pub external: bool,
+    /// The library that declares it, by its number among the parents of the configuration; `None` if the
+    /// spec itself does.
+    pub parent: Option<usize>,
     /// The signature's place.
     pub span: Span,
     /// The place of the whole entry.
@@ -348,6 +349,11 @@ impl Body {
 }
 
 impl Op {
+    /// Whether a parent library declares it.
+    pub fn is_external(&self) -> bool {
+        self.parent.is_some()
+    }
+
     /// The position of an argument.
     pub fn arg_index(&self, name: &str) -> Option<usize> {
         self.args.iter().position(|arg| arg.name == name)

@@ -58,7 +58,7 @@ pub fn operator(config: &Config, signature: &str, language: KernelLanguage) -> R
     if checked.diagnostics.has_errors() {
         return Err(Refusal::Mistakes(checked.sources, checked.diagnostics));
     }
-    let op = checked.model.ops.iter().find(|op| op.name == full_name && !op.external);
+    let op = checked.model.ops.iter().find(|op| op.name == full_name && !op.is_external());
     let op = op.ok_or_else(|| format!("`{full_name}` did not become an operator, which is a defect"))?;
     let mut changes = vec![Change { path: config.spec.clone(), text: spec, exists: true }];
     let kernel = match language {

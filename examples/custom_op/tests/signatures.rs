@@ -13,10 +13,14 @@ const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 const RUST_KERNEL: &str = "src/kernels/grid.rs";
 const FOREIGN_KERNEL: &str = "kernels/transpose.cc";
 
+/// The name by which generated code calls the kernel of `laplacian`; its entry is at that line.
+const KERNEL_WITH_LINE: &str = "laplacian_at_ops_yaml_28";
+
 #[test]
 fn a_rust_kernel_with_a_parameter_too_many() {
     let copy = Copy::new("parameter", RUST_KERNEL, "mut out: ViewMut", "_scale: f64, mut out: ViewMut");
-    copy.assert_refused(&[
+    copy.assert_refused_once(&[
+        KERNEL_WITH_LINE,
         "error[E0308]: mismatched types",
         "incorrect number of function parameters",
         "kernel_tables.rs",
@@ -30,7 +34,8 @@ fn a_rust_kernel_with_a_parameter_too_many() {
 #[test]
 fn a_rust_kernel_with_another_type() {
     let copy = Copy::new("type", RUST_KERNEL, "grid: View<'_, T>", "grid: &View<'_, T>");
-    copy.assert_refused(&[
+    copy.assert_refused_once(&[
+        KERNEL_WITH_LINE,
         "error[E0308]: mismatched types",
         "expected fn pointer `for<'a, 'b> fn(View<'a, _>, ViewMut<'b, _>) -> Result<_, _>`",
         "found fn item `for<'a, 'b, 'c> fn(&'a View<'b, f32>, ViewMut<'c, f32>) -> Result<_, _>",
@@ -41,10 +46,39 @@ fn a_rust_kernel_with_another_type() {
 #[test]
 fn a_rust_kernel_that_does_not_exist() {
     let copy = Copy::new("path", "ops.yaml", "grid::laplacian", "grid::laplacean");
-    copy.assert_refused(&[
-        "error[E0425]: cannot find value `laplacean` in module `crate::kernels::grid`",
-        "similarly named function `laplacian` defined here",
+    copy.assert_refused_once(&[
+        "error[E0432]: unresolved import `crate::kernels::grid::laplacean`",
+        KERNEL_WITH_LINE,
+        "no `laplacean` in `kernels::grid`",
+        "help: a similar name exists in the module",
     ]);
+}
+
+#[test]
+fn a_rust_kernel_in_a_module_that_does_not_exist() {
+    let copy = Copy::new("module", "ops.yaml", "grid::laplacian", "grit::laplacian");
+    copy.assert_refused_once(&["error[E0432]: unresolved import `crate::kernels::grit`", KERNEL_WITH_LINE]);
+}
+
+#[test]
+fn a_private_rust_kernel() {
+    let copy = Copy::new("private", RUST_KERNEL, "pub fn laplacian", "fn laplacian");
+    copy.assert_refused_once(&["error[E0603]: function `laplacian` is private", KERNEL_WITH_LINE]);
+}
+
+/// A type that is right for `f32`, which is asked first, and wrong for `f16`: `cargo check` does not instantiate
+/// what refuses it, so this is compiled.
+#[test]
+fn a_rust_kernel_whose_type_is_right_for_one_dtype_only() {
+    let copy = Copy::new("one_dtype", "ops.yaml", "grid::laplacian", "grid::wide");
+    let kernels = copy.folder.join(RUST_KERNEL);
+    let wide = "\npub fn wide<T: Element>(_: View<'_, T::Compute>, _: ViewMut<'_, T>) -> Result<()> {\n    Ok(())\n}\n";
+    std::fs::write(&kernels, std::fs::read_to_string(&kernels).unwrap() + wide).unwrap();
+    let script = copy.run_build_script();
+    assert!(script.status.success(), "{}", text(&script));
+    let message = text(&copy.run_rustc_for(&LIBRARY, "link"));
+    assert!(message.contains("has another type for some element types"), "{message}");
+    assert!(message.contains("kernels::grid::wide::<"), "{message}");
 }
 
 #[test]
@@ -131,6 +165,15 @@ impl Copy {
         }
     }
 
+    /// Asserts that the copy does not compile, for one reason, that says this.
+    #[track_caller]
+    fn assert_refused_once(&self, texts: &[&str]) {
+        self.assert_refused(texts);
+        let message = text(&self.run_rustc(&LIBRARY));
+        let errors = message.lines().filter(|line| line.starts_with("error[")).count();
+        assert_eq!(errors, 1, "{message}");
+    }
+
     /// Runs `opsmith_codegen::build` in a process of its own, with the variables that cargo sets.
     fn run_build_script(&self) -> Output {
         let workspace = Path::new(CRATE).join("../..");
@@ -149,8 +192,14 @@ impl Copy {
 
     /// Checks the crate against a stock library.
     fn run_rustc(&self, library: &Path) -> Output {
+        self.run_rustc_for(library, "metadata")
+    }
+
+    /// Compiles the crate to something.
+    fn run_rustc_for(&self, library: &Path, emit: &str) -> Output {
         Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-            .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--crate-name=broken"])
+            .args(["--edition=2024", "--crate-type=lib", "--crate-name=broken"])
+            .arg(format!("--emit={emit}"))
             .arg("-Ldependency=.".replace('.', library.parent().unwrap().to_str().unwrap()))
             .arg(format!("--extern=opsmith={}", library.display()))
             .args(["--out-dir", "out", "src/lib.rs"])

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::suggest::nearest;
 use super::super::{Diagnostic, Span};
-use super::{near_or_all, ticked};
+use super::{did_you_mean, near_or_all, ticked};
 
 /// A backend that does not exist.
 pub fn backend_unknown(span: Span, key: &str, known: &[&str]) -> Diagnostic {
@@ -256,4 +256,27 @@ pub fn decompose_cycle(span: Span, name: &str, chain: &[&str], others: &[Span]) 
 pub fn supplied_form(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0488", format!("`{op}` has no form `{name}`"), span, "no form of that name")
         .with_help(super::near_or_all(name, known, "forms"))
+}
+
+/// A path of a function in Rust that nothing has.
+pub fn rust_function_missing(
+    span: Span,
+    path: &str,
+    name: &str,
+    file: &str,
+    near: Option<&str>,
+) -> Diagnostic {
+    let message = format!("there is no Rust function `{path}`");
+    Diagnostic::error("E0540", message, span, format!("nothing is called `{name}` in {file}")).with_help(
+        match near {
+            Some(near) => did_you_mean(near),
+            None => format!("write it in {file}, or name one that is there"),
+        },
+    )
+}
+
+/// A function in Rust that takes something else than it is given.
+pub fn rust_function_type(span: Span, path: &str, problem: &str, at: &str, wanted: &str) -> Diagnostic {
+    Diagnostic::error("E0541", format!("`{path}` cannot be called as this entry says"), span, problem)
+        .with_help(format!("change the function at {at}, or the entry: what is given is `{wanted}`"))
 }

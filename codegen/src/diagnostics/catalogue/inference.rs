@@ -65,3 +65,16 @@ pub fn inference_not_here(span: Span, key: &str, why: &str) -> Diagnostic {
     Diagnostic::error("E0432", format!("`{key}` has no meaning here"), span, why)
         .with_help(format!("remove `{key}`"))
 }
+
+/// One number where a list of sizes is wanted.
+pub fn shape_is_number(span: Span, written: &str) -> Diagnostic {
+    Diagnostic::error("E0330", "a shape is a list of sizes", span, "one number").with_help(format!(
+        "write `[{written}]` for a vector of so many elements, or `follow(x)` for the shape of a tensor"
+    ))
+}
+
+/// The dtype that operands share, none of which is a tensor.
+pub fn dtype_of_no_tensor(span: Span) -> Diagnostic {
+    Diagnostic::error("E0331", "`same` is the dtype that tensors share", span, "no tensor here")
+        .with_help("name a dtype such as `int64`, or use `promote(…)` for the dtype that numbers have")
+}

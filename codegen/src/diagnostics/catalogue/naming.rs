@@ -161,3 +161,24 @@ pub fn unlike_is_known(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0625", format!("`{name}` is the name of an operator here"), span, "not foreign")
         .with_help("write the name with its namespace, as in `unlike: {numpy.std: …}`")
 }
+
+/// One name in two libraries, of which both are parents, or one is.
+pub fn declared_in_two_libraries(span: Span, name: &str, first: Span, own: bool) -> Diagnostic {
+    let (message, label) = match own {
+        true => (
+            format!("`{name}` is declared here and by a library that this spec builds on"),
+            "declared again here",
+        ),
+        false => (
+            format!("`{name}` is declared by two libraries that this spec builds on"),
+            "declared by this library",
+        ),
+    };
+    let help = match own {
+        true => "give it another name, or use the library's",
+        false => {
+            "formulas and calls by name could not tell them apart: build on one of the two, or rename it in one"
+        }
+    };
+    Diagnostic::error("E0467", message, span, label).with_secondary(first, "and by this one").with_help(help)
+}

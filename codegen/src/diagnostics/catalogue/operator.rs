@@ -225,3 +225,16 @@ pub fn results_unsupported(span: Span, name: &str, label: &str) -> Diagnostic {
          int[] or ScalarType",
     )
 }
+
+/// A `since` that is no version.
+pub fn version_malformed(span: Span, text: &str) -> Diagnostic {
+    Diagnostic::error("E0542", format!("`{text}` is not a version"), span, "not numbers with points")
+        .with_help("write the version of this library, such as `0.2` or `1.4.0`")
+}
+
+/// A tag that is no word.
+pub fn tag_malformed(span: Span, text: &str) -> Diagnostic {
+    Diagnostic::error("E0543", format!("`{text}` is not a tag"), span, "not a word").with_help(
+        "a tag is a word of letters, digits, `_` and `-` that starts with a letter: `tags: [linear-algebra]`",
+    )
+}

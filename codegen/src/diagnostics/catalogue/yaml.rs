@@ -169,3 +169,32 @@ pub fn indented_too_far(span: Span, key: &str) -> Diagnostic {
 pub fn yaml_syntax(span: Span, message: &str) -> Diagnostic {
     Diagnostic::error("E0030", format!("not valid YAML: {message}"), span, "here")
 }
+
+/// A file in a Latin encoding, or one that is no text.
+pub fn file_not_utf8(span: Span, byte: u8, more: usize) -> Diagnostic {
+    let more = match more {
+        0 => String::new(),
+        1 => "; one more place of the file is like it".to_owned(),
+        _ => format!("; {more} more places of the file are like it"),
+    };
+    let label = format!("the byte {byte:#04x} here is not UTF-8{more}");
+    Diagnostic::error("E0013", "the file is not text in UTF-8", span, label).with_help(
+        "save the file as UTF-8; `iconv -f latin1 -t utf-8` converts one that an older editor wrote",
+    )
+}
+
+/// A file with the byte order mark of UTF-16.
+pub fn file_utf16(span: Span) -> Diagnostic {
+    Diagnostic::error("E0013", "the file is not text in UTF-8", span, "it is UTF-16")
+        .with_help("save the file as UTF-8; `iconv -f utf-16 -t utf-8` converts it")
+}
+
+/// A character that changes the order in which text is shown.
+pub fn bidirectional(span: Span, character: char) -> Diagnostic {
+    let code = u32::from(character);
+    let message = format!("a character that changes the direction of text, U+{code:04X}");
+    Diagnostic::error("E0014", message, span, "not shown, and what follows is not where it seems to be")
+        .with_help(format!(
+            "remove it; where a text has to hold it, write \\u{code:04X} between double quotes"
+        ))
+}

@@ -1,5 +1,6 @@
 //! What an expression may refer to.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use crate::expr::path;
@@ -56,6 +57,7 @@ pub struct OpTable<'a> {
     by_symbol: HashMap<Operator, Vec<OpId>>,
     function_by_name: HashMap<&'a str, FunctionId>,
     broken: HashSet<String>,
+    met_broken: Cell<bool>,
     /// Whether formulas may call what is not here.
     pub undeclared: Undeclared,
 }
@@ -82,6 +84,7 @@ impl<'a> OpTable<'a> {
             by_symbol,
             function_by_name,
             broken: HashSet::new(),
+            met_broken: Cell::new(false),
             undeclared: Undeclared::Refused,
         }
     }
@@ -122,7 +125,15 @@ impl<'a> OpTable<'a> {
 
     /// Whether an entry of that name has mistakes.
     pub fn is_broken(&self, name: &str) -> bool {
-        self.broken.contains(name) || self.broken.contains(name.trim_end_matches('_'))
+        let broken = self.broken.contains(name) || self.broken.contains(name.trim_end_matches('_'));
+        self.met_broken.set(self.met_broken.get() || broken);
+        broken
+    }
+
+    /// Whether an expression named an entry that has mistakes since this was last asked, so that something
+    /// is missing without a message.
+    pub fn met_broken(&self) -> bool {
+        self.met_broken.take()
     }
 
     /// The operators that a symbol stands for.

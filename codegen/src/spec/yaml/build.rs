@@ -11,6 +11,7 @@ use serde_yaml::granit_parser::{self, Event, Parser};
 
 use super::{Key, Node, NodeKind, Scalar, ScalarStyle, syntax};
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap, Span, catalogue};
+use crate::spec::encoding;
 
 /// Larger files are refused unread: the largest spec known has 0.6 MB.
 pub const MAX_BYTES: usize = 32 << 20;
@@ -30,6 +31,7 @@ pub fn parse(sources: &SourceMap, source: SourceId, diagnostics: &mut Diagnostic
         diagnostics.push(catalogue::file_too_large(Span::new(source, 0..0), text.len(), MAX_BYTES));
         return None;
     }
+    encoding::refuse_hidden(source, text, diagnostics);
     let options = granit_parser::options! {
         emit_unresolved_aliases: true,
         emit_comments: false,

@@ -16,6 +16,8 @@ mod foreign {
     }
 }
 
+use rt::declared::Misfit as _;
+
 macro_rules! plus_tensor_kernel {
     ($T:ty) => {{
         #[allow(unused, reason = "an expression need not use everything")]
@@ -131,6 +133,10 @@ pub static GROWN: rt::op::KernelTable = rt::op::KernelTable::new(
     ["pointwise", ""],
 );
 
+use crate::kernels::kernel::product as product_at_spec_yaml_30;
+
+use product_at_spec_yaml_30 as product_in_rust;
+
 /// The type that `crate::kernels::kernel::product` must have for spec.yaml:30.
 fn product_kernel<T: rt::Element>(
     call: &rt::op::KernelCall<'_>,
@@ -140,11 +146,25 @@ fn product_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    rt::scratch::or_out_of_memory(|| kernel(
-        call.view(0),
-        call.view(1),
-        call.view_mut(0),
-    ))
+    Any_product_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
+}
+
+const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> = |call| product_kernel(
+    call,
+    product_at_spec_yaml_30::<f32>,
+);
+
+#[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
+struct Any_product_kernel<T, F>(F, std::marker::PhantomData<T>);
+
+impl<
+    T: rt::Element,
+    F: Fn(rt::View<'_, T>, rt::View<'_, T>, rt::ViewMut<'_, T>) -> rt::Result<()>,
+> Any_product_kernel<T, F> {
+    fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        let kernel = self.0;
+        kernel(call.view(0), call.view(1), call.view_mut(0))
+    }
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
@@ -162,8 +182,20 @@ pub static PRODUCT: rt::op::KernelTable = rt::op::KernelTable::new(
             None,
             None,
             None,
-            Some(|call| product_kernel(call, crate::kernels::kernel::product::<f32>)),
-            Some(|call| product_kernel(call, crate::kernels::kernel::product::<f64>)),
+            Some(|call| {
+                Any_product_kernel::<
+                    f32,
+                    _,
+                >(product_in_rust::<f32>, std::marker::PhantomData)
+                    .run_declared(call)
+            }),
+            Some(|call| {
+                Any_product_kernel::<
+                    f64,
+                    _,
+                >(product_in_rust::<f64>, std::marker::PhantomData)
+                    .run_declared(call)
+            }),
             None,
             None,
         ],
@@ -223,6 +255,10 @@ pub static LARGEST: rt::op::KernelTable = rt::op::KernelTable::new(
     ["kernels/largest.cc:golden_largest", ""],
 );
 
+use crate::kernels::kernel::spread as spread_at_spec_yaml_53;
+
+use spread_at_spec_yaml_53 as spread_in_rust;
+
 /// The type that `crate::kernels::kernel::spread` must have for spec.yaml:53.
 fn spread_kernel<T: rt::Element>(
     call: &rt::op::KernelCall<'_>,
@@ -233,12 +269,30 @@ fn spread_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    rt::scratch::or_out_of_memory(|| kernel(
-        call.view(0),
-        call.view(1),
-        call.args[2].ints(),
-        call.view_mut(0),
-    ))
+    Any_spread_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
+}
+
+const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> = |call| spread_kernel(
+    call,
+    spread_at_spec_yaml_53::<f32>,
+);
+
+#[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
+struct Any_spread_kernel<T, F>(F, std::marker::PhantomData<T>);
+
+impl<
+    T: rt::Element,
+    F: Fn(
+            rt::View<'_, T>,
+            rt::View<'_, i64>,
+            &[i64],
+            rt::ViewMut<'_, T>,
+        ) -> rt::Result<()>,
+> Any_spread_kernel<T, F> {
+    fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        let kernel = self.0;
+        kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
+    }
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
@@ -256,7 +310,13 @@ pub static SPREAD: rt::op::KernelTable = rt::op::KernelTable::new(
             None,
             None,
             None,
-            Some(|call| spread_kernel(call, crate::kernels::kernel::spread::<f32>)),
+            Some(|call| {
+                Any_spread_kernel::<
+                    f32,
+                    _,
+                >(spread_in_rust::<f32>, std::marker::PhantomData)
+                    .run_declared(call)
+            }),
             None,
             None,
             None,

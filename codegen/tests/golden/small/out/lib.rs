@@ -6,11 +6,15 @@
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod defs {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/defs.rs"));
 }
 
@@ -20,11 +24,15 @@ pub mod defs {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 pub mod raw {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
 }
 
@@ -34,11 +42,15 @@ pub mod raw {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod functions {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
 }
 
@@ -48,11 +60,15 @@ mod functions {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod methods {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
 }
 
@@ -62,11 +78,15 @@ mod methods {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod inference {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
 }
 
@@ -76,11 +96,15 @@ mod inference {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod rules {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
 }
 
@@ -90,11 +114,15 @@ mod rules {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod kernel_tables {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
 }
 
@@ -104,11 +132,15 @@ mod kernel_tables {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod gradients {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
 }
 
@@ -118,11 +150,15 @@ mod gradients {
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
 )]
+#[allow(
+    non_snake_case,
+    reason = "underscores and capital letters keep names of a spec apart"
+)]
 #[allow(deprecated, reason = "what is deprecated still has to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod library {
     use ::opsmith::runtime as rt;
-    use crate::kernels as kernels;
+    use crate::kernels::{self as kernels};
     include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
 }
 

@@ -1,0 +1,195 @@
+//! Chains of libraries: which crates' operators a spec may call, and by which paths.
+//!
+//! In: for each crate that is depended on, the libraries behind it. Out: every library, each once, in an
+//! order in which parents come first, with a path that the depending crate's code can say. A crate that is
+//! not depended on itself is reached through one that is, by the module `parents` of generated code.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The package whose library has no parents, and the runtime in its crate.
+pub const ROOT: &str = "opsmith";
+
+/// The key of the metadata by which a build script hands its libraries to those of dependent crates.
+pub const METADATA: &str = "OPSMITH_LIBRARIES";
+
+/// The module of generated code that holds the crates of a library's parents.
+const PARENTS: &str = "parents";
+
+/// A library as seen from some crate.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Library {
+    /// Name of its package.
+    pub package: String,
+    /// Its crate's path, such as `::middle::parents::base`; empty for the crate itself.
+    pub path: String,
+    /// Its spec.
+    pub spec: PathBuf,
+    /// Folders with headers for its C and C++ kernels.
+    pub include: Vec<PathBuf>,
+}
+
+impl Library {
+    /// Whether the crate depends on it without another library between.
+    pub fn is_direct(&self) -> bool {
+        self.path.matches("::").count() == 1
+    }
+}
+
+/// A crate that another depends on.
+#[derive(Clone, Debug)]
+pub struct Dependency {
+    /// The name by which the depending crate knows it.
+    pub name: String,
+    /// The libraries as seen from the dependency, its own last.
+    pub libraries: Vec<Library>,
+}
+
+impl Dependency {
+    fn package(&self) -> &str {
+        self.libraries.last().map_or("", |own| &own.package)
+    }
+}
+
+/// Every library behind the dependencies, each once: the root first, then those that are depended on, then
+/// the rest.
+pub fn libraries(mut dependencies: Vec<Dependency>) -> Vec<Library> {
+    // The same order whoever asks, a build script or a command.
+    dependencies.sort_by(|a, b| (a.package() != ROOT, a.package()).cmp(&(b.package() != ROOT, b.package())));
+    let seen_from_here = dependencies.iter().flat_map(|dependency| {
+        dependency.libraries.iter().map(move |library| {
+            let path = match library.path.as_str() {
+                "" => format!("::{}", dependency.name),
+                path => format!("::{}::{PARENTS}{path}", dependency.name),
+            };
+            Library { path, ..library.clone() }
+        })
+    });
+    let (direct, further): (Vec<Library>, Vec<Library>) = seen_from_here.partition(Library::is_direct);
+    let mut known = HashSet::new();
+    let mut all: Vec<Library> =
+        direct.into_iter().chain(further).filter(|library| known.insert(identity(&library.spec))).collect();
+    // Stable, so that the rest keeps its order.
+    all.sort_by_key(|library| library.package != ROOT);
+    all
+}
+
+/// One path for a file, however it is written.
+fn identity(spec: &Path) -> PathBuf {
+    std::fs::canonicalize(spec).unwrap_or_else(|_| spec.to_owned())
+}
+
+/// Libraries as one line of text.
+pub fn encode(libraries: &[Library]) -> String {
+    serde_json::to_string(libraries).unwrap_or_default()
+}
+
+/// Libraries from such a line.
+///
+/// # Errors
+/// If another version of the generator wrote it in another form.
+pub fn decode(text: &str) -> Result<Vec<Library>, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The names that a manifest gives to dependencies of other names: `(name, package)`. Those that it
+/// inherits from a workspace are not seen.
+pub fn renamed(manifest: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut table: Option<String> = None;
+    let mut in_dependencies = false;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            in_dependencies = header == "dependencies" || header.ends_with(".dependencies");
+            table = header
+                .strip_prefix("dependencies.")
+                .or_else(|| header.split_once(".dependencies.").map(|(_, name)| name))
+                .map(|name| name.trim_matches('"').to_owned());
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let (key, value) = (key.trim().trim_matches('"'), value.trim());
+        if let Some(name) = &table {
+            if key == "package" {
+                found.push((name.clone(), value.trim_matches('"').to_owned()));
+            }
+        } else if in_dependencies && let Some(package) = inline_package(value) {
+            found.push((key.to_owned(), package.to_owned()));
+        }
+    }
+    found
+}
+
+/// The package of `{ path = "…", package = "…" }`.
+fn inline_package(value: &str) -> Option<&str> {
+    let fields = value.strip_prefix('{')?.trim_end_matches('}');
+    fields.split(',').find_map(|field| {
+        let (key, value) = field.split_once('=')?;
+        (key.trim() == "package").then(|| value.trim().trim_matches('"'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(package: &str, path: &str) -> Library {
+        let spec = PathBuf::from(format!("/{package}/ops.yaml"));
+        Library { package: package.into(), path: path.into(), spec, include: Vec::new() }
+    }
+
+    fn dependency(libraries: &[Library]) -> Dependency {
+        let name = libraries.last().unwrap().package.replace('-', "_");
+        Dependency { name, libraries: libraries.to_vec() }
+    }
+
+    fn paths(libraries: &[Library]) -> Vec<(&str, &str)> {
+        libraries.iter().map(|library| (&*library.package, &*library.path)).collect()
+    }
+
+    #[test]
+    fn a_chain_is_reached_link_by_link() {
+        let root = || library("opsmith", "");
+        let base = libraries(vec![dependency(&[root()])]);
+        let middle = libraries(vec![dependency(&[base[0].clone(), library("base", "")])]);
+        assert_eq!(paths(&middle), [("opsmith", "::base::parents::opsmith"), ("base", "::base")]);
+        let own = [middle, vec![library("middle", "")]].concat();
+        let end = libraries(vec![dependency(&own), dependency(&[root()])]);
+        assert_eq!(
+            paths(&end),
+            [("opsmith", "::opsmith"), ("middle", "::middle"), ("base", "::middle::parents::base")]
+        );
+        assert_eq!(decode(&encode(&end)), Ok(end));
+    }
+
+    #[test]
+    fn what_two_parents_share_is_there_once() {
+        let side = |name: &str| {
+            dependency(&[library("opsmith", "::opsmith"), library("base", "::base"), library(name, "")])
+        };
+        for dependencies in [vec![side("left"), side("right")], vec![side("right"), side("left")]] {
+            let all = libraries(dependencies);
+            assert_eq!(
+                paths(&all),
+                [
+                    ("opsmith", "::left::parents::opsmith"),
+                    ("left", "::left"),
+                    ("right", "::right"),
+                    ("base", "::left::parents::base")
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_a_manifest_gives() {
+        let manifest = "[package]\nname = \"a\"\n[dependencies]\none = { path = \"..\", package = \"first-ops\" }\n\
+                        two = \"1\"\n[dependencies.three]\npackage = \"third-ops\"\n[build-dependencies]\nb = { package = \"c\" }\n\
+                        [target.'cfg(unix)'.dependencies]\nfour = { package = \"fourth\" }\n";
+        let expected = [("one", "first-ops"), ("three", "third-ops"), ("four", "fourth")];
+        assert_eq!(renamed(manifest), expected.map(|(name, package)| (name.into(), package.into())));
+    }
+}

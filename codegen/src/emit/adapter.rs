@@ -1,0 +1,214 @@
+//! What stands between a table of kernels and a hand-written kernel in Rust.
+//!
+//! The kernel is imported once, by a name that says where it is declared, so a path that leads nowhere is one
+//! message. A constant takes it at its exact type for the first element type of the table, so another type is
+//! one message too. The table takes it at whatever type it has, and `rt::declared::Misfit` refuses, when the
+//! program is built, one whose type is right for some element types only.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use super::kernels::{Adapter, adapter_name, element_type, rust_type};
+use super::names::{doc, parameter, part_name};
+use super::{Generation, bind, header};
+use crate::model::{Body, Element, Kernel, KernelSource, Kind, Op};
+use opsmith_core::{Backend, DType};
+
+/// A parameter of a kernel: `name: type`.
+pub(super) struct Parameter {
+    pub name: Ident,
+    pub ty: TokenStream,
+}
+
+impl Parameter {
+    /// As the list of a function's parameters has it.
+    pub fn declared(&self) -> TokenStream {
+        let Parameter { name, ty } = self;
+        quote!(#name: #ty)
+    }
+}
+
+/// Whether an operator's kernel is taken at whatever type it has.
+pub(super) fn is_checked(op: &Op) -> bool {
+    matches!(row_of_host(&op.body), Some(Kernel { source: KernelSource::Rust { .. }, .. }))
+}
+
+fn row_of_host(body: &Body) -> Option<&Kernel> {
+    body.kernel_of_row(Backend::Cpu)
+}
+
+/// The parameters of a Rust kernel that takes these arguments, generic over `T`.
+pub(super) fn parameters(op: &Op, arguments: &[usize]) -> Vec<Parameter> {
+    let given = arguments.iter().map(|&index| {
+        let arg = &op.args[index];
+        // Of elements of any type, `T` says nothing.
+        let view = match arg.element {
+            Element::Any => quote!(rt::Untyped<'_>),
+            element => {
+                let element = element_type(element);
+                quote!(rt::View<'_, #element>)
+            }
+        };
+        let ty = match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) => view,
+            (Kind::Tensor, true) => quote!(Option<#view>),
+            (Kind::Tensors, _) => quote!(&[#view]),
+            (Kind::OptionalTensors, _) => quote!(&[Option<#view>]),
+            _ => bind::borrowed_type(&arg.ty),
+        };
+        Parameter { name: parameter(arg), ty }
+    });
+    let written = op.outputs.iter().enumerate().map(|(index, output)| {
+        let element = element_type(output.element);
+        let ty = match output.ty.kind {
+            Kind::Tensors => quote!(&mut [rt::ViewMut<'_, #element>]),
+            _ if output.ty.optional => quote!(Option<rt::ViewMut<'_, #element>>),
+            _ => quote!(rt::ViewMut<'_, #element>),
+        };
+        Parameter { name: header::output_name(op, index), ty }
+    });
+    given.chain(written).collect()
+}
+
+/// A kernel that is generic over one element type.
+pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
+    let given = arguments.iter().map(|&index| {
+        let arg = &op.args[index];
+        match (&arg.ty.kind, arg.ty.optional) {
+            (Kind::Tensor, false) if arg.element == Element::Any => quote!(call.untyped(#index)),
+            (Kind::Tensor, true) if arg.element == Element::Any => quote!(call.optional_untyped(#index)),
+            (Kind::Tensors, _) if arg.element == Element::Any => quote!(&call.all_untyped(#index)),
+            (Kind::OptionalTensors, _) if arg.element == Element::Any => {
+                quote!(&call.optional_all_untyped(#index))
+            }
+            (Kind::Tensor, false) => quote!(call.view(#index)),
+            (Kind::Tensor, true) => quote!(call.optional_view(#index)),
+            (Kind::Tensors, _) => quote!(&call.views(#index)),
+            (Kind::OptionalTensors, _) => quote!(&call.optional_views(#index)),
+            _ => bind::access(quote!(call.args()[#index]), &arg.ty),
+        }
+    });
+    let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
+        Kind::Tensors => quote!(&mut call.views_mut()),
+        _ if output.ty.optional => quote!(call.optional_view_mut(#index)?),
+        _ => quote!(call.view_mut(#index)),
+    });
+    let values: Vec<TokenStream> = given.chain(written).collect();
+    let generics = [format_ident!("T")];
+    let types = parameters(op, arguments);
+    // The kernel's type says what `T` is, unless every tensor has an element type of its own.
+    let inputs = arguments.iter().map(|&index| op.args[index].element);
+    let mut outputs = op.outputs.iter().map(|output| output.element);
+    let inferred = inputs.chain(outputs.clone()).any(|element| element == Element::Dispatch)
+        || outputs.any(|element| element == Element::Any);
+    // The plainest type makes the plainest message.
+    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+    let plainest = dtypes.contains(DType::F32).then_some(DType::F32).or_else(|| dtypes.iter().next());
+    let first = plainest.map(|dtype| vec![rust_type(dtype)]);
+    let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
+    let definition = definition(generation, op, path, &declared);
+    let names = Names::of(op);
+    let entry = move |dtype: DType| {
+        let call = names.call(&[rust_type(dtype)]);
+        quote!(|call| #call)
+    };
+    Adapter { definition, entry: Box::new(entry) }
+}
+
+/// What a declaration says of a kernel.
+pub(super) struct Declared<'a> {
+    /// Its type parameters.
+    pub generics: &'a [Ident],
+    /// Its parameters.
+    pub parameters: &'a [Parameter],
+    /// What a call gives it.
+    pub values: &'a [TokenStream],
+    /// The first element types that the table has.
+    pub first: Option<Vec<TokenStream>>,
+    /// Whether the type of a kernel says what its type parameters are.
+    pub inferred: bool,
+}
+
+/// What the code of one kernel is called.
+pub(super) struct Names {
+    /// The function that takes the kernel at its exact type.
+    function: Ident,
+    /// The struct that takes it at whatever type it has.
+    any: Ident,
+    /// The kernel, by a name with the place of its entry: `laplacian_at_ops_yaml_31`.
+    place: Ident,
+    /// The kernel, by a name that stays when lines are added above the entry.
+    kernel: Ident,
+}
+
+impl Names {
+    pub fn of(op: &Op) -> Names {
+        let function = adapter_name(op);
+        let any = format_ident!("Any_{function}");
+        let place: String = op
+            .location
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
+            .collect();
+        let place = part_name(op, &format!("at_{}", place.trim_matches('_').to_lowercase()));
+        Names { function, any, place, kernel: part_name(op, "in_rust") }
+    }
+
+    /// The call of the kernel for some element types.
+    pub fn call(&self, types: &[TokenStream]) -> TokenStream {
+        let Names { any, kernel, .. } = self;
+        quote!(#any::<#(#types,)* _>(#kernel::<#(#types),*>, std::marker::PhantomData).run_declared(call))
+    }
+}
+
+/// The import of a kernel, the function that takes it at its exact type, and the struct that takes it at any.
+pub(super) fn definition(
+    generation: &Generation<'_>,
+    op: &Op,
+    path: &str,
+    declared: &Declared<'_>,
+) -> TokenStream {
+    let Declared { generics, parameters, values, first, inferred } = declared;
+    let root = &generation.config.cpu_kernels;
+    let path: TokenStream = match syn::parse_str::<syn::Path>(path) {
+        Ok(path) => quote!(#root::#path),
+        Err(error) => return error.to_compile_error(),
+    };
+    let Names { function, any, place, kernel } = Names::of(op);
+    let signature = parameters.iter().map(Parameter::declared);
+    let types: Vec<&TokenStream> = parameters.iter().map(|parameter| &parameter.ty).collect();
+    let shown = path.to_string().replace(' ', "");
+    let doc = doc(&format!("The type that `{shown}` must have for {}.", op.location));
+    let held = if let [only] = generics { quote!(#only) } else { quote!((#(#generics),*)) };
+    let assertion = first.as_ref().map(|types| {
+        let explicit = if *inferred { quote!() } else { quote!(::<#(#types),*>) };
+        quote! {
+            const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> =
+                |call| #function #explicit(call, #place::<#(#types),*>);
+        }
+    });
+    quote! {
+        use #path as #place;
+        use #place as #kernel;
+
+        #doc
+        fn #function<#(#generics: rt::Element),*>(
+            call: &rt::op::KernelCall<'_>,
+            kernel: fn(#(#signature),*) -> rt::Result<()>,
+        ) -> rt::Result<()> {
+            #any::<#(#generics,)* _>(kernel, std::marker::PhantomData).run_declared(call)
+        }
+
+        #assertion
+
+        #[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
+        struct #any<#(#generics,)* F>(F, std::marker::PhantomData<#held>);
+
+        impl<#(#generics: rt::Element,)* F: Fn(#(#types),*) -> rt::Result<()>> #any<#(#generics,)* F> {
+            fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+                let kernel = self.0;
+                rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
+            }
+        }
+    }
+}

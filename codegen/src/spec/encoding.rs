@@ -1,0 +1,53 @@
+//! Bytes of a file to the text that is read.
+//!
+//! A file in another encoding is read as far as it can be, so that its other mistakes are found too.
+
+use crate::diagnostics::{Diagnostics, SourceId, SourceMap, Span, catalogue};
+
+/// Characters that change the direction of the text around them, so that it is not in the order in which it
+/// is shown. Rust refuses them in source code.
+pub const BIDIRECTIONAL: [char; 9] = [
+    '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
+    '\u{2069}',
+];
+
+/// Adds a file to the sources. Bytes that are not UTF-8 are reported and stand as replacement characters.
+pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>, diagnostics: &mut Diagnostics) -> SourceId {
+    let units = |of: fn([u8; 2]) -> u16| -> Vec<u16> {
+        bytes.chunks_exact(2).skip(1).map(|pair| of([pair[0], pair[1]])).collect()
+    };
+    let utf16 = match bytes.get(..2) {
+        Some([0xff, 0xfe]) => Some(units(u16::from_le_bytes)),
+        Some([0xfe, 0xff]) => Some(units(u16::from_be_bytes)),
+        _ => None,
+    };
+    if let Some(units) = utf16 {
+        let source = sources.add(name, String::from_utf16_lossy(&units));
+        diagnostics.push(catalogue::file_utf16(Span::new(source, 0..0)));
+        return source;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => sources.add(name, text),
+        Err(error) => {
+            // A byte order mark is not kept.
+            let mark = if error.as_bytes().starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+            let at = error.utf8_error().valid_up_to();
+            let byte = error.as_bytes()[at];
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            let more = text.matches('\u{fffd}').count().saturating_sub(1);
+            let source = sources.add(name, text);
+            let start = at - mark;
+            let span = Span::new(source, start..start + '\u{fffd}'.len_utf8());
+            diagnostics.push(catalogue::file_not_utf8(span, byte, more));
+            source
+        }
+    }
+}
+
+/// Reports every character that hides what a file says.
+pub(super) fn refuse_hidden(source: SourceId, text: &str, diagnostics: &mut Diagnostics) {
+    for (start, found) in text.match_indices(BIDIRECTIONAL) {
+        let character = found.chars().next().unwrap_or_default();
+        diagnostics.push(catalogue::bidirectional(Span::new(source, start..start + found.len()), character));
+    }
+}
