@@ -97,7 +97,7 @@ fn uniform_condition(op: &Op, expr: &Expr) -> Option<Expr> {
     expr.walk(&mut |part| {
         if let ExprKind::If(condition, _, _) = &part.kind
             && found.is_none()
-            && !depends_on_elements(op, condition)
+            && is_of_attributes(op, condition)
         {
             found = Some((**condition).clone());
         }
@@ -111,7 +111,7 @@ fn with_branch(op: &Op, expr: &Expr, yes: bool) -> Expr {
     result.walk_mut(&mut |part| {
         if let ExprKind::If(condition, first, second) = &part.kind
             && !replaced
-            && !depends_on_elements(op, condition)
+            && is_of_attributes(op, condition)
         {
             replaced = true;
             let branch = if yes { first } else { second };
@@ -137,7 +137,7 @@ impl Elements<'_> {
     }
 
     fn value(&mut self, expr: &Expr) -> TokenStream {
-        if !is_element(expr) && is_computed(expr) && !depends_on_elements(self.op, expr) {
+        if is_computed(expr) && is_of_attributes(self.op, expr) {
             let value = self.attribute(expr);
             return self.hoist(value);
         }
@@ -304,6 +304,13 @@ fn is_rounded(op: &Op, expr: &Expr) -> bool {
         rounded |= matches!(&part.kind, ExprKind::Variable(Variable::Arg(index)) if op.args[*index].rounded);
     });
     rounded
+}
+
+/// Whether a value is computed of attributes alone, and in their types: scalar functions compute in that of elements.
+fn is_of_attributes(op: &Op, expr: &Expr) -> bool {
+    let mut elements = false;
+    expr.walk(&mut |part| elements |= is_element(part));
+    !elements && !depends_on_elements(op, expr)
 }
 
 /// Whether a value differs from element to element: it mentions a tensor, or a name bound to one.
