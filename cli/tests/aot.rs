@@ -87,7 +87,11 @@ fn inputs_of_every_kind() {
     let add_reduce = kernel("add_reduce.cc:CustomKernel");
     let (x, y) = ("x=ones:f64:4x5", "y=ones:float64:4x5");
     let run = opsmith(&["aot", "run", &add_reduce, "--input", x, "--input", y, "--attr", "axis=1"]);
-    run.assert_parts(&["output: float64 (4)\n"]);
+    // It writes half of the bytes, which debug builds notice in every call.
+    match cfg!(debug_assertions) {
+        true => assert!(run.stderr.contains("did not write every element of the output `output`"), "{}", run.stderr),
+        false => run.assert_parts(&["output: float64 (4)\n"]),
+    }
 }
 
 /// The variables mean the same to the command as to every program.

@@ -66,7 +66,7 @@ fn rules_are_evaluated_as_a_call_would() {
         assert_eq!(run.status, Some(0), "{}", run.stderr);
         serde_json::from_str::<Value>(&run.stdout).unwrap()[0]["evaluated"].clone()
     };
-    let answer = |shape: Value, dtype: &str| json!({"failed_checks": [], "shapes": [shape], "dtypes": [dtype], "only_where": []});
+    let answer = |shape: Value, dtype: &str| json!({"failed_checks": [], "shapes": [shape], "dtypes": [dtype], "only_where": [], "at_most": {}});
     assert_eq!(
         evaluated(&[
             "sum.dim_IntList",
@@ -158,7 +158,7 @@ fn what_is_wrong_with_a_question() {
         "error: there is no operator `np.pwer`; did you mean `power`?\n",
     );
     let unlike = opsmith(&["explain", "np.var"]);
-    unlike.assert_parts(&["`numpy.var` means something else here: `var.correction` divides by n - 1"]);
+    assert!(unlike.stderr.contains("`numpy.var` means something else here: `var.correction` divides by n - 1"));
     let error = |arguments: &[&str]| {
         let run = opsmith(&[&["explain"], arguments].concat());
         assert_eq!((run.status, &*run.stdout), (Some(2), ""));

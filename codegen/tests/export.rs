@@ -71,7 +71,7 @@ fn fields(value: &Value, keys: &mut std::collections::BTreeSet<String>) {
             for (key, value) in entries {
                 keys.insert(key.clone());
                 let named_by_spec = matches!(key.as_str(), "dtypes" | "origin")
-                    || (key == "derivatives" && value.is_object());
+                    || (matches!(key.as_str(), "derivatives" | "wirtinger") && value.is_object());
                 let is_sample = key == "arguments" && value.is_object();
                 if !named_by_spec && !is_sample {
                     fields(value, keys);

@@ -105,7 +105,8 @@ fn definition(stem: &str) -> String {
 /// What generated code calls a name that an expression binds: itself, unless it could be taken for something
 /// else there. Capital and small letters tell the new name from every parameter and every definition.
 pub fn local(op: &Op, name: &str) -> String {
-    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase())
+    let is_plain = crate::expr::path::is_identifier(name)
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
         && !name.contains(|letter: char| {
             !letter.is_ascii_lowercase() && !letter.is_ascii_digit() && letter != '_'
         })
@@ -127,7 +128,7 @@ pub fn parameter(argument: &str) -> String {
 }
 
 /// A name with an underscore behind it if it is a keyword of Rust.
-fn identifier(name: &str) -> String {
+pub(crate) fn identifier(name: &str) -> String {
     match crate::expr::path::is_identifier(name) {
         true => name.to_owned(),
         false => format!("{name}_"),

@@ -90,7 +90,7 @@ fn functions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
         let place = head.raw.text("rust_name").map_or(op.span, |text| text.span());
         let mut own = BTreeSet::new();
         for (form, with_options) in naming::forms(op) {
-            let name = naming::function(op, form, with_options);
+            let name = naming::identifier(&naming::function(op, form, with_options));
             let what = describe(op, form, with_options);
             if let Some((_, used_for)) = naming::RESERVED_FUNCTIONS.iter().find(|(known, _)| *known == name) {
                 context.push(catalogue::rust_name_reserved(place, &name, used_for));

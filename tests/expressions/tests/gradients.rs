@@ -77,7 +77,7 @@ fn failures(check: fn(&Call) -> Result<(), String>) -> Vec<String> {
         for &complex in cases(op) {
             let call = call(op, complex);
             // One of them knows complex numbers only.
-            if call.run().is_err() && complex == 0 {
+            if op.name == "turned" && complex & 1 == 0 {
                 continue;
             }
             checked += 1;

@@ -163,7 +163,11 @@ impl<
 > Any_product_kernel<T, F> {
     fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
-        kernel(call.view(0), call.view(1), call.view_mut(0))
+        rt::scratch::or_out_of_memory(|| kernel(
+            call.view(0),
+            call.view(1),
+            call.view_mut(0),
+        ))
     }
 }
 
@@ -291,7 +295,12 @@ impl<
 > Any_spread_kernel<T, F> {
     fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
-        kernel(call.view(0), call.view(1), call.args[2].ints(), call.view_mut(0))
+        rt::scratch::or_out_of_memory(|| kernel(
+            call.view(0),
+            call.view(1),
+            call.args()[2].ints(),
+            call.view_mut(0),
+        ))
     }
 }
 

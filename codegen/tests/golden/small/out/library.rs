@@ -37,17 +37,25 @@ pub static LIBRARY: rt::library::Library = rt::library::Library {
             op: &super::defs::PLUS_TENSOR,
         },
     ],
+    namespaces: &[],
+    known_as: &[],
+    unlike: &[],
 };
 
 rt::library::register!(& LIBRARY);
 
-/// Calls an operator by its full name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
+/// Calls an operator by name, e.g. `call("mm", &[(&a).into(), (&b).into()], &[])`.
+///
+/// A full name such as `add.Tensor` is that overload. A name without overload means the overload that
+/// takes these arguments with the fewest conversions, the first declared of equals. Names in other
+/// libraries (`torch.abs`, `aten::abs`, `abs_out`) are found as the spec says.
 ///
 /// Arguments are given by position, keyword arguments by name; what is left out takes its
 /// default. An in-place or out form is called by its own name, or by giving `out`.
 ///
 /// # Errors
-/// If there is no such operator (near names are listed), if the arguments do not fit its
+/// If there is no such operator (near names are listed), if no overload takes the arguments (each is
+/// listed with the reason), if the arguments do not fit its
 /// signature, and whatever the operator itself reports.
 #[track_caller]
 pub fn call(
