@@ -158,7 +158,9 @@ fn what_is_wrong_with_a_question() {
         "error: there is no operator `np.pwer`; did you mean `power`?\n",
     );
     let unlike = opsmith(&["explain", "np.var"]);
-    assert!(unlike.stderr.contains("`numpy.var` means something else here: `var.correction` divides by n - 1"));
+    assert!(
+        unlike.stderr.contains("`numpy.var` means something else here: `var.correction` divides by n - 1")
+    );
     let error = |arguments: &[&str]| {
         let run = opsmith(&[&["explain"], arguments].concat());
         assert_eq!((run.status, &*run.stdout), (Some(2), ""));

@@ -149,7 +149,14 @@ impl Generator {
 
     /// The numbers from 0 to `length - 1` in random order (see [`permutation`]).
     pub fn permutation(&self, length: usize) -> Vec<i64> {
-        permutation(&self.reserve((length as u64).div_ceil(Integers::PER_BLOCK)), length)
+        let mut order = vec![0; length];
+        self.permute_into(&mut order);
+        order
+    }
+
+    /// The same, written into a slice of that length.
+    pub fn permute_into(&self, order: &mut [i64]) {
+        permutation(&self.reserve((order.len() as u64).div_ceil(Integers::PER_BLOCK)), order);
     }
 
     /// Whether both handles share their state.

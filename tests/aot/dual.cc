@@ -102,4 +102,9 @@ extern "C" int BesideInit(int *, int64_t **, const char **, Extra *extra) {
   extra->SetWorkSpace({static_cast<size_t>(extra->Attr<int64_t>("size"))});
   return 0;
 }
-KERNEL(Beside) { return Write("beside " + std::to_string(n), params[1]), 0; }
+extern "C" int Beside(int n, void **params, int *, int64_t **shapes, const char **, void *, void *) {
+  const std::string text = "beside " + std::to_string(n);
+  std::memset(params[1], 0, static_cast<size_t>(shapes[1][0]));
+  std::memcpy(params[1], text.data(), text.size());
+  return 0;
+}

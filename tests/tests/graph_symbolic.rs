@@ -255,7 +255,9 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
                     });
                     // Where it was found to hold for some numbers only, it says so.
                     let is_number = |text: &str| text.parse::<i64>().is_ok();
-                    let only = |condition: &str| condition.rsplit(" == ").next().is_some_and(is_number);
+                    let only = |condition: &str| {
+                        condition.rsplit(" == ").next().is_some_and(is_number) || condition.ends_with(" != 1")
+                    };
                     if !fits && graph.check().requirements.iter().any(|asked| only(&asked.condition)) {
                         narrow.push(op.name);
                     } else if !fits || known.dtype != real.dtype() {

@@ -114,8 +114,9 @@ fn scattered(tensor: &Tensor) -> Tensor {
     opsmith::transpose(&opsmith::select(&pairs, 0, 1).unwrap(), 0, -1).unwrap().detach()
 }
 
-fn differences(change: impl Fn(&Tensor) -> Tensor + Sync) {
-    let lines = record();
+fn differences(left_out: &[&str], change: impl Fn(&Tensor) -> Tensor + Sync) {
+    let mut lines = record();
+    lines.retain(|line| !left_out.contains(&line.op.as_str()));
     let ops: HashMap<&str, &'static OpDef> =
         opsmith::LIBRARY.all_ops().into_iter().map(|op| (op.name, op)).collect();
     let found = of_each(&lines, |line| match ops.get(line.op.as_str()) {
@@ -128,10 +129,11 @@ fn differences(change: impl Fn(&Tensor) -> Tensor + Sync) {
 
 #[test]
 fn results_and_gradients_are_the_recorded_ones() {
-    differences(Tensor::clone);
+    differences(&[], Tensor::clone);
 }
 
 #[test]
 fn results_and_gradients_do_not_depend_on_layouts() {
-    differences(scattered);
+    // These show memory as it lies, and say so: other layouts have other results, or none.
+    differences(&["as_strided", "view", "view_as"], scattered);
 }

@@ -257,7 +257,8 @@ impl Elements<'_> {
         }
         let (a, b) = (self.value(a), self.value(b));
         // Integers of attributes wrap as those of elements do.
-        if !elements && !(integers && is_arithmetic(symbol)) {
+        let computes = elements || integers && is_arithmetic(symbol);
+        if !computes {
             let symbol = punctuation(symbol);
             return quote!((#a #symbol #b));
         }

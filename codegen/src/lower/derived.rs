@@ -209,7 +209,11 @@ fn syntax() -> String {
 }
 
 /// The formula as a typed expression, or the first mistake in it, unless that lies elsewhere.
-fn checked(expressions: &Expressions<'_>, text: &Text, formula: &str) -> Result<Expr, Option<Diagnostic>> {
+fn checked(
+    expressions: &Expressions<'_>,
+    text: &Text,
+    formula: &str,
+) -> Result<Expr, Option<Box<Diagnostic>>> {
     let scope = Scope {
         ops: expressions.table,
         args: &expressions.op.args,
@@ -222,7 +226,7 @@ fn checked(expressions: &Expressions<'_>, text: &Text, formula: &str) -> Result<
     let expr = check(formula, &scope, &want, &|_| text.span(), &mut problems);
     match (problems.sorted().next(), expr) {
         (None, Some(expr)) => Ok(expr),
-        (problem, _) => Err(problem.cloned()),
+        (problem, _) => Err(problem.cloned().map(Box::new)),
     }
 }
 

@@ -6,7 +6,8 @@
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue, nearest};
-use crate::model::{Deprecated, Facts, ValueUse};
+use crate::expr::ExprKind;
+use crate::model::{Deprecated, Facts, Op, ValueUse};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
 use crate::spec::yaml::Key;
@@ -27,6 +28,27 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
         tags,
         known_as: super::known::known_as(context, raw),
         backward_only: raw.flag("backward_only") == Some(true),
+    }
+}
+
+/// A composition that calls an operator whose results may differ from run to run has such results itself.
+pub(super) fn follow_calls(ops: &mut [Op]) {
+    loop {
+        let differs = |op: &Op| {
+            let mut calls_one = false;
+            let composite = op.body.composite.as_ref().filter(|_| op.facts.deterministic);
+            composite.into_iter().for_each(|body| {
+                body.walk(&mut |part| {
+                    calls_one |= matches!(&part.kind, ExprKind::Op(id, _) if !ops[id.0].facts.deterministic);
+                });
+            });
+            calls_one && op.body.kernels.is_empty()
+        };
+        let found: Vec<usize> = (0..ops.len()).filter(|&index| differs(&ops[index])).collect();
+        if found.is_empty() {
+            return;
+        }
+        found.into_iter().for_each(|index| ops[index].facts.deterministic = false);
     }
 }
 

@@ -138,6 +138,7 @@ pub fn lower(
     for (op, body) in ops.iter_mut().zip(bodies) {
         body.install(op);
     }
+    facts::follow_calls(&mut ops);
     missing::refuse(&mut ops);
     forward::choose(&mut ops);
     cycle::refuse(&mut context, &ops, &raws);

@@ -19,7 +19,7 @@ pub(super) struct Crate {
 /// What a path stands for.
 pub(super) enum Found {
     /// A function whose text is here.
-    Function(Function),
+    Function(Box<Function>),
     /// Something that the files do not tell.
     Unknown,
     /// Nothing, for sure.
@@ -78,7 +78,7 @@ struct Wanted<'a> {
 
 enum Member {
     Module(Rc<Module>),
-    Function(Function),
+    Function(Box<Function>),
     Unknown,
     Missing,
 }
@@ -295,7 +295,8 @@ fn function(module: &Module, item: &syn::ItemFn) -> Member {
     }
     let own_types = module.items.iter().flat_map(own_types).collect();
     let private = matches!(item.vis, syn::Visibility::Inherited);
-    Member::Function(Function { signature: item.sig.clone(), private, file: module.file.clone(), own_types })
+    let (signature, file) = (item.sig.clone(), module.file.clone());
+    Member::Function(Box::new(Function { signature, private, file, own_types }))
 }
 
 /// The names of types that an item defines, or gives to something else.

@@ -193,7 +193,8 @@ pub fn randperm<T: Element>(
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), &[n])?;
-    let order = chosen(generator).permutation(n as usize);
+    let mut order = Scratch::filled(0, n as usize);
+    chosen(generator).permute_into(&mut order);
     out.write(order.into_iter().map(|number| T::from_scalar(Scalar::Int(number))))
 }
 

@@ -114,7 +114,7 @@ fn compile(
 /// # Errors
 /// If it cannot be read or copied.
 pub(super) fn copy(library: &KernelFile) -> Result<PathBuf> {
-    Cache::of_user()?.store(&library.read()?, "copy", ".so")
+    Cache::of_user()?.store(&library.read()?, "library", ".so")
 }
 
 /// The folder with our header, which sources find unless they have their own beside them.

@@ -197,15 +197,15 @@ impl Distribution for Integers {
     }
 }
 
-/// The numbers from 0 to `length - 1` in random order, every order equally likely as far as the
+/// Writes the numbers from 0 to `length - 1` into a slice of that length in random order, every order equally likely as far as the
 /// stream's 64-bit seed allows.
 ///
 /// Fisher and Yates: for `i` from `length - 1` down to 1, position `i` changes places with position
 /// `j`, element `i` of the distribution [`Integers`] over `0..=i`. Needs `(length + 1) / 2` blocks.
-pub fn permutation(stream: &Stream, length: usize) -> Vec<i64> {
-    let mut order: Vec<i64> = (0..length as i64).collect();
+pub fn permutation(stream: &Stream, order: &mut [i64]) {
+    order.iter_mut().zip(0..).for_each(|(place, number)| *place = number);
     let (mut index, mut block) = (u64::MAX, [0; 2]);
-    for position in (1..length).rev() {
+    for position in (1..order.len()).rev() {
         if position as u64 / 2 != index {
             index = position as u64 / 2;
             block = halves(stream.block(index));
@@ -214,5 +214,4 @@ pub fn permutation(stream: &Stream, length: usize) -> Vec<i64> {
         let other = range.pick(stream, index, position % 2, block[position % 2]);
         order.swap(position, other as usize);
     }
-    order
 }

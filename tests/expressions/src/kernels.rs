@@ -14,7 +14,7 @@ pub mod norm {
         let mean = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
         let reciprocal = 1.0 / mean.sqrt();
         out.write(x.iter().map(|x| T::from_scalar((x * reciprocal).into())))?;
-        rstd.write([T::from_scalar(reciprocal.into())].into_iter())
+        rstd.write([T::from_scalar(reciprocal.into())])
     }
 
     /// The squares of elements, and 1.
@@ -24,7 +24,7 @@ pub mod norm {
         mut one: ViewMut<'_, T>,
     ) -> Result<()> {
         out.write(numbers(&x).iter().map(|x| T::from_scalar((x * x).into())))?;
-        one.write([T::from_scalar(1.0.into())].into_iter())
+        one.write([T::from_scalar(1.0.into())])
     }
 
     /// The elements.
@@ -35,7 +35,7 @@ pub mod norm {
     /// The products of elements.
     pub fn product<T: Element>(x: View<'_, T>, y: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()> {
         let products = numbers(&x).into_iter().zip(numbers(&y)).map(|(x, y)| T::from_scalar((x * y).into()));
-        out.write(products.collect::<Vec<_>>().into_iter())
+        out.write(products)
     }
 }
 

@@ -68,7 +68,7 @@ impl Case {
         };
         let args = arguments(&mut random, op);
         let outs = if form == Form::Out { targets(&mut random, op, &args) } else { Vec::new() };
-        Case { op, form, args, outs, seed: random.next() }
+        Case { op, form, args, outs, seed: random.draw() }
     }
 
     /// The operator's name.
@@ -228,7 +228,7 @@ fn arguments(random: &mut Random, op: &'static OpDef) -> Vec<Value> {
 /// Samples are shared by many calls, so each gets tensors of its own.
 fn fresh(random: &mut Random, value: &Value) -> Value {
     let copy = |tensor: &Tensor| match random.below(3) {
-        0 => tensors::laid_out(&mut Random::new(random.next()), tensor.dtype(), tensor.shape()),
+        0 => tensors::laid_out(&mut Random::new(random.draw()), tensor.dtype(), tensor.shape()),
         _ => opsmith::to_dtype_with(tensor, tensor.dtype(), &opsmith::ToDtypeOptions::new().copy(true))
             .unwrap_or_else(|_| tensor.clone()),
     };
@@ -238,7 +238,8 @@ fn fresh(random: &mut Random, value: &Value) -> Value {
 
 /// One of an operator's samples. They are looked for once in a process.
 fn sample(random: &mut Random, op: &'static OpDef) -> Option<Vec<Value>> {
-    static KNOWN: Mutex<Option<HashMap<(&str, DType), Vec<Vec<Value>>>>> = Mutex::new(None);
+    type Samples = HashMap<(&'static str, DType), Vec<Vec<Value>>>;
+    static KNOWN: Mutex<Option<Samples>> = Mutex::new(None);
     let dtype = random.one_of(&[DType::F32, DType::F32, DType::F64, DType::C128, DType::BF16, DType::I64]);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_with(HashMap::new);

@@ -144,7 +144,7 @@ fn of_kind(random: &mut Random, kind: ArgKind, others: &[Tensor]) -> Value {
             MemoryFormat::ChannelsLast3d,
         ])),
         ArgKind::MemoryLayout => Value::MemoryLayout(opsmith_runtime::MemoryLayout::Strided),
-        ArgKind::Generator => Value::Generator(Generator::new(random.next())),
+        ArgKind::Generator => Value::Generator(Generator::new(random.draw())),
     }
 }
 

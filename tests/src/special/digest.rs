@@ -107,7 +107,7 @@ impl Digest {
             }
             (Elements::Sums(wanted, _), Elements::Sums(found, scale)) => {
                 // Sums are recorded with ten digits.
-                let off = (wanted[0] - found[0]).abs() > relative * (scale + wanted[0].abs());
+                let off = (wanted[0] - found[0]).abs() > relative * (scale + wanted[0].abs() + 1e-4);
                 let places = (1..4).any(|kind| (wanted[kind] - found[kind]).abs() > 1e-6);
                 let name = if places { "places of NaN and infinities" } else { "numbers" };
                 (off || places).then(|| format!("the {name} differ: sums {found:?}, not {wanted:?}"))

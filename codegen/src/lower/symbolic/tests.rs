@@ -9,7 +9,7 @@ impl Known for Table {
     fn derivative(&self, function: &str, _: usize) -> Option<(Sym, Vec<String>)> {
         let text = match function {
             "e" => "result",
-            "t" => "1 - result * result",
+            "ht" => "1 - result * result",
             "l" => "1 / x",
             "size" => "unit(x)",
             "re" | "bar" => "1",
@@ -83,7 +83,7 @@ fn derivatives_of_real_numbers_are_simplified() {
         ("x / y", "x", "grad / y"),
         ("x / y", "y", "-(grad * (result / y))"),
         ("e(x)", "x", "grad * result"),
-        ("t(x)", "x", "grad * (1 - (result * result))"),
+        ("ht(x)", "x", "grad * (1 - (result * result))"),
         ("l(x)", "x", "grad / x"),
         ("e(x * k)", "x", "grad * (result * k)"),
         ("if x > 0 { x } else { 0 }", "x", "select(x > 0, grad, 0)"),
