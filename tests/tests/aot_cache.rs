@@ -204,7 +204,8 @@ fn what_is_damaged_is_made_again() {
     let place = Place::new("damaged");
     let source = place.write("k.cc", &adding("1"));
     assert_eq!(place.run(&source), (2.0, true));
-    let kinds: [(&str, fn(&Path)); 8] = [
+    type Kind = (&'static str, fn(&Path));
+    let kinds: [Kind; 8] = [
         ("cut off", |path| {
             let whole = fs::read(path).unwrap();
             fs::write(path, &whole[..whole.len() / 2]).unwrap();

@@ -83,7 +83,8 @@ fn both_modes_through_each_other_refuse_as_well() {
     let squared = |out: Tensor| opsmith::sum(&opsmith::mul(&out, &x())?);
     let by_formula = |inputs: &[Tensor]| squared(ops::rms_norm_tangents(&inputs[0])?.0);
     let by_transpose = |inputs: &[Tensor]| squared(ops::rms_norm(&inputs[0])?.0);
-    let functions: [&dyn Fn(&[Tensor]) -> Result<Tensor>; 2] = [&by_formula, &by_transpose];
+    type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
+    let functions: [Function<'_>; 2] = [&by_formula, &by_transpose];
     for (number, function) in functions.into_iter().enumerate() {
         let direction = x();
         let tangent = |inputs: &[Tensor]| -> Result<Vec<Tensor>> {
@@ -101,7 +102,7 @@ fn both_modes_through_each_other_refuse_as_well() {
         let of_gradient = jvp(
             |inputs: &[Tensor]| {
                 let x = inputs[0].clone();
-                let total = function(&[x.clone()])?;
+                let total = function(std::slice::from_ref(&x))?;
                 let options = Options { create_graph: true, ..Options::default() };
                 Ok(grad(&[&total], &[&x], &[None], options)?.into_iter().flatten().collect())
             },

@@ -116,7 +116,7 @@ fn layouts(x: &[Tensor]) -> Result<Vec<Tensor>> {
     let joined = opsmith::cat(&[part.clone(), turned.clone()])?;
     let wide = x[0].select(1, 0)?.unsqueeze(1)?.expand([x[0].shape()[0], 3])?;
     let halves = [x[0].narrow(1, 0, 2)?, x[0].narrow(1, 2, 2)?];
-    Ok(vec![part, joined.relu()?, (&wide * 2.0)?, (&halves[0] + &halves[1])?, x[0].flip(&[1])?])
+    Ok(vec![part, joined.relu()?, (&wide * 2.0)?, (&halves[0] + &halves[1])?, x[0].flip([1])?])
 }
 
 fn in_place(x: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -201,6 +201,6 @@ fn random(x: &[Tensor]) -> Result<Tensor> {
 }
 
 fn own(x: &[Tensor]) -> Result<Vec<Tensor>> {
-    let turned = custom::transpose_copy(&x[0], &[1, 0])?;
+    let turned = custom::transpose_copy(&x[0], [1, 0])?;
     Ok(vec![custom::laplacian(&x[0])?, custom::gaussian(&turned)?, custom::heat_step(&x[0])?])
 }

@@ -116,7 +116,7 @@ fn on_a_small_stack<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 /// The number that the call of an index of a run goes by.
 fn number_of(seed: u64, index: u64) -> u64 {
-    Random::new(seed.wrapping_add(index.wrapping_mul(0x5851_f42d_4c95_7f2d))).next()
+    Random::new(seed.wrapping_add(index.wrapping_mul(0x5851_f42d_4c95_7f2d))).draw()
 }
 
 /// The operator of an index of a run that goes through all of them.
