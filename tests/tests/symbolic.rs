@@ -96,7 +96,8 @@ fn numbers_give_what_calls_give() {
         }
     }
     assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
-    assert!(checked > 1500, "only {checked} samples were checked");
+    // Each operator has samples of its own, fewer than the arguments that are made for one without.
+    assert!(checked > 1300, "only {checked} samples were checked");
 }
 
 /// How many bindings of each sample are looked at.
