@@ -253,13 +253,25 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     // Three bindings and the sample's own, unless attributes say what the sizes are.
     let few: Vec<&str> = ops.iter().filter(|(_, most)| **most < 4).map(|(name, _)| *name).collect();
     assert_eq!(few, ["native_group_norm", "native_group_norm_backward"], "of {} operators", ops.len());
-    assert!(ops.len() > 250 && bound > 5000, "{} operators, {bound} bindings", ops.len());
+    assert!(ops.len() > 250 && bound > 4500, "{} operators, {bound} bindings", ops.len());
     // A product of two quotients is no formula that is looked for; nor is what three operands broadcast to, or one
     // of two sizes that are equal in the example only, in a composition.
-    let open = ["clamp.Tensor", "grid_sampler_2d_along", "im2col"];
+    // Nor is a quotient of several sizes, such as the places of a convolution with strides, or the size of a piece.
+    let open = [
+        "chunk",
+        "conv1d",
+        "conv2d",
+        "cosine_similarity",
+        "grid_sampler_2d_along",
+        "im2col",
+        "slice.Tensor",
+        "split.Tensor",
+    ];
     assert_eq!(unknown.keys().copied().collect::<Vec<_>>(), open, "{unknown:#?}");
-    // How many results there are depends on the first size.
-    assert_eq!(narrow.keys().copied().collect::<Vec<_>>(), ["split.Tensor", "unbind.int"], "{narrow:#?}");
+    // How many results there are depends on the first size; and a composition that two sizes have to be multiples for
+    // is accepted at the example's alone.
+    let narrowed = ["conv1d", "conv2d", "split.Tensor", "unbind.int"];
+    assert_eq!(narrow.keys().copied().collect::<Vec<_>>(), narrowed, "{narrow:#?}");
 }
 
 /// Gives sizes that only the run tells the values that it told, which have to lie inside their bounds.

@@ -3,7 +3,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Complex32, Complex64, Dims, Element, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{Complex32, Complex64, Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::fold::{Fold, fold};
 use super::scan::Running;
@@ -157,6 +157,9 @@ where
         merge: |a: Wide<T>, b: Wide<T>| Arithmetic::add(a, b),
         end: |sum| Arithmetic::div(sum, divisor),
     };
+    if let Some(Scalar::Complex(_)) = correction {
+        return Err(Error::value("`correction` must be a real number"));
+    }
     let divisor = (count - correction.map_or(1.0, Scalar::to_f64)).max(0.0);
     let mut means = Scratch::filled(Wide::<T>::ZERO, out.numel());
     let strides = contiguous_strides(out.sizes());
