@@ -2,7 +2,7 @@
 //!
 //! Each group of channels of each sample is one matrix product of the weight with the columns of
 //! `columns`; a transposed convolution is the transpose of that product. 16-bit floats compute in
-//! `f32` and are rounded once, but for sums of `float16` that PyTorch holds in memory ([`in_memory`]). Inputs that
+//! `f32` and are rounded once, but for sums of `float16` that PyTorch holds in memory (`in_memory`). Inputs that
 //! are not contiguous are copied first.
 
 mod columns;
