@@ -7,57 +7,6 @@ use super::axes::{Axis, Walk, axes, merge};
 use super::copy::copy_into;
 use super::strides::expect_sizes;
 
-/// One value everywhere, in the shape of `self`.
-pub fn fill<T: Element>(_self: View<'_, T>, value: Scalar, mut out: ViewMut<'_, T>) -> Result<()> {
-    fill_with(&mut out, T::from_scalar(value));
-    Ok(())
-}
-
-/// As [`fill`], with the value in a tensor of one element.
-///
-/// # Errors
-/// If there is not exactly one element.
-pub fn fill_tensor<T: Element>(
-    _self: View<'_, T>,
-    value: View<'_, T>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
-    if value.numel() != 1 {
-        return Err(Error::shape(format!("the value has {} elements instead of one", value.numel())));
-    }
-    value.iter().for_each(|value| fill_with(&mut out, value));
-    Ok(())
-}
-
-/// One value everywhere, in the given shape.
-pub fn full<T: Element>(
-    _size: &[i64],
-    fill_value: Scalar,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
-    fill_with(&mut out, T::from_scalar(fill_value));
-    Ok(())
-}
-
-/// Zeros in the given shape.
-pub fn zeros<T: Element>(_size: &[i64], _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
-    fill_with(&mut out, T::default());
-    Ok(())
-}
-
-/// Ones in the given shape.
-pub fn ones<T: Element>(_size: &[i64], _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
-    fill_with(&mut out, T::from_scalar(Scalar::Int(1)));
-    Ok(())
-}
-
-/// A tensor without dimensions that holds one number.
-pub fn scalar_tensor<T: Element>(s: Scalar, _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()> {
-    fill_with(&mut out, T::from_scalar(s));
-    Ok(())
-}
-
 fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
     if let Some(elements) = out.as_mut_slice() {
         return elements.fill(value);
@@ -216,7 +165,5 @@ mod tests {
         assert_eq!(out.to_vec(), [0, 1, 1, 0, 0, 1]);
         triu(ones.view(), i64::MIN, out.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [1; 6]);
-        full(&[1, 2, 3], Scalar::Float(2.9), None, out.view_mut()).unwrap();
-        assert_eq!(out.to_vec(), [2; 6]);
     }
 }

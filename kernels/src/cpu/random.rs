@@ -276,6 +276,13 @@ mod tests {
         let (mut out, mut mask) = (Array::zeros(&[100]), Array::zeros(&[100]));
         native_dropout(ones.view(), 0.5, None, out.view_mut(), mask.view_mut()).unwrap();
         assert!(out.to_vec().iter().zip(mask.to_vec()).all(|(&x, keep)| x == if keep { 2.0 } else { 0.0 }));
+        let many = Array::new(&[1000], vec![1.0f32; 1000]);
+        let (mut some, mut which) = (Array::zeros(&[1000]), Array::zeros(&[1000]));
+        native_dropout(many.view(), 0.2, None, some.view_mut(), which.view_mut()).unwrap();
+        assert!((120..280).contains(&which.to_vec().iter().filter(|keep| !**keep).count()));
+        assert!(
+            some.to_vec().iter().zip(which.to_vec()).all(|(&x, keep)| x == if keep { 1.25 } else { 0.0 })
+        );
         native_dropout(ones.view(), 1.0, None, out.view_mut(), mask.view_mut()).unwrap();
         assert_eq!(out.to_vec(), [0.0; 100]);
         native_dropout(ones.view(), 0.9, Some(false), out.view_mut(), mask.view_mut()).unwrap();

@@ -1,59 +1,9 @@
 //! Elements where a mask is true.
 
-use opsmith_runtime::{Dims, Element, Error, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, View, ViewMut};
 
 use crate::cpu::axes::{Axis, Walk, axes, merge};
 use crate::cpu::strides::broadcast_strides;
-
-/// `self` with a value wherever the mask is true; both broadcast to the output's shape.
-///
-/// # Errors
-/// If they do not broadcast.
-pub fn masked_fill<T: Element>(
-    self_: View<'_, T>,
-    mask: View<'_, bool>,
-    value: Scalar,
-    out: ViewMut<'_, T>,
-) -> Result<()> {
-    fill(&self_, &mask, T::from_scalar(value), out)
-}
-
-/// As [`masked_fill`], with the value in a tensor without dimensions.
-///
-/// # Errors
-/// If the value has dimensions, or the others do not broadcast.
-pub fn masked_fill_tensor<T: Element>(
-    self_: View<'_, T>,
-    mask: View<'_, bool>,
-    value: View<'_, T>,
-    out: ViewMut<'_, T>,
-) -> Result<()> {
-    match (value.dim(), value.iter().next()) {
-        (0, Some(value)) => fill(&self_, &mask, value, out),
-        _ => Err(Error::shape("the value must be a tensor without dimensions")
-            .with_help("use where to choose between tensors element by element")),
-    }
-}
-
-fn fill<T: Element>(
-    self_: &View<'_, T>,
-    mask: &View<'_, bool>,
-    value: T,
-    mut out: ViewMut<'_, T>,
-) -> Result<()> {
-    let (outer, row) = rows(self_, mask, &out)?;
-    for [from, mask_at, to] in Walk::new(&outer) {
-        for element in 0..row.size {
-            // SAFETY: the walk's positions are positions of the views.
-            unsafe {
-                let old = self_.at(from + element * row.steps[0]);
-                let fill = mask.at(mask_at + element * row.steps[1]);
-                out.set(to + element * row.steps[2], if fill { value } else { old });
-            }
-        }
-    }
-    Ok(())
-}
 
 /// `self` with the elements of `source`, in row-major order, wherever the mask is true, in row-major
 /// order too. `self` and the mask broadcast to the output's shape.

@@ -13,8 +13,8 @@ use opsmith_runtime::{Error, Result};
 
 pub use advanced::{index, index_put};
 pub use bag::{embedding_bag, embedding_bag_dense_backward, embedding_bag_per_sample_weights_backward};
-pub use masked::{masked_fill, masked_fill_tensor, masked_scatter};
-pub use scatter::{gather, scatter, scatter_add, scatter_reduce, scatter_reduce_two, scatter_value};
+pub use masked::masked_scatter;
+pub use scatter::{gather, scatter, scatter_add, scatter_reduce_two, scatter_value};
 pub use select::{embedding, embedding_dense_backward, index_add, index_select};
 
 /// The index as an offset, if it is one of a dimension with `size` elements.

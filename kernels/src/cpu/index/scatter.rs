@@ -101,28 +101,6 @@ pub fn scatter_add<T: Element<Compute: Arithmetic>>(
     })
 }
 
-/// `self` with elements of `src` added or multiplied in at the indices (`reduce` is `add` or
-/// `multiply`).
-///
-/// # Errors
-/// As [`scatter`], and if `reduce` is another word.
-pub fn scatter_reduce<T: Element<Compute: Arithmetic>>(
-    self_: View<'_, T>,
-    dim: i64,
-    index: View<'_, i64>,
-    src: View<'_, T>,
-    reduce: &str,
-    out: ViewMut<'_, T>,
-) -> Result<()> {
-    match reduce {
-        "add" => scatter_add(self_, dim, index, src, out),
-        "multiply" => scatter_with(&self_, dim, &index, &src, out, |old, new| {
-            T::from_compute(Arithmetic::mul(old.to_compute(), new.to_compute()))
-        }),
-        other => Err(unknown_reduction(other, "add, multiply")),
-    }
-}
-
 /// For each place, the reduction of the elements of `src` that the indices send there, and of
 /// `self`'s own element if `include_self`. `reduce` is `sum`, `prod`, `mean`, `amax` or `amin`.
 ///

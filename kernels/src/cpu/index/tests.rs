@@ -124,8 +124,6 @@ fn reductions_while_scattering() {
     let mut out = Array::zeros(&[3]);
     scatter_value(base.view(), 0, index.view(), Scalar::Int(7), out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [7.0, 2.0, 7.0]);
-    scatter_reduce(base.view(), 0, index.view(), src.view(), "multiply", out.view_mut()).unwrap();
-    assert_eq!(out.to_vec(), [15.0, 2.0, -32.0]);
 }
 
 #[test]
@@ -183,10 +181,6 @@ fn masks() {
     let input = Array::new(&[2, 2], [1, 2, 3, 4]);
     let mask = Array::new(&[2], [false, true]);
     let mut out = Array::zeros(&[2, 2]);
-    masked_fill(input.view(), mask.view(), Scalar::Int(9), out.view_mut()).unwrap();
-    assert_eq!(out.to_vec(), [1, 9, 3, 9]);
-    masked_fill_tensor(input.view(), mask.view(), Array::new(&[], [7]).view(), out.view_mut()).unwrap();
-    assert_eq!(out.to_vec(), [1, 7, 3, 7]);
     let source = Array::new(&[3], [10, 20, 30]);
     masked_scatter(input.view(), mask.view(), source.view(), out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [1, 10, 3, 20]);

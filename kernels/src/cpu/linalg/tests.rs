@@ -34,9 +34,14 @@ fn matrices_of_any_strides() {
         let mut out = Array::new(&sizes, vec![f64::NAN; (sizes[0] * sizes[1]) as usize]);
         mm(left.view(), right.view(), out.view_mut()).unwrap();
         assert_close(&out.to_vec(), &expected, 1e-12);
-        let mut out = Array::zeros(&[sizes[1], sizes[0]]).permuted(&[1, 0]);
-        mm(left.view(), right.view(), out.view_mut()).unwrap();
-        assert_close(&out.to_vec(), &expected, 1e-12);
+        let turned = Array::zeros(&[sizes[1], sizes[0]]).permuted(&[1, 0]);
+        let dense = Array::zeros(&sizes);
+        for mut out in
+            [turned.clone(), turned.reversed(0), dense.clone().reversed(0).reversed(1), dense.reversed(1)]
+        {
+            mm(left.view(), right.view(), out.view_mut()).unwrap();
+            assert_close(&out.to_vec(), &expected, 1e-12);
+        }
     }
 }
 

@@ -22,8 +22,8 @@ pub use extreme::{amax, amin, max_full, min_full};
 pub use norm::vector_norm;
 pub use position::{argmax, argmin, max_dim, min_dim};
 pub use scan::{cumprod, cumsum};
-pub use truth::{all, all_dim, all_full, all_u8, any, any_dim, any_full, any_u8};
-pub use variance::{var, var_mean};
+pub use truth::{all, any};
+pub use variance::var;
 
 /// A fold that needs to know nothing about its outputs beforehand.
 struct Plain<P, Take, Merge, End> {

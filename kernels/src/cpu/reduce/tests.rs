@@ -112,9 +112,9 @@ fn a_single_precision_variance_far_from_zero_keeps_its_digits() {
 #[test]
 fn a_complex_variance_is_real() {
     let input = Array::new(&[2], [Complex64::new(0.0, 1.0), Complex64::new(2.0, -1.0)]);
-    let (mut out, mut mean) = (Array::<f64>::zeros(&[]), Array::zeros(&[]));
-    var_mean(input.view(), None, None, false, out.view_mut(), mean.view_mut()).unwrap();
-    assert_eq!((out.to_vec(), mean.to_vec()), (vec![4.0], vec![Complex64::ONE]));
+    let mut out = Array::<f64>::zeros(&[]);
+    var(input.view(), None, None, false, out.view_mut()).unwrap();
+    assert_eq!(out.to_vec(), [4.0]);
 }
 
 #[test]
@@ -124,13 +124,10 @@ fn products_and_truth_over_one_dimension() {
     prod(input.view(), 0, false, None, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [0, 10, 18]);
     let mut out = Array::zeros(&[2]);
-    all_dim(input.view(), -1, false, out.view_mut()).unwrap();
+    all(input.view(), Some(&[-1]), false, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [true, false]);
-    any_dim(input.view(), -1, false, out.view_mut()).unwrap();
+    any(input.view(), Some(&[-1]), false, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [true, true]);
-    let mut out = Array::zeros(&[]);
-    any_u8(Array::new(&[2], [0u8, 7]).view(), None, false, out.view_mut()).unwrap();
-    assert_eq!(out.to_vec(), [1]);
 }
 
 #[test]

@@ -114,38 +114,20 @@ where
     T: Element<Compute: Deviation>,
 {
     let reduced = reduced_dims(self_.dim(), dim)?;
-    variance(&self_, &reduced, correction, keepdim, &mut out)?;
-    Ok(())
-}
-
-/// Variances as [`var`] gives them, and means.
-pub fn var_mean<T>(
-    self_: View<'_, T>,
-    dim: Option<&[i64]>,
-    correction: Option<Scalar>,
-    keepdim: bool,
-    mut out: ViewMut<'_, T::Real>,
-    mut mean: ViewMut<'_, T>,
-) -> Result<()>
-where
-    T: Element<Compute: Deviation>,
-{
-    let reduced = reduced_dims(self_.dim(), dim)?;
-    let means = variance(&self_, &reduced, correction, keepdim, &mut out)?;
-    mean.write(means.into_iter().map(|mean| T::from_compute(Running::narrow(mean))))
+    variance(&self_, &reduced, correction, keepdim, &mut out)
 }
 
 /// Elements whose second pass still finds them in the second cache.
 pub(in crate::cpu) const CACHED: i64 = 1 << 17;
 
-/// Writes variances and returns means in row-major order of outputs.
+/// Writes variances.
 fn variance<T>(
     input: &View<'_, T>,
     reduced: &[bool],
     correction: Option<Scalar>,
     keepdim: bool,
     out: &mut ViewMut<'_, T::Real>,
-) -> Result<Scratch<Wide<T>>>
+) -> Result<()>
 where
     T: Element<Compute: Deviation>,
 {
@@ -168,7 +150,7 @@ where
     // Slices of a kept first dimension are independent, so each makes both passes while it is cached.
     let (slices, of_each) = match (input.sizes(), reduced) {
         (&[first, ..], &[false, ..]) => (first, input.numel() as i64 / first.max(1)),
-        _ => return whole(input, reduced, keepdim, &mean, divisor, &mut means_view, out).map(|()| means),
+        _ => return whole(input, reduced, keepdim, &mean, divisor, &mut means_view, out),
     };
     let together = (CACHED / of_each.max(1)).max(1);
     for first in (0..slices).step_by(together as usize) {
@@ -190,7 +172,7 @@ where
             whole(&input, reduced, keepdim, &mean, divisor, &mut means, &mut out)?;
         }
     }
-    Ok(means)
+    Ok(())
 }
 
 /// Writes the means, which are contiguous, and then the variances.
