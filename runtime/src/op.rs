@@ -296,7 +296,13 @@ impl OpDef {
             && self.grad.is_some_and(|grad| followed(grad) & (1 << self.result_of(output)) == 0)
     }
 
-    /// The error of a derivative that would go through such an output.
+    /// Whether formulas read an output as a constant.
+    #[inline]
+    pub(crate) fn is_constant(&self, output: usize) -> bool {
+        self.grad.is_some_and(|grad| grad.constant_outputs & (1 << self.result_of(output)) != 0)
+    }
+
+    /// The error of a derivative that would go through an output without a gradient.
     #[cold]
     pub(crate) fn unfollowed(&self, output: usize) -> Error {
         let result = match self.schema.returns.get(self.result_of(output)).and_then(|result| result.name) {

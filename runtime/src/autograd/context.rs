@@ -191,10 +191,9 @@ impl<'a> GradContext<'a> {
         }
         let tensor = self.call.restore(slot, meta, || describe_output(self.call.op, output))?;
         // One without a gradient leads back here as well, where a gradient of it is an error.
-        let op = self.call.op;
-        let follows = || op.is_differentiable(output, meta.dtype) || op.is_unfollowed(output, meta.dtype);
-        let edge = (super::recording() && follows())
-            .then(|| Edge { node: self.node.clone(), output: output as u32 });
+        let follows = meta.dtype.is_differentiable() && !self.call.op.is_constant(output);
+        let edge =
+            (super::recording() && follows).then(|| Edge { node: self.node.clone(), output: output as u32 });
         Ok(tracked_at(tensor, edge.as_ref()))
     }
 

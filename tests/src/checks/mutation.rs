@@ -147,37 +147,38 @@ fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize, mutation: Muta
 /// What became of the results that formulas read.
 #[derive(Default)]
 pub struct ReadResults {
-    /// How many were taken for something else.
+    /// How many were taken as constants.
     pub tried: usize,
     /// Those whose second derivatives passed all the same.
     pub survivors: Vec<String>,
 }
 
-/// Each result that a formula reads, taken as one without a gradient, and as one that no input changes.
+/// Each result that a formula reads, read as a constant; its own gradient flows on, so that formulas that read it
+/// only along with that run, too. A result that elements are merely compared with is a constant to formulas.
 pub fn read_results(op: &'static OpDef) -> ReadResults {
     let mut found = ReadResults::default();
     let Some(grad) = op.grad else { return found };
     let read = grad.formulas.iter().fold(0, |bits, formula| bits | formula.reads_outputs);
     for output in 0..op.schema.returns.len() {
         let bit = 1u64 << output;
-        let others = grad.differentiable_outputs & !bit;
-        if read & grad.differentiable_outputs & bit == 0 || others == 0 {
+        if read & grad.differentiable_outputs & bit == 0 {
             continue;
         }
-        let right: Vec<Call> = exact_calls(op)
+        let mut right = exact_calls(op)
             .into_iter()
+            .chain(calls(op, DType::C128))
             .filter(|call| is_inexact(call, output) && numeric::second_order(call).is_ok())
-            .collect();
-        for constant in [0, bit] {
-            let changed = GradDef { differentiable_outputs: others, constant_outputs: constant, ..*grad };
-            let grad: &'static GradDef = Box::leak(Box::new(changed));
-            let copy: &'static OpDef = Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }));
-            found.tried += usize::from(!right.is_empty());
-            let noticed = |call: &Call| numeric::second_order(&Call { op: copy, ..call.clone() }).is_err();
-            if !right.is_empty() && !right.iter().any(noticed) {
-                let taken = if constant == 0 { "without a gradient" } else { "constant" };
-                found.survivors.push(format!("{} ({}): result {output} {taken}", op.name, op.location));
-            }
+            .filter(|call| numeric::reads_value(call, output).unwrap_or(true))
+            .peekable();
+        if right.peek().is_none() {
+            continue;
+        }
+        found.tried += 1;
+        let changed = GradDef { constant_outputs: grad.constant_outputs | bit, ..*grad };
+        let grad: &'static GradDef = Box::leak(Box::new(changed));
+        let copy: &'static OpDef = Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }));
+        if right.all(|call| numeric::second_order(&Call { op: copy, ..call }).is_ok()) {
+            found.survivors.push(format!("{} ({}): result {output} as a constant", op.name, op.location));
         }
     }
     found

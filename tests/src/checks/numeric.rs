@@ -136,6 +136,16 @@ pub fn second_order(call: &Call) -> std::result::Result<(), String> {
     compare("the second gradient", &found, &slopes, tolerance)
 }
 
+/// Whether gradients change with a result that formulas read: a gradient of them leads back to it.
+pub(super) fn reads_value(call: &Call, output: usize) -> Result<bool> {
+    let leaves = call.inputs().iter().map(leaf).collect::<Result<Vec<_>>>()?;
+    let outs = call.with_inputs(&leaves).run()?;
+    let gradients = pull(&outs, &leaves, &cotangents(&outs, 1)?, true)?;
+    let flowing: Vec<Tensor> = gradients.into_iter().flatten().collect();
+    let back = pull(&flowing, &outs[output..=output], &cotangents(&flowing, 31)?, false)?;
+    Ok(back[0].is_some())
+}
+
 /// Tangents against differences along one direction, and against the gradients of reverse mode.
 pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
     let inputs = call.inputs();
