@@ -5,22 +5,25 @@
 //! `OPSMITH_ONLY=sum,amax` compares those of some operators.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use flate2::read::GzDecoder;
 use opsmith::{DType, Tensor};
 use opsmith_codegen::expr::{Expr, ExprKind};
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
 use opsmith_tests::special::{Constants, Line, derive, read, sizes_around};
 
-const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/special/record.jsonl");
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/special/record.jsonl.gz");
 
 /// The record, or the lines of the operators that `OPSMITH_ONLY` names.
 fn record() -> Vec<Line> {
-    let mut lines =
-        read(&std::fs::read_to_string(RECORD).expect("the record is part of the repository")).unwrap();
+    let packed = std::fs::File::open(RECORD).expect("the record is part of the repository");
+    let mut text = String::new();
+    GzDecoder::new(packed).read_to_string(&mut text).expect("the record is whole");
+    let mut lines = read(&text).unwrap();
     if let Ok(only) = std::env::var("OPSMITH_ONLY") {
         lines.retain(|line| only.split(',').any(|name| name == line.op));
     }

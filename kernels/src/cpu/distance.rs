@@ -163,6 +163,8 @@ impl Norm {
             let difference = a - b;
             let slope = match self.0 {
                 0.0 => C::ZERO,
+                // A distance of NaN has no slope either.
+                1.0 if !difference.equal(difference) => difference,
                 1.0 => sgn(difference),
                 2.0 => difference / distance,
                 f64::INFINITY if abs(difference) == largest => sgn(difference),

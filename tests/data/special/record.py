@@ -1,13 +1,14 @@
 """Adds to derived calls what PyTorch gives for them.
 
     OPSMITH_DERIVE=/tmp/calls.jsonl cargo test -p opsmith-tests --test special derived
-    python tests/data/special/record.py /tmp/calls.jsonl tests/data/special/record.jsonl
+    python tests/data/special/record.py /tmp/calls.jsonl tests/data/special/record.jsonl.gz
 
-In: calls, a line of JSON each. Out: the same lines with `outcomes`, one for each call; those that PyTorch
+In: calls, a line of JSON each. Out, compressed: the same lines with `outcomes`, one for each call; those that PyTorch
 refuses all, or that name no operator of it, are left out, and the operators are printed. Tensors are made as in
 `tests/src/special/given.rs` and `runtime/src/sample.rs`, gradients start from the numbers of `numbers_like`.
 """
 
+import gzip
 import json
 import math
 import os
@@ -34,6 +35,13 @@ REASONS = {
     "chain": "PyTorch has a formula at the ends of the domain, where the composition's is not defined",
     "pole": "PyTorch's value near a pole is rounding",
     "complex": "PyTorch's complex arithmetic at 0 gives NaN, or its formula is that of real numbers",
+    "attribute": "an infinite number is multiplied with sums, or subtracted, in another order",
+    "zero": "the library that PyTorch leaves products to does not read one that is multiplied by 0",
+    "series": "PyTorch's series gives NaN at infinity, where the function is 0",
+    "sparse": "PyTorch's sparse gradients name the same row several times, or other rows",
+    "shares": "PyTorch counts an equal element that takes no part, and its gradients do not add up to the given one",
+    "distances": "the distances are not those of the points, and each library reads another of the two",
+    "single": "the library that PyTorch leaves single precision to multiplies with the zeros of the border",
     "square root": "PyTorch takes the square root instead, NaN for minus infinity",
 }
 CALM = {
@@ -49,14 +57,28 @@ NOT_WILD = {
     op: "order"
     for op in (
         "_fft_r2c", "_fft_c2c", "_fft_c2r", "grid_sampler_2d", "grid_sampler_2d_backward", "_pdist_forward",
-        "_pdist_backward", "cumprod", "prod", "prod.dim_int", "_unique2", "native_layer_norm_backward",
+        "_pdist_backward", "cumprod", "prod", "prod.dim_int", "native_layer_norm_backward",
         "native_group_norm", "native_group_norm_backward", "_softmax_backward_data",
     )
 }
-NOT_INFINITE = {"elu": "order", "elu_backward": "order", "softplus_backward": "order"}  # of attributes
+NOT_INFINITE = {  # of attributes
+    "elu": "order", "elu_backward": "order", "softplus_backward": "order", "_cdist_forward": "order",
+    "addmm": "attribute", "addmv": "attribute", "baddbmm": "attribute", "linspace": "attribute",
+    "var.correction": "attribute", "std.correction": "attribute", "var_mean.correction": "attribute",
+    "celu": "attribute",
+}
+NOT_WILD_AND_SINGLE = {"convolution": "single", "convolution_backward": "single"}
+NOT_WILD_TIMES_ZERO = {"addmm": "zero", "addmv": "zero"}
+NOT_WILD_FROM_ORDER = {"polygamma": ("series", 2)}
+NOT_SPARSE = ("sparse", "sparse_grad")
+NO_GRADIENTS_OF_EQUAL = {"_pdist_backward": "distances"}
+NO_GRADIENTS_OF_EQUAL_WITHOUT_SELF = {"scatter_reduce.two": ("shares", ("amax", "amin"))}
 NOT_COMPLEX = {"addcdiv": "complex", "pow.Tensor_Tensor": "complex", "silu_backward": "complex"}
-# The first results of operators whose others are for gradients alone, or name any of equal elements.
-COMPARED = {"_embedding_bag": 1, "argsort": 0, "sort": 1, "topk": 1}
+# The first results of operators whose others are for gradients alone.
+FIRST = {"_embedding_bag": 1}
+# Those of operators whose others, and gradients, name any of equal elements, where elements are equal.
+FIRST_OF_EQUAL = {"argsort": 0, "sort": 1, "topk": 1}
+FIRST_OF_NAN = {"_unique2": 1}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -200,7 +222,7 @@ def flat(results):
     return [results]
 
 
-def outcome(function, given, dtype, whole, differentiate, calmly):
+def outcome(function, op, given, dtype, whole, differentiate, calmly):
     inputs = []
     # Gradients are recorded in the order of the signature.
     names = [arg.name for arg in function._schema.arguments if arg.name in given]
@@ -215,15 +237,20 @@ def outcome(function, given, dtype, whole, differentiate, calmly):
         return None, str(error)
     if not all(isinstance(result, torch.Tensor) or result is None for result in results):
         return None, "no tensors"
-    base = function._schema.name.removeprefix("aten::")
-    results = [r if i < COMPARED.get(base, len(results)) else None for i, r in enumerate(results)]
-    tracked = [i for i, r in enumerate(results) if r is not None and r.requires_grad and base not in COMPARED]
+    compared = FIRST.get(op, len(results))
+    distinct = inputs and all(len(set(tensor.reshape(-1).tolist())) == tensor.numel() for tensor in inputs)
+    if any(tensor.isnan().any() for tensor in inputs):
+        compared, distinct = FIRST_OF_NAN.get(op, compared), False
+    if op in FIRST_OF_EQUAL and not distinct:
+        compared, differentiate = FIRST_OF_EQUAL[op], False
+    results = [r if i < compared else None for i, r in enumerate(results)]
+    tracked = [i for i, r in enumerate(results) if r is not None and r.requires_grad and differentiate]
     gradients, of = [None] * len(inputs), []
     if tracked and inputs:
         try:
             starts = [numbers_like(results[i], 1 + i) for i in tracked]
             gradients = torch.autograd.grad([results[i] for i in tracked], inputs, starts, allow_unused=True)
-            gradients = [torch.zeros_like(t) if g is None else g for t, g in zip(inputs, gradients)]
+            gradients = [torch.zeros_like(t) if g is None else g.to_dense() for t, g in zip(inputs, gradients)]
             of = tracked
         except (RuntimeError, NotImplementedError):
             gradients = [None] * len(inputs)
@@ -246,8 +273,13 @@ def recorded(line, unknown, refused):
         return None
     dtype, grow = DTYPES[line["dtype"]], line.get("grow")
     text = json.dumps(line["args"])
-    left_out = line["op"] in NOT_WILD and ("NaN" in text or "inf" in text)
-    left_out |= line["op"] in NOT_INFINITE and '{"float": "inf"}' in text
+    wild = "NaN" in text or "inf" in text
+    left_out = line["op"] in NOT_WILD and wild
+    left_out |= line["op"] in NOT_INFINITE and ('{"float": "inf"}' in text or '{"float": "-inf"}' in text)
+    left_out |= line["op"] in NOT_WILD_AND_SINGLE and wild and dtype == torch.float32
+    left_out |= line["op"] in NOT_WILD_TIMES_ZERO and wild and line["args"].get("alpha") in (0, {"float": 0})
+    left_out |= line["op"] in NOT_WILD_FROM_ORDER and wild and line["args"]["n"] >= NOT_WILD_FROM_ORDER[line["op"]][1]
+    left_out |= any(line["args"].get(name) for name in NOT_SPARSE)
     left_out |= line["op"] in NOT_COMPLEX and dtype.is_complex
     if left_out:
         return None
@@ -263,8 +295,13 @@ def recorded(line, unknown, refused):
     for call, size in zip(calls, grow["to"] if grow else [0]):
         # Kernels of gradients are operators, too, and have sizes of their own.
         differentiate = line["op"] not in NO_GRADIENTS
+        # The numbers of patterns repeat, so that some are equal.
+        differentiate &= line["op"] not in NO_GRADIENTS_OF_EQUAL or "cycle" not in text
+        if line["op"] in NO_GRADIENTS_OF_EQUAL_WITHOUT_SELF and not line["args"].get("include_self", True):
+            reductions = NO_GRADIENTS_OF_EQUAL_WITHOUT_SELF[line["op"]][1]
+            differentiate &= line["args"]["reduce"] not in reductions or "cycle" not in text
         differentiate &= not grow or len(grow["to"]) <= 6 or size in (5, 33, 130)
-        found, why = outcome(function, call, dtype, grow is None, differentiate, "calm" in line)
+        found, why = outcome(function, line["op"], call, dtype, grow is None, differentiate, "calm" in line)
         outcomes.append(found)
         if why:
             refused.setdefault(line["op"], why.splitlines()[0][:100])
@@ -289,8 +326,9 @@ def record(lines, target):
     sys.stdout.flush()
 
 
-def main(source, target):
+def main(source, packed):
     lines = [json.loads(text) for text in open(source)]
+    target = packed.removesuffix(".gz")
     for path in (target, target + ".read"):
         open(path, "w").close()
     done = 0
@@ -305,6 +343,10 @@ def main(source, target):
         if status:
             print("ended the process:", json.dumps(lines[done - 1]))
     os.remove(target + ".read")
+    # Without a time, so that the same record is the same file.
+    with open(target, "rb") as text, gzip.GzipFile(packed, "wb", mtime=0) as out:
+        out.write(text.read())
+    os.remove(target)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 //! Out: calls. Nothing is listed for an operator: thresholds are its own numbers with their neighbours, and the
 //! rest are the places where floating-point and integer arithmetic have edges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use opsmith::{DType, Tensor};
 use opsmith_runtime::Complex64;
@@ -47,14 +47,14 @@ const WHOLE: [i64; 9] = [0, 1, -1, i64::MAX, 2, -7, 3, -i64::MAX, 63];
 
 /// Patterns of elements of tensors that are looked at together: equal ones, NaN among numbers, infinities.
 const PATTERNS: [&[f64]; 2] = [
-    &[1.0, 0.0, 1.0, -0.0, 0.0, 1.0, 1.0],
+    &[1.0, 0.0, 1.0, -0.0, -1.0, 0.0, 1.0, 1.0, -1.0],
     &[2.0, f64::NAN, 1.0, -3.0, f64::NAN, 0.5, 2.0, 0.0, 1.0, -1.0, 4.0],
 ];
 
 /// Sizes for patterns: below and above what kernels do at once.
 const PATTERN_SIZES: [i64; 5] = [1, 5, 17, 130, 600];
 
-/// A call has at most so many elements.
+/// A tensor of a call has at most so many elements, and its results together twice as many.
 const MOST_ELEMENTS: i64 = 20_000;
 
 /// The first few sizes, and those on both sides of the ones at which kernels change their path.
@@ -84,14 +84,7 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
     }
     let mut lines = Vec::new();
     for (number, args) in sampled(op).iter().enumerate() {
-        lines.push(Line {
-            op: op.name.to_owned(),
-            dtype: DType::F64,
-            args: args.clone(),
-            grow: None,
-            calm: false,
-            outcomes: Vec::new(),
-        });
+        lines.push(plain(op, args, DType::F64));
         if op.forms.elementwise {
             lines.extend(pointwise(op, args, constants));
             if number == 0 {
@@ -99,19 +92,83 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
                 lines.extend(grow(op, args, DType::F64, &[17, 129, 1025]));
             }
         } else {
-            let sizes = if op.composite.is_some() { &[1, 5, 17, 129][..] } else { sizes };
-            lines.extend(grow(op, args, DType::F64, sizes));
             // A composition has no path of its own: what it calls is tried.
-            if number == 0 || number == 1 && op.composite.is_none() {
-                lines.extend(grow(op, args, DType::C128, &[5, 33, 130]));
-                lines.extend(grow(op, args, DType::I64, &[5, 33, 130]));
-                lines.extend(patterns(op, args, constants));
+            let has_path = op.kernels.is_some();
+            let sizes = if has_path { sizes } else { &[1, 5, 17, 129][..] };
+            lines.extend(grow(op, args, DType::F64, sizes));
+            if has_path || number == 0 {
+                for dtype in [DType::C128, DType::I64, DType::F32] {
+                    lines.extend(grow(op, args, dtype, &[5, 33, 130]));
+                }
+                lines.extend(patterns(op, args, constants, DType::F64));
+            }
+            if has_path {
+                lines.extend(patterns(op, args, &[], DType::F32));
+            }
+            for args in variants(op, args) {
+                lines.push(plain(op, &args, DType::F64));
+                lines.extend(patterns_of(&args, &PATTERNS).map(|args| plain(op, &args, DType::F64)));
+                if has_path {
+                    lines.extend(grow(op, &args, DType::F64, &[8, 9, 130]));
+                    lines.push(plain(op, &args, DType::I64));
+                }
             }
         }
     }
     lines.retain(|line| line.calls().iter().any(|(_, args)| runs(op, args, line.dtype)));
-    lines.dedup_by(|a, b| a.to_json() == b.to_json());
+    let mut seen = HashSet::new();
+    lines.retain(|line| seen.insert(line.to_json().to_string()));
     lines
+}
+
+/// A call at the sizes that it gives.
+fn plain(op: &OpDef, args: &[(String, Given)], dtype: DType) -> Line {
+    Line { op: op.name.to_owned(), dtype, args: args.to_vec(), grow: None, calm: false, outcomes: Vec::new() }
+}
+
+/// The same call with one of its attributes changed: flags, numbers at which kernels take another path, axes, steps;
+/// or with one of its lists of places, all of which become the first, or trade ends.
+fn variants(op: &'static OpDef, args: &[(String, Given)]) -> Vec<Vec<(String, Given)>> {
+    let floats = [0.0, 0.5, 1.0, 2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY].map(Given::Float);
+    let ints = [0, 1, 2, 3, -1, -2].map(Given::Int);
+    let mut variants = Vec::new();
+    for def in op.schema.args {
+        let given = args.iter().find(|(name, _)| name == def.name).map(|(_, given)| given);
+        let mut choices = match def.ty.kind {
+            ArgKind::Bool => vec![Given::Bool(false), Given::Bool(true)],
+            ArgKind::Int => ints.to_vec(),
+            ArgKind::Float => floats.to_vec(),
+            ArgKind::Scalar => [&floats[..], &ints[..3]].concat(),
+            ArgKind::Ints(_) => match given {
+                Some(Given::List(items)) => {
+                    ints.iter().map(|item| Given::List(vec![item.clone(); items.len()])).collect()
+                }
+                _ => ints.iter().map(|item| Given::List(vec![item.clone()])).collect(),
+            },
+            _ => Vec::new(),
+        };
+        if def.ty.optional {
+            choices.push(Given::None);
+        }
+        if let Some(Given::Tensor(tensor)) = given
+            && let Values::Places(places) = &tensor.values
+        {
+            let other = |places: Vec<i64>| {
+                Given::Tensor(GivenTensor { values: Values::Places(places), ..tensor.clone() })
+            };
+            choices.push(other(vec![places[0]; places.len()]));
+            choices.push(other(places.iter().rev().copied().collect()));
+        }
+        choices.retain(|choice| Some(choice) != given);
+        for choice in choices {
+            let mut args = args.to_vec();
+            args.retain(|(name, _)| name != def.name);
+            args.push((def.name.to_owned(), choice));
+            variants.push(args);
+        }
+    }
+    variants.retain(|args| [DType::F64, DType::I64].into_iter().any(|dtype| runs(op, args, dtype)));
+    variants
 }
 
 /// The samples, without those that another dtype is needed for.
@@ -123,7 +180,8 @@ fn sampled(op: &'static OpDef) -> Vec<Vec<(String, Given)>> {
 }
 
 fn runs(op: &'static OpDef, args: &[(String, Given)], dtype: DType) -> bool {
-    let call = || values(op, args, dtype).and_then(|args| invoke(op, &args)).is_ok();
+    let small = |outs: Vec<Tensor>| outs.iter().map(Tensor::numel).sum::<i64>() <= 2 * MOST_ELEMENTS;
+    let call = || values(op, args, dtype).and_then(|args| invoke(op, &args)).is_ok_and(small);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(false)
 }
 
@@ -259,24 +317,30 @@ fn grow(op: &'static OpDef, args: &[(String, Given)], dtype: DType, sizes: &[i64
                 elements(&args) <= MOST_ELEMENTS && runs(op, &args, dtype)
             };
             let sizes: &[i64] = if size == 0 { &[5, 33] } else { sizes };
-            let to: Vec<i64> = sizes.iter().copied().filter(accepted).collect();
+            let mut to: Vec<i64> = sizes.iter().copied().filter(accepted).collect();
             // Where few sizes are accepted they are accepted by chance.
-            if to.len() * 2 < sizes.len() {
+            if to.is_empty() || to.len() * 2 < sizes.len() {
                 continue;
             }
-            let line = Line {
-                op: op.name.to_owned(),
-                dtype,
-                args: args.to_vec(),
-                grow: Some(candidate(to)),
-                calm: false,
-                outcomes: Vec::new(),
-            };
-            lines.push(line);
+            // Blocks of more elements than a dimension has are those of planes, and of what is made of them.
+            if op.kernels.is_some() && dtype == DType::F64 && size != 0 && sizes.len() > 6 {
+                to.extend(largest(accepted).filter(|size| !sizes.contains(size)));
+            }
+            lines.push(Line { grow: Some(candidate(to)), ..plain(op, args, dtype) });
             break;
         }
     }
     lines
+}
+
+/// The largest size that is accepted, if those below it are.
+fn largest(accepted: impl Fn(&i64) -> bool) -> Option<i64> {
+    let (mut low, mut high) = (1, MOST_ELEMENTS);
+    while low < high {
+        let middle = (low + high + 1) / 2;
+        if accepted(&middle) { low = middle } else { high = middle - 1 }
+    }
+    accepted(&low).then_some(low)
 }
 
 fn elements(args: &[(String, Given)]) -> i64 {
@@ -286,11 +350,21 @@ fn elements(args: &[(String, Given)]) -> i64 {
 }
 
 /// Patterns in place of the numbers of a sample, at several sizes.
-fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> Vec<Line> {
+fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64], dtype: DType) -> Vec<Line> {
     let mut own = points(args, constants);
     own.retain(|point| !point.is_finite() || point.abs() <= 1e4);
-    let mut lines = Vec::new();
-    for pattern in PATTERNS.into_iter().chain([&own[..]]) {
+    let own = if dtype == DType::F64 { &[&own[..]][..] } else { &[] };
+    let sizes = match (op.kernels, dtype) {
+        (Some(_), DType::F64) => &PATTERN_SIZES[..],
+        _ => &PATTERN_SIZES[1..3],
+    };
+    let patterns = [&PATTERNS[..], own].concat();
+    patterns_of(args, &patterns).flat_map(|args| grow(op, &args, dtype, sizes)).collect()
+}
+
+/// The call with each pattern in place of its numbers.
+fn patterns_of(args: &[(String, Given)], patterns: &[&[f64]]) -> impl Iterator<Item = Vec<(String, Given)>> {
+    patterns.iter().map(|pattern| {
         let mut args = args.to_vec();
         let mut position = 0;
         tensors(&mut args, &mut |tensor| {
@@ -302,8 +376,6 @@ fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> 
             }
             position += 1;
         });
-        let sizes = if op.composite.is_some() { &PATTERN_SIZES[1..3] } else { &PATTERN_SIZES[..] };
-        lines.extend(grow(op, &args, DType::F64, sizes));
-    }
-    lines
+        args
+    })
 }

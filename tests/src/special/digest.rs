@@ -13,6 +13,9 @@ use crate::checks::elements;
 /// The relative difference between the recorded library's elementary functions and ours that is no mistake.
 const RELATIVE: f64 = 1e-9;
 
+/// As [`RELATIVE`], in single precision.
+const SINGLE: f64 = 1e-5;
+
 /// Beyond this, and below its inverse, arithmetic on the way overflows and loses digits in ways of its own.
 const HUGE: f64 = 1e100;
 
@@ -92,12 +95,15 @@ impl Digest {
                 found.dtype, found.shape, self.dtype, self.shape
             ));
         }
-        // Integers become `float32` where a function of numbers gets them.
-        let relative = if self.dtype == "float32" { 1e-5 } else { RELATIVE };
+        // Integers become `float32` where a function of numbers gets them. Its sums lose digits where terms cancel.
+        let is_single = ["float32", "complex64"].contains(&self.dtype.as_str());
+        let relative = if is_single { SINGLE } else { RELATIVE };
+        let absolute = if is_single { SINGLE } else { 1e-4 * RELATIVE };
         match (&self.elements, &found.elements) {
             (Elements::All(wanted), Elements::All(found)) => {
-                let differ =
-                    |(_, (wanted, found)): &(usize, (&f64, &f64))| !agree(**wanted, **found, relative);
+                let differ = |(_, (wanted, found)): &(usize, (&f64, &f64))| {
+                    !agree(**wanted, **found, relative, absolute)
+                };
                 let all = wanted.iter().zip(found).enumerate().filter(differ).collect::<Vec<_>>();
                 let (place, (wanted, found)) = all.first()?;
                 Some(format!(
@@ -117,10 +123,10 @@ impl Digest {
     }
 }
 
-fn agree(wanted: f64, found: f64, relative: f64) -> bool {
+fn agree(wanted: f64, found: f64, relative: f64, absolute: f64) -> bool {
     wanted == found
         || wanted.is_nan() && found.is_nan()
-        || (wanted - found).abs() <= relative * wanted.abs() + 1e-4 * relative
+        || (wanted - found).abs() <= relative * wanted.abs() + absolute
 }
 
 fn parts(tensor: &Tensor) -> Vec<f64> {
