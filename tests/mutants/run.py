@@ -27,7 +27,7 @@ CARGO = os.environ.get("CARGO", "cargo").split()
 # The tests of the kernels' own crate, and those of operators, the quick ones first.
 QUICK = ["opsmith_kernels", "losses", "operators", "spatial", "gradients", "forward", "seeds", "parity", "written"]
 SLOW = ["special", "derivatives", "graph", "precision"]
-SECONDS = 900
+SECONDS = 300
 
 SWITCH = """
 /// Whether the mistake with a number is made.
