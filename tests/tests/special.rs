@@ -2,7 +2,7 @@
 //! neighbours, ties, complex attributes, sizes on both sides of every block of a kernel.
 //!
 //! `OPSMITH_DERIVE=FILE` writes the calls; `tests/data/special/record.py` adds what PyTorch gives for them.
-//! `OPSMITH_ONLY=sum,amax` compares those of some operators.
+//! `OPSMITH_ONLY=sum,amax` derives or compares those of some operators.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Write};
@@ -99,7 +99,10 @@ fn every_operator_has_a_sample_that_runs() {
 fn derived_calls_are_written_where_they_are_asked_for() {
     let Ok(path) = std::env::var("OPSMITH_DERIVE") else { return };
     let (constants, sizes) = (constants(), sizes_around(&opsmith_kernels::cpu::blocks::sizes()));
-    let lines = of_each(&opsmith::LIBRARY.all_ops(), |op: &&'static OpDef| {
+    let only = std::env::var("OPSMITH_ONLY").ok();
+    let mut ops = opsmith::LIBRARY.all_ops();
+    ops.retain(|op| only.as_ref().is_none_or(|only| only.split(',').any(|name| name == op.name)));
+    let lines = of_each(&ops, |op: &&'static OpDef| {
         let constants = constants.get(op.name).map_or(&[][..], Vec::as_slice);
         derive(op, constants, &sizes).iter().map(|line| line.to_json().to_string()).collect()
     });
