@@ -156,20 +156,20 @@ const FAULTY: &str = r#"
   derivatives:
     self: grad * self
 
-- func: unseen_gradient(Tensor self, Tensor other) -> Tensor
-  doc: A product whose sample shows nothing of its gradient.
-  dtype: promote(self, other)
-  pointwise: self * other
+- func: unseen_gradient(Tensor self, Tensor? shift=None) -> Tensor
+  doc: A sum whose sample shows nothing of one of its gradients.
+  decompose: if shift.is_none() { self.clone() } else { self + shift.unwrap() }
   derivatives:
-    self: grad * other
-    other: grad * self
-  samples: [{self: "tensor([0, 0, 0])", other: "tensor([0, 0, 0])"}]
+    self: grad
+    shift: grad
+  samples: [{self: "spread(3)"}]
 
 - func: half_written(Tensor self) -> Tensor
   doc: A copy of the first half.
   shape: follow(self)
   dtype: follow(self)
   dispatch: {CPU: faulty::half_written}
+  samples: [{self: "spread(3)"}]
 
 - func: without_gaps(Tensor self) -> Tensor
   doc: A copy of what lies where a vector begins.
@@ -237,7 +237,7 @@ fn the_checks_find_what_is_wrong(scratch: &Scratch, folder: &str) {
         parts.iter().for_each(|part| assert!(text.contains(part), "{test}: {part:?} is not in\n{text}"));
     };
     found("gradients_are_slopes", &["half_a_gradient (ops.yaml:", "gradient at sample 0"]);
-    found("wrong_gradients_would_be_noticed", &["unseen_gradient (ops.yaml:", "give the entry a sample"]);
+    found("wrong_gradients_would_be_noticed", &["unseen_gradient (ops.yaml:", "no sample gives `shift`"]);
     found("every_element_is_written", &["half_written (ops.yaml:"]);
     found("layouts_do_not_matter", &["without_gaps"]);
     found("odd_arguments_are_results_or_errors", &["deadly: signal: 6", "OPSMITH_ODD_CALL="]);

@@ -20,9 +20,10 @@ pub fn scattered(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dim() == 0 {
         return opsmith::select(&opsmith::stack(&[tensor, tensor])?, 0, 1);
     }
-    let turned = opsmith::deep_clone(&opsmith::transpose(tensor, 0, -1)?)?;
-    let pairs = opsmith::stack(&[&turned, &turned])?;
-    Ok(opsmith::transpose(&opsmith::select(&pairs, 0, 1)?, 0, -1)?.detach())
+    // Each element has another one behind it that is not part of the tensor.
+    let turned = opsmith::transpose(tensor, 0, -1)?;
+    let pairs = opsmith::stack_with(&[&turned, &turned], &opsmith::StackOptions::new().dim(-1))?;
+    Ok(opsmith::transpose(&opsmith::select(&pairs, -1, 1)?, 0, -1)?.detach())
 }
 
 /// Results and gradients of inputs with gaps against those of inputs without. A view shows memory as it lies.
