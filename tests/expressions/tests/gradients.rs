@@ -5,7 +5,7 @@ use opsmith::autograd::Options;
 use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::op::{ArgKind, ElementType, OpDef};
 use opsmith_runtime::{Complex64, Scalar};
-use opsmith_tests::checks::{Call, forward_mode, gradient, second_order};
+use opsmith_testing::checks::{Call, forward_mode, gradient, second_order};
 
 /// Numbers apart from each other, from zero, and from the borders of branches.
 const NUMBERS: [(f64, f64); 10] = [

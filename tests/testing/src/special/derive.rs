@@ -6,14 +6,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use opsmith::{DType, Tensor};
+use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::Complex64;
-use opsmith_runtime::op::{ArgKind, OpDef};
+use opsmith_runtime::op::{ArgDef, ArgKind, OpDef};
 use opsmith_runtime::sample::SampleValue;
 
 use super::given::{Given, GivenTensor, Values, values};
 use super::line::{Grow, Line, grown, invoke};
 use crate::calls::bits;
+use crate::samples::{exact_dtype, samples};
 
 /// The numbers that stand in the expressions of each operator, by its full name.
 pub type Constants = HashMap<String, Vec<f64>>;
@@ -74,47 +75,49 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
         return Vec::new();
     }
     // Elements that nobody wrote, or that chance wrote, are those of no record.
-    let by_chance = op.samples.iter().any(|sample| {
-        let run = || sample.values(op, DType::F64).and_then(|args| invoke(op, &args));
+    let by_chance = samples(op, DType::F64).iter().any(|args| {
+        let run = || invoke(op, args);
         let bits = |outs: &Vec<Tensor>| outs.iter().map(bits).collect::<Vec<_>>();
         matches!((run(), run()), (Ok(ref a), Ok(ref b)) if bits(a) != bits(b))
     });
     if !op.facts.deterministic || by_chance || op.name.contains("empty") {
         return Vec::new();
     }
+    let real = if exact_dtype(op) == Some(DType::F32) { DType::F32 } else { DType::F64 };
     let mut lines = Vec::new();
-    for (number, args) in sampled(op).iter().enumerate() {
-        lines.push(plain(op, args, DType::F64));
+    for (number, args) in sampled(op, real).iter().enumerate() {
+        lines.push(plain(op, args, real));
         if op.forms.elementwise {
             lines.extend(pointwise(op, args, constants));
             if number == 0 {
                 lines.extend(attributes(op, args, constants));
-                lines.extend(grow(op, args, DType::F64, &[17, 129, 1025]));
+                lines.extend(grow(op, args, real, &[17, 129, 1025]));
             }
         } else {
             // A composition has no path of its own: what it calls is tried.
             let has_path = op.kernels.is_some();
             let sizes = if has_path { sizes } else { &[1, 5, 17, 129][..] };
-            lines.extend(grow(op, args, DType::F64, sizes));
+            lines.extend(grow(op, args, real, sizes));
             if has_path || number == 0 {
                 for dtype in [DType::C128, DType::I64, DType::F32] {
                     lines.extend(grow(op, args, dtype, &[5, 33, 130]));
                 }
-                lines.extend(patterns(op, args, constants, DType::F64));
+                lines.extend(patterns(op, args, Some(constants), real));
             }
             if has_path {
-                lines.extend(patterns(op, args, &[], DType::F32));
+                lines.extend(patterns(op, args, None, DType::F32));
             }
             for args in variants(op, args) {
-                lines.push(plain(op, &args, DType::F64));
-                lines.extend(patterns_of(&args, &PATTERNS).map(|args| plain(op, &args, DType::F64)));
+                lines.push(plain(op, &args, real));
+                lines.extend(patterns_of(&args, &PATTERNS).map(|args| plain(op, &args, real)));
                 if has_path {
-                    lines.extend(grow(op, &args, DType::F64, &[8, 9, 130]));
+                    lines.extend(grow(op, &args, real, &[8, 9, 130]));
                     lines.push(plain(op, &args, DType::I64));
                 }
             }
         }
     }
+    lines.iter_mut().filter(|line| line.dtype == DType::F64).for_each(|line| line.dtype = real);
     lines.retain(|line| line.calls().iter().any(|(_, args)| runs(op, args, line.dtype)));
     let mut seen = HashSet::new();
     lines.retain(|line| seen.insert(line.to_json().to_string()));
@@ -171,8 +174,15 @@ fn variants(op: &'static OpDef, args: &[(String, Given)]) -> Vec<Vec<(String, Gi
     variants
 }
 
-/// The samples, without those that another dtype is needed for.
-fn sampled(op: &'static OpDef) -> Vec<Vec<(String, Given)>> {
+/// The samples; those that were made for an operator without.
+fn sampled(op: &'static OpDef, real: DType) -> Vec<Vec<(String, Given)>> {
+    if op.samples.is_empty() {
+        let argument = |(index, (def, value)): (usize, (&ArgDef, &Value))| {
+            Some((def.name.to_owned(), Given::of_value(value, index)?))
+        };
+        let sample = |args: &Vec<Value>| op.schema.args.iter().zip(args).enumerate().map(argument).collect();
+        return samples(op, real).iter().filter_map(sample).collect();
+    }
     let argument = |&(index, ref value): &(usize, SampleValue)| {
         (op.schema.args[index].name.to_owned(), Given::of_sample(value, index))
     };
@@ -350,13 +360,18 @@ fn elements(args: &[(String, Given)]) -> i64 {
 }
 
 /// Patterns in place of the numbers of a sample, at several sizes.
-fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64], dtype: DType) -> Vec<Line> {
-    let mut own = points(args, constants);
+fn patterns(
+    op: &'static OpDef,
+    args: &[(String, Given)],
+    constants: Option<&[f64]>,
+    dtype: DType,
+) -> Vec<Line> {
+    let mut own = points(args, constants.unwrap_or(&[]));
     own.retain(|point| !point.is_finite() || point.abs() <= 1e4);
-    let own = if dtype == DType::F64 { &[&own[..]][..] } else { &[] };
-    let sizes = match (op.kernels, dtype) {
-        (Some(_), DType::F64) => &PATTERN_SIZES[..],
-        _ => &PATTERN_SIZES[1..3],
+    let (own, sizes) = match constants {
+        Some(_) if op.kernels.is_some() => (&[&own[..]][..], &PATTERN_SIZES[..]),
+        Some(_) => (&[&own[..]][..], &PATTERN_SIZES[1..3]),
+        None => (&[][..], &PATTERN_SIZES[1..3]),
     };
     let patterns = [&PATTERNS[..], own].concat();
     patterns_of(args, &patterns).flat_map(|args| grow(op, &args, dtype, sizes)).collect()
