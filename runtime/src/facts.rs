@@ -1,5 +1,7 @@
 //! What a spec says of an operator besides what it computes: data for documents, graphs and tools.
 
+use opsmith_core::DType;
+
 /// Facts about an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -39,6 +41,19 @@ pub enum ValueUse {
     None,
     /// They do where they are known; without them less is known of the result.
     Optional,
+    /// Those of a mask, a tensor of `bool` or `uint8`, do where they are known; integers do not.
+    Masks,
     /// They do: without them nothing can be said of the result.
     Required,
+}
+
+impl ValueUse {
+    /// Whether the elements of a tensor of this dtype decide.
+    pub fn counts(self, dtype: DType) -> bool {
+        match self {
+            ValueUse::None => false,
+            ValueUse::Optional | ValueUse::Required => true,
+            ValueUse::Masks => matches!(dtype, DType::Bool | DType::U8),
+        }
+    }
 }

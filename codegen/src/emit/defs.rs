@@ -180,6 +180,7 @@ fn argument(arg: &Arg) -> TokenStream {
     match arg.value {
         ValueUse::None => {}
         ValueUse::Optional => fields.extend(quote!(value: rt::facts::ValueUse::Optional,)),
+        ValueUse::Masks => fields.extend(quote!(value: rt::facts::ValueUse::Masks,)),
         ValueUse::Required => fields.extend(quote!(value: rt::facts::ValueUse::Required,)),
     }
     match fields.is_empty() {

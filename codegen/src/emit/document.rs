@@ -71,6 +71,9 @@ fn argument(arg: &Arg) -> String {
         ValueUse::Optional => {
             text.push_str("; if its elements are known, the result's shape is known better")
         }
+        ValueUse::Masks => text.push_str(
+            "; masks (`bool`, `uint8`) stand for the places where they hold, which decide the result's shape",
+        ),
         ValueUse::Required => text.push_str("; its elements decide the result's shape or dtype"),
     }
     if !arg.aliases.is_empty() {

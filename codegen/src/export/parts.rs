@@ -37,6 +37,7 @@ pub(super) fn argument(arg: &Arg) -> Value {
         "value_depends": match value {
             ValueUse::None => Value::Null,
             ValueUse::Optional => json!("optional"),
+            ValueUse::Masks => json!("masks"),
             ValueUse::Required => json!("required"),
         },
     })

@@ -47,12 +47,14 @@ pub enum ValueUse {
     None,
     /// They do where they are known; without them less is known of the result.
     Optional,
+    /// Those of a mask do where they are known; integers do not.
+    Masks,
     /// They do: without them nothing can be said of the result.
     Required,
 }
 
 impl ValueUse {
     /// The words of the key `value_depends`.
-    pub const WORDS: [(&'static str, ValueUse); 2] =
-        [("required", ValueUse::Required), ("optional", ValueUse::Optional)];
+    pub const WORDS: [(&'static str, ValueUse); 3] =
+        [("required", ValueUse::Required), ("optional", ValueUse::Optional), ("masks", ValueUse::Masks)];
 }
