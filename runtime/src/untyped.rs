@@ -91,7 +91,12 @@ impl<'a> Untyped<'a> {
 impl<'a> From<&'a Tensor> for Untyped<'a> {
     #[inline]
     fn from(tensor: &'a Tensor) -> Untyped<'a> {
-        Untyped { sizes: tensor.shape(), strides: tensor.strides(), dtype: tensor.dtype(), elements: Elements::None }
+        Untyped {
+            sizes: tensor.shape(),
+            strides: tensor.strides(),
+            dtype: tensor.dtype(),
+            elements: Elements::None,
+        }
     }
 }
 

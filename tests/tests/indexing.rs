@@ -30,7 +30,10 @@ fn masks_select_as_their_places_do() {
     let x = numbers(&[3, 4]);
     let two = Tensor::of(&[0i64, 1]);
     for rows in mask(&[1, 0, 7], &[3]) {
-        assert_eq!(selected(&x, &[Some(&rows)]).unwrap(), (vec![2, 4], vec![0., 1., 2., 3., 8., 9., 10., 11.]));
+        assert_eq!(
+            selected(&x, &[Some(&rows)]).unwrap(),
+            (vec![2, 4], vec![0., 1., 2., 3., 8., 9., 10., 11.])
+        );
         // With indices beside it, whose shape it broadcasts with.
         assert_eq!(selected(&x, &[Some(&rows), Some(&two)]).unwrap(), (vec![2], vec![0., 9.]));
         let column = two.reshape([2, 1]).unwrap();
@@ -71,7 +74,10 @@ fn masks_take_as_many_dimensions_as_they_have() {
     assert_eq!(apart, (vec![2, 3], vec![0., 4., 8., 13., 17., 21.]));
     // A truth value without dimensions takes none.
     let x = numbers(&[2]);
-    assert_eq!(selected(&x, &[Some(&Tensor::scalar(true, DType::Bool))]).unwrap(), (vec![1, 2], vec![0., 1.]));
+    assert_eq!(
+        selected(&x, &[Some(&Tensor::scalar(true, DType::Bool))]).unwrap(),
+        (vec![1, 2], vec![0., 1.])
+    );
     assert_eq!(selected(&x, &[Some(&Tensor::scalar(false, DType::Bool))]).unwrap(), (vec![0, 2], vec![]));
 }
 
@@ -98,7 +104,12 @@ fn values_are_put_where_masks_hold() {
     let x = numbers(&[2, 3]);
     for above in [x.gt_scalar(2).unwrap(), x.gt_scalar(2).unwrap().to_dtype(DType::U8).unwrap()] {
         let put = |values: &Tensor, accumulate| {
-            x.index_put_with(&[Some(above.clone())], values, &IndexPutOptions::default().accumulate(accumulate)).map(|result| result.to_vec::<f64>().unwrap())
+            x.index_put_with(
+                &[Some(above.clone())],
+                values,
+                &IndexPutOptions::default().accumulate(accumulate),
+            )
+            .map(|result| result.to_vec::<f64>().unwrap())
         };
         assert_eq!(put(&number(9.0), false).unwrap(), [0., 1., 2., 9., 9., 9.]);
         assert_eq!(put(&Tensor::of(&[7.0f64, 8.0, 9.0]), true).unwrap(), [0., 1., 2., 10., 12., 14.]);
@@ -109,7 +120,10 @@ fn values_are_put_where_masks_hold() {
     }
     let none = x.gt_scalar(99).unwrap();
     let nothing = Tensor::from_slice(&[] as &[f64], &[0]).unwrap();
-    assert_eq!(x.index_put(&[Some(none)], &nothing).unwrap().to_vec::<f64>().unwrap(), x.to_vec::<f64>().unwrap());
+    assert_eq!(
+        x.index_put(&[Some(none)], &nothing).unwrap().to_vec::<f64>().unwrap(),
+        x.to_vec::<f64>().unwrap()
+    );
 }
 
 #[test]
@@ -131,7 +145,9 @@ fn gradients_flow_to_where_masks_hold() {
 #[test]
 fn graphs_select_and_put_by_masks_that_they_compute() {
     let sizes = || InputSpec::new(DType::F64, [Dim::from("n"), 3.into()]);
-    let graph = Graph::trace(|x: &[Tensor]| x[0].index(&[Some(x[0].gt_scalar(2)?)])?.mul_scalar(2), [sizes()]).unwrap();
+    let graph =
+        Graph::trace(|x: &[Tensor]| x[0].index(&[Some(x[0].gt_scalar(2)?)])?.mul_scalar(2), [sizes()])
+            .unwrap();
     assert_eq!(graph.run(&[numbers(&[2, 3])]).unwrap()[0].to_vec::<f64>().unwrap(), [6., 8., 10.]);
     assert_eq!(graph.run(&[numbers(&[3, 3])]).unwrap()[0].shape(), [6]);
     assert_eq!(graph.run(&[numbers(&[1, 3])]).unwrap()[0].shape(), [0]);
@@ -162,4 +178,77 @@ fn masks_are_taken_by_name() {
     let args = [x.into(), Value::OptionalTensors(vec![Some(above)])];
     let result = call("index", &args, &[]).unwrap();
     assert_eq!(result[0].clone().into_tensor().unwrap().shape(), [3]);
+}
+
+/// Indices are wrong whatever there is to read or write at them.
+#[test]
+fn indices_are_checked_where_nothing_is_written() {
+    let mut tried = 0;
+    for (sizes, dim) in [([0i64, 3], 0i64), ([3, 0], 1), ([0, 3], 1), ([3, 0], 0)] {
+        let x = || Value::from(numbers(&sizes));
+        let mut one = sizes;
+        one[dim as usize] = 1;
+        let every =
+            || Value::from(Tensor::from_slice(&vec![7i64; (one[0] * one[1]) as usize], &one).unwrap());
+        let (index, source) = (|| Value::from(Tensor::of(&[7i64])), || Value::from(numbers(&one)));
+        let mut calls = vec![
+            ("index_select", vec![x(), dim.into(), index()]),
+            ("index_add", vec![x(), dim.into(), index(), source()]),
+        ];
+        // An index without elements names nothing.
+        if one[0] * one[1] > 0 {
+            calls.extend([
+                ("gather", vec![x(), dim.into(), every()]),
+                ("scatter.src", vec![x(), dim.into(), every(), source()]),
+                ("scatter.value", vec![x(), dim.into(), every(), 1i64.into()]),
+                ("scatter_add", vec![x(), dim.into(), every(), source()]),
+                ("scatter_reduce.two", vec![x(), dim.into(), every(), source(), "sum".into()]),
+            ]);
+            let mut indices = vec![None; dim as usize];
+            indices.push(Some(Tensor::of(&[7i64])));
+            calls.push(("index_put", vec![x(), Value::OptionalTensors(indices), number(1.0).into()]));
+        }
+        for (name, args) in calls {
+            let error = call(name, &args, &[]).map(|_| ()).expect_err(name).to_string();
+            assert!(
+                error.contains("the index 7 is out of range for dimension"),
+                "{name} of {sizes:?}: {error}"
+            );
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 20);
+    let table = |rows, columns| Value::from(numbers(&[rows, columns]));
+    let seven = || Value::from(Tensor::of(&[7i64]));
+    for (name, args) in [
+        ("embedding", vec![table(0, 3), seven()]),
+        ("embedding", vec![table(3, 0), seven()]),
+        ("embedding_dense_backward", vec![table(1, 0), seven(), 3i64.into(), (-1i64).into(), false.into()]),
+    ] {
+        let error = call(name, &args, &[]).map(|_| ()).expect_err(name).to_string();
+        assert!(error.contains("the index 7 is out of range"), "{name}: {error}");
+    }
+    // In graphs, too.
+    let select = |x: &[Tensor]| x[0].index_select(0, &x[1]);
+    let specs = [InputSpec::new(DType::F64, [3.into(), 0.into()]), InputSpec::new(DType::I64, [1.into()])];
+    let graph = Graph::trace(select, specs).unwrap();
+    assert!(graph.run(&[numbers(&[3, 0]), Tensor::of(&[2i64])]).is_ok());
+    let error = graph.run(&[numbers(&[3, 0]), Tensor::of(&[7i64])]).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("the index 7 is out of range"), "{error}");
+    // What is right stays so.
+    for (sizes, dim) in [([0i64, 3], 1i64), ([3, 0], 0)] {
+        let at = Tensor::of(&[2i64]);
+        assert_eq!(numbers(&sizes).index_select(dim, &at).unwrap().numel(), 0);
+    }
+}
+
+#[test]
+fn sources_without_elements_have_the_shape_of_others() {
+    let x = numbers(&[3, 4]);
+    let add = |index: &[i64], sizes: &[i64]| x.index_add(0, &Tensor::of(index), &numbers(sizes)).map(|_| ());
+    add(&[], &[0, 4]).unwrap();
+    for (index, sizes) in [(&[1i64][..], &[0i64, 4][..]), (&[1], &[1, 0]), (&[], &[0, 3]), (&[1], &[0])] {
+        let error = add(index, sizes).unwrap_err().to_string();
+        assert!(error.contains("the slices to add have"), "{error}");
+    }
 }

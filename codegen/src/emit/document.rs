@@ -9,7 +9,7 @@ use super::api::Function;
 use super::enums;
 use super::naming::{self, Form};
 use crate::lower::is_list;
-use crate::model::{Arg, Default, Op, ValueUse};
+use crate::model::{Arg, Default, NumberUse, Op, ValueUse};
 
 /// The documentation of a public function, as text.
 pub(super) fn function(function: &Function<'_>) -> String {
@@ -65,6 +65,18 @@ fn argument(arg: &Arg) -> String {
     }
     if naming::named_values(arg).is_some() {
         text.push_str(&format!("; see [`{}`]", enums::name(arg)));
+    }
+    match arg.number {
+        None | Some(NumberUse::Free | NumberUse::Computed) => {}
+        Some(NumberUse::Held) => text.push_str("; the elements' dtype must hold it"),
+        Some(NumberUse::Alike) => {
+            text.push_str(
+                "; the elements' dtype must hold it, and it is no float or complex number unless they are",
+            );
+        }
+        Some(NumberUse::Lower | NumberUse::Upper) => {
+            text.push_str("; may lie beyond what the elements' dtype holds, where no element is");
+        }
     }
     match arg.value {
         ValueUse::None => {}

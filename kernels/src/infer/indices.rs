@@ -22,7 +22,8 @@ pub fn index(context: &mut InferContext<'_>) -> Result<()> {
     let mut indices = Vec::new();
     for position in 0..context.instances("indices")? {
         let meta = context.variadic_input("indices", position)?;
-        let index = meta.map(|meta| Ok::<_, Error>((is_mask(meta.dtype, meta.shape.numel() == 0)?, &meta.shape)));
+        let index =
+            meta.map(|meta| Ok::<_, Error>((is_mask(meta.dtype, meta.shape.numel() == 0)?, &meta.shape)));
         indices.push(index.transpose()?);
     }
     let taken: Option<Vec<Option<usize>>> = indices
@@ -193,7 +194,8 @@ mod tests {
 
     #[test]
     fn indexed_dimensions_stay_in_place_only_if_they_are_neighbours() {
-        let (row, column): (Option<(usize, &[i64])>, Option<(usize, &[i64])>) = (Some((1, &[5, 1])), Some((1, &[6])));
+        let (row, column): (Option<(usize, &[i64])>, Option<(usize, &[i64])>) =
+            (Some((1, &[5, 1])), Some((1, &[6])));
         let sizes = [2, 3, 4];
         assert_eq!(shape(&sizes, &[None, row, column]).unwrap(), [2, 5, 6]);
         assert_eq!(shape(&sizes, &[row, None, column]).unwrap(), [5, 6, 3]);

@@ -99,15 +99,13 @@ struct Paths {
 }
 
 impl<'a> Places<'a> {
-    fn new(
-        sizes: &'a [i64],
-        strides: &'a [i64],
-        indices: &[Option<Untyped<'_>>],
-    ) -> Result<Places<'a>> {
+    fn new(sizes: &'a [i64], strides: &'a [i64], indices: &[Option<Untyped<'_>>]) -> Result<Places<'a>> {
         let indices = indices.iter().map(|index| index.as_ref().map(Index::read).transpose());
         let indices: Scratch<Option<Index<'_>>> = indices.collect::<Result<_>>()?;
-        let shapes: Scratch<Option<(usize, &[i64])>> =
-            indices.iter().map(|index| index.as_ref().map(|index| (index.taken(), &index.sizes[..]))).collect();
+        let shapes: Scratch<Option<(usize, &[i64])>> = indices
+            .iter()
+            .map(|index| index.as_ref().map(|index| (index.taken(), &index.sizes[..])))
+            .collect();
         let result = indexed(sizes, &shapes)?;
         let count = opsmith_runtime::layout::numel(&result.broadcast);
         let mut offsets = Scratch::filled(0, count as usize);

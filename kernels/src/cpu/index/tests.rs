@@ -57,8 +57,8 @@ fn an_index_out_of_range_is_named() {
     assert_eq!(error.message(), "the index 3 is out of range for dimension 0 with size 3");
     assert_eq!(error.help(), Some("use 0 to 2"));
     assert!(gather(dense(&[3]).view(), 0, ints(&[1], &[-1]).view(), false, out.view_mut()).is_err());
-    let error =
-        super::index(dense(&[3]).view(), &[Some(ints(&[1], &[-4]).view().into())], out.view_mut()).unwrap_err();
+    let error = super::index(dense(&[3]).view(), &[Some(ints(&[1], &[-4]).view().into())], out.view_mut())
+        .unwrap_err();
     assert_eq!(error.help(), Some("use -3 to 2"));
 }
 
@@ -133,14 +133,16 @@ fn several_indices_at_once() {
     let input = dense(&[3, 4, 5]);
     let (rows, columns) = (ints(&[2, 1], &[-1, 0]), ints(&[3], &[1, 2, -5]));
     let mut out = Array::zeros(&[2, 3, 4]);
-    index(input.view(), &[Some(rows.view().into()), None, Some(columns.view().into())], out.view_mut()).unwrap();
+    index(input.view(), &[Some(rows.view().into()), None, Some(columns.view().into())], out.view_mut())
+        .unwrap();
     for at in indices(&[2, 3, 4]) {
         let place = [[2, 0][at[0] as usize], at[2], [1, 2, 0][at[1] as usize]];
         assert_eq!(out.at(&at), input.at(&place));
     }
     let mut out = Array::zeros(&[3, 2, 3]);
     let inner = ints(&[2, 1], &[-1, 0]);
-    index(input.view(), &[None, Some(inner.view().into()), Some(columns.view().into())], out.view_mut()).unwrap();
+    index(input.view(), &[None, Some(inner.view().into()), Some(columns.view().into())], out.view_mut())
+        .unwrap();
     for at in indices(&[3, 2, 3]) {
         let place = [at[0], [3, 0][at[1] as usize], [1, 2, 0][at[2] as usize]];
         assert_eq!(out.at(&at), input.at(&place));
