@@ -28,11 +28,11 @@ fn complex(re: f64, im: f64) -> Scalar {
     Scalar::Complex(Complex64::new(re, im))
 }
 
+/// A call by name: positional arguments, and those by name.
+type NamedCall = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
+
 /// Calls of which one number, the last argument, becomes elements.
-fn made_of(
-    number: impl Into<Scalar>,
-    dtype: DType,
-) -> Vec<(&'static str, Vec<Value>, Vec<(&'static str, Value)>)> {
+fn made_of(number: impl Into<Scalar>, dtype: DType) -> Vec<NamedCall> {
     let number = number.into();
     let (x, mask) = (tensor(dtype), tensor(dtype).ne_scalar(1).unwrap());
     let at = || Value::from(Tensor::of(&[0i64]));

@@ -29,6 +29,7 @@ DTYPES = {
 # Calls that are not recorded, or not as a whole, and why.
 REASONS = {
     "overflow": "PyTorch overflows on the way where the result is in range, or fuses a product with a sum",
+    "vector": "PyTorch's vectors and the elements that are left over differ",
     "order": "which of NaN and infinity comes out follows the order of sums",
     "float": "PyTorch rounds a constant to float32",
     "chain": "PyTorch has a formula at the ends of the domain, where the composition's is not defined",
@@ -53,7 +54,9 @@ NOT_WILD = {
         "native_group_norm", "native_group_norm_backward", "_softmax_backward_data",
     )
 }
-NOT_INFINITE = {"elu": "order", "elu_backward": "order", "softplus_backward": "order"}  # of attributes
+NOT_INFINITE = {"elu_backward": "order", "softplus_backward": "order"}  # of attributes
+# Attributes that are no number: whether a gradient flows differs there between PyTorch's loops over vectors and the rest.
+NOT_NAN = {"hardtanh": "vector", "hardtanh_backward": "vector", "elu_backward": "order", "softplus_backward": "order"}
 NOT_COMPLEX = {"addcdiv": "complex", "pow.Tensor_Tensor": "complex", "silu_backward": "complex"}
 # The first results of operators whose others are for gradients alone, or name any of equal elements.
 COMPARED = {"_embedding_bag": 1, "argsort": 0, "sort": 1, "topk": 1}
@@ -247,7 +250,8 @@ def recorded(line, unknown, refused):
     dtype, grow = DTYPES[line["dtype"]], line.get("grow")
     text = json.dumps(line["args"])
     left_out = line["op"] in NOT_WILD and ("NaN" in text or "inf" in text)
-    left_out |= line["op"] in NOT_INFINITE and '{"float": "inf"}' in text
+    left_out |= line["op"] in NOT_INFINITE and ('{"float": "inf"}' in text or '{"float": "-inf"}' in text)
+    left_out |= line["op"] in NOT_NAN and '{"float": "NaN"}' in text
     left_out |= line["op"] in NOT_COMPLEX and dtype.is_complex
     if left_out:
         return None

@@ -376,8 +376,7 @@ pub fn namespace_open(span: Span, name: &str, found: &[&str]) -> Diagnostic {
         "any of them may be meant",
     )
     .with_help(format!(
-        "they are {}; declare an operator of your own that has one of them as its `decompose` or `dispatch`, under \
-         another name",
+        "they are {}; give the one that is meant another name here, with `alias_of`",
         ticked(found.iter().copied())
     ))
 }
