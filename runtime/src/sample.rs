@@ -108,8 +108,12 @@ impl Sample {
             &def.default,
         ) {
             (Some((_, value)), _) => {
-                let real = op.element_types.get(index) == Some(&ElementType::Real);
-                value.build(def.ty.kind, if real { dtype.to_real() } else { dtype }, index)
+                let dtype = match op.element_types.get(index) {
+                    Some(ElementType::Real) => dtype.to_real(),
+                    Some(ElementType::Fixed { kernel, accepted }) if !accepted.contains(dtype) => *kernel,
+                    _ => dtype,
+                };
+                value.build(def.ty.kind, dtype, index)
             }
             (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
             (None, None) if def.ty.optional => Ok(Value::None),

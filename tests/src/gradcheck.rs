@@ -6,6 +6,7 @@
 
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
+pub use opsmith_testing::checks::weights;
 
 /// How far each element is moved.
 const STEP: f64 = 1e-5;
@@ -104,14 +105,6 @@ impl<'a> Call<'a> {
             .map(|(gradient, input)| gradient.map_or_else(|| opsmith::zeros_like(input), Ok))
             .collect()
     }
-}
-
-/// Fixed numbers between -1 and 1 that follow no simple pattern.
-pub fn weights(shape: &[i64], seed: usize) -> Tensor {
-    let count = shape.iter().product::<i64>() as usize;
-    let number = |index: usize| ((index * 37 + seed * 101 + 11) % 97) as f64 / 49.1 - 0.98;
-    let numbers: Vec<f64> = (0..count).map(number).collect();
-    Tensor::from_slice(&numbers, shape).expect("a number an element")
 }
 
 fn fresh(tensor: &Tensor) -> Tensor {

@@ -1,9 +1,4 @@
-//! What the tests of the whole share.
+//! What the tests of the whole share, beside the checks of operators in `opsmith-testing`.
 
-pub mod calls;
-pub mod checks;
-pub mod fuzz;
 pub mod gradcheck;
 pub mod parity;
-pub mod samples;
-pub mod special;

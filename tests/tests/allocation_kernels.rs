@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use opsmith::{DType, Result, Tensor, TensorOps, Value};
 use opsmith_runtime::graph::{Graph, InputSpec, Pass, Passes};
 use opsmith_runtime::op::OpDef;
-use opsmith_tests::calls::{call, resized, tensors, with_tensors};
-use opsmith_tests::samples::samples;
+use opsmith_testing::calls::{call, resized, tensors, with_tensors};
+use opsmith_testing::samples::arguments;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
@@ -67,7 +67,7 @@ fn no_operator_allocates_in_a_warm_run() {
     for op in opsmith::LIBRARY.all_ops().into_iter().filter(|op| op.host.is_none()) {
         let ran = count;
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::C128, DType::I64] {
-            for (number, args) in samples(op, dtype).into_iter().enumerate() {
+            for (number, args) in arguments(op, dtype).into_iter().enumerate() {
                 // Buffers within a kernel may be large enough for the sample's own sizes, and for no others.
                 let grown = traced(op, &args, |size| size * 9).map(|graph| (graph, "9 times as large"));
                 let own = traced(op, &args, |size| size).map(|graph| (graph, "as it is"));

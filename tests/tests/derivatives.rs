@@ -8,29 +8,11 @@ use opsmith::DType;
 use opsmith_codegen::coverage::coverage;
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::{ArgKind, OpDef};
-use opsmith_tests::checks;
+use opsmith_testing::checks;
 
-fn operators() -> Vec<&'static OpDef> {
-    opsmith::LIBRARY.all_ops()
-}
-
-/// What a function says of every operator, in the order of the spec, found by as many threads as there
-/// are processors.
+/// What a function says of every operator, in the order of the spec.
 fn of_each(check: impl Fn(&'static OpDef) -> Vec<String> + Sync) -> Vec<String> {
-    let operators = operators();
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while let Some(op) = operators.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let number = op.location.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(0usize);
-            let of_op: Vec<(usize, String)> = check(op).into_iter().map(|text| (number, text)).collect();
-            found.lock().unwrap().extend(of_op);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let mut found = found.into_inner().unwrap();
-    found.sort();
-    found.into_iter().map(|(_, text)| text).collect()
+    opsmith_testing::of_each(opsmith::LIBRARY.ops, |op| check(op)).into_iter().flatten().collect()
 }
 
 #[track_caller]
@@ -45,26 +27,7 @@ fn every_derivative_passes_every_check() {
 
 #[test]
 fn every_operator_with_a_derivative_has_a_sample() {
-    assert_none(of_each(|op| {
-        let reached = |argument: usize| {
-            let both = [DType::F64, DType::C128].map(|dtype| checks::calls(op, dtype));
-            both.iter().flatten().any(|call| {
-                let mut there = false;
-                call.args[argument].as_arg().for_each_tensor(|t| there |= t.dtype().is_differentiable());
-                there
-            })
-        };
-        let mut missing = Vec::new();
-        for formula in op.grad.into_iter().flat_map(|grad| grad.formulas) {
-            for &argument in formula.arguments {
-                if !reached(argument.into()) {
-                    let name = op.schema.args[argument as usize].name;
-                    missing.push(format!("{} ({}): no sample gives `{name}`", op.name, op.location));
-                }
-            }
-        }
-        missing
-    }));
+    assert_none(of_each(checks::unreached));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! gradients. `data/embedding_bag.jsonl` has a call a line.
 
 use opsmith::autograd::{self, Options};
-use opsmith::{Tensor, TensorOps, Value, call};
+use opsmith::{Tensor, Value, call};
 use serde_json::Value as Json;
 
 fn list<T>(json: &Json, each: impl Fn(&Json) -> T) -> Vec<T> {

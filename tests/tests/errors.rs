@@ -1,6 +1,8 @@
 //! The mistakes a user will make, each with the whole text that the user sees.
 
-use opsmith::{AddOptions, Error, ErrorKind, LIBRARY, Result, SumDimOptions, Tensor, TensorOps, Value, call};
+use opsmith::{
+    AddOptions, DType, Error, ErrorKind, LIBRARY, Result, SumDimOptions, Tensor, TensorOps, Value, call,
+};
 use opsmith_codegen::diagnostics::{render, summary};
 
 /// 0, 1, 2, … in the given shape.
@@ -357,4 +359,21 @@ error[E0407]: there is no dtype `flaot32`
 
 6 errors";
     assert_eq!(format!("{}\n\n{}", texts.join("\n\n"), summary(&diagnostics)), expected);
+}
+
+#[test]
+fn dtypes_are_checked_where_there_is_nothing_to_compute() {
+    let empty = opsmith::zeros([0]).unwrap();
+    for (name, arguments) in [
+        ("gather", vec![Value::from(&empty), 0.into(), (&empty).into()]),
+        ("index_select", vec![(&empty).into(), 0.into(), (&empty).into()]),
+        ("scatter.src", vec![(&empty).into(), 0.into(), (&empty).into(), (&empty).into()]),
+    ] {
+        let error = call(name, &arguments, &[]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DType, "{error}");
+        assert!(error.to_string().contains("`index` must be int32 or int64, got float32"), "{error}");
+    }
+    // An empty tensor of integers holds no number of a wrong kind.
+    let places = opsmith::to_dtype(&empty, DType::U8).unwrap();
+    assert!(call("gather", &[(&empty).into(), 0.into(), (&places).into()], &[]).is_ok());
 }

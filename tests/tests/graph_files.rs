@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use opsmith::{DType, Generator, Result, Tensor, TensorOps, Value};
+use opsmith::{DType, Generator, Result, Tensor, TensorOps};
 use opsmith_runtime::graph::{Graph, InputSpec, Passes};
-use opsmith_runtime::{Arg, dispatch};
-use opsmith_tests::samples::{repeatable, samples};
+use opsmith_testing::{Report, checks};
 
 /// A folder of this test alone, which is gone afterwards.
 struct Folder(PathBuf);
@@ -72,47 +71,10 @@ fn a_saved_graph_comes_back() {
 #[test]
 fn every_sample_can_be_saved_and_loaded() {
     let folder = Folder::new("samples");
-    let (mut wrong, mut count) = (Vec::new(), 0);
-    for op in opsmith::LIBRARY.all_ops().into_iter().filter(|op| op.host.is_none()) {
-        for args in samples(op, DType::F32).into_iter().take(2) {
-            let mut inputs = Vec::new();
-            args.iter()
-                .for_each(|value| value.as_arg().for_each_tensor(|tensor| inputs.push(tensor.clone())));
-            let call = |tensors: &[Tensor]| -> Result<Vec<Tensor>> {
-                let mut left = tensors.iter().cloned();
-                let mut next = || left.next().expect("as many as there are");
-                let args: Vec<Value> = args
-                    .iter()
-                    .map(|value| match value {
-                        Value::Tensor(_) => Value::Tensor(next()),
-                        Value::Tensors(list) => Value::Tensors(list.iter().map(|_| next()).collect()),
-                        Value::OptionalTensors(list) => Value::OptionalTensors(
-                            list.iter().map(|tensor| tensor.as_ref().map(|_| next())).collect(),
-                        ),
-                        other => other.clone(),
-                    })
-                    .collect();
-                let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
-                Ok(dispatch::invoke(op, &args)?.into_vec())
-            };
-            let Ok(graph) = Graph::trace(call, inputs.iter().map(InputSpec::from)) else { continue };
-            let Ok(expected) = repeatable(op, || graph.run(&inputs)) else { continue };
-            let loaded = graph.save(&folder.0).and_then(|()| Graph::load(&folder.0));
-            let found = loaded.and_then(|loaded| repeatable(op, || loaded.run(&inputs)));
-            count += 1;
-            match found {
-                Ok(found) => {
-                    let text = |tensors: &[Tensor]| format!("{tensors:?}");
-                    if text(&found) != text(&expected) {
-                        wrong.push(format!("{}: {found:?} in place of {expected:?}", op.name));
-                    }
-                }
-                Err(error) => wrong.push(format!("{}: {error}", op.name)),
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count > 500, "{count} graphs");
+    let mut report = Report::default();
+    opsmith::LIBRARY.ops.iter().for_each(|op| report.add(checks::saved_graphs(op, &folder.0)));
+    report.assert_right();
+    assert!(report.compared > 500, "{} graphs were saved", report.compared);
 }
 
 #[test]

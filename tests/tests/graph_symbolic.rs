@@ -8,7 +8,7 @@ use opsmith_runtime::boxed;
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::graph::{BuilderArg, Dim, Graph, GraphBuilder, Handle, InputSpec, OpenGraph};
 use opsmith_runtime::op::OpDef;
-use opsmith_tests::samples::samples;
+use opsmith_testing::samples::samples;
 
 fn input(name: &str, dims: &[Dim]) -> InputSpec {
     InputSpec::new(DType::F32, dims.to_vec()).named(name)

@@ -178,10 +178,10 @@ fn no_operator_drops_an_imaginary_part() {
         let computed =
             op.numbers.iter().filter(|(_, how)| !matches!(how, NumberUse::Lower | NumberUse::Upper));
         for (index, _) in computed {
-            for mut args in opsmith_tests::samples::samples(op, DType::F32).into_iter().take(1) {
+            for mut args in opsmith_testing::samples::samples(op, DType::F32).into_iter().take(1) {
                 args[usize::from(*index)] = Value::Scalar(complex(0.5, 2.0));
                 // One that is promoted makes the result complex.
-                let Err(error) = opsmith_tests::calls::call(op, &args).map(|results| {
+                let Err(error) = opsmith_testing::calls::call(op, &args).map(|results| {
                     assert!(results.iter().all(|result| result.dtype().is_complex()), "{}", op.name);
                 }) else {
                     continue;

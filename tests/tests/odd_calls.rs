@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use opsmith::autograd::Options;
 use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::{DType, ErrorKind, Tensor, TensorOps, Value, call};
+use opsmith_testing::{checks, report};
 
 fn fuzz(arguments: &[&str]) {
     let status = Command::new(env!("CARGO_BIN_EXE_fuzz-calls")).args(arguments).status().unwrap();
@@ -352,32 +353,7 @@ fn what_is_made_in_place_of_an_empty_out_is_the_callers() {
 
 #[test]
 fn every_out_form_fills_the_callers_empty_tensors() {
-    let mut tried = 0;
-    for op in opsmith::LIBRARY.ops.iter().filter(|op| op.forms.out.is_some()) {
-        for sample in opsmith_tests::samples::samples(op, DType::F32).iter().take(1) {
-            let Ok(expected) = opsmith_tests::samples::repeatable(op, || call(op.name, sample, &[])) else {
-                continue;
-            };
-            let expected = opsmith_tests::calls::tensors(&expected);
-            let outs: Vec<Tensor> = expected
-                .iter()
-                .map(|like| opsmith::to_dtype(&opsmith::zeros([0]).unwrap(), like.dtype()).unwrap())
-                .collect();
-            let given = match &outs[..] {
-                [only] => Value::from(only),
-                several => Value::Tensors(several.to_vec()),
-            };
-            opsmith_tests::samples::repeatable(op, || call(op.name, sample, &[("out", given.clone())]))
-                .unwrap_or_else(|error| panic!("{}: {error}", op.name));
-            for (out, like) in outs.iter().zip(&expected) {
-                assert_eq!(out.shape(), like.shape(), "{}", op.name);
-                if op.facts.deterministic {
-                    let bits = opsmith_tests::calls::bits;
-                    assert_eq!(bits(out), bits(like), "{}", op.name);
-                }
-            }
-            tried += 1;
-        }
-    }
-    assert!(tried > 150, "only {tried} operators were called");
+    let report = report(&opsmith::LIBRARY, checks::out_form);
+    report.assert_right();
+    assert!(report.compared > 500, "only {} calls were compared", report.compared);
 }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::Arg;
 use opsmith_runtime::op::{ArgDef, ArgKind, OpDef, Outputs, ReturnDef, Schema};
-use opsmith_tests::checks::{Call, precision};
+use opsmith_testing::checks::{Call, precision};
 use opsmith_tests::gradcheck::weights;
 
 /// A step of a composition: an operator and the earlier values that it takes.

@@ -1,8 +1,8 @@
 //! What calls keep for backward: no more than their formulas read for the gradients that are wanted,
 //! nothing twice, and nothing after backward.
 
-use opsmith::{DType, Result, Tensor, TensorOps};
-use opsmith_tests::checks;
+use opsmith::{Result, Tensor, TensorOps};
+use opsmith_testing::{checks, report};
 
 const ELEMENTS: i64 = 1000;
 /// The bytes of one tensor.
@@ -72,19 +72,5 @@ fn results_are_saved_where_they_are_enough() {
 
 #[test]
 fn every_operator_frees_what_it_saved() {
-    let mut failures = Vec::new();
-    for op in opsmith::LIBRARY.all_ops() {
-        for (number, call) in checks::calls(op, DType::F64).iter().enumerate() {
-            let Ok(outs) = call.run() else { continue };
-            let starts: Vec<Option<Tensor>> =
-                outs.iter().map(|out| Some(opsmith::ones_like(out).unwrap())).collect();
-            let Ok(run) = call.gradients(&starts, false) else { continue };
-            let left: usize =
-                run.outs.iter().filter_map(Tensor::graph_node).map(|node| node.saved_bytes()).sum();
-            if left != 0 {
-                failures.push(format!("{} at sample {number} holds {left} bytes after backward", op.name));
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    report(&opsmith::LIBRARY, checks::saved_memory).assert_right();
 }

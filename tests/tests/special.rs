@@ -6,14 +6,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opsmith::{DType, Tensor};
+use opsmith::Tensor;
 use opsmith_codegen::expr::{Expr, ExprKind};
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
-use opsmith_tests::special::{Constants, Line, derive, read, sizes_around};
+use opsmith_testing::checks;
+use opsmith_testing::special::{Constants, Line, derive, read, scattered, sizes_around};
 
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/special/record.jsonl");
 
@@ -47,47 +46,16 @@ fn constants() -> Constants {
     checked.model.ops.iter().map(of_op).collect()
 }
 
-/// Runs a function on every item, by as many threads as there are processors; what it says, in order.
+/// What a function says of each item, in their order.
 fn of_each<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let run = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(number) else { break };
-            let texts = work(item);
-            found.lock().unwrap().push((number, texts));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
-    let mut found = found.into_inner().unwrap();
-    found.sort();
-    found.into_iter().flat_map(|(_, texts)| texts).collect()
+    opsmith_testing::of_each(items, work).into_iter().flatten().collect()
 }
 
 #[test]
 fn every_operator_has_a_sample_that_runs() {
-    let missing = of_each(&opsmith::LIBRARY.all_ops(), |op: &&'static OpDef| {
-        let dtypes = [DType::F64, DType::C128, DType::I64];
-        let values = |dtype| op.samples.iter().map(move |sample| sample.values(op, dtype));
-        let runs = |args: Vec<opsmith::Value>| {
-            let names = op.schema.args.iter().map(|arg| arg.name);
-            opsmith::call(op.name, &[], &names.zip(args).collect::<Vec<_>>()).is_ok()
-        };
-        let refused: Vec<usize> = (0..op.samples.len())
-            .filter(|&number| {
-                !dtypes
-                    .iter()
-                    .any(|&dtype| values(dtype).nth(number).is_some_and(|args| args.is_ok_and(&runs)))
-            })
-            .collect();
-        match (op.samples.is_empty(), refused.first()) {
-            (true, _) => vec![format!("{} ({}) has no samples", op.name, op.location)],
-            (_, Some(number)) => {
-                vec![format!("{} ({}): sample {number} runs with no dtype", op.name, op.location)]
-            }
-            _ => Vec::new(),
-        }
+    let missing = of_each(opsmith::LIBRARY.ops, |op: &&'static OpDef| match op.samples.is_empty() {
+        true => vec![format!("{} ({}) has no samples", op.name, op.location)],
+        false => checks::runs(op),
     });
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
@@ -102,16 +70,6 @@ fn derived_calls_are_written_where_they_are_asked_for() {
     });
     let mut file = std::fs::File::create(path).unwrap();
     lines.iter().for_each(|line| writeln!(file, "{line}").unwrap());
-}
-
-/// The same elements with gaps between them, and dimensions in another order in memory.
-fn scattered(tensor: &Tensor) -> Tensor {
-    if tensor.dim() < 1 {
-        return opsmith::select(&opsmith::stack(&[tensor, tensor]).unwrap(), 0, 1).unwrap();
-    }
-    let turned = opsmith::deep_clone(&opsmith::transpose(tensor, 0, -1).unwrap()).unwrap();
-    let pairs = opsmith::stack(&[&turned, &turned]).unwrap();
-    opsmith::transpose(&opsmith::select(&pairs, 0, 1).unwrap(), 0, -1).unwrap().detach()
 }
 
 fn differences(left_out: &[&str], change: impl Fn(&Tensor) -> Tensor + Sync) {
@@ -135,5 +93,5 @@ fn results_and_gradients_are_the_recorded_ones() {
 #[test]
 fn results_and_gradients_do_not_depend_on_layouts() {
     // These show memory as it lies, and say so: other layouts have other results, or none.
-    differences(&["as_strided", "view", "view_as"], scattered);
+    differences(&["as_strided", "view", "view_as"], |tensor| scattered(tensor).unwrap());
 }

@@ -6,7 +6,7 @@ use minijinja::context;
 
 use super::{Change, Refusal, is_package_name, render};
 
-/// How the crate finds `opsmith` and `opsmith-codegen`.
+/// How the crate finds `opsmith`, `opsmith-codegen` and `opsmith-testing`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Dependencies {
     /// From the registry, of this version.
@@ -45,9 +45,10 @@ pub fn krate(
         symbol => library.to_lowercase(),
         opsmith => dependency("opsmith", "generated"),
         codegen => dependency("opsmith-codegen", "codegen"),
+        testing => dependency("opsmith-testing", "tests/testing"),
         inside_workspace,
     };
-    let files: [(&str, &str); 9] = [
+    let files: [(&str, &str); 10] = [
         ("Cargo.toml", include_str!("templates/crate/Cargo.toml.j2")),
         ("build.rs", include_str!("templates/crate/build.rs.j2")),
         (".gitignore", include_str!("templates/crate/gitignore.j2")),
@@ -57,6 +58,7 @@ pub fn krate(
         ("src/kernels/neighbours.rs", include_str!("templates/crate/neighbours.rs.j2")),
         ("kernels/mirror.cc", include_str!("templates/crate/mirror.cc.j2")),
         ("tests/ops.rs", include_str!("templates/crate/tests.rs.j2")),
+        ("tests/checks.rs", include_str!("templates/crate/checks.rs.j2")),
     ];
     let render_file = |(path, template): &(&str, &str)| {
         let text = render(template, context.clone())?;

@@ -1,6 +1,6 @@
 //! Inputs as kernels want them: of the declared dtype, and row-major where asked.
 
-use opsmith_core::{DType, DTypeCategory};
+use opsmith_core::{DType, DTypeCategory, DTypeSet};
 
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result};
@@ -43,6 +43,30 @@ pub(super) fn convert_inputs(
         replaced.push((index, value));
     }
     Ok(if replaced.is_empty() { None } else { Some(replaced) })
+}
+
+/// Whether every input is of a dtype that its kernel takes, also where there is nothing to compute.
+///
+/// # Errors
+/// Names the argument and the dtypes it may have.
+pub(super) fn check_dtypes(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> {
+    for (index, (arg, wanted)) in args.iter().zip(op.element_types).enumerate() {
+        let mut refused = None;
+        arg.for_each_tensor(|tensor| {
+            if kernel_dtype(*wanted, tensor.dtype(), compute).is_none() && !holds_nothing(tensor) {
+                refused = Some(tensor.dtype());
+            }
+        });
+        if let (Some(given), ElementType::Fixed { accepted, .. }) = (refused, wanted) {
+            return Err(not_accepted(op, index, given, *accepted));
+        }
+    }
+    Ok(())
+}
+
+fn not_accepted(op: &OpDef, index: usize, given: DType, accepted: DTypeSet) -> Error {
+    let names: Vec<_> = accepted.iter().map(DType::name).collect();
+    Error::dtype(format!("`{}` must be {}, got {given}", op.schema.args[index].name, names.join(" or ")))
 }
 
 /// Whether every input is as its kernel wants it.
@@ -89,13 +113,7 @@ fn convert_input(
         {
             return tensor.cast_untracked(kernel);
         }
-        let names: Vec<_> = accepted.iter().map(DType::name).collect();
-        return Err(Error::dtype(format!(
-            "`{}` must be {}, got {}",
-            op.schema.args[index].name,
-            names.join(" or "),
-            tensor.dtype()
-        )));
+        return Err(not_accepted(op, index, tensor.dtype(), accepted));
     };
     if dtype != tensor.dtype() {
         tensor.cast_untracked(dtype)

@@ -6,7 +6,7 @@
 use opsmith_core::{Backend, DType, DTypeCategory};
 use smallvec::SmallVec;
 
-use super::convert::convert_inputs;
+use super::convert::{check_dtypes, convert_inputs};
 use super::numbers;
 use super::targets::{
     check_inplace, check_out, overlap, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
@@ -234,7 +234,7 @@ fn run_kernel(
     numbers::check(op, args, inferred.compute)?;
     let traced = recorder::is_active();
     if !traced && outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() && !reads_integers(op, args) {
-        return Ok(());
+        return check_dtypes(op, args, inferred.compute);
     }
     refuse_endless(op, args, outs)?;
     let compute = inferred.compute;

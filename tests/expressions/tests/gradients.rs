@@ -5,7 +5,7 @@ use opsmith::autograd::Options;
 use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::op::{ArgKind, ElementType, OpDef};
 use opsmith_runtime::{Complex64, Scalar};
-use opsmith_tests::checks::{Call, forward_mode, gradient, second_order};
+use opsmith_testing::checks::{Call, forward_mode, gradient, second_order};
 
 /// Numbers apart from each other, from zero, and from the borders of branches.
 const NUMBERS: [(f64, f64); 10] = [
@@ -85,7 +85,7 @@ fn failures(check: fn(&Call) -> Result<(), String>) -> Vec<String> {
             }
             // A number among reals has to be real.
             if AMONG_REALS.contains(&op.name) && complex & 4 != 0 {
-                let error = opsmith_tests::calls::call(op, &call.args).map(|_| ()).unwrap_err().to_string();
+                let error = opsmith_testing::calls::call(op, &call.args).map(|_| ()).unwrap_err().to_string();
                 assert!(
                     error.contains("`s` is 0.6-0.7j, ") && error.contains("cannot hold"),
                     "{}: {error}",

@@ -5,7 +5,7 @@ use opsmith::{Result, Tensor};
 use opsmith_expressions as ops;
 use opsmith_runtime::Value;
 use opsmith_runtime::op::OpDef;
-use opsmith_tests::checks::{Call, forward_mode, gradient, second_order};
+use opsmith_testing::checks::{Call, forward_mode, gradient, second_order};
 
 fn x() -> Tensor {
     Tensor::of(&[0.3f64, -0.7, 1.1])

@@ -3,7 +3,7 @@
 //! In: an operator and the arguments of a sample. Out: its tensors apart from the rest, calls with others in their
 //! place, and tensors of other sizes.
 
-use opsmith::{DType, Result, Tensor, Value};
+use opsmith::{Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, dispatch};
 
@@ -45,12 +45,20 @@ pub fn call(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
 pub fn resized(tensor: &Tensor, sizes: fn(i64) -> i64) -> Result<Tensor> {
     let shape: Vec<i64> =
         tensor.shape().iter().map(|&size| if size > 1 { sizes(size) } else { size }).collect();
-    let numel = shape.iter().product::<i64>();
-    let known = opsmith::to_dtype(&tensor.detach(), DType::C128)?.to_vec::<opsmith_runtime::Complex64>()?;
-    let repeated: Vec<_> =
-        (0..numel as usize).map(|at| known.get(at % known.len().max(1)).copied()).collect();
-    let values: Vec<_> = repeated.into_iter().flatten().collect();
-    opsmith::to_dtype(&Tensor::from_slice(&values, &shape)?, tensor.dtype())
+    reshaped(tensor, &shape)
+}
+
+/// A tensor of a shape with the elements of another again and again; zeros if that has none.
+///
+/// # Errors
+/// If there is no memory, or the tensor has no elements to read, as in a traced function.
+pub fn reshaped(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let count = shape.iter().product::<i64>() as usize;
+    opsmith_runtime::with_dtype!(tensor.dtype(), T => {
+        let known = tensor.to_vec::<T>()?;
+        let many = (0..count).map(|at| known.get(at % known.len().max(1)).copied().unwrap_or_default());
+        Tensor::from_slice(&many.collect::<Vec<T>>(), shape)
+    })
 }
 
 /// The bytes of every element in row-major order.

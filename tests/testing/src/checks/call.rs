@@ -5,7 +5,6 @@ use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, Complex64, Scalar, dispatch};
 
-use crate::gradcheck::weights;
 use crate::samples::repeatable;
 
 /// A call with its arguments.
@@ -151,6 +150,14 @@ pub fn pull(
 /// The same elements as a leaf that requires a gradient, strides included.
 pub fn leaf(tensor: &Tensor) -> Result<Tensor> {
     tensor.detach().requires_grad_(true)
+}
+
+/// Fixed numbers between -1 and 1 that follow no simple pattern.
+pub fn weights(shape: &[i64], seed: usize) -> Tensor {
+    let count = shape.iter().product::<i64>() as usize;
+    let number = |index: usize| ((index * 37 + seed * 101 + 11) % 97) as f64 / 49.1 - 0.98;
+    let numbers: Vec<f64> = (0..count).map(number).collect();
+    Tensor::from_slice(&numbers, shape).expect("a number an element")
 }
 
 /// Fixed numbers in the shape and dtype of a tensor.

@@ -9,6 +9,8 @@ use opsmith_runtime::sample::{Fill, SampleTensor, SampleValue};
 use opsmith_runtime::{Complex64, Scalar};
 use serde_json::{Value as Json, json};
 
+use crate::checks::elements;
+
 /// An argument.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Given {
@@ -63,6 +65,35 @@ pub enum Values {
 }
 
 impl Given {
+    /// An argument of a call in `float64` in words; nothing if there are none for it.
+    pub fn of_value(value: &Value, seed: usize) -> Option<Given> {
+        let tensor = |tensor: &Tensor| {
+            let elements = elements(tensor);
+            let whole = || elements.iter().map(|x| x.re as i64).collect();
+            let values = match tensor.dtype() {
+                DType::Bool => Values::Mask,
+                dtype if dtype.is_differentiable() => Values::Cycle(elements),
+                _ => Values::Places(whole()),
+            };
+            Given::Tensor(GivenTensor { shape: tensor.shape().to_vec(), values, seed, grid: None })
+        };
+        Some(match value {
+            Value::None => Given::None,
+            Value::Bool(value) | Value::Scalar(Scalar::Bool(value)) => Given::Bool(*value),
+            Value::Int(value) | Value::Scalar(Scalar::Int(value)) => Given::Int(*value),
+            Value::Float(value) | Value::Scalar(Scalar::Float(value)) => Given::Float(*value),
+            Value::Scalar(Scalar::Complex(value)) => Given::Complex(value.re, value.im),
+            Value::Str(text) => Given::Str(text.clone()),
+            Value::DType(dtype) => Given::DType(*dtype),
+            Value::Ints(items) => Given::List(items.iter().copied().map(Given::Int).collect()),
+            Value::Floats(items) => Given::List(items.iter().copied().map(Given::Float).collect()),
+            Value::Bools(items) => Given::List(items.iter().copied().map(Given::Bool).collect()),
+            Value::Tensor(one) => tensor(one),
+            Value::Tensors(many) => Given::List(many.iter().map(tensor).collect()),
+            _ => return None,
+        })
+    }
+
     /// The argument that a sample gives.
     pub fn of_sample(value: &SampleValue, seed: usize) -> Given {
         match *value {

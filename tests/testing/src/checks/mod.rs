@@ -1,21 +1,30 @@
-//! The checks that every operator with a derivative goes through, at every sample.
+//! The checks that every operator goes through, at every sample.
 //!
-//! In: an operator's definition. Out: what is wrong, in sentences. A check is left out only where the
+//! In: an operator's definition. Out: what is wrong, in sentences. A check of derivatives is left out only where the
 //! spec says so with a reason (`tolerance: {second_order: {skip: why}}`).
 
 mod call;
+mod constraints;
 mod forms;
+mod graph;
+mod inference;
+mod memory;
 mod mutation;
 mod numeric;
 mod precision;
 mod written;
 
-use opsmith::{DType, Error, ErrorKind, Result};
+use opsmith::{DType, Error, ErrorKind, Result, Value};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::sample::{Check, ToleranceOf};
+use opsmith_runtime::{Arg, boxed};
 
-use crate::samples::samples;
-pub use call::{Call, elements, leaf, numbers_like, pull};
+use crate::samples::{exact_dtype, repeatable, samples};
+pub use call::{Call, elements, leaf, numbers_like, pull, weights};
+pub use constraints::constraints;
+pub use graph::{graph_gradients, graphs, saved_graphs, symbolic_graphs};
+pub use inference::{Bound, inference, symbolic_inference};
+pub use memory::{out_form, saved_memory};
 pub use mutation::{complex_survivors, read_results, survivors};
 pub use numeric::{forward_mode, gradient, second_order};
 pub use precision::precision;
@@ -41,17 +50,19 @@ pub fn calls(op: &'static OpDef, dtype: DType) -> Vec<Call> {
     calls
 }
 
-/// The calls of an operator that knows complex numbers only, or those in `float64`.
+/// The calls in `float64`; in the most exact dtype that the operator knows, if it does not know that.
 fn exact_calls(op: &'static OpDef) -> Vec<Call> {
     let real = calls(op, DType::F64);
     match real.iter().all(|call| call.run().is_err_and(|error| is_unsupported(&error))) {
-        true => calls(op, DType::C128),
+        true => exact_dtype(op).map_or(Vec::new(), |dtype| calls(op, dtype)),
         false => real,
     }
 }
 
 /// Runs a check that may meet a panic, which no user may meet.
-fn caught<R>(check: impl FnOnce() -> std::result::Result<R, String>) -> std::result::Result<R, String> {
+pub(crate) fn caught<R>(
+    check: impl FnOnce() -> std::result::Result<R, String>,
+) -> std::result::Result<R, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -59,7 +70,50 @@ fn caught<R>(check: impl FnOnce() -> std::result::Result<R, String>) -> std::res
     })
 }
 
-/// Runs every check at every sample; gives what is wrong.
+/// Whether some arguments are accepted, as every other check needs them; and whether each sample of the spec is, in one
+/// dtype at least.
+pub fn runs(op: &'static OpDef) -> Vec<String> {
+    let dtypes = [DType::F64, DType::C128, DType::F32, DType::I64, DType::Bool];
+    let run = |args: Vec<Value>| {
+        let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
+        repeatable(op, || boxed::functional(op, &args))
+    };
+    for (number, sample) in op.samples.iter().enumerate() {
+        let result = |dtype| sample.values(op, dtype).and_then(run);
+        if dtypes.into_iter().all(|dtype| result(dtype).is_err())
+            && let Err(error) = result(dtypes[0])
+        {
+            return vec![format!("{} ({}): sample {number} fails: {error}", op.name, op.location)];
+        }
+    }
+    match exact_dtype(op) {
+        Some(_) => Vec::new(),
+        None => vec![format!(
+            "{} ({}): nothing that was tried is accepted by it; give the entry `samples`",
+            op.name, op.location
+        )],
+    }
+}
+
+/// The arguments with a derivative that no sample gives.
+pub fn unreached(op: &'static OpDef) -> Vec<String> {
+    let calls = [exact_calls(op), calls(op, DType::C128)];
+    let reached = |argument: usize| {
+        calls.iter().flatten().any(|call| {
+            let mut there = false;
+            call.args[argument].as_arg().for_each_tensor(|t| there |= t.dtype().is_differentiable());
+            there
+        })
+    };
+    let arguments = op.grad.into_iter().flat_map(|grad| grad.formulas).flat_map(|formula| formula.arguments);
+    let missing = arguments.filter(|argument| !reached(usize::from(**argument)));
+    let name = |argument: &u8| op.schema.args[usize::from(*argument)].name;
+    missing
+        .map(|argument| format!("{} ({}): no sample gives `{}`", op.name, op.location, name(argument)))
+        .collect()
+}
+
+/// Runs every check of derivatives at every sample; gives what is wrong.
 pub fn failures(op: &'static OpDef) -> Vec<String> {
     let mut failures = Vec::new();
     let exact = exact_calls(op);

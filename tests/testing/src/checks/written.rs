@@ -9,16 +9,17 @@ use opsmith_runtime::{Arg, Value, dispatch};
 
 use super::caught;
 use crate::calls::{call, resized, tensors, with_tensors};
+use crate::report::Report;
 use crate::samples::{repeatable, samples};
 
 /// Sizes in place of those of the samples, by a function of them.
 const SIZES: [fn(i64) -> i64; 4] = [|size| size, |size| size + 4, |_| 1, |_| 0];
 
-/// What is wrong with an operator's kernels, and how many calls were made.
-pub fn written(op: &'static OpDef) -> (Vec<String>, usize) {
-    let (mut wrong, mut count) = (Vec::new(), 0);
+/// What is wrong with an operator's kernels.
+pub fn written(op: &'static OpDef) -> Report {
+    let mut report = Report::default();
     if op.host.is_some() || op.view.is_some() || op.kernels.is_none() {
-        return (wrong, count);
+        return report;
     }
     for dtype in [DType::F64, DType::F32, DType::I64, DType::Bool, DType::C128] {
         for (number, args) in samples(op, dtype).into_iter().enumerate() {
@@ -32,17 +33,16 @@ pub fn written(op: &'static OpDef) -> (Vec<String>, usize) {
                 {
                     continue;
                 }
-                count += 1;
                 let borrowed: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
                 let result = caught(|| {
                     repeatable(op, || dispatch::check_written(op, &borrowed))
                         .map_err(|error| error.to_string())
                 });
-                wrong.extend(result.err().map(|why| {
+                report.compare(result.err().map(|why| {
                     format!("{} ({}), {dtype}, written at sample {number}: {why}", op.name, op.location)
                 }));
             }
         }
     }
-    (wrong, count)
+    report
 }

@@ -1,15 +1,33 @@
 //! Derivatives against differences of the function itself.
 
 use opsmith::autograd::jvp;
-use opsmith::{Result, Tensor};
+use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::Complex64;
 use opsmith_runtime::sample::{Check, ToleranceOf};
 
 use super::call::{Call, elements, inner, leaf, numbers_like, pull};
 use super::{allowed, text};
 
-/// How far elements are moved.
-const STEP: f64 = 1e-5;
+/// How exact differences and gradients are.
+pub(super) struct Exactness {
+    /// How far elements are moved.
+    step: f64,
+    /// The error of a slope, relative.
+    slope: f64,
+    /// The error of two ways to the same number, relative.
+    rounding: f64,
+}
+
+impl Exactness {
+    /// That of the narrowest dtype among some tensors.
+    fn of(tensors: &[Tensor]) -> Exactness {
+        match tensors.iter().map(|tensor| tensor.dtype().to_real()).min_by_key(|dtype| dtype.size()) {
+            Some(DType::F32) => Exactness { step: 4e-3, slope: 2e-3, rounding: 1e-4 },
+            Some(DType::F16 | DType::BF16) => Exactness { step: 0.1, slope: 0.1, rounding: 0.05 },
+            _ => Exactness { step: 1e-5, slope: 1e-5, rounding: 1e-9 },
+        }
+    }
+}
 
 /// A tensor with one element moved.
 fn moved(tensor: &Tensor, element: usize, by: Complex64) -> Result<Tensor> {
@@ -27,6 +45,7 @@ fn slopes(
     tensors: &[Tensor],
     number: &mut dyn FnMut(&[Tensor]) -> Result<f64>,
 ) -> Result<Vec<Vec<Complex64>>> {
+    let step = Exactness::of(tensors).step;
     let mut all = Vec::new();
     for (position, tensor) in tensors.iter().enumerate() {
         let mut of_tensor = Vec::new();
@@ -37,7 +56,7 @@ fn slopes(
                     changed[position] = moved(tensor, element, direction * by)?;
                     number(&changed)
                 };
-                Ok((at(STEP)? - at(-STEP)?) / (2.0 * STEP))
+                Ok((at(step)? - at(-step)?) / (2.0 * step))
             };
             let re = along(Complex64::new(1.0, 0.0))?;
             let im = if tensor.dtype().is_complex() { along(Complex64::new(0.0, 1.0))? } else { 0.0 };
@@ -80,7 +99,8 @@ pub fn gradient(call: &Call) -> std::result::Result<(), String> {
     };
     let slopes = text(slopes(&call.inputs(), number))?;
     // What is declared to have no gradient is not compared: its slope may be anything.
-    let tolerance = allowed(call.op, ToleranceOf::Check(Check::Gradient), 1e-5);
+    let tolerance =
+        allowed(call.op, ToleranceOf::Check(Check::Gradient), Exactness::of(&call.inputs()).slope);
     compare("the gradient", &run.found, &keep_differentiable(call, slopes), tolerance)
 }
 
@@ -132,7 +152,7 @@ pub fn second_order(call: &Call) -> std::result::Result<(), String> {
         Ok(values.sum())
     };
     let slopes = keep_differentiable(call, text(slopes(&all, number))?);
-    let tolerance = allowed(call.op, ToleranceOf::Check(Check::SecondOrder), 1e-5);
+    let tolerance = allowed(call.op, ToleranceOf::Check(Check::SecondOrder), Exactness::of(&all).slope);
     compare("the second gradient", &found, &slopes, tolerance)
 }
 
@@ -147,6 +167,7 @@ pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
     }
     let directions: Vec<Tensor> =
         text(inputs.iter().enumerate().map(|(index, input)| numbers_like(input, 51 + index)).collect())?;
+    let rounding = Exactness::of(&inputs).rounding;
     let tangents = text(along(call, &inputs, &directions))?;
     let by_reverse: f64 =
         run.found.iter().zip(&directions).map(|(g, v)| g.as_ref().map_or(0.0, |g| inner(g, v))).sum();
@@ -155,7 +176,7 @@ pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
         .zip(&weights)
         .map(|(t, w)| t.as_ref().zip(w.as_ref()).map_or(0.0, |(t, w)| inner(w, t)))
         .sum();
-    if (by_reverse - by_forward).abs() > 1e-9 * (1.0 + by_reverse.abs()) {
+    if (by_reverse - by_forward).abs() > rounding * (1.0 + by_reverse.abs()) {
         return Err(format!("forward mode gives {by_forward}, reverse mode {by_reverse}"));
     }
     // One input at a time, so that a part of a formula is seen to stand alone.
@@ -173,7 +194,7 @@ pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
             .zip(&weights)
             .map(|(t, w)| t.as_ref().zip(w.as_ref()).map_or(0.0, |(t, w)| inner(w, t)))
             .sum();
-        if (by_reverse - by_forward).abs() > 1e-9 * (1.0 + by_reverse.abs()) {
+        if (by_reverse - by_forward).abs() > rounding * (1.0 + by_reverse.abs()) {
             return Err(format!(
                 "along input {index} alone forward mode gives {by_forward}, reverse mode {by_reverse}"
             ));

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use opsmith::autograd::{self, Options};
 use opsmith::graph::{Graph, InputSpec};
-use opsmith::{DType, LIBRARY, Result, Tensor, Value};
+use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::boxed;
+use opsmith_runtime::library::Library;
 use opsmith_runtime::op::OpDef;
 
 use super::{Random, tensors, values};
@@ -27,6 +29,7 @@ enum Form {
 
 /// A call.
 pub struct Case {
+    library: &'static Library,
     op: &'static OpDef,
     form: Form,
     args: Vec<Value>,
@@ -45,10 +48,10 @@ pub enum Outcome {
 }
 
 impl Case {
-    /// The call that a seed stands for; of a certain operator if one is given.
-    pub fn new(seed: u64, op: Option<&'static OpDef>) -> Case {
+    /// The call that a seed stands for, of an operator of a library; of a certain one if it is given.
+    pub fn new(seed: u64, library: &'static Library, op: Option<&'static OpDef>) -> Case {
         let mut random = Random::new(seed);
-        let op = op.unwrap_or_else(|| LIBRARY.ops[random.below(LIBRARY.ops.len())]);
+        let op = op.unwrap_or_else(|| library.ops[random.below(library.ops.len())]);
         let form = random.one_of(&[
             Form::Functional,
             Form::Functional,
@@ -68,7 +71,7 @@ impl Case {
         };
         let args = arguments(&mut random, op);
         let outs = if form == Form::Out { targets(&mut random, op, &args) } else { Vec::new() };
-        Case { op, form, args, outs, seed: random.draw() }
+        Case { library, op, form, args, outs, seed: random.draw() }
     }
 
     /// The operator's name.
@@ -92,9 +95,10 @@ impl Case {
     pub fn run(&self) -> Outcome {
         let mut random = Random::new(self.seed);
         let result = match self.form {
-            Form::Functional => opsmith::call(self.op.name, &self.args, &[]).map(|values| look(&values)),
+            Form::Functional => self.call(self.op.name, &self.args, &[]).map(|values| look(&values)),
             Form::Keywords => self.by_keywords(&mut random),
-            Form::InPlace => opsmith::call(self.op.forms.inplace.unwrap_or(self.op.name), &self.args, &[])
+            Form::InPlace => self
+                .call(self.op.forms.inplace.unwrap_or(self.op.name), &self.args, &[])
                 .map(|values| look(&values)),
             Form::Out => self.with_outs(),
             Form::Backward => self.backward(&mut random),
@@ -110,6 +114,10 @@ impl Case {
         }
     }
 
+    fn call(&self, name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
+        boxed::call(self.library, name, args, kwargs)
+    }
+
     fn by_keywords(&self, random: &mut Random) -> Result<()> {
         let split = random.below(self.args.len() + 1);
         let defs = self.op.schema.args;
@@ -121,7 +129,7 @@ impl Case {
             2 if !named.is_empty() => named.push(named[0].clone()),
             _ => {}
         }
-        look(&opsmith::call(self.op.name, &self.args[..split], &named)?);
+        look(&self.call(self.op.name, &self.args[..split], &named)?);
         Ok(())
     }
 
@@ -130,7 +138,7 @@ impl Case {
             [only] => Value::Tensor(only.clone()),
             several => Value::Tensors(several.to_vec()),
         };
-        look(&opsmith::call(self.op.name, &self.args, &[("out", given)])?);
+        look(&self.call(self.op.name, &self.args, &[("out", given)])?);
         Ok(())
     }
 
@@ -145,7 +153,7 @@ impl Case {
                 }
             }
         }
-        let values = opsmith::call(self.op.name, &self.args, &[])?;
+        let values = self.call(self.op.name, &self.args, &[])?;
         look(&values);
         let outs: Vec<Tensor> =
             calls::tensors(&values).into_iter().filter(|out| out.requires_grad()).collect();
@@ -184,7 +192,7 @@ impl Case {
                 }
             };
             let tensors: Vec<Tensor> = all.iter().map(pick).collect();
-            let values = opsmith::call(self.op.name, &calls::with_tensors(&self.args, &tensors), &[])?;
+            let values = self.call(self.op.name, &calls::with_tensors(&self.args, &tensors), &[])?;
             Ok(calls::tensors(&values))
         };
         let (outs, along) = autograd::jvp(function, &inputs, &tangents.iter().collect::<Vec<_>>())?;
@@ -198,7 +206,7 @@ impl Case {
         let spec =
             |tensor: &Tensor| InputSpec::new(tensor.dtype(), tensor.shape().iter().map(|&size| size.into()));
         let function = |tensors: &[Tensor]| {
-            let values = opsmith::call(self.op.name, &calls::with_tensors(&self.args, tensors), &[])?;
+            let values = self.call(self.op.name, &calls::with_tensors(&self.args, tensors), &[])?;
             Ok::<_, opsmith::Error>(calls::tensors(&values))
         };
         let graph = Graph::trace(function, all.iter().map(spec))?;

@@ -6,14 +6,15 @@
 
 use std::collections::HashMap;
 
-use opsmith::{DType, Tensor};
+use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::Complex64;
-use opsmith_runtime::op::{ArgKind, OpDef};
+use opsmith_runtime::op::{ArgDef, ArgKind, OpDef};
 use opsmith_runtime::sample::SampleValue;
 
 use super::given::{Given, GivenTensor, Values, values};
 use super::line::{Grow, Line, grown, invoke};
 use crate::calls::bits;
+use crate::samples::{exact_dtype, samples};
 
 /// The numbers that stand in the expressions of each operator, by its full name.
 pub type Constants = HashMap<String, Vec<f64>>;
@@ -74,16 +75,17 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
         return Vec::new();
     }
     // Elements that nobody wrote, or that chance wrote, are those of no record.
-    let by_chance = op.samples.iter().any(|sample| {
-        let run = || sample.values(op, DType::F64).and_then(|args| invoke(op, &args));
+    let by_chance = samples(op, DType::F64).iter().any(|args| {
+        let run = || invoke(op, args);
         let bits = |outs: &Vec<Tensor>| outs.iter().map(bits).collect::<Vec<_>>();
         matches!((run(), run()), (Ok(ref a), Ok(ref b)) if bits(a) != bits(b))
     });
     if !op.facts.deterministic || by_chance || op.name.contains("empty") {
         return Vec::new();
     }
+    let real = if exact_dtype(op) == Some(DType::F32) { DType::F32 } else { DType::F64 };
     let mut lines = Vec::new();
-    for (number, args) in sampled(op).iter().enumerate() {
+    for (number, args) in sampled(op, real).iter().enumerate() {
         lines.push(Line {
             op: op.name.to_owned(),
             dtype: DType::F64,
@@ -96,26 +98,34 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
             lines.extend(pointwise(op, args, constants));
             if number == 0 {
                 lines.extend(attributes(op, args, constants));
-                lines.extend(grow(op, args, DType::F64, &[17, 129, 1025]));
+                lines.extend(grow(op, args, real, &[17, 129, 1025]));
             }
         } else {
             let sizes = if op.composite.is_some() { &[1, 5, 17, 129][..] } else { sizes };
-            lines.extend(grow(op, args, DType::F64, sizes));
+            lines.extend(grow(op, args, real, sizes));
             // A composition has no path of its own: what it calls is tried.
             if number == 0 || number == 1 && op.composite.is_none() {
                 lines.extend(grow(op, args, DType::C128, &[5, 33, 130]));
                 lines.extend(grow(op, args, DType::I64, &[5, 33, 130]));
-                lines.extend(patterns(op, args, constants));
+                lines.extend(patterns(op, args, constants, real));
             }
         }
     }
+    lines.iter_mut().filter(|line| line.dtype == DType::F64).for_each(|line| line.dtype = real);
     lines.retain(|line| line.calls().iter().any(|(_, args)| runs(op, args, line.dtype)));
     lines.dedup_by(|a, b| a.to_json() == b.to_json());
     lines
 }
 
-/// The samples, without those that another dtype is needed for.
-fn sampled(op: &'static OpDef) -> Vec<Vec<(String, Given)>> {
+/// The samples; those that were made for an operator without.
+fn sampled(op: &'static OpDef, real: DType) -> Vec<Vec<(String, Given)>> {
+    if op.samples.is_empty() {
+        let argument = |(index, (def, value)): (usize, (&ArgDef, &Value))| {
+            Some((def.name.to_owned(), Given::of_value(value, index)?))
+        };
+        let sample = |args: &Vec<Value>| op.schema.args.iter().zip(args).enumerate().map(argument).collect();
+        return samples(op, real).iter().filter_map(sample).collect();
+    }
     let argument = |&(index, ref value): &(usize, SampleValue)| {
         (op.schema.args[index].name.to_owned(), Given::of_sample(value, index))
     };
@@ -288,7 +298,7 @@ fn elements(args: &[(String, Given)]) -> i64 {
 }
 
 /// Patterns in place of the numbers of a sample, at several sizes.
-fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> Vec<Line> {
+fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64], real: DType) -> Vec<Line> {
     let mut own = points(args, constants);
     own.retain(|point| !point.is_finite() || point.abs() <= 1e4);
     let mut lines = Vec::new();
@@ -305,7 +315,7 @@ fn patterns(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> 
             position += 1;
         });
         let sizes = if op.composite.is_some() { &PATTERN_SIZES[1..3] } else { &PATTERN_SIZES[..] };
-        lines.extend(grow(op, &args, DType::F64, sizes));
+        lines.extend(grow(op, &args, real, sizes));
     }
     lines
 }

@@ -95,6 +95,14 @@ impl Line {
         })
     }
 
+    /// The line with what the operator itself gives for each call, for comparisons of it with itself.
+    #[must_use]
+    pub fn recorded(mut self, op: &'static OpDef) -> Line {
+        let outcome = |(_, args): (String, Vec<(String, Given)>)| Outcome::of(op, &args, self.dtype).ok();
+        self.outcomes = self.calls().into_iter().map(outcome).collect();
+        self
+    }
+
     /// Runs every call and compares; `change` may lay a tensor out in another way. Gives what differs.
     pub fn differences(&self, op: &'static OpDef, change: &mut dyn FnMut(&Tensor) -> Tensor) -> Vec<String> {
         let mut found = Vec::new();
@@ -155,6 +163,29 @@ impl Outcome {
             of: of.into_iter().map(|position| position as usize).collect(),
             gradients: digests(json.get("grads")?)?,
         }))
+    }
+
+    /// What a call gives, every element of it.
+    fn of(op: &'static OpDef, args: &[(String, Given)], dtype: DType) -> Result<Outcome> {
+        let args = values(op, args, dtype)?;
+        let is_leaf = |tensor: &Tensor| tensor.dtype().is_differentiable();
+        let track = |tensor: &Tensor| if is_leaf(tensor) { leaf(tensor) } else { Ok(tensor.clone()) };
+        let tensors = crate::calls::tensors(&args).iter().map(track).collect::<Result<Vec<Tensor>>>()?;
+        let outs = invoke(op, &crate::calls::with_tensors(&args, &tensors))?;
+        let of: Vec<usize> = (0..outs.len()).filter(|&index| outs[index].requires_grad()).collect();
+        let starts: Vec<Option<Tensor>> = outs
+            .iter()
+            .enumerate()
+            .map(|(index, out)| of.contains(&index).then(|| numbers_like(out, 1 + index)).transpose())
+            .collect::<Result<_>>()?;
+        let leaves: Vec<Tensor> = tensors.into_iter().filter(is_leaf).collect();
+        let recorded = outs.iter().map(|out| Some(Digest::of(&out.detach()))).collect();
+        // An operator may refuse gradients; its results are compared all the same.
+        let Ok(found) = pull(&outs, &leaves, &starts, false) else {
+            return Ok(Outcome { outs: recorded, of: Vec::new(), gradients: Vec::new() });
+        };
+        let gradient = |found: Option<Tensor>| found.map(|found| Digest::of(&Digest::calm(&found, &leaves)));
+        Ok(Outcome { outs: recorded, of, gradients: found.into_iter().map(gradient).collect() })
     }
 
     /// How a call differs from what was recorded.

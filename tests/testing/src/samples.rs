@@ -9,7 +9,7 @@ use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::dispatch;
 use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
 use opsmith_runtime::sample::{Fill, SampleTensor};
-use opsmith_runtime::{Arg, Scalar};
+use opsmith_runtime::{Arg, Scalar, boxed};
 
 /// How many samples are made for an operator that declares none.
 const MADE: usize = 4;
@@ -33,12 +33,44 @@ const SHAPES: [&[&[i64]]; 12] = [
 /// Ranges of their elements: where most functions are defined, where the rest is, and beyond one.
 const RANGES: [(f64, f64); 3] = [(-1.0, 1.0), (0.1, 0.9), (1.1, 3.0)];
 
-/// The argument lists of an operator.
+/// The argument lists of an operator: the samples of its spec, or some that were made for it.
 pub fn samples(op: &'static OpDef, dtype: DType) -> Vec<Vec<Value>> {
     if op.samples.is_empty() {
         return made(op).iter().filter_map(|choice| choice.build(op, dtype)).collect();
     }
     op.samples.iter().filter_map(|sample| sample.values(op, dtype).ok()).collect()
+}
+
+/// Dtypes to call operators in, the most exact ones first.
+const DTYPES: [DType; 9] = [
+    DType::F64,
+    DType::C128,
+    DType::F32,
+    DType::C64,
+    DType::BF16,
+    DType::F16,
+    DType::I64,
+    DType::I32,
+    DType::Bool,
+];
+
+/// The most exact dtype that some of an operator's samples are accepted in.
+pub fn exact_dtype(op: &'static OpDef) -> Option<DType> {
+    DTYPES.into_iter().find(|&dtype| {
+        samples(op, dtype).iter().any(|values| {
+            let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
+            repeatable(op, || boxed::functional(op, &args)).is_ok()
+        })
+    })
+}
+
+/// The samples of the spec, and some that were made for the operator, where those are of other shapes and numbers.
+pub fn arguments(op: &'static OpDef, dtype: DType) -> Vec<Vec<Value>> {
+    let mut found = samples(op, dtype);
+    if !op.samples.is_empty() {
+        found.extend(made(op).iter().filter_map(|choice| choice.build(op, dtype)));
+    }
+    found
 }
 
 /// A way to fill in a signature.
@@ -90,8 +122,8 @@ impl Choice {
             let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
             repeatable(op, || dispatch::invoke(op, &args)).ok()
         };
-        // An operator may know complex numbers only.
-        let Some(outs) = outs(DType::F64).or_else(|| outs(DType::C128)) else { return false };
+        // An operator may know complex numbers only, or be written for one dtype.
+        let Some(outs) = DTYPES.into_iter().find_map(outs) else { return false };
         outs.iter().all(|out| match out.dtype() {
             DType::F64 => out.to_vec::<f64>().is_ok_and(|x| x.iter().all(|x| x.is_finite())),
             _ => true,

@@ -8,9 +8,11 @@
 mod derive;
 mod digest;
 mod given;
+mod layouts;
 mod line;
 
 pub use derive::{Constants, derive, sizes_around};
 pub use digest::{Digest, weight};
 pub use given::{Given, GivenTensor, Values};
+pub use layouts::{layouts, scattered};
 pub use line::{Grow, Line, read};

@@ -43,14 +43,22 @@ pub fn weight(index: usize) -> f64 {
 }
 
 impl Digest {
+    /// All of a tensor.
+    pub fn of(tensor: &Tensor) -> Digest {
+        Digest {
+            dtype: tensor.dtype().name().to_owned(),
+            shape: tensor.shape().to_vec(),
+            elements: Elements::All(parts(tensor)),
+        }
+    }
+
     /// The tensor in the form of another digest, with which it is to be compared.
     pub fn like(tensor: &Tensor, other: &Digest) -> Digest {
-        let parts = parts(tensor);
-        let elements = match other.elements {
-            Elements::All(_) => Elements::All(parts),
-            Elements::Sums(..) => sums(&parts),
-        };
-        Digest { dtype: tensor.dtype().name().to_owned(), shape: tensor.shape().to_vec(), elements }
+        let whole = Digest::of(tensor);
+        match (&other.elements, &whole.elements) {
+            (Elements::Sums(..), Elements::All(parts)) => Digest { elements: sums(parts), ..whole },
+            _ => whole,
+        }
     }
 
     /// A tensor that is compared as a gradient is: without the elements at which an input of its shape is no number,

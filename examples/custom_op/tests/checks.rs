@@ -1,0 +1,3 @@
+//! Every check of the stock operators, on the operators of this crate.
+
+opsmith_testing::check_operators!(opsmith_example_custom_op::LIBRARY);
