@@ -200,6 +200,7 @@ fn sample(key: &KeySpec) -> Value {
         "dispatch" => json!({ "CPU": "a::b" }),
         "deprecated" => json!({ "use": "other" }),
         "value_depends" => json!({ "x": "required" }),
+        "numbers" => json!({ "x": "held" }),
         "attributes" => json!({ "x": { "min": 1 } }),
         _ => Value::Null,
     };

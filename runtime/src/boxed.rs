@@ -7,6 +7,8 @@
 
 mod overload;
 
+pub(crate) use overload::choose_linked;
+
 use std::panic::Location;
 
 use smallvec::SmallVec;

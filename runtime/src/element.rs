@@ -56,7 +56,11 @@ plain_element! {
     u8, U8, |s| s.to_i64() as u8, |v| Scalar::Int(i64::from(v));
     u16, U16, |s| s.to_i64() as u16, |v| Scalar::Int(i64::from(v));
     u32, U32, |s| s.to_i64() as u32, |v| Scalar::Int(i64::from(v));
-    u64, U64, |s| s.to_i64() as u64, |v| Scalar::Int(v as i64);
+    // A float may be larger than any integer of 64 bits with a sign.
+    u64, U64, |s| match s {
+        Scalar::Float(value) if value > 0.0 => value as u64,
+        other => other.to_i64() as u64,
+    }, |v| Scalar::Int(v as i64);
     i8, I8, |s| s.to_i64() as i8, |v| Scalar::Int(i64::from(v));
     i16, I16, |s| s.to_i64() as i16, |v| Scalar::Int(i64::from(v));
     i32, I32, |s| s.to_i64() as i32, |v| Scalar::Int(i64::from(v));
@@ -116,6 +120,12 @@ complex_element! { Complex32, f32, C64; Complex64, f64, C128; }
 #[inline(always)]
 pub fn rounded<T: Element>(number: Scalar) -> T::Compute {
     T::from_scalar(number).to_compute()
+}
+
+/// A bound of elements in the type that they compute in: one that no integer of it reaches becomes the last that does.
+#[inline(always)]
+pub fn bounded<C: Element>(bound: Scalar) -> C {
+    C::from_scalar(bound.clamped_to(C::DTYPE))
 }
 
 /// Runs an expression with a type alias bound to the Rust type of a dtype.

@@ -1,5 +1,7 @@
 //! What a spec says of an operator besides what it computes: data for documents, graphs and tools.
 
+use opsmith_core::DType;
+
 /// Facts about an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -31,6 +33,23 @@ pub struct Deprecated {
     pub instead: Option<&'static str>,
 }
 
+/// The relation of a number that is an argument to the elements that are computed with it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NumberUse {
+    /// It is converted to the type that elements are computed in, which must hold it.
+    Computed,
+    /// It is converted to the elements' dtype, which must hold it.
+    Held,
+    /// It stands beside real parts or absolute values of elements, so that it has to be real.
+    Real,
+    /// As `Held`, and it must not be of a higher category than the elements.
+    Alike,
+    /// A lower bound of elements. One below all that the dtype holds does not bind; one above all is refused.
+    Lower,
+    /// An upper bound of elements. One above all that the dtype holds does not bind; one below all is refused.
+    Upper,
+}
+
 /// Whether the elements of a tensor argument decide the shape or dtype of a result, so that it cannot
 /// be told from shapes and dtypes alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -39,6 +58,19 @@ pub enum ValueUse {
     None,
     /// They do where they are known; without them less is known of the result.
     Optional,
+    /// Those of a mask, a tensor of `bool` or `uint8`, do where they are known; integers do not.
+    Masks,
     /// They do: without them nothing can be said of the result.
     Required,
+}
+
+impl ValueUse {
+    /// Whether the elements of a tensor of this dtype decide.
+    pub fn counts(self, dtype: DType) -> bool {
+        match self {
+            ValueUse::None => false,
+            ValueUse::Optional | ValueUse::Required => true,
+            ValueUse::Masks => matches!(dtype, DType::Bool | DType::U8),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::facts::Facts;
+use crate::facts::{Facts, NumberUse};
 pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
 use crate::infer::context::InferFunction;
 use crate::infer::expr::Rules;
@@ -53,6 +53,8 @@ pub struct OpDef {
     pub element_types: &'static [ElementType],
     /// Arguments that kernels want in row-major order, a bit each.
     pub contiguous: u64,
+    /// Numbers that elements are computed with, by argument.
+    pub numbers: &'static [(u8, NumberUse)],
     /// Kernels by backend and dtype.
     pub kernels: Option<&'static KernelTable>,
     /// The layouts of a view operator's outputs.
@@ -109,6 +111,7 @@ impl OpDef {
             uniform: Uniform::No,
             element_types: &[],
             contiguous: 0,
+            numbers: &[],
             kernels: None,
             view: None,
             composite: None,

@@ -72,6 +72,41 @@ impl Scalar {
         }
     }
 
+    /// Whether a dtype has the value, rounded: the imaginary part of a complex number needs a complex dtype, an integer
+    /// dtype holds numbers of its range, unsigned ones also the negatives of these, which wrap, and a float dtype
+    /// what it does not round to infinity.
+    pub fn is_held_by(self, dtype: DType) -> bool {
+        match (self, dtype) {
+            (_, DType::Bool) | (Scalar::Bool(_), _) => true,
+            (Scalar::Complex(value), DType::C64 | DType::C128) => {
+                let part = |part: f64| Scalar::Float(part).is_held_by(dtype.to_real());
+                part(value.re) && part(value.im)
+            }
+            (Scalar::Complex(value), _) => value.im == 0.0 && Scalar::Float(value.re).is_held_by(dtype),
+            (Scalar::Int(value), _) => match int_range(dtype) {
+                Some((0, high)) => i128::from(value).abs() <= high,
+                Some((low, high)) => (low..=high).contains(&value.into()),
+                None => Scalar::Float(value as f64).is_held_by(dtype),
+            },
+            (Scalar::Float(value), _) => match int_range(dtype) {
+                Some((low, high)) => low as f64 <= value && value <= high as f64,
+                None => !value.is_finite() || value.abs() <= largest(dtype),
+            },
+        }
+    }
+
+    /// The value, or the end of an integer dtype's range that it lies beyond.
+    pub fn clamped_to(self, dtype: DType) -> Scalar {
+        match (self, int_range(dtype)) {
+            (Scalar::Int(value), Some((low, high))) => {
+                // What lies between an integer and the ends of a range is an integer of 64 bits.
+                Scalar::Int(i128::from(value).clamp(low, high) as i64)
+            }
+            (Scalar::Float(value), Some((low, high))) => Scalar::Float(value.clamp(low as f64, high as f64)),
+            _ => self,
+        }
+    }
+
     /// The value as an integer if it is one.
     pub fn as_integer(self) -> Result<i64> {
         match self {
@@ -88,6 +123,31 @@ impl Scalar {
             Scalar::Complex(value) => Scalar::Complex(value.conj()),
             other => other,
         }
+    }
+}
+
+/// The numbers of an integer dtype.
+pub(crate) fn int_range(dtype: DType) -> Option<(i128, i128)> {
+    Some(match dtype {
+        DType::U8 => (0, u8::MAX.into()),
+        DType::U16 => (0, u16::MAX.into()),
+        DType::U32 => (0, u32::MAX.into()),
+        DType::U64 => (0, u64::MAX.into()),
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::I64 => (i64::MIN.into(), i64::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// The largest finite number of the dtype's real part.
+pub(crate) fn largest(dtype: DType) -> f64 {
+    match dtype.to_real() {
+        DType::F16 => half::f16::MAX.to_f64(),
+        DType::BF16 => half::bf16::MAX.to_f64(),
+        DType::F32 => f32::MAX.into(),
+        _ => f64::MAX,
     }
 }
 

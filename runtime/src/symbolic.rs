@@ -30,6 +30,7 @@ pub use condition::{Condition, Context, Guard};
 pub(crate) use formula::Term;
 pub use infer::{Inference, Outputs, infer};
 pub use meta::{Argument, Meta, Strides};
+pub(crate) use rules::broadcast_shapes;
 pub use shape::Shape;
 pub use size::Size;
 pub use symbols::{Bindings, Derivation, Origin, Symbol, Symbols};

@@ -1,7 +1,7 @@
 //! A tensor of any dtype, as kernels of one element type see it.
 //!
 //! A spec's `types: {x: any}` lets `x` have another dtype than the one that chose the kernel, so the kernel has no
-//! type for its elements; it sees how they are laid out.
+//! type for its elements; it sees how they are laid out, and asks for them by the dtypes that it knows.
 
 use opsmith_core::DType;
 
@@ -9,13 +9,29 @@ use crate::element::Element;
 use crate::tensor::Tensor;
 use crate::view::View;
 
-/// Shape, layout and dtype of a tensor of any dtype, without its elements.
+/// Shape, layout and dtype of a tensor of any dtype.
 #[derive(Clone, Copy)]
 pub struct Untyped<'a> {
     sizes: &'a [i64],
     strides: &'a [i64],
     dtype: DType,
+    elements: Elements<'a>,
 }
+
+/// Where the elements are, if they may be read.
+#[derive(Clone, Copy)]
+enum Elements<'a> {
+    None,
+    /// Those of a tensor that nothing writes for `'a`.
+    Of(&'a Tensor),
+    /// The first of a view with the same sizes and strides.
+    At(*const u8),
+}
+
+// SAFETY: elements are only read, and nothing writes them for `'a`, whichever thread looks.
+unsafe impl Send for Elements<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Elements<'_> {}
 
 impl<'a> Untyped<'a> {
     /// Number of elements along each dimension.
@@ -47,18 +63,47 @@ impl<'a> Untyped<'a> {
     pub fn dtype(&self) -> DType {
         self.dtype
     }
+
+    /// The elements, if they are of the type and a kernel was given them; a description of a tensor has none.
+    pub fn view<T: Element>(&self) -> Option<View<'a, T>> {
+        if self.dtype != T::DTYPE {
+            return None;
+        }
+        match self.elements {
+            Elements::None => None,
+            // SAFETY: the dtype was compared, and nothing writes the tensor for `'a`, as `with_elements` was promised.
+            Elements::Of(tensor) => Some(unsafe { tensor.view_unchecked() }),
+            // SAFETY: sizes, strides and address are those of one view of `T`, which lives as long.
+            Elements::At(first) => Some(unsafe { View::from_raw(first.cast(), self.sizes, self.strides) }),
+        }
+    }
+
+    /// A tensor whose elements may be read.
+    ///
+    /// # Safety
+    /// Nothing writes the tensor's storage for `'a`.
+    #[inline]
+    pub(crate) unsafe fn with_elements(tensor: &'a Tensor) -> Untyped<'a> {
+        Untyped { elements: Elements::Of(tensor), ..Untyped::from(tensor) }
+    }
 }
 
 impl<'a> From<&'a Tensor> for Untyped<'a> {
     #[inline]
     fn from(tensor: &'a Tensor) -> Untyped<'a> {
-        Untyped { sizes: tensor.shape(), strides: tensor.strides(), dtype: tensor.dtype() }
+        Untyped {
+            sizes: tensor.shape(),
+            strides: tensor.strides(),
+            dtype: tensor.dtype(),
+            elements: Elements::None,
+        }
     }
 }
 
 impl<'a, T: Element> From<View<'a, T>> for Untyped<'a> {
     #[inline]
     fn from(view: View<'a, T>) -> Untyped<'a> {
-        Untyped { sizes: view.sizes(), strides: view.strides(), dtype: T::DTYPE }
+        let elements = Elements::At(view.as_ptr().cast());
+        Untyped { sizes: view.sizes(), strides: view.strides(), dtype: T::DTYPE, elements }
     }
 }

@@ -225,14 +225,10 @@ fn run(op: &'static OpDef, values: &[Value]) -> Option<Vec<Tensor>> {
     Some(tensors)
 }
 
-/// Operators whose rank depends on which sizes are 1. What is said of sizes that are not known takes them to be larger,
-/// without saying so; a run goes by the sizes that come.
-const OF_SIZES_ABOVE_1: [&str; 3] = ["squeeze", "squeeze.dim", "squeeze.dims"];
-
 #[test]
 fn what_is_said_of_any_rank_is_right_for_every_operator() {
     let (mut checked, mut ranked, mut wrong, mut refused) = (0, 0, Vec::new(), BTreeMap::new());
-    let (mut narrow, mut assumed) = (Vec::new(), BTreeSet::new());
+    let (mut narrow, mut vanishing) = (Vec::new(), BTreeSet::new());
     let of_any_rank = |_: &Tensor| vec![Dim::AnyRank];
     let of_unknown_sizes = |tensor: &Tensor| vec![Dim::Unknown; tensor.dim()];
     for op in LIBRARY.ops.iter().filter(|op| op.host.is_none()) {
@@ -257,13 +253,17 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
                                 .zip(real.shape())
                                 .all(|(size, real)| size.known().is_none_or(|size| size == *real))
                     });
-                    // Where it was found to hold for some numbers only, it says so.
+                    // Where it was found to hold for some numbers only, or not for some, it says so.
                     let is_number = |text: &str| text.parse::<i64>().is_ok();
-                    let only = |condition: &str| condition.rsplit(" == ").next().is_some_and(is_number);
-                    if !fits && graph.check().requirements.iter().any(|asked| only(&asked.condition)) {
+                    let asks = |sign: &str| {
+                        let after =
+                            |condition: &str| condition.rsplit_once(sign).is_some_and(|(_, n)| is_number(n));
+                        graph.check().requirements.iter().any(|asked| after(&asked.condition))
+                    };
+                    if !fits && asks(" == ") {
                         narrow.push(op.name);
-                    } else if !fits && known.dtype == real.dtype() && OF_SIZES_ABOVE_1.contains(&op.name) {
-                        assumed.insert(op.name);
+                    } else if !fits && known.dtype == real.dtype() && asks(" != ") {
+                        vanishing.insert(op.name);
                     } else if !fits || known.dtype != real.dtype() {
                         wrong.push(format!("{} {values:?}: {known:?}, not {:?}", op.name, real.layout()));
                     }
@@ -273,7 +273,7 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
     }
     assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
     assert_eq!(narrow, ["grid_sampler_2d_along"]);
-    assert_eq!(Vec::from_iter(assumed), OF_SIZES_ABOVE_1);
+    assert_eq!(Vec::from_iter(vanishing), ["squeeze", "squeeze.dim", "squeeze.dims"]);
     // Where the number of results is open, and compositions that accept nothing of what is tried for unknown sizes:
     // several operands of different ranks, or one size that others must be multiples of.
     let open = ["split.Tensor", "split_with_sizes", "unbind.int"];
@@ -356,4 +356,97 @@ fn examples_of_sizes_are_within_their_bounds() {
         graph.run(&[&x]).unwrap()[0].to_vec::<f32>().unwrap(),
         tied(std::slice::from_ref(&x)).unwrap().to_vec::<f32>().unwrap()
     );
+}
+
+/// Dimensions of size 1 vanish: what is said of sizes that are not known asks that they are not 1; a run goes by the
+/// sizes that come.
+#[test]
+fn dimensions_that_may_vanish_are_not_taken_to_stay() {
+    for (name, args) in [
+        ("squeeze", vec![]),
+        ("squeeze.dim", vec![0i64.into()]),
+        ("squeeze.dims", vec![vec![0i64, 1].into()]),
+    ] {
+        let graph = |dims: &[Dim]| {
+            let mut builder = GraphBuilder::new();
+            let x = builder.input(InputSpec::new(DType::F32, dims.to_vec()).named("x"));
+            let squeezed = builder.call(name, std::iter::once(x.into()).chain(args.clone()));
+            let more = builder.call("add", [squeezed.into(), 1i64.into()]);
+            builder.open([squeezed, more]).unwrap()
+        };
+        let open = graph(&[Dim::Unknown, 3.into()]);
+        let asked = &open.check().requirements;
+        let asks = asked.iter().any(|asked| asked.condition.ends_with(" != 1") && asked.op == name);
+        assert!(asks || open.outputs()[0].shape.rank().is_none(), "{name}: {asked:?}");
+        for rows in [1, 2] {
+            let x = numbers(&[rows, 3]);
+            let expected: &[i64] = if rows == 1 { &[3] } else { &[2, 3] };
+            assert_eq!(open.run(std::slice::from_ref(&x)).unwrap()[1].shape(), expected, "{name}");
+        }
+        // Nothing is asked where no size decides.
+        let fixed = graph(&[2.into(), 1.into(), Dim::Unknown]);
+        let asks = fixed.check().requirements.iter().any(|asked| asked.condition.ends_with(" != 1"));
+        assert_eq!(asks, name == "squeeze", "{name}");
+        let symbol = graph(&["n".into(), 3.into()]);
+        assert_eq!(symbol.outputs()[0].shape.rank(), Some(2));
+        let asked = &symbol.check().requirements;
+        assert!(asked.iter().any(|asked| asked.condition == "n != 1"), "{name}: {asked:?}");
+    }
+}
+
+/// A base name means the overload that a call by name chooses.
+#[test]
+fn builders_choose_overloads_as_calls_do() {
+    let mut tried = 0;
+    for op in LIBRARY.ops.iter().filter(|op| op.host.is_none() && op.facts.deterministic) {
+        let Some((base, _)) = op.name.split_once('.') else { continue };
+        for values in samples(op, DType::F32).into_iter().take(1) {
+            let positional = op.schema.args.iter().filter(|arg| !arg.keyword_only).count();
+            let defs = op.schema.args[positional..].iter();
+            let named: Vec<(&str, Value)> =
+                defs.zip(&values[positional..]).map(|(def, value)| (def.name, value.clone())).collect();
+            let Ok(expected) = opsmith::call(base, &values[..positional], &named) else { continue };
+            let (mut builder, mut inputs) = (GraphBuilder::new(), Vec::new());
+            let mut argument = |value: &Value| match value {
+                Value::Tensor(tensor) => {
+                    inputs.push(tensor.clone());
+                    let sizes = tensor.shape().iter().map(|size| Dim::from(*size)).collect::<Vec<_>>();
+                    builder.input(InputSpec::new(tensor.dtype(), sizes)).into()
+                }
+                other => BuilderArg::Value(other.clone()),
+            };
+            let args: Vec<BuilderArg> = values[..positional].iter().map(&mut argument).collect();
+            let named: Vec<_> = named.iter().map(|(name, value)| (*name, argument(value))).collect();
+            let result = builder.call_with(base, args, named);
+            // What elements decide cannot be built; then the error says so, and names the overload.
+            let graph = match builder.finish([result]) {
+                Ok(graph) => graph,
+                Err(error) => {
+                    assert!(!error.to_string().contains("no library in this program"), "{error}");
+                    continue;
+                }
+            };
+            let first = expected.into_iter().find_map(|value| match value {
+                Value::Tensor(tensor) => Some(tensor),
+                Value::Tensors(list) => list.into_iter().next(),
+                _ => None,
+            });
+            let (first, found) = (first.unwrap(), graph.run(&inputs).unwrap().remove(0));
+            assert_eq!((first.shape(), first.dtype()), (found.shape(), found.dtype()), "{}", op.name);
+            tried += 1;
+        }
+    }
+    assert!(tried > 80, "{tried}");
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(InputSpec::new(DType::F32, [Dim::from("n")]));
+    let sums =
+        [builder.call("add", [x.into(), 2i64.into()]), builder.call("aten::add", [x.into(), x.into()])];
+    let graph = builder.finish(sums).unwrap();
+    let results = graph.run(&[numbers(&[3])]).unwrap();
+    assert_eq!(results.len(), 2);
+    let mut builder = GraphBuilder::new();
+    let x = builder.input(InputSpec::new(DType::F32, [Dim::from("n")]));
+    let wrong = builder.call("add", [x.into(), "text".into()]);
+    let error = builder.finish([wrong]).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("no overload of `add` takes"), "{error}");
 }

@@ -93,3 +93,12 @@ fn a_class_that_does_not_exist_is_refused() {
     let error = opsmith::nll_loss(&scores(&[2, 3]), &target).unwrap_err().to_string();
     assert!(error.contains("class 3 is not one of 3"), "{error}");
 }
+
+/// At a width of 0 the loss is the distance, also where there is none.
+#[test]
+fn a_loss_without_a_smooth_part_is_the_distance() {
+    let (x, y) = (Tensor::of(&[1f64, 2.0, 3.0]), Tensor::of(&[1f64, 0.0, 3.5]));
+    let arguments = [(&x).into(), (&y).into(), Value::Int(0), Value::Float(0.0)];
+    let loss = opsmith::call("smooth_l1_loss", &arguments, &[]).unwrap().remove(0).into_tensor().unwrap();
+    assert_eq!(numbers(&loss), [0.0, 2.0, 0.5]);
+}

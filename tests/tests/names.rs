@@ -83,7 +83,7 @@ fn definitions_say_what_specs_say() {
     assert_eq!(value("reshape.tensor", "shape"), ValueUse::Required);
     assert_eq!(value("masked_select", "mask"), ValueUse::Optional);
     assert_eq!(value("masked_select", "self"), ValueUse::None);
-    assert_eq!(value("index.Tensor", "indices"), ValueUse::Optional);
+    assert_eq!(value("index.Tensor", "indices"), ValueUse::Masks);
 }
 
 /// The definition and form of a name.

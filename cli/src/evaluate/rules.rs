@@ -37,6 +37,7 @@ pub(super) fn definition(op: &Op, rules: Rules, results: usize) -> &'static OpDe
         value: match arg.value {
             ValueUse::None => Use::None,
             ValueUse::Optional => Use::Optional,
+            ValueUse::Masks => Use::Masks,
             ValueUse::Required => Use::Required,
         },
     };

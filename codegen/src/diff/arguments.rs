@@ -4,7 +4,7 @@ use super::Changes;
 use super::operators::Pair;
 use crate::emit::naming;
 use crate::export;
-use crate::model::{Arg, Element, Kind, Op, ValueUse};
+use crate::model::{Arg, Element, Kind, NumberUse, Op, ValueUse};
 
 pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {
     let Pair { old, new, .. } = pair;
@@ -189,6 +189,10 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
     if old.rounded != new.rounded {
         let how = if new.rounded { "rounded to the elements' dtype" } else { "used as it is" };
         push("implementation", format!("the number `{name}` is {how}"), None);
+    }
+    if old.number != new.number {
+        let word = |number: Option<NumberUse>| number.map_or("as numbers are", NumberUse::word);
+        push("constraint-changed", format!("the number `{name}` is {}", word(new.number)), None);
     }
     if old.value != new.value {
         let rule = if new.value == ValueUse::None { "implementation" } else { "value-dependence-changed" };

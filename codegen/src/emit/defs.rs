@@ -2,12 +2,12 @@
 
 use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
 use super::names::{def_name, doc, ident, part_name, position};
 use super::{Generation, kernels};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Element, Facts, Kind, Op, Ty, ValueUse};
+use crate::model::{Arg, Element, Facts, Kind, NumberUse, Op, Symbol, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().map(definition).collect()
@@ -75,6 +75,8 @@ fn fields(op: &Op) -> TokenStream {
         .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
     let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
     field(contiguous != 0, quote!(contiguous), quote!(#contiguous));
+    let numbers = numbers(op);
+    field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
     field(kernels::has_kernels(op), quote!(kernels), quote!(Some(&super::kernel_tables::#name)));
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
@@ -151,6 +153,51 @@ fn optional_text(text: Option<&str>) -> TokenStream {
     }
 }
 
+/// The numbers that elements are computed with, by position.
+fn numbers(op: &Op) -> Vec<TokenStream> {
+    if !kernels::has_kernels(op) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for index in 0..op.args.len() {
+        let number = op.number_use(index).filter(|number| *number != NumberUse::Free);
+        let real = is_among_reals(op, index).then(|| "Real".to_owned());
+        for word in number.map(|number| super::naming::camel(number.word())).into_iter().chain(real) {
+            let (index, word) = (index as u8, format_ident!("{word}"));
+            found.push(quote!((#index, rt::facts::NumberUse::#word)));
+        }
+    }
+    found
+}
+
+/// Whether a loop made from an expression uses a number as a real one, whatever the elements are.
+fn is_among_reals(op: &Op, argument: usize) -> bool {
+    let mut found = false;
+    let mut look = |part: &Expr| {
+        part.walk(&mut |part| {
+            found |= matches!(part.kind, ExprKind::Variable(Variable::Arg(index)) if index == argument)
+                && op.args[argument].ty.kind == Kind::Scalar;
+        });
+    };
+    if let Some(expr) = &op.body.pointwise {
+        expr.walk(&mut |part| match &part.kind {
+            ExprKind::Convert(number)
+                if part.ty.kind == Kind::RealElement && number.ty.kind == Kind::Scalar =>
+            {
+                look(number);
+            }
+            ExprKind::Binary(Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge, a, b)
+                if a.ty.kind == Kind::Scalar =>
+            {
+                look(a);
+                look(b);
+            }
+            _ => {}
+        });
+    }
+    found
+}
+
 fn argument(arg: &Arg) -> TokenStream {
     let (name, keyword_only) = (&arg.name, arg.keyword_only);
     let ty = arg_type(&arg.ty);
@@ -180,6 +227,7 @@ fn argument(arg: &Arg) -> TokenStream {
     match arg.value {
         ValueUse::None => {}
         ValueUse::Optional => fields.extend(quote!(value: rt::facts::ValueUse::Optional,)),
+        ValueUse::Masks => fields.extend(quote!(value: rt::facts::ValueUse::Masks,)),
         ValueUse::Required => fields.extend(quote!(value: rt::facts::ValueUse::Required,)),
     }
     match fields.is_empty() {

@@ -9,7 +9,7 @@ use super::api::Function;
 use super::enums;
 use super::naming::{self, Form};
 use crate::lower::is_list;
-use crate::model::{Arg, Default, Op, ValueUse};
+use crate::model::{Arg, Default, NumberUse, Op, ValueUse};
 
 /// The documentation of a public function, as text.
 pub(super) fn function(function: &Function<'_>) -> String {
@@ -66,11 +66,26 @@ fn argument(arg: &Arg) -> String {
     if naming::named_values(arg).is_some() {
         text.push_str(&format!("; see [`{}`]", enums::name(arg)));
     }
+    match arg.number {
+        None | Some(NumberUse::Free | NumberUse::Computed) => {}
+        Some(NumberUse::Held) => text.push_str("; the elements' dtype must hold it"),
+        Some(NumberUse::Alike) => {
+            text.push_str(
+                "; the elements' dtype must hold it, and it is no float or complex number unless they are",
+            );
+        }
+        Some(NumberUse::Lower | NumberUse::Upper) => {
+            text.push_str("; may lie beyond what the elements' dtype holds, where no element is");
+        }
+    }
     match arg.value {
         ValueUse::None => {}
         ValueUse::Optional => {
             text.push_str("; if its elements are known, the result's shape is known better")
         }
+        ValueUse::Masks => text.push_str(
+            "; masks (`bool`, `uint8`) stand for the places where they hold, which decide the result's shape",
+        ),
         ValueUse::Required => text.push_str("; its elements decide the result's shape or dtype"),
     }
     if !arg.aliases.is_empty() {

@@ -327,13 +327,8 @@ impl Emit<'_> {
                 _ => {}
             }
         }
-        if kind == Kind::Scalar && symbol.is_comparison() && !matches!(symbol, Symbol::Eq | Symbol::Ne) {
-            let symbol = punctuation(symbol);
-            return quote!(((#a).to_f64() #symbol (#b).to_f64()));
-        }
-        if kind == Kind::Scalar && matches!(symbol, Symbol::Eq | Symbol::Ne) {
-            let symbol = punctuation(symbol);
-            return quote!(((#a).to_complex() #symbol (#b).to_complex()));
+        if kind == Kind::Scalar && symbol.is_comparison() {
+            return compared_numbers(symbol, &a, &b);
         }
         let symbol = punctuation(symbol);
         quote!((#a #symbol #b))
@@ -396,4 +391,14 @@ fn tuple_index(position: &Expr) -> TokenStream {
         }
         _ => unreachable!("the checker asks for a literal"),
     }
+}
+
+/// A comparison of two numbers. Equality is that of complex numbers, order that of real ones.
+pub(super) fn compared_numbers(symbol: Symbol, a: &TokenStream, b: &TokenStream) -> TokenStream {
+    let part = match symbol {
+        Symbol::Eq | Symbol::Ne => quote!(to_complex),
+        _ => quote!(to_f64),
+    };
+    let symbol = punctuation(symbol);
+    quote!(((#a).#part() #symbol (#b).#part()))
 }

@@ -4,12 +4,12 @@ use opsmith_core::DType;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::expr::{float, function_path, int, punctuation};
+use super::expr::{compared_numbers, float, function_path, int, punctuation};
 use super::kernels::element_type;
 use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
 use crate::expr::{Expr, ExprKind, Variable};
-use crate::model::{Element, Kind, Op, Symbol};
+use crate::model::{Element, Kind, NumberUse, Op, Symbol};
 
 /// The body of a kernel for element type `T`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> TokenStream {
@@ -241,6 +241,8 @@ impl Elements<'_> {
         };
         let converted = if to.ty.kind == Kind::Element && is_rounded(self.op, inner) {
             quote!(rt::element::rounded::<T>(#scalar))
+        } else if is_bound(self.op, inner) {
+            quote!(rt::element::bounded::<#ty>(#scalar))
         } else {
             quote!(<#ty as rt::Element>::from_scalar(#scalar))
         };
@@ -252,8 +254,7 @@ impl Elements<'_> {
         let (scalars, integers) = (a.ty.kind == Kind::Scalar, a.ty.kind == Kind::Int);
         if scalars && symbol.is_comparison() {
             let (a, b) = (self.attribute(a), self.attribute(b));
-            let symbol = punctuation(symbol);
-            return quote!(((#a).to_f64() #symbol (#b).to_f64()));
+            return compared_numbers(symbol, &a, &b);
         }
         let (a, b) = (self.value(a), self.value(b));
         // Integers of attributes wrap as those of elements do.
@@ -296,6 +297,17 @@ fn is_computed(expr: &Expr) -> bool {
         expr.kind,
         ExprKind::Variable(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_)
     )
+}
+
+/// Whether a number is a bound, which what the dtype holds may lie within.
+fn is_bound(op: &Op, expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
+            found |= matches!(op.args[index].number, Some(NumberUse::Lower | NumberUse::Upper));
+        }
+    });
+    found
 }
 
 /// Whether a number is one that the entry wants rounded to the elements' dtype.

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{by_backend, expression};
 use crate::model::{
-    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Model, Note, Op, Output, Role, Supplied,
-    ValueUse,
+    Arg, Body, Combination, Default, Element, Kernel, KernelSource, Model, Note, NumberUse, Op, Output, Role,
+    Supplied, ValueUse,
 };
 
 pub(super) fn argument(arg: &Arg) -> Value {
@@ -18,6 +18,7 @@ pub(super) fn argument(arg: &Arg) -> Value {
         element: of,
         contiguous,
         rounded,
+        number,
         constraints,
         aliases,
         value,
@@ -34,9 +35,11 @@ pub(super) fn argument(arg: &Arg) -> Value {
         "rounded": rounded,
         "constraints": constraints.iter().map(|constraint| constraint.to_string()).collect::<Vec<_>>(),
         "aliases": aliases,
+        "number": number.map(NumberUse::word),
         "value_depends": match value {
             ValueUse::None => Value::Null,
             ValueUse::Optional => json!("optional"),
+            ValueUse::Masks => json!("masks"),
             ValueUse::Required => json!("required"),
         },
     })

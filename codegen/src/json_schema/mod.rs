@@ -7,7 +7,7 @@
 use opsmith_core::{Backend, DType, DTypeSet};
 use serde_json::{Map, Value, json};
 
-use crate::model::{Role, ValueUse};
+use crate::model::{NumberUse, Role, ValueUse};
 use crate::spec::document::keys::{
     CONSTRAINTS, DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind,
 };
@@ -101,6 +101,10 @@ fn details(key: &str, value: &mut Value) {
         }
         "value_depends" => {
             let words = ValueUse::WORDS.map(|(word, _)| word);
+            *value = json!({ "type": "object", "additionalProperties": { "enum": words } });
+        }
+        "numbers" => {
+            let words = NumberUse::WORDS.map(|(word, _)| word);
             *value = json!({ "type": "object", "additionalProperties": { "enum": words } });
         }
         "attributes" => {

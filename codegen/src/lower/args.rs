@@ -44,12 +44,14 @@ pub(super) fn lower(
     let constraints = attributes::lower(context, raw, schema);
     let aliases = facts::argument_aliases(context, raw, schema, file_aliases);
     let values = facts::value_uses(context, raw, schema);
+    let numbers = facts::number_uses(context, raw, schema);
     let lowered: Vec<Option<Arg>> = schema
         .args
         .iter()
         .zip(aliases)
         .zip(values)
-        .map(|((arg, aliases), value)| {
+        .zip(numbers)
+        .map(|(((arg, aliases), value), number)| {
             let ty = argument_type(context, raw, arg)?;
             let element = match elements.iter().find(|(name, _)| *name == arg.name) {
                 Some((_, element)) => *element,
@@ -74,6 +76,7 @@ pub(super) fn lower(
                 constraints: written.map(|written| written.constraints.clone()).unwrap_or_default(),
                 aliases,
                 value,
+                number,
             })
         })
         .collect();

@@ -7,9 +7,9 @@
 use super::Context;
 use crate::diagnostics::{Span, catalogue, nearest};
 use crate::expr::ExprKind;
-use crate::model::{Deprecated, Facts, Op, ValueUse};
+use crate::model::{Deprecated, Facts, Kind, NumberUse, Op, Ty, ValueUse};
 use crate::spec::document::{RawOp, Text};
-use crate::spec::schema::Schema;
+use crate::spec::schema::{Argument, Schema};
 use crate::spec::yaml::Key;
 
 /// Everything but what `deprecated` names, which is looked up once all heads are known.
@@ -155,6 +155,31 @@ pub(super) fn value_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema
         match ValueUse::WORDS.iter().find(|(word, _)| *word == text.as_str()) {
             Some((_, found)) => uses[index] = *found,
             None => context.push(unknown_use(text.span(), text.as_str())),
+        }
+    }
+    uses
+}
+
+/// `numbers: {fill_value: held}`
+pub(super) fn number_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<Option<NumberUse>> {
+    let mut uses = vec![None; schema.args.len()];
+    let is_number =
+        |arg: &Argument| Ty::from_schema(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar));
+    for (key, text) in raw.text_map("numbers") {
+        let Some(index) = schema.args.iter().position(|arg| arg.name == key.text && is_number(arg)) else {
+            let numbers: Vec<&str> =
+                schema.args.iter().filter(|arg| is_number(arg)).map(|arg| arg.name.as_str()).collect();
+            let op = schema.name.to_string();
+            context.push(catalogue::number_argument_unknown(key.span, &op, &key.text, &numbers));
+            continue;
+        };
+        match NumberUse::WORDS.iter().find(|(word, _)| *word == text.as_str()) {
+            Some((_, found)) => uses[index] = Some(*found),
+            None => context.push(catalogue::number_use_unknown(
+                text.span(),
+                text.as_str(),
+                &NumberUse::WORDS.map(|(word, _)| word),
+            )),
         }
     }
     uses

@@ -164,6 +164,7 @@ fn parameter(name: &str) -> Arg {
         constraints: Vec::new(),
         aliases: Vec::new(),
         value: ValueUse::None,
+        number: None,
     }
 }
 

@@ -39,6 +39,40 @@ pub struct Deprecated {
     pub instead: Option<(String, String)>,
 }
 
+/// The relation of a number that is an argument to the elements that are computed with it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NumberUse {
+    /// None: it takes part in the promotion of dtypes, or is no element.
+    Free,
+    /// It is converted to the type that elements are computed in, which must hold it.
+    Computed,
+    /// It is converted to the elements' dtype, which must hold it.
+    Held,
+    /// As `Held`, and it must not be of a higher category than the elements.
+    Alike,
+    /// A lower bound of elements. One below all that the dtype holds does not bind; one above all is refused.
+    Lower,
+    /// An upper bound of elements. One above all that the dtype holds does not bind; one below all is refused.
+    Upper,
+}
+
+impl NumberUse {
+    /// The words of the key `numbers`.
+    pub const WORDS: [(&'static str, NumberUse); 6] = [
+        ("free", NumberUse::Free),
+        ("computed", NumberUse::Computed),
+        ("held", NumberUse::Held),
+        ("alike", NumberUse::Alike),
+        ("lower", NumberUse::Lower),
+        ("upper", NumberUse::Upper),
+    ];
+
+    /// The word of the key `numbers`.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
+    }
+}
+
 /// Whether the elements of a tensor argument decide the shape or dtype of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ValueUse {
@@ -47,12 +81,14 @@ pub enum ValueUse {
     None,
     /// They do where they are known; without them less is known of the result.
     Optional,
+    /// Those of a mask do where they are known; integers do not.
+    Masks,
     /// They do: without them nothing can be said of the result.
     Required,
 }
 
 impl ValueUse {
     /// The words of the key `value_depends`.
-    pub const WORDS: [(&'static str, ValueUse); 2] =
-        [("required", ValueUse::Required), ("optional", ValueUse::Optional)];
+    pub const WORDS: [(&'static str, ValueUse); 3] =
+        [("required", ValueUse::Required), ("optional", ValueUse::Optional), ("masks", ValueUse::Masks)];
 }

@@ -5,7 +5,7 @@
 
 use opsmith_core::{Backend, DTypeSet};
 
-use super::{Element, Kind, Model, Op, Output};
+use super::{Element, Kind, Model, NumberUse, Op, Output};
 use crate::emit::gradients::Place;
 use crate::expr::{Expr, ExprKind, Variable};
 
@@ -143,6 +143,26 @@ impl Output {
 }
 
 impl Op {
+    /// What an argument has to do with the elements of the result, if it is a number. One that the rule of the dtype
+    /// mentions is promoted with them; elements are computed with any other.
+    pub fn number_use(&self, index: usize) -> Option<NumberUse> {
+        let arg = &self.args[index];
+        if arg.ty.kind != Kind::Scalar {
+            return None;
+        }
+        let promoted = || {
+            let mut found = false;
+            let rules = self.infer.iter().flat_map(|infer| infer.dtypes.iter().chain([&infer.compute]));
+            rules.for_each(|rule| {
+                rule.walk(&mut |part| {
+                    found |= matches!(part.kind, ExprKind::Variable(Variable::Arg(other)) if other == index);
+                });
+            });
+            found
+        };
+        Some(arg.number.unwrap_or_else(|| if promoted() { NumberUse::Free } else { NumberUse::Computed }))
+    }
+
     /// Whether the spec says that no gradient flows, of every tensor argument that it mentions.
     pub fn refuses_gradients(&self) -> bool {
         self.derivatives.is_empty() && !self.non_differentiable.is_empty()

@@ -21,7 +21,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use crate::diagnostics::Span;
 use crate::expr::{Expr, ExprKind, Variable};
 
-pub use facts::{Deprecated, Facts, ValueUse};
+pub use facts::{Deprecated, Facts, NumberUse, ValueUse};
 pub use function::{Function, FunctionReturn};
 pub use gradients::{Backends, Derivative, Forward, ForwardFormula, GradientSource};
 pub use names::ForeignNames;
@@ -134,6 +134,8 @@ pub struct Arg {
     pub aliases: Vec<String>,
     /// Whether its elements decide a result's shape or dtype.
     pub value: ValueUse,
+    /// What a number has to do with the elements, where the entry says it; see [`Op::number_use`].
+    pub number: Option<NumberUse>,
 }
 
 /// A default value, of its argument's type.

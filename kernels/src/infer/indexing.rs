@@ -2,7 +2,7 @@
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Error, Result, Scratch, Tensor};
+use opsmith_runtime::{Dims, Error, Result, Tensor};
 
 /// `self`'s shape with the number of indices along `dim`.
 ///
@@ -57,24 +57,6 @@ fn check_index(self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
         ShapeText(self_.shape())
     ))
     .with_help(format!("it needs as many dimensions, none larger except dimension {dim}")))
-}
-
-/// The shape of [`crate::cpu::index::index`]'s result.
-///
-/// # Errors
-/// As [`indexed`].
-pub fn index(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Dims> {
-    let shapes: Vec<_> = indices.iter().map(|index| index.as_ref().map(Tensor::shape)).collect();
-    Ok(indexed(self_.shape(), &shapes)?.sizes)
-}
-
-/// `self`'s shape.
-///
-/// # Errors
-/// As [`indexed`].
-pub fn index_put(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Dims> {
-    index(self_, indices)?;
-    Ok(self_.shape().into())
 }
 
 /// The indices' shape and the width of a row.
@@ -132,47 +114,6 @@ pub fn topk(self_: &Tensor, k: i64, dim: i64) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// The shape of a tensor indexed by tensors, and where its dimensions come from.
-#[derive(Clone, Debug)]
-pub struct Indexed {
-    /// Sizes of the result.
-    pub sizes: Dims,
-    /// The shape all indices broadcast to.
-    pub broadcast: Dims,
-    /// The dimension of the result at which the broadcast shape starts.
-    pub start: usize,
-    /// The dimensions of the indexed tensor that the result keeps.
-    pub kept: Scratch<usize>,
-}
-
-/// The shape of a tensor of the given sizes indexed by tensors of the given sizes, one a dimension,
-/// `None` where a dimension is kept whole.
-///
-/// # Errors
-/// If there are more indices than dimensions, or the indices do not broadcast.
-pub fn indexed(sizes: &[i64], indices: &[Option<&[i64]>]) -> Result<Indexed> {
-    if indices.len() > sizes.len() {
-        return Err(Error::index(format!(
-            "{} indices are too many for the shape {}",
-            indices.len(),
-            ShapeText(sizes)
-        )));
-    }
-    let mut broadcast = Dims::new();
-    for index in indices.iter().copied().flatten() {
-        broadcast = broadcast_pair(&broadcast, index)?;
-    }
-    let is_indexed = |dim: usize| indices.get(dim).is_some_and(Option::is_some);
-    let first = (0..sizes.len()).find(|&dim| is_indexed(dim)).unwrap_or(0);
-    let count = indices.iter().flatten().count();
-    let neighbours = (first..first + count).all(is_indexed);
-    let start = if neighbours { first } else { 0 };
-    let kept: Scratch<usize> = (0..sizes.len()).filter(|&dim| !is_indexed(dim)).collect();
-    let mut result: Dims = kept.iter().map(|&dim| sizes[dim]).collect();
-    result.insert_from_slice(start, &broadcast);
-    Ok(Indexed { sizes: result, broadcast, start, kept })
-}
-
 pub(super) fn broadcast_pair(a: &[i64], b: &[i64]) -> Result<Dims> {
     let rank = a.len().max(b.len());
     let size = |shape: &[i64], dim: usize| match (dim + shape.len()).checked_sub(rank) {
@@ -215,18 +156,5 @@ mod tests {
         assert_eq!(topk(&x, 2, 1).unwrap()[..], [3, 2]);
         assert_eq!(topk(&tensor(&[]), 1, 0).unwrap().as_slice(), &[] as &[i64]);
         assert_eq!(topk(&x, 5, 1).unwrap_err().help(), Some("use 0 to 4"));
-    }
-
-    #[test]
-    fn indexed_dimensions_stay_in_place_only_if_they_are_neighbours() {
-        let x = tensor(&[2, 3, 4]);
-        let (row, column) = (Some(tensor(&[5, 1])), Some(tensor(&[6])));
-        assert_eq!(index(&x, &[None, row.clone(), column.clone()]).unwrap()[..], [2, 5, 6]);
-        assert_eq!(index(&x, &[row.clone(), None, column.clone()]).unwrap()[..], [5, 6, 3]);
-        assert_eq!(index(&x, &[None, column.clone()]).unwrap()[..], [2, 6, 4]);
-        assert_eq!(index(&x, &[]).unwrap()[..], [2, 3, 4]);
-        assert_eq!(index_put(&x, &[row, None]).unwrap()[..], [2, 3, 4]);
-        assert!(index(&x, &[None, None, None, column]).is_err());
-        assert!(index(&x, &[Some(tensor(&[2])), Some(tensor(&[3]))]).is_err());
     }
 }

@@ -7,6 +7,7 @@
 mod assorted;
 mod by_value;
 mod indexing;
+mod indices;
 mod pieces;
 mod products;
 mod reduced;
@@ -19,10 +20,8 @@ pub use assorted::{
 pub use by_value::{
     arange_by_tensor, elements, repeat_by_tensor, repeats_between, reshape_by_tensor, slice_by_tensor, unique,
 };
-pub use indexing::{
-    Indexed, embedding, embedding_dense_backward, gather, index, index_put, index_select, indexed, scatter,
-    topk,
-};
+pub use indexing::{embedding, embedding_dense_backward, gather, index_select, scatter, topk};
+pub use indices::{Indexed, Placed, check_mask, index, index_put, indexed, is_mask, placed};
 pub use pieces::{constant_pad_nd, masked_select, negated, nonzero, repeat_dims, repeat_groups, stack};
 pub use products::{as_batch, as_rows, batched, product};
 pub use reduced::{

@@ -6,7 +6,7 @@
 use super::{Bound, Keyword, bind, is_out_name};
 use crate::arg::Value;
 use crate::error::{Error, Result};
-use crate::library::{Library, Named};
+use crate::library::{self, Candidates, Library, Named};
 use crate::op::{ArgKind, OpDef};
 
 /// The overload and the form that a call means.
@@ -20,12 +20,52 @@ pub(super) fn choose(
     args: &[Value],
     kwargs: &[(&str, Value)],
 ) -> Result<Named> {
-    let mut candidates = library.candidates(name)?;
+    fitting(library.candidates(name)?, name, args, kwargs, |op| (0, library.position(op)))
+}
+
+/// The same among the operators of every library in the program.
+///
+/// # Errors
+/// As [`choose`].
+pub(crate) fn choose_linked(name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Named> {
+    let mut found = Candidates::new();
+    let mut missing = None;
+    for library in library::linked() {
+        match library.candidates(name) {
+            Ok(candidates) => {
+                for candidate in candidates {
+                    let known =
+                        found.iter().any(|(op, form)| std::ptr::eq(*op, candidate.0) && *form == candidate.1);
+                    if !known {
+                        found.push(candidate);
+                    }
+                }
+            }
+            // That of the library which knows most names has the nearest ones.
+            Err(error) => missing = missing.or(Some(error)),
+        }
+    }
+    match missing {
+        Some(error) if found.is_empty() => return Err(error),
+        _ => {}
+    }
+    let of_library = |op: &OpDef| library::linked().position(|library| std::ptr::eq(library, op.library));
+    fitting(found, name, args, kwargs, |op| (of_library(op).unwrap_or(usize::MAX), op.library.position(op)))
+}
+
+/// Of several, the one that takes a call with the fewest conversions.
+fn fitting<P: Ord>(
+    mut candidates: Candidates,
+    name: &str,
+    args: &[Value],
+    kwargs: &[(&str, Value)],
+    position: impl Fn(&'static OpDef) -> P,
+) -> Result<Named> {
     if let [only] = candidates.as_slice() {
         return Ok(*only);
     }
     // Of overloads that take a call equally well, the one of exactly this name is meant, else the first declared.
-    candidates.sort_by_key(|(op, _)| (op.name != name, library.position(op)));
+    candidates.sort_by_key(|(op, _)| (op.name != name, position(op)));
     let mut best: Option<(u32, Named)> = None;
     let mut refused = Vec::new();
     for candidate in candidates {

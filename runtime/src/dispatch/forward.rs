@@ -3,10 +3,11 @@
 //! In: an operator definition and arguments. Out: outputs, new or given. What a given output must be
 //! like is in `targets`, what inputs are made into in `convert`.
 
-use opsmith_core::{Backend, DType};
+use opsmith_core::{Backend, DType, DTypeCategory};
 use smallvec::SmallVec;
 
 use super::convert::{check_dtypes, convert_inputs};
+use super::numbers;
 use super::targets::{
     check_inplace, check_out, overlap, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
     refuse_partial_overlap, shares_elsewhere,
@@ -17,7 +18,7 @@ use crate::copy;
 use crate::error::{Error, Result};
 use crate::graph::{recorder, unknown};
 use crate::layout::{checked_numel, same_sizes};
-use crate::op::{Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs, Uniform};
+use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
@@ -230,8 +231,9 @@ fn run_kernel(
     shared: bool,
 ) -> Result<()> {
     let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
+    numbers::check(op, args, inferred.compute)?;
     let traced = recorder::is_active();
-    if !traced && outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() {
+    if !traced && outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() && !reads_integers(op, args) {
         return check_dtypes(op, args, inferred.compute);
     }
     refuse_endless(op, args, outs)?;
@@ -254,6 +256,26 @@ fn run_kernel(
     unsafe { run_borrowed(kernel, Call { op, args, outs, shared }) }
 }
 
+/// Whether a call has integers that its kernel was not chosen by, such as indices. They may be wrong whatever the
+/// results are, so that the kernel looks at them even if there is nothing to write.
+#[cold]
+fn reads_integers(op: &OpDef, args: &[Arg<'_>]) -> bool {
+    let mut found = false;
+    for (index, arg) in args.iter().enumerate() {
+        arg.for_each_tensor(|tensor| {
+            found |= tensor.numel() != 0 && is_checked_by_kernel(op, index, tensor.dtype());
+        });
+    }
+    found
+}
+
+/// Whether an argument of a dtype has elements that a kernel checks, whatever there is to write.
+pub(crate) fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) -> bool {
+    op.custom.is_none()
+        && dtype.category() == DTypeCategory::Int
+        && matches!(op.element_types[argument], ElementType::Fixed { .. } | ElementType::Any)
+}
+
 /// What a kernel is called with.
 struct Call<'a> {
     op: &'static OpDef,
@@ -269,6 +291,7 @@ struct Call<'a> {
 /// As [`run_borrowed`].
 #[inline]
 unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) -> Result<()> {
+    numbers::check(call.op, call.args, like.dtype())?;
     if recorder::is_active() {
         return recorder::call(call.op, like.dtype(), call.args, call.outs, call.shared);
     }

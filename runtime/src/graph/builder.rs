@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
 
-use super::calls::{Call, find, replay};
+use super::calls::{Call, meant, replay};
 use super::check::GraphErrors;
 use super::ir::Graph;
 use super::open::OpenGraph;
@@ -185,9 +185,9 @@ impl GraphBuilder {
 }
 
 fn make(name: &str, args: &[Value], named: &[(String, Value)]) -> Result<Vec<Tensor>> {
-    let op = find(name)?;
     let named: Vec<(&str, Value)> =
         named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let op = meant(name, args, &named)?;
     let mut tensors = Vec::new();
     for value in boxed::call_definition(op, args, &named)? {
         match value {

@@ -10,6 +10,7 @@ use super::check::{FURTHEST_BACK, chain_text};
 use super::ir::Site;
 use super::trace::InputSpec;
 use crate::arg::Value;
+use crate::boxed;
 use crate::error::{Error, Result};
 use crate::library::{self, Form};
 use crate::op::OpDef;
@@ -138,18 +139,22 @@ pub(super) fn input_name(inputs: &[InputSpec], position: usize) -> String {
     given.unwrap_or_else(|| format!("input{position}"))
 }
 
-/// The operator of a name among those of all libraries in the program.
+/// The operator that a call means among those of all libraries in the program, by the rule of calls by name.
+pub(super) fn meant(name: &str, args: &[Value], named: &[(&str, Value)]) -> Result<&'static OpDef> {
+    match boxed::choose_linked(name, args, named)? {
+        (op, Form::Functional) => Ok(op),
+        (op, _) => Err(Error::argument(format!("`{name}` writes to tensors that exist"))
+            .with_help(format!("a graph is built of functional forms: `{}`", op.name))),
+    }
+}
+
+/// The operator of a full name among those of all libraries in the program.
+///
+/// # Errors
+/// If there is none.
 pub(super) fn find(name: &str) -> Result<&'static OpDef> {
     match library::linked().find_map(|library| library.find(name)) {
         Some((op, Form::Functional)) => Ok(op),
-        Some((op, _)) => Err(Error::argument(format!("`{name}` writes to tensors that exist"))
-            .with_help(format!("a graph is built of functional forms: `{}`", op.name))),
-        None => Err(Error::new(
-            crate::error::ErrorKind::NotFound,
-            format!("no library in this program has an operator `{name}`"),
-        )
-        .with_help(
-            "give the full name with overload, e.g. `family.Tensor`, and link the crate that declares it",
-        )),
+        _ => Err(Error::not_found(format!("no library in this program has an operator `{name}`"))),
     }
 }

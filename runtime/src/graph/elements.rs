@@ -37,7 +37,9 @@ impl Elements {
     pub fn decide(&mut self, op: &'static OpDef, args: &[Arg<'_>], site: &Site) -> Result<()> {
         for (def, arg) in op.schema.args.iter().zip(args).filter(|(def, _)| def.value != ValueUse::None) {
             let mut storages: Vec<Storage> = Vec::new();
-            arg.for_each_tensor(|tensor| storages.push(tensor.storage().clone()));
+            arg.for_each_tensor(|tensor| {
+                storages.extend(def.value.counts(tensor.dtype()).then(|| tensor.storage().clone()));
+            });
             for storage in storages.into_iter().filter(|storage| !storage.is_meta()) {
                 if self.is_written(&storage) {
                     return Err(Error::graph(format!(

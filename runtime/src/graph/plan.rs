@@ -12,6 +12,7 @@ use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, Tenso
 use super::levels::moments;
 use crate::arg::{Arg, Value};
 use crate::device::Device;
+use crate::dispatch::is_checked_by_kernel;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::{Kernel, OpDef};
@@ -236,6 +237,18 @@ impl Builder<'_> {
         self.steps(&region.nodes)
     }
 
+    /// Whether a call has integers that its kernel checks even if there is nothing to write.
+    fn reads_integers(&self, op: &OpDef, node: &Node) -> bool {
+        let mut found = false;
+        for (argument, arg) in node.args.iter().enumerate() {
+            arg.for_each_tensor(|id| {
+                let is_empty = self.plan.tensors[id.index()].numel() == 0;
+                found |= !is_empty && is_checked_by_kernel(op, argument, self.graph.tensor(id).dtype);
+            });
+        }
+        found
+    }
+
     /// The step of a node; `None` if there is nothing to do.
     fn step(&mut self, node: &Node) -> Result<Option<Step>> {
         let empty =
@@ -246,7 +259,8 @@ impl Builder<'_> {
         };
         let kind = match &node.kind {
             NodeKind::View { .. } => return Ok(None),
-            NodeKind::Call { .. } | NodeKind::Copy | NodeKind::Add if empty => return Ok(None),
+            NodeKind::Call { op, .. } if empty && !self.reads_integers(op, node) => return Ok(None),
+            NodeKind::Copy | NodeKind::Add if empty => return Ok(None),
             NodeKind::Call { op, compute } => {
                 let device = node.outs.first().map_or(Device::CPU, |out| self.graph.tensor(*out).device);
                 StepKind::Kernel { kernel: op.kernel(device.backend, *compute)?, op }

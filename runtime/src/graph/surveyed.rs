@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::builder::Handle;
-use super::calls::{Call, chain, find, replay};
+use super::calls::{Call, chain, meant, replay};
 use super::ir::Site;
 use super::survey::Survey;
 use super::trace::{Dim, InputSpec};
@@ -36,8 +36,8 @@ impl Surveyed {
         let mut known = Known::default();
         let stand_ins: Vec<Tensor> = inputs.iter().map(|meta| known.stand_in(meta.clone())).collect();
         let mut results = replay(calls, &stand_ins, &mut |call, args, named| {
-            let op = find(&call.name)?;
             let named: Vec<_> = named.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+            let op = meant(&call.name, args, &named)?;
             let metas = boxed::with_bound(op, args, &named, |args| {
                 let owned: Vec<Owned> = args.iter().map(|arg| known.argument(*arg)).collect();
                 let args: Vec<_> = owned.iter().map(Owned::as_argument).collect();

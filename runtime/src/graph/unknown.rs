@@ -11,7 +11,7 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::ValueUse;
-use crate::op::{OpDef, Outputs};
+use crate::op::{ArgDef, OpDef, Outputs};
 use crate::symbolic::{Argument, Context, Inference, Meta, Origin, Owned, Size, Symbol, infer};
 use crate::tensor::Tensor;
 
@@ -19,11 +19,21 @@ use crate::tensor::Tensor;
 pub(crate) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
     let by_run = op.rules.is_some_and(|rules| !rules.run_sizes.is_empty());
     op.schema.args.iter().zip(args).any(|(def, arg)| {
-        let mut meta = false;
-        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
         // Where elements are of use but not needed, inference goes without them.
-        meta && (def.value == ValueUse::Required || by_run && def.value == ValueUse::Optional)
+        let wants = match def.value {
+            ValueUse::None => false,
+            ValueUse::Optional => by_run,
+            ValueUse::Masks | ValueUse::Required => true,
+        };
+        wants && lacks_elements(def, arg)
     })
+}
+
+/// Whether elements that decide about results are not there.
+fn lacks_elements(def: &ArgDef, arg: &Arg<'_>) -> bool {
+    let mut lacks = false;
+    arg.for_each_tensor(|tensor| lacks |= def.value.counts(tensor.dtype()) && tensor.storage().is_meta());
+    lacks
 }
 
 /// Records a call for which [`wants_elements`] holds.
@@ -31,12 +41,8 @@ pub(crate) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
 /// # Errors
 /// If the elements must be known when the graph is made.
 pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let required = op.schema.args.iter().zip(args).any(|(def, arg)| {
-        let mut meta = false;
-        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
-        def.value == ValueUse::Required && meta
-    });
-    if required {
+    let mut defined = op.schema.args.iter().zip(args);
+    if defined.any(|(def, arg)| def.value == ValueUse::Required && lacks_elements(def, arg)) {
         return Err(must_be_known(op, args));
     }
     let owned: Vec<Owned> = args.iter().map(|arg| described(*arg)).collect();
@@ -136,11 +142,7 @@ fn described(arg: Arg<'_>) -> Owned {
 }
 
 fn must_be_known(op: &OpDef, args: &[Arg<'_>]) -> Error {
-    let names = op.schema.args.iter().zip(args).filter(|(def, arg)| {
-        let mut meta = false;
-        arg.for_each_tensor(|tensor| meta |= tensor.storage().is_meta());
-        def.value != ValueUse::None && meta
-    });
+    let names = op.schema.args.iter().zip(args).filter(|(def, arg)| lacks_elements(def, arg));
     let names: Vec<String> = names.map(|(def, _)| format!("`{}`", def.name)).collect();
     Error::graph(format!(
         "the elements of {} decide the shape of the result, so they must be known when the graph is made",

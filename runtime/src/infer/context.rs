@@ -205,6 +205,35 @@ impl<'a> InferContext<'a> {
         }
     }
 
+    /// How many elements of a mask hold, one of `bool` or `uint8` in an input that is a list, if they are known.
+    ///
+    /// # Errors
+    /// As [`InferContext::variadic_input`]; if the input is not declared in `value_depends`, or there is no mask.
+    pub fn mask_count<'k>(&self, key: impl Into<Key<'k>>, position: usize) -> Result<Option<i64>> {
+        let at = self.find(key.into(), true)?;
+        let def = &self.op.schema.args[at];
+        let meta = self.variadic_input(def.name, position)?;
+        let Some(meta) = meta.filter(|meta| def.value.counts(meta.dtype)) else {
+            return Err(Error::value(format!("`{}[{position}]` is no mask whose elements decide", def.name))
+                .with_help(format!("declare `value_depends: {{{}: masks}}`", def.name)));
+        };
+        let Some(value) = &meta.value else { return Ok(None) };
+        let count = match value.dtype() {
+            DType::Bool => value.to_vec::<bool>()?.into_iter().filter(|held| *held).count(),
+            DType::U8 => value.to_vec::<u8>()?.into_iter().filter(|held| *held != 0).count(),
+            other => return Err(Error::dtype(format!("a mask is bool or uint8, not {other}"))),
+        };
+        Ok(Some(count as i64))
+    }
+
+    /// The shape that two shapes broadcast to; what has to hold of sizes that are not known is required.
+    ///
+    /// # Errors
+    /// If they do not broadcast whatever the sizes are.
+    pub fn broadcast(&mut self, a: &Shape, b: &Shape) -> Result<Shape> {
+        crate::symbolic::broadcast_shapes(self.op, self.context, a, b)
+    }
+
     /// An attribute.
     ///
     /// # Errors
@@ -395,7 +424,7 @@ enum Described {
 impl Described {
     fn of(arg: Arg<'_>, value: ValueUse) -> Described {
         // Without elements it is a description itself.
-        let meta = |tensor: &Tensor| match value == ValueUse::None || tensor.storage().is_meta() {
+        let meta = |tensor: &Tensor| match !value.counts(tensor.dtype()) || tensor.storage().is_meta() {
             true => Meta::describe(tensor),
             false => Meta::constant(tensor),
         };

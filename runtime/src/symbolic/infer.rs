@@ -68,7 +68,8 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     }
     let rules = op.rules.unwrap_or(&Rules::NONE);
     let values_known = check_constants(op, args)?;
-    let by_run = !rules.run_sizes.is_empty() && !values_known;
+    let by_masks = op.schema.args.iter().any(|def| def.value == ValueUse::Masks);
+    let by_run = (by_masks || !rules.run_sizes.is_empty()) && !values_known;
     let by_code = op.infer.is_some() || op.infer_function.is_some();
     // Tools have rules that nobody compiled.
     let infers = by_code || op.view.is_some() || op.custom.is_some() || !rules.shapes.is_empty();
@@ -143,7 +144,7 @@ fn check_constants(op: &OpDef, args: &[Argument<'_>]) -> Result<bool> {
     let (mut some, mut all) = (false, true);
     for (def, arg) in op.schema.args.iter().zip(args).filter(|(def, _)| def.value != ValueUse::None) {
         let mut known = true;
-        arg.for_each_meta(|meta| known &= meta.value.is_some());
+        arg.for_each_meta(|meta| known &= meta.value.is_some() || !def.value.counts(meta.dtype));
         some = true;
         all &= known;
         if !known && def.value == ValueUse::Required {

@@ -6,7 +6,7 @@
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
-use super::condition::Condition;
+use super::condition::{Condition, Context};
 use super::evaluate::{Evaluation, Value};
 use super::meta::Meta;
 use super::shape::{Shape, Sizes};
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::infer::expr::Expr;
 use crate::infer::{self, Operand, reduced_dims};
 use crate::layout::{Layout, wrap_dim};
+use crate::op::OpDef;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
@@ -154,6 +155,17 @@ fn each_meta<'a>(value: &Value<'a>, visit: impl FnMut(&'a Meta)) {
 
 /// Why there are guards.
 const BROADCAST: &str = "sizes broadcast only if they are equal or 1";
+
+/// The rule `broadcast` of two shapes, for functions that infer by hand.
+pub(crate) fn broadcast_shapes(
+    op: &'static OpDef,
+    context: &mut Context,
+    a: &Shape,
+    b: &Shape,
+) -> Result<Shape> {
+    let mut on = Evaluation { op, args: &[], context, locals: Vec::new(), constants: &[] };
+    broadcast(&mut on, a, b)
+}
 
 fn broadcast(on: &mut Evaluation<'_, '_>, a: &Shape, b: &Shape) -> Result<Shape> {
     let (Some(left), Some(right)) = (a.sizes(), b.sizes()) else {

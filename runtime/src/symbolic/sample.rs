@@ -67,7 +67,9 @@ pub(super) fn infer(
     let mut groups = search.group();
     search.mix(&groups);
     let least = search.least(&groups);
-    let Search { first, points: accepted, several_kinds, has_examples, .. } = search;
+    let Search { first, points: accepted, several_kinds, has_examples, vanishing, of_any_rank, .. } = search;
+    // Of a size that has no name nothing can be asked, so that less is known of what it decides.
+    let is_open = vanishing.iter().any(|(leaf, _)| leaves[*leaf].0 >= NAMELESS);
     let (compute, present) = (first.compute, first.present);
     if let (true, false) = (several_kinds, has_examples) {
         let names = leaves.iter().filter(|leaf| leaf.0 < NAMELESS).map(|leaf| Size::from(*leaf));
@@ -92,6 +94,11 @@ pub(super) fn infer(
     for &leaf in groups.constants.iter().filter(|leaf| leaves[**leaf].0 < NAMELESS) {
         guard(op, context, leaves[leaf].into(), Size::Const(accepted[0].values[leaf]));
     }
+    for (leaf, value) in vanishing.into_iter().filter(|(leaf, _)| leaves[*leaf].0 < NAMELESS) {
+        let condition = context.equal(&Size::from(leaves[leaf]), &Size::Const(value)).negated();
+        let reason = format!("where that is {value}, the result has another number of dimensions");
+        context.assume(Guard { condition, op: op.name, reason });
+    }
     for (leaf, least) in leaves.iter().zip(least).filter(|(leaf, _)| leaf.0 < NAMELESS) {
         if let Some(least) = least {
             let condition = context.less(&Size::from(*leaf), &Size::Const(least)).negated();
@@ -102,7 +109,7 @@ pub(super) fn infer(
     let mut sizes = sizes.into_iter();
     let mut number = || sizes.next().unwrap_or(Size::Unknown);
     let mut outs = Vec::new();
-    for ((layout, dtype), rank) in first.outs.iter().zip(&accepted[0].ranks) {
+    for (index, ((layout, dtype), rank)) in first.outs.iter().zip(&accepted[0].ranks).enumerate() {
         let shape: Sizes = (0..*rank).map(|_| number()).collect();
         let strides: Sizes = (0..*rank).map(|_| number()).collect();
         let offset = number();
@@ -115,6 +122,10 @@ pub(super) fn infer(
             _ => Strides::Given { strides, offset },
         };
         debug_assert_eq!(layout.dim(), *rank);
+        let (shape, strides) = match is_open && of_any_rank.contains(&index) {
+            true => (Shape::UnknownRank, Strides::Unknown),
+            false => (shape, strides),
+        };
         outs.push(Meta { dtype: *dtype, shape, strides, device: first.device, value: None });
     }
     let original = args.iter().map(|arg| Owned::of(*arg)).collect();

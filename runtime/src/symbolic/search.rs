@@ -54,6 +54,10 @@ pub(super) struct Search<'a> {
     pub points: Vec<Point>,
     /// Whether elsewhere there are other numbers of results or dimensions.
     pub several_kinds: bool,
+    /// The leaves of which a value, 0 or 1, alone gives other numbers of dimensions, each with that value.
+    pub vanishing: Vec<(usize, i64)>,
+    /// The results that have these.
+    pub of_any_rank: Vec<usize>,
     /// Whether the first point is an example, so that what is like it is what is asked for.
     pub has_examples: bool,
 }
@@ -91,6 +95,8 @@ impl<'a> Search<'a> {
                         first,
                         points: Vec::new(),
                         several_kinds: false,
+                        vanishing: Vec::new(),
+                        of_any_rank: Vec::new(),
                         has_examples: all_given,
                     };
                     let point = search.point(values, &search.first, None);
@@ -124,8 +130,13 @@ impl<'a> Search<'a> {
             Some(Ok(outcome)) => {
                 let point = self.point(values, &outcome, alone);
                 if point.ranks != self.points[0].ranks {
-                    // Dimensions of size 1 may vanish; that is no choice to be made.
+                    // Dimensions of size 1 may vanish; that is no choice to be made, but it has to be said.
                     self.several_kinds |= point.values.iter().all(|value| *value > 1);
+                    if let Some(leaf) = alone.filter(|leaf| point.values[*leaf] <= 1) {
+                        self.vanishing.push((leaf, point.values[leaf]));
+                        let ranks = point.ranks.iter().zip(&self.points[0].ranks).enumerate();
+                        self.of_any_rank.extend(ranks.filter(|(_, (a, b))| a != b).map(|(out, _)| out));
+                    }
                     return false;
                 }
                 self.points.push(point);

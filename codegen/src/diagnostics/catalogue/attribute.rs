@@ -93,6 +93,16 @@ pub fn argument_alias_malformed(span: Span, alias: &str) -> Diagnostic {
         .with_help("use letters, digits and `_`, starting with a letter or `_`")
 }
 
+/// A word of `numbers` that does not exist.
+pub fn number_use_unknown(span: Span, word: &str, known: &[&str]) -> Diagnostic {
+    Diagnostic::error("E0487", format!("`{word}` is no use of a number"), span, "unknown word").with_help(
+        format!(
+            "write one of {}: whether elements are computed with it, consist of it, or are bounded by it",
+            ticked(known.iter().copied())
+        ),
+    )
+}
+
 /// A word of `value_depends` that does not exist.
 pub fn value_use_unknown(span: Span, word: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0487", format!("`{word}` is no use of a value"), span, "unknown word").with_help(

@@ -367,6 +367,20 @@ pub fn no_overload(span: Span, name: &str, given: &str, signatures: &[&str]) -> 
     diagnostic.with_help(format!("there are {}", ticked(signatures.iter().copied())))
 }
 
+/// A name that operators of several namespaces have.
+pub fn namespace_open(span: Span, name: &str, found: &[&str]) -> Diagnostic {
+    Diagnostic::error(
+        "E0497",
+        format!("`{name}` is the name of operators of several namespaces"),
+        span,
+        "any of them may be meant",
+    )
+    .with_help(format!(
+        "they are {}; give the one that is meant another name here, with `alias_of`",
+        ticked(found.iter().copied())
+    ))
+}
+
 /// A required argument that is not given.
 pub fn arguments_missing(span: Span, names: &[&str], signature: &str) -> Diagnostic {
     let listed = ticked(names.iter().copied());

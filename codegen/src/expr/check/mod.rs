@@ -50,7 +50,14 @@ pub fn check(
         }
     };
     let locals = scope.locals.to_vec();
-    let mut checker = Checker { scope, places: &places, locate, diagnostics, locals };
+    let mut checker = Checker {
+        scope,
+        places: &places,
+        locate,
+        diagnostics,
+        locals,
+        wants_elements: scope.mode == Mode::Pointwise && want.kind == Kind::Element,
+    };
     let found = checker.expr_as(&tree, want)?;
     checker.refuse_mixed_gradients(&found)?;
     Some(found)
@@ -62,6 +69,8 @@ struct Checker<'a> {
     locate: &'a dyn Fn(Range<usize>) -> Span,
     diagnostics: &'a mut Diagnostics,
     locals: Vec<(String, Ty)>,
+    /// Whether the whole is an element, which may be complex where the elements are.
+    wants_elements: bool,
 }
 
 impl Checker<'_> {

@@ -85,6 +85,7 @@ impl Checker<'_> {
                 || right.ty.kind == Kind::Bool && is_count(&left.ty));
         if let (Some(a), Some(b), false) = (rank(&left.ty), rank(&right.ty), mixed) {
             let ty = if a >= b { left.ty.clone() } else { right.ty.clone() };
+            let ty = if self.promotes(&left, &right, symbol) { Ty::new(Kind::Element) } else { ty };
             if has_symbol(&ty.kind, symbol) {
                 return Some((self.as_operand(left, &ty)?, self.as_operand(right, &ty)?));
             }
@@ -106,6 +107,17 @@ impl Checker<'_> {
         };
         let types = [left.ty.to_string(), right.ty.to_string()];
         self.refuse(catalogue::operands(self.at(&place), symbol.spelling(), &types, hint))
+    }
+
+    /// Whether a real number of elements meets one that may be complex, where the result may be: then it is computed as
+    /// elements are. There is no order among these.
+    fn promotes(&self, a: &Expr, b: &Expr, symbol: Symbol) -> bool {
+        let ordered = symbol.is_comparison() && !matches!(symbol, Symbol::Eq | Symbol::Ne);
+        let mixed = matches!(
+            (&a.ty.kind, &b.ty.kind),
+            (Kind::RealElement, Kind::Scalar) | (Kind::Scalar, Kind::RealElement)
+        );
+        mixed && self.wants_elements && !ordered
     }
 
     /// An operand as the type that arithmetic happens in; a truth value among elements is 0 or 1.

@@ -1,5 +1,6 @@
 //! Calls of operators: which overload is meant, and its arguments in order.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use opsmith_core::DType;
@@ -37,10 +38,10 @@ impl Checker<'_> {
             let near = nearest(name, ops.bases());
             return self.refuse(catalogue::operator_unknown(self.at(&place), name, near));
         }
-        let best = overloads
-            .iter()
-            .filter_map(|&id| Some((self.overload_cost(ops.op(id), &given)?, id)))
-            .min_by_key(|(cost, _)| *cost);
+        let fitting: Vec<(usize, OpId)> =
+            overloads.iter().filter_map(|&id| Some((self.overload_cost(ops.op(id), &given)?, id))).collect();
+        let fitting = self.of_one_namespace(name, fitting, &place)?;
+        let best = fitting.into_iter().min_by_key(|(cost, _)| *cost);
         match (best, overloads) {
             (Some((_, id)), _) => self.op_call(id, given, range),
             // One that cannot be read may be the one that is meant.
@@ -55,6 +56,35 @@ impl Checker<'_> {
                 self.refuse(catalogue::no_overload(span, name, &types.join(", "), &signatures))
             }
         }
+    }
+
+    /// Those of several operators of a name that one namespace has: the spec's own, else none, as the name is written.
+    /// Of others, nobody knows which is meant.
+    fn of_one_namespace(
+        &mut self,
+        name: &str,
+        fitting: Vec<(usize, OpId)>,
+        place: &Range<usize>,
+    ) -> Option<Vec<(usize, OpId)>> {
+        let ops = self.scope.ops;
+        let namespaces = |kept: &dyn Fn(&Op) -> bool| {
+            let kept = fitting.iter().map(|(_, id)| ops.op(*id)).filter(|op| kept(op));
+            kept.map(namespace).collect::<BTreeSet<&str>>()
+        };
+        let all = namespaces(&|_| true);
+        let own = namespaces(&|op| op.parent.is_none());
+        let meant = match (all.len(), own.len()) {
+            (0 | 1, _) => return Some(fitting),
+            (_, 1) => own.first().copied(),
+            _ => all.contains("").then_some(""),
+        };
+        let Some(meant) = meant else {
+            let names: Vec<&str> = fitting.iter().map(|(_, id)| ops.op(*id).name.as_str()).collect();
+            let span = self.at(place);
+            return self.refuse(catalogue::namespace_open(span, name, &names));
+        };
+        let of_it = |(_, id): &(usize, OpId)| namespace(ops.op(*id)) == meant;
+        Some(fitting.iter().filter(|fitting| of_it(fitting)).copied().collect())
     }
 
     /// A scalar function of numbers, which is computed when the formula is.
@@ -166,6 +196,11 @@ impl Checker<'_> {
         }
         Some(Expr { kind: ExprKind::Op(id, complete), ty: op.result_type(), range })
     }
+}
+
+/// What stands before `::` in an operator's name.
+fn namespace(op: &Op) -> &str {
+    op.name.split_once("::").map_or("", |(namespace, _)| namespace)
 }
 
 /// The cost of a conversion when choosing between overloads; `None` if there is none.

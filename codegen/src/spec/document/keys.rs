@@ -98,9 +98,14 @@ pub const OP_KEYS: &[KeySpec] = &[
         "numbers that a loop made from an expression rounds to the elements' dtype before it uses them",
     ),
     key(
+        "numbers",
+        ValueKind::TextMap,
+        "what a number has to do with elements: free, computed, held, alike, lower or upper",
+    ),
+    key(
         "value_depends",
         ValueKind::TextMap,
-        "tensors whose elements decide a result's shape or dtype: required or optional",
+        "tensors whose elements decide a result's shape or dtype: required, optional or masks",
     ),
     key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
     key("present", ValueKind::TextMap, "when a result of type `Tensor?` is there, a condition each"),

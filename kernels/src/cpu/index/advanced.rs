@@ -1,13 +1,14 @@
-//! Several index tensors at once, one for each of some dimensions, broadcast together.
+//! Several index tensors at once, one for each of some dimensions, broadcast together. A mask stands for as many as it
+//! has dimensions: the places where it holds.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
 use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
 use crate::cpu::copy::{copy_into, copy_row};
 use crate::cpu::strides::{broadcast_strides, expect_sizes};
-use crate::infer::{Indexed, indexed};
+use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
 
 /// The elements of `self` at the indices: `x[[0, 1], [2, 0]]` is `[x[0][2], x[1][0]]`.
 ///
@@ -18,7 +19,7 @@ use crate::infer::{Indexed, indexed};
 /// If an index is out of range, or the index tensors do not broadcast.
 pub fn index<T: Element>(
     self_: View<'_, T>,
-    indices: &[Option<View<'_, i64>>],
+    indices: &[Option<Untyped<'_>>],
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let places = Places::new(self_.sizes(), self_.strides(), indices)?;
@@ -48,7 +49,7 @@ pub fn index<T: Element>(
 /// If an index is out of range, or the index tensors or the values do not broadcast.
 pub fn index_put<T: Element<Compute: Arithmetic>>(
     self_: View<'_, T>,
-    indices: &[Option<View<'_, i64>>],
+    indices: &[Option<Untyped<'_>>],
     values: View<'_, T>,
     accumulate: bool,
     mut out: ViewMut<'_, T>,
@@ -98,24 +99,25 @@ struct Paths {
 }
 
 impl<'a> Places<'a> {
-    fn new(sizes: &'a [i64], strides: &'a [i64], indices: &[Option<View<'_, i64>>]) -> Result<Places<'a>> {
-        let shapes: Scratch<Option<&[i64]>> =
-            indices.iter().map(|index| index.as_ref().map(View::sizes)).collect();
+    fn new(sizes: &'a [i64], strides: &'a [i64], indices: &[Option<Untyped<'_>>]) -> Result<Places<'a>> {
+        let indices = indices.iter().map(|index| index.as_ref().map(Index::read).transpose());
+        let indices: Scratch<Option<Index<'_>>> = indices.collect::<Result<_>>()?;
+        let shapes: Scratch<Option<(usize, &[i64])>> = indices
+            .iter()
+            .map(|index| index.as_ref().map(|index| (index.taken(), &index.sizes[..])))
+            .collect();
         let result = indexed(sizes, &shapes)?;
         let count = opsmith_runtime::layout::numel(&result.broadcast);
         let mut offsets = Scratch::filled(0, count as usize);
-        if opsmith_runtime::layout::numel(&result.sizes) == 0 {
-            // Nothing is read, so an index into a dimension without elements is none.
-            return Ok(Places { sizes, strides, result, offsets });
-        }
-        for (dim, index) in indices.iter().enumerate() {
+        let is_empty = opsmith_runtime::layout::numel(&result.sizes) == 0;
+        for (index, &first) in indices.iter().zip(&result.placed.first) {
             let Some(index) = index else { continue };
-            let steps = broadcast_strides(index.sizes(), index.strides(), &result.broadcast)?;
-            let walk = axes(&result.broadcast, [&steps], |_| true);
-            for (offset, [at]) in offsets.iter_mut().zip(Walk::new(&walk)) {
-                // SAFETY: a position of the index view.
-                let index = wrapped(unsafe { index.at(at) }, sizes[dim], dim)?;
-                *offset += index * strides[dim];
+            if let Some(mask) = index.mask {
+                check_mask(mask, &sizes[first..])?;
+            }
+            // Nothing is read, so an index into a dimension without elements is none.
+            if !is_empty {
+                index.add_offsets(&mut offsets, &result.broadcast, first, sizes, strides)?;
             }
         }
         Ok(Places { sizes, strides, result, offsets })
@@ -124,12 +126,13 @@ impl<'a> Places<'a> {
     /// The same places in the data and in a view of the result's shape.
     fn against(&self, sizes: &[i64], strides: &[i64]) -> Result<Paths> {
         expect_sizes(sizes, &self.result.sizes)?;
-        let (start, end) = (self.result.start, self.result.start + self.result.broadcast.len());
+        let Placed { start, kept, .. } = &self.result.placed;
+        let (start, end) = (*start, *start + self.result.broadcast.len());
         let walk = axes(&self.result.broadcast, [&strides[start..end]], |_| true);
         let results = Walk::new(&walk).map(|[at]| at);
         let pairs = self.offsets.iter().copied().zip(results).collect();
-        let kept: Dims = self.result.kept.iter().map(|&dim| self.sizes[dim]).collect();
-        let kept_strides: Dims = self.result.kept.iter().map(|&dim| self.strides[dim]).collect();
+        let kept_strides: Dims = kept.iter().map(|&dim| self.strides[dim]).collect();
+        let kept: Dims = kept.iter().map(|&dim| self.sizes[dim]).collect();
         let outside: Dims =
             (0..sizes.len()).filter(|dim| !(start..end).contains(dim)).map(|dim| strides[dim]).collect();
         if kept.len() != outside.len() {
@@ -138,5 +141,89 @@ impl<'a> Places<'a> {
         let mut rest = merge(axes(&kept, [&kept_strides, &outside], |_| true));
         let row = rest.pop().unwrap_or(Axis { size: 1, steps: [1, 1] });
         Ok(Paths { pairs, rest, row })
+    }
+}
+
+/// One index: the place of each of its elements along the dimensions that it takes.
+struct Index<'a> {
+    /// The sizes of the lists of places.
+    sizes: Dims,
+    lists: Lists<'a>,
+    /// The sizes of the mask that the lists were made from.
+    mask: Option<&'a [i64]>,
+}
+
+enum Lists<'a> {
+    /// The only list, as it was given.
+    Given(View<'a, i64>),
+    /// The lists of each dimension, one after the other in memory.
+    Made(Scratch<i64>),
+}
+
+impl<'a> Index<'a> {
+    fn read(index: &Untyped<'a>) -> Result<Index<'a>> {
+        if let Some(mask) = index.view::<bool>() {
+            return Ok(Index::of_mask(mask.sizes(), mask.iter()));
+        }
+        if let Some(mask) = index.view::<u8>() {
+            return Ok(Index::of_mask(mask.sizes(), mask.iter().map(|element| element != 0)));
+        }
+        is_mask(index.dtype(), index.numel() == 0)?;
+        let lists = match (index.view::<i64>(), index.view::<i32>()) {
+            (Some(places), _) => Lists::Given(places),
+            (_, Some(places)) => Lists::Made(places.iter().map(i64::from).collect()),
+            // Of any other integers there are none.
+            _ => Lists::Made(Scratch::new()),
+        };
+        Ok(Index { sizes: index.sizes().into(), lists, mask: None })
+    }
+
+    /// The places where a mask holds, in row-major order.
+    fn of_mask(sizes: &'a [i64], elements: impl Iterator<Item = bool>) -> Index<'a> {
+        let held = (0..).zip(elements).filter_map(|(number, held)| held.then_some(number));
+        let held: Scratch<i64> = held.collect();
+        let mut lists = Scratch::with_capacity(held.len() * sizes.len());
+        let mut inner: i64 = opsmith_runtime::layout::numel(sizes);
+        for size in sizes {
+            inner /= size.max(&1);
+            lists.extend(held.iter().map(|number| number / inner.max(1) % size));
+        }
+        Index { sizes: Dims::from_slice(&[held.len() as i64]), lists: Lists::Made(lists), mask: Some(sizes) }
+    }
+
+    /// How many dimensions it takes.
+    fn taken(&self) -> usize {
+        self.mask.map_or(1, <[i64]>::len)
+    }
+
+    /// Adds what its places contribute to the positions of the broadcast indices.
+    fn add_offsets(
+        &self,
+        offsets: &mut [i64],
+        broadcast: &[i64],
+        first: usize,
+        sizes: &[i64],
+        strides: &[i64],
+    ) -> Result<()> {
+        let count = opsmith_runtime::layout::numel(&self.sizes) as usize;
+        let own = opsmith_runtime::layout::contiguous_strides(&self.sizes);
+        for number in 0..self.taken() {
+            let dim = first + number;
+            let list = match &self.lists {
+                Lists::Given(places) => *places,
+                // SAFETY: `count` places from there on, in row-major order.
+                Lists::Made(lists) => unsafe {
+                    View::from_raw(lists[number * count..].as_ptr(), &self.sizes, &own)
+                },
+            };
+            let steps = broadcast_strides(list.sizes(), list.strides(), broadcast)?;
+            let walk = axes(broadcast, [&steps], |_| true);
+            for (offset, [at]) in offsets.iter_mut().zip(Walk::new(&walk)) {
+                // SAFETY: a position of the list's view.
+                let place = wrapped(unsafe { list.at(at) }, sizes[dim], dim)?;
+                *offset += place * strides[dim];
+            }
+        }
+        Ok(())
     }
 }

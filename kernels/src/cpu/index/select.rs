@@ -64,9 +64,11 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
     if let Some(size) = sizes.get_mut(dim) {
         *size = index.len() as i64;
     }
-    if source.sizes() != &sizes[..] && source.numel() * sizes.len() != 0 {
+    // A scalar counts as one slice of itself, on either side.
+    let fits = source.sizes() == &sizes[..] || sizes.is_empty() && source.numel() == index.len();
+    if !fits {
         return Err(Error::shape(format!(
-            "source has the shape {}, the slices to add to have {}",
+            "source has the shape {}, the slices to add have {}",
             ShapeText(source.sizes()),
             ShapeText(&sizes)
         )));

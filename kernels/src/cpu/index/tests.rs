@@ -57,8 +57,8 @@ fn an_index_out_of_range_is_named() {
     assert_eq!(error.message(), "the index 3 is out of range for dimension 0 with size 3");
     assert_eq!(error.help(), Some("use 0 to 2"));
     assert!(gather(dense(&[3]).view(), 0, ints(&[1], &[-1]).view(), false, out.view_mut()).is_err());
-    let error =
-        super::index(dense(&[3]).view(), &[Some(ints(&[1], &[-4]).view())], out.view_mut()).unwrap_err();
+    let error = super::index(dense(&[3]).view(), &[Some(ints(&[1], &[-4]).view().into())], out.view_mut())
+        .unwrap_err();
     assert_eq!(error.help(), Some("use -3 to 2"));
 }
 
@@ -131,14 +131,16 @@ fn several_indices_at_once() {
     let input = dense(&[3, 4, 5]);
     let (rows, columns) = (ints(&[2, 1], &[-1, 0]), ints(&[3], &[1, 2, -5]));
     let mut out = Array::zeros(&[2, 3, 4]);
-    index(input.view(), &[Some(rows.view()), None, Some(columns.view())], out.view_mut()).unwrap();
+    index(input.view(), &[Some(rows.view().into()), None, Some(columns.view().into())], out.view_mut())
+        .unwrap();
     for at in indices(&[2, 3, 4]) {
         let place = [[2, 0][at[0] as usize], at[2], [1, 2, 0][at[1] as usize]];
         assert_eq!(out.at(&at), input.at(&place));
     }
     let mut out = Array::zeros(&[3, 2, 3]);
     let inner = ints(&[2, 1], &[-1, 0]);
-    index(input.view(), &[None, Some(inner.view()), Some(columns.view())], out.view_mut()).unwrap();
+    index(input.view(), &[None, Some(inner.view().into()), Some(columns.view().into())], out.view_mut())
+        .unwrap();
     for at in indices(&[3, 2, 3]) {
         let place = [at[0], [3, 0][at[1] as usize], [1, 2, 0][at[2] as usize]];
         assert_eq!(out.at(&at), input.at(&place));
@@ -151,9 +153,9 @@ fn putting_values() {
     let at = ints(&[3], &[0, -1, 0]);
     let values = Array::new(&[2, 1], [10i32, 20]);
     let mut out = Array::zeros(&[2, 3]);
-    index_put(input.view(), &[None, Some(at.view())], values.view(), true, out.view_mut()).unwrap();
+    index_put(input.view(), &[None, Some(at.view().into())], values.view(), true, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [20, 1, 12, 43, 4, 25]);
-    index_put(input.view(), &[None, Some(at.view())], values.view(), false, out.view_mut()).unwrap();
+    index_put(input.view(), &[None, Some(at.view().into())], values.view(), false, out.view_mut()).unwrap();
     assert_eq!(out.to_vec(), [10, 1, 10, 20, 4, 20]);
 }
 
@@ -216,12 +218,12 @@ fn bags_of_rows() {
     let (out, bag, ..) = run(0, None, -1).unwrap();
     assert_eq!((out, bag), (vec![5.0, 15.0, 0.0, 0.0, 8.0, 45.0], vec![0, 0, 2, 2, 2]));
     let factors = Array::new(&[5], [2.0, 1.0, 1.0, 0.0, -1.0]);
-    assert_eq!(run(0, Some(factors.view()), -1).unwrap().0, [9.0, 20.0, 0.0, 0.0, -2.0, 15.0]);
+    assert_eq!(run(0, Some(factors.view().into()), -1).unwrap().0, [9.0, 20.0, 0.0, 0.0, -2.0, 15.0]);
     let (out, _, size, _) = run(1, None, 1).unwrap();
     assert_eq!((out, size), (vec![2.5, 7.5, 0.0, 0.0, 4.0, 5.0], vec![2, 0, 1]));
     let (out, _, _, largest) = run(2, None, -1).unwrap();
     assert_eq!((out, largest), (vec![4.0, 10.0, 0.0, 0.0, 4.0, 20.0], vec![2, 0, 0, 0, 2, 1]));
-    assert!(run(3, None, -1).is_err() && run(1, Some(factors.view()), -1).is_err());
+    assert!(run(3, None, -1).is_err() && run(1, Some(factors.view().into()), -1).is_err());
 }
 
 #[test]

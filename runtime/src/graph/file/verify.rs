@@ -80,7 +80,8 @@ impl<'a> Verifier<'a> {
             arg.for_each_tensor(|id| {
                 let buffer = self.graph.buffer_of(id).index();
                 let is_constant = matches!(self.graph.buffers[buffer].kind, BufferKind::Constant(_));
-                changes |= is_constant && self.written[buffer];
+                let decides = def.value.counts(self.graph.tensor(id).dtype);
+                changes |= decides && is_constant && self.written[buffer];
             });
             if changes {
                 let text =

@@ -282,8 +282,10 @@ fn attributes(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -
         if !matches!(def.ty.kind, ArgKind::Scalar | ArgKind::Float) {
             continue;
         }
-        let mut choices: Vec<Given> =
-            [0.0, 0.5, -1.0, 3.0, f64::INFINITY].into_iter().map(Given::Float).collect();
+        let mut choices: Vec<Given> = [0.0, 0.5, -1.0, 3.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]
+            .into_iter()
+            .map(Given::Float)
+            .collect();
         choices.extend(constants.iter().copied().map(Given::Float));
         if def.ty.kind == ArgKind::Scalar {
             choices.extend([

@@ -1,0 +1,88 @@
+//! Numbers among the arguments, and the elements that are computed with them.
+//!
+//! A kernel converts a number to its element type, which would wrap, saturate or lose an imaginary part without a word.
+//! What a number is for, the spec says (`numbers`) or follows from the rule of the dtype; here is the only place that
+//! compares.
+
+use opsmith_core::DType;
+
+use crate::arg::Arg;
+use crate::error::{Error, Result};
+use crate::facts::NumberUse;
+use crate::op::OpDef;
+use crate::scalar::{Scalar, int_range, largest};
+
+/// Refuses numbers that a kernel for a dtype cannot compute with.
+///
+/// # Errors
+/// As it says, with the argument, the number, and what the dtype holds.
+#[inline]
+pub(super) fn check(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> {
+    for (index, how) in op.numbers {
+        let Arg::Scalar(number) = args[usize::from(*index)] else { continue };
+        // Every dtype holds the small integers, whatever they are for.
+        if matches!(number, Scalar::Int(0..=127)) {
+            continue;
+        }
+        if !is_fine(number, *how, compute) {
+            return Err(refused(op.schema.args[usize::from(*index)].name, number, *how, compute));
+        }
+    }
+    Ok(())
+}
+
+fn is_fine(number: Scalar, how: NumberUse, compute: DType) -> bool {
+    match how {
+        NumberUse::Computed => number.is_held_by(computed_in(compute)),
+        NumberUse::Real => number.to_complex().im == 0.0,
+        NumberUse::Held => number.is_held_by(compute),
+        NumberUse::Alike => number.is_held_by(compute) && number.dtype().category() <= compute.category(),
+        // A float is a bound of elements that are floats, which hold it or do not.
+        NumberUse::Lower => match int_range(compute) {
+            Some((_, high)) => number.to_complex().im == 0.0 && number.to_f64() <= high as f64,
+            None => number.is_held_by(compute),
+        },
+        NumberUse::Upper => match int_range(compute) {
+            Some((low, _)) => number.to_complex().im == 0.0 && number.to_f64() >= low as f64,
+            None => number.is_held_by(compute),
+        },
+    }
+}
+
+/// The dtype of the numbers that a kernel computes with: 16-bit floats are computed in 32 bits.
+fn computed_in(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+#[cold]
+fn refused(name: &str, number: Scalar, how: NumberUse, compute: DType) -> Error {
+    let dtype = if how == NumberUse::Computed { computed_in(compute) } else { compute };
+    let error = match how {
+        NumberUse::Lower if int_range(dtype).is_some() => {
+            format!("`{name}` is {number}, above all that {dtype} holds")
+        }
+        NumberUse::Upper if int_range(dtype).is_some() => {
+            format!("`{name}` is {number}, below all that {dtype} holds")
+        }
+        NumberUse::Alike if number.is_held_by(dtype) => {
+            format!("`{name}` is {number}, and elements of {dtype} are not computed with such numbers")
+        }
+        NumberUse::Real => {
+            format!(
+                "`{name}` is {number}, and stands among real numbers, which cannot hold its imaginary part"
+            )
+        }
+        _ => format!("`{name}` is {number}, which {dtype} cannot hold"),
+    };
+    let help = match (number, int_range(dtype)) {
+        (Scalar::Complex(_), _) if how == NumberUse::Real => "give a real number".to_owned(),
+        (Scalar::Complex(_), _) => "give a real number, or convert the tensor to a complex dtype".to_owned(),
+        (_, Some((low, high))) => {
+            format!("{dtype} holds integers from {low} to {high}; convert the tensor first")
+        }
+        (_, None) => {
+            format!("the largest number of {dtype} is {:e}; convert the tensor first", largest(dtype))
+        }
+    };
+    Error::value(error).with_help(help)
+}
