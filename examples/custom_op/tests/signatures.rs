@@ -14,7 +14,7 @@ const RUST_KERNEL: &str = "src/kernels/grid.rs";
 const FOREIGN_KERNEL: &str = "kernels/transpose.cc";
 
 /// The name by which generated code calls the kernel of `laplacian`; its entry is at that line.
-const KERNEL_WITH_LINE: &str = "laplacian_at_ops_yaml_28";
+const KERNEL_WITH_LINE: &str = "laplacian_at_ops_yaml_29";
 
 #[test]
 fn a_rust_kernel_with_a_parameter_too_many() {
