@@ -37,6 +37,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "clamp.Tensor",
         "conv1d",
         "conv2d",
+        "conv3d",
         "cosine_similarity",
         "grid_sampler_2d_along",
         "im2col",
@@ -46,6 +47,6 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
     assert_eq!(unknown.keys().copied().collect::<Vec<_>>(), open, "{unknown:#?}");
     // How many results there are depends on the first size; and a composition that two sizes have to be multiples for
     // is accepted at the example's alone.
-    let narrowed = ["conv1d", "conv2d", "split.Tensor", "unbind.int"];
+    let narrowed = ["conv1d", "conv2d", "conv3d", "split.Tensor", "unbind.int"];
     assert_eq!(narrow.keys().copied().collect::<Vec<_>>(), narrowed, "{narrow:#?}");
 }

@@ -188,14 +188,16 @@ pub fn indexed(sizes: &[i64], indices: &[Option<(usize, &[i64])>]) -> Result<Ind
 mod tests {
     use super::*;
 
-    fn shape(sizes: &[i64], indices: &[Option<(usize, &[i64])>]) -> Option<Vec<i64>> {
+    /// How many dimensions are indexed, and the shape of the indices.
+    type Index<'a> = Option<(usize, &'a [i64])>;
+
+    fn shape(sizes: &[i64], indices: &[Index<'_>]) -> Option<Vec<i64>> {
         indexed(sizes, indices).ok().map(|indexed| indexed.sizes.to_vec())
     }
 
     #[test]
     fn indexed_dimensions_stay_in_place_only_if_they_are_neighbours() {
-        let (row, column): (Option<(usize, &[i64])>, Option<(usize, &[i64])>) =
-            (Some((1, &[5, 1])), Some((1, &[6])));
+        let (row, column): (Index<'_>, Index<'_>) = (Some((1, &[5, 1])), Some((1, &[6])));
         let sizes = [2, 3, 4];
         assert_eq!(shape(&sizes, &[None, row, column]).unwrap(), [2, 5, 6]);
         assert_eq!(shape(&sizes, &[row, None, column]).unwrap(), [5, 6, 3]);

@@ -24,10 +24,33 @@ pub(super) fn fit(points: &[(&[i64], i64)]) -> Option<Size> {
     let linear = || solve(points, &powers(1));
     let one_product = || {
         let more = (2..=MAX_DEGREE).flat_map(powers).filter(|powers| degree(powers) > 1);
-        more.into_iter().find_map(|powers| solve(points, &[powers]))
+        more.into_iter().find_map(|powers| multiple(points, &powers))
     };
     let quadratic = || (count <= MAX_SQUARES).then(|| solve(points, &powers(2))).flatten();
     constant().or_else(linear).or_else(one_product).or_else(quadratic)
+}
+
+/// The whole coefficient of one product, if the points determine it and at least one confirms it. There are many products
+/// to try, and nearly all are refuted by the first few points.
+fn multiple(points: &[(&[i64], i64)], product: &Powers) -> Option<Size> {
+    if points.len() < 2 {
+        return None;
+    }
+    let mut coefficient = None;
+    for (values, result) in points {
+        let (value, result) = (value(product, values)?, i128::from(*result));
+        let known = match coefficient {
+            Some(known) => known,
+            None if value == 0 => 0,
+            None if result % value == 0 => *coefficient.insert(result / value),
+            None => return None,
+        };
+        if value.checked_mul(known)? != result {
+            return None;
+        }
+    }
+    let term = Term { coefficient: i64::try_from(coefficient?).ok()?, powers: product.clone() };
+    Some(Size::from_terms(Some([term].into_iter().collect()))).filter(|size| !size.is_unknown())
 }
 
 /// Whole coefficients of the products, if the points determine them and at least one confirms them.

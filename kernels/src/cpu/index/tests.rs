@@ -218,12 +218,12 @@ fn bags_of_rows() {
     let (out, bag, ..) = run(0, None, -1).unwrap();
     assert_eq!((out, bag), (vec![5.0, 15.0, 0.0, 0.0, 8.0, 45.0], vec![0, 0, 2, 2, 2]));
     let factors = Array::new(&[5], [2.0, 1.0, 1.0, 0.0, -1.0]);
-    assert_eq!(run(0, Some(factors.view().into()), -1).unwrap().0, [9.0, 20.0, 0.0, 0.0, -2.0, 15.0]);
+    assert_eq!(run(0, Some(factors.view()), -1).unwrap().0, [9.0, 20.0, 0.0, 0.0, -2.0, 15.0]);
     let (out, _, size, _) = run(1, None, 1).unwrap();
     assert_eq!((out, size), (vec![2.5, 7.5, 0.0, 0.0, 4.0, 5.0], vec![2, 0, 1]));
     let (out, _, _, largest) = run(2, None, -1).unwrap();
     assert_eq!((out, largest), (vec![4.0, 10.0, 0.0, 0.0, 4.0, 20.0], vec![2, 0, 0, 0, 2, 1]));
-    assert!(run(3, None, -1).is_err() && run(1, Some(factors.view().into()), -1).is_err());
+    assert!(run(3, None, -1).is_err() && run(1, Some(factors.view()), -1).is_err());
 }
 
 #[test]
