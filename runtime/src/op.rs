@@ -21,12 +21,11 @@ use crate::tensor::Tensor;
 
 pub(crate) use call::make_valid;
 pub use call::{Kernel, KernelCall, KernelFn};
-pub use table::KernelTable;
+pub use table::{KernelTable, Kernels};
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
-#[derive(Clone, Copy)]
 pub struct OpDef {
     /// Full name with overload, e.g. `add.Tensor`.
     pub name: &'static str,
@@ -56,7 +55,7 @@ pub struct OpDef {
     /// Numbers that elements are computed with, by argument.
     pub numbers: &'static [(u8, NumberUse)],
     /// Kernels by backend and dtype.
-    pub kernels: Option<&'static KernelTable>,
+    pub kernels: Kernels,
     /// The layouts of a view operator's outputs.
     pub view: Option<ViewFn>,
     /// The operator in terms of others, used where no kernel exists.
@@ -91,6 +90,45 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
+    /// The definition with another way for gradients to flow; whatever computes results stays its own. It is leaked, as
+    /// definitions are static, and so that nobody changes the rest of it.
+    pub fn with_grad(&self, grad: &'static GradDef) -> &'static OpDef {
+        let OpDef { name, schema, doc, location, forms, infer, rules, infer_function, custom, .. } = *self;
+        let OpDef { uniform, element_types, contiguous, numbers, view, composite, host, .. } = *self;
+        let OpDef {
+            combinations, present, hidden, inplace_pairs, samples, tolerances, facts, library, ..
+        } = *self;
+        let (kernels, grad) = (self.kernels.again(), Some(grad));
+        Box::leak(Box::new(OpDef {
+            name,
+            schema,
+            doc,
+            location,
+            forms,
+            infer,
+            rules,
+            infer_function,
+            custom,
+            uniform,
+            element_types,
+            contiguous,
+            numbers,
+            kernels,
+            view,
+            composite,
+            host,
+            grad,
+            combinations,
+            present,
+            hidden,
+            inplace_pairs,
+            samples,
+            tolerances,
+            facts,
+            library,
+        }))
+    }
+
     /// An operator of which nothing is known but how it is called.
     pub const fn new(
         name: &'static str,
@@ -112,7 +150,7 @@ impl OpDef {
             element_types: &[],
             contiguous: 0,
             numbers: &[],
-            kernels: None,
+            kernels: Kernels::NONE,
             view: None,
             composite: None,
             host: None,
@@ -328,16 +366,13 @@ impl OpDef {
     /// The kernel for a backend and dtype, or an error that lists what there is.
     #[inline]
     pub(crate) fn kernel(&self, backend: Backend, dtype: DType) -> Result<Kernel> {
-        self.kernels
-            .and_then(|table| table.get(backend, dtype))
-            .ok_or_else(|| self.missing_kernel(backend, dtype))
+        self.kernels.get(backend, dtype).ok_or_else(|| self.missing_kernel(backend, dtype))
     }
 
     #[cold]
     fn missing_kernel(&self, backend: Backend, dtype: DType) -> Error {
         let list = |backend: Backend| {
-            let table = self.kernels?;
-            let names: Vec<_> = table.dtypes(backend).iter().map(DType::name).collect();
+            let names: Vec<_> = self.kernels.dtypes(backend).iter().map(DType::name).collect();
             (!names.is_empty()).then(|| format!("{}: {}", backend.key(), names.join(", ")))
         };
         let known: Vec<_> = Backend::ALL.into_iter().filter_map(list).collect();

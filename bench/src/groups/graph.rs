@@ -57,7 +57,7 @@ fn chains(harness: &mut Harness) -> Result<()> {
 /// The kernels of a chain alone, over memory that alternates as in the graph's plan.
 fn kernels(harness: &mut Harness, x: &Tensor, length: usize) -> Result<Option<f64>> {
     let (op, _) = opsmith::LIBRARY.get("add.Tensor")?;
-    let kernel = op.kernels.and_then(|table| table.get(Backend::Cpu, DType::F32));
+    let kernel = op.kernels.get(Backend::Cpu, DType::F32);
     let kernel = kernel.ok_or_else(|| opsmith::Error::value("the operator has no kernel"))?;
     let places = [Tensor::of(&[0.0f32]), Tensor::of(&[0.0f32])];
     // A handle for each tensor of the chain, as in a plan.

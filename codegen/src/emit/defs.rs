@@ -77,7 +77,11 @@ fn fields(op: &Op) -> TokenStream {
     field(contiguous != 0, quote!(contiguous), quote!(#contiguous));
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
-    field(kernels::has_kernels(op), quote!(kernels), quote!(Some(&super::kernel_tables::#name)));
+    field(
+        kernels::has_kernels(op),
+        quote!(kernels),
+        quote!(rt::op::Kernels::of(&super::kernel_tables::#name)),
+    );
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));

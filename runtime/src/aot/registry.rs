@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::grad::{Formula, Forward, GradDef};
 use crate::library::Library;
 use crate::op::{
-    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Inferred, KernelCall, KernelFn, KernelTable, OpDef,
-    ReturnDef, Schema,
+    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Inferred, KernelCall, KernelFn, KernelTable,
+    Kernels, OpDef, ReturnDef, Schema,
 };
 
 /// What stands behind the definition of an operator that was declared at run time.
@@ -205,7 +205,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         custom: Some(Box::leak(Box::new(Declared { active: RwLock::new(None) }))),
         element_types: elements.leak(),
         contiguous: all_inputs,
-        kernels: Some(Box::leak(Box::new(KernelTable::new(entries, [location; Backend::COUNT])))),
+        kernels: Kernels::of(Box::leak(Box::new(KernelTable::new(entries, [location; Backend::COUNT])))),
         grad: Some(Box::leak(Box::new(grad))),
         ..OpDef::new(leak(&signature.name), schema, location, home())
     }))

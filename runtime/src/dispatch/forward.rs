@@ -92,13 +92,13 @@ fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel, DType, &'
         Uniform::SameIfInexact if !first.dtype().is_differentiable() => return None,
         _ => first.dtype(),
     };
-    let kernel = op.kernels?.get(first.device().backend, first.dtype())?;
+    let kernel = op.kernels.get(first.device().backend, first.dtype())?;
     Some((kernel, dtype, first))
 }
 
 /// Whether an operator has a kernel, so that its composition is not needed.
 pub(crate) fn has_kernel(op: &OpDef, backend: Backend, compute: DType) -> bool {
-    op.kernels.is_some_and(|table| table.get(backend, compute).is_some())
+    op.kernels.get(backend, compute).is_some()
 }
 
 fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {

@@ -357,7 +357,7 @@ fn unwritten(call: &KernelCall<'_>, index: usize, position: usize) -> Error {
 
 /// The kernel as its table calls it.
 fn kernel_name(call: &KernelCall<'_>) -> String {
-    let source = call.op().kernels.map_or("", |table| table.sources[call.device().backend.index()]);
+    let source = call.op().kernels.source(call.device().backend);
     if source.is_empty() { "the kernel".to_owned() } else { format!("the kernel `{source}`") }
 }
 

@@ -36,8 +36,8 @@ pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
 /// ```compile_fail,E0308
 /// # use opsmith_runtime::{Backend, DType, op::OpDef};
 /// fn exchanged(a: &OpDef, b: &OpDef) {
-///     let kernel = a.kernels.unwrap().get(Backend::Cpu, DType::F32);
-///     b.kernels.unwrap().replace(Backend::Cpu, DType::F32, kernel);
+///     let kernel = a.kernels.get(Backend::Cpu, DType::F32);
+///     b.kernels.replace(Backend::Cpu, DType::F32, kernel);
 /// }
 /// ```
 #[derive(Clone, Copy)]

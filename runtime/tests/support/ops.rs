@@ -39,7 +39,7 @@ pub fn unary(
         forms: Forms { inplace: Some("tests_"), out: Some("tests.out"), elementwise },
         infer: Some(infer),
         element_types: &[ElementType::Dispatch],
-        kernels: Some(Box::leak(Box::new(table))),
+        kernels: Kernels::of(Box::leak(Box::new(table))),
         ..OpDef::new(name, schema, "tests.yaml:1", &LIBRARY)
     }))
 }

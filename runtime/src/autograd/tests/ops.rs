@@ -74,7 +74,7 @@ pub const fn cpu(kernels: &[(DType, KernelFn)]) -> KernelTable {
 macro_rules! table {
     ($($dtype:ident => $kernel:expr),* $(,)?) => {{
         static TABLE: KernelTable = cpu(&[$((DType::$dtype, $kernel)),*]);
-        Some(&TABLE)
+        $crate::op::Kernels::of(&TABLE)
     }};
 }
 pub(super) use table;

@@ -146,7 +146,7 @@ fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize, mutation: Muta
     }
     let grad: &'static GradDef =
         Box::leak(Box::new(GradDef { formulas: Box::leak(formulas.into_boxed_slice()), ..*grad }));
-    Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }))
+    op.with_grad(grad)
 }
 
 /// What became of the results that formulas read.
@@ -181,7 +181,7 @@ pub fn read_results(op: &'static OpDef) -> ReadResults {
         found.tried += 1;
         let changed = GradDef { constant_outputs: grad.constant_outputs | bit, ..*grad };
         let grad: &'static GradDef = Box::leak(Box::new(changed));
-        let copy: &'static OpDef = Box::leak(Box::new(OpDef { grad: Some(grad), ..*op }));
+        let copy: &'static OpDef = op.with_grad(grad);
         if right.all(|call| numeric::second_order(&Call { op: copy, ..call }).is_ok()) {
             found.survivors.push(format!("{} ({}): result {output} as a constant", op.name, op.location));
         }

@@ -17,7 +17,7 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
         rt::op::ElementType::Dispatch,
         rt::op::ElementType::NotTensor,
     ],
-    kernels: Some(&super::kernel_tables::PLUS_TENSOR),
+    kernels: rt::op::Kernels::of(&super::kernel_tables::PLUS_TENSOR),
     grad: Some(&super::gradients::PLUS_TENSOR),
     ..rt::op::OpDef::new(
         "plus.Tensor",
@@ -56,7 +56,7 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
     rules: Some(&super::rules::GROWN),
     uniform: rt::op::Uniform::SameIfInexact,
     element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::NotTensor],
-    kernels: Some(&super::kernel_tables::GROWN),
+    kernels: rt::op::Kernels::of(&super::kernel_tables::GROWN),
     grad: Some(&super::gradients::GROWN),
     ..rt::op::OpDef::new(
         "grown",
@@ -93,7 +93,7 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
     rules: Some(&super::rules::PRODUCT),
     element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::Dispatch],
     contiguous: 2,
-    kernels: Some(&super::kernel_tables::PRODUCT),
+    kernels: rt::op::Kernels::of(&super::kernel_tables::PRODUCT),
     grad: Some(&super::gradients::PRODUCT),
     ..rt::op::OpDef::new(
         "product",
@@ -121,7 +121,7 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
     infer: Some(super::inference::largest_infer),
     rules: Some(&super::rules::LARGEST),
     element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::NotTensor],
-    kernels: Some(&super::kernel_tables::LARGEST),
+    kernels: rt::op::Kernels::of(&super::kernel_tables::LARGEST),
     grad: Some(&super::gradients::LARGEST),
     ..rt::op::OpDef::new(
         "largest",
@@ -163,7 +163,7 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
         },
         rt::op::ElementType::NotTensor,
     ],
-    kernels: Some(&super::kernel_tables::SPREAD),
+    kernels: rt::op::Kernels::of(&super::kernel_tables::SPREAD),
     grad: Some(&super::gradients::SPREAD),
     ..rt::op::OpDef::new(
         "spread",
