@@ -61,6 +61,42 @@ fn more_elements_than_memory_are_an_error() {
 }
 
 #[test]
+fn rows_without_elements_are_not_gone_through() {
+    let empty = opsmith::zeros([2, 0]).unwrap();
+    let rows = opsmith::expand(&opsmith::zeros([1, 2, 0]).unwrap(), [1 << 40, 2, 0]).unwrap();
+    let places = Tensor::of(&[1i64, 0, 1]);
+    let index = Value::OptionalTensors(vec![None, Some(places.clone())]);
+    assert_eq!(opsmith::index_select(&empty, 0, &places).unwrap().shape(), [3, 0]);
+    let error = call("index.Tensor", &[(&rows).into(), index.clone()], &[]).unwrap_err();
+    assert!(error.to_string().contains("has 2199023255552 places along its dimensions"), "{error}");
+    let norm = [(&rows).into(), Value::None, Value::None, true.into(), 0.1.into(), 0.1.into()];
+    assert!(call("_native_batch_norm_legit.no_stats", &norm, &[]).is_err());
+    let graph = Graph::trace(|x: &[Tensor]| x[0].exp(), [InputSpec::from(&rows)]).unwrap();
+    assert!(graph.run(&[rows]).unwrap_err().to_string().contains("places along its dimensions"));
+}
+
+#[test]
+fn views_beyond_any_memory_are_errors() {
+    let gradient = opsmith::ones([2, 3]).unwrap();
+    for (offset, storage_offset) in
+        [(i64::MAX - 1, Value::None), (i64::MIN, Value::None), (i64::MIN, i64::MAX.into())]
+    {
+        for name in ["as_strided_backward", "as_strided_backward_backward"] {
+            let ints = |values: &[i64]| Value::Ints(values.to_vec());
+            let (input, strides) = match name {
+                "as_strided_backward" => (ints(&[6]), ints(&[1])),
+                _ => (ints(&[2, 3]), ints(&[3, 1])),
+            };
+            let (sizes, steps) = (ints(&[2, 3]), ints(&[1, 2]));
+            let x = Value::from(&gradient);
+            let arguments = [x, input, strides, offset.into(), sizes, steps, storage_offset.clone()];
+            let error = call(name, &arguments, &[]).unwrap_err();
+            assert!(error.to_string().contains("beyond any memory"), "{name} {offset}: {error}");
+        }
+    }
+}
+
+#[test]
 fn numbers_of_pieces_are_bounded() {
     let x = Tensor::of(&[1f32, 2.0, 3.0]);
     assert_eq!(opsmith::chunk(&x, i64::MAX).unwrap().len(), 3);

@@ -174,7 +174,15 @@ fn shown(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
     if strides.len() != sizes.len() {
         return Err(Error::shape("there is not a stride for each dimension"));
     }
-    Ok(Layout { sizes: sizes.into(), strides: strides.into(), offset })
+    let layout = Layout { sizes: sizes.into(), strides: strides.into(), offset };
+    // Differences of places inside are numbers, too.
+    let inside = -(1 << 61)..1 << 61;
+    match layout.extent() {
+        Some((low, high)) if !inside.contains(&low) || !inside.contains(&high) => {
+            Err(Error::shape("sizes, strides and offset reach beyond any memory"))
+        }
+        _ => Ok(layout),
+    }
 }
 
 /// Adds elements up in the memory that `from` shows, and writes what `to` shows of it; memory that

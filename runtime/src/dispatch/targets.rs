@@ -14,27 +14,38 @@ use crate::tensor::Tensor;
 /// somebody writes takes hours or years.
 const ENDLESS: i64 = 1 << 32;
 
-/// Whether a tensor shows more elements than any kernel gets through by showing those of its memory again and again.
+/// What a tensor is like that no kernel gets through: it shows the elements of its memory again and again, or has as many
+/// rows without elements. Nothing for others.
 #[inline]
-pub(crate) fn is_endless(tensor: &Tensor) -> bool {
-    tensor.numel() > ENDLESS && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < tensor.numel()
+pub(crate) fn endless(tensor: &Tensor) -> Option<String> {
+    let numel = tensor.numel();
+    let is_endless = match numel {
+        0 => rows(tensor) > ENDLESS,
+        _ => numel > ENDLESS && ((tensor.storage().bytes() / tensor.dtype().size()) as i64) < numel,
+    };
+    is_endless.then(|| match numel {
+        0 => format!("has {} places along its dimensions and no element at any", rows(tensor)),
+        _ => format!("shows {numel} elements, of which its memory holds few again and again"),
+    })
+}
+
+/// How many elements a tensor would have if none of its sizes were 0.
+fn rows(tensor: &Tensor) -> i64 {
+    tensor.shape().iter().filter(|size| **size > 0).fold(1, |rows, size| rows.saturating_mul(*size))
 }
 
 /// Refuses an input that shows its elements again and again without end, if the outputs do not have as many.
 pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     for (arg, def) in args.iter().zip(op.schema.args) {
-        let mut endless = None;
+        let mut found = None;
         arg.for_each_tensor(|tensor| {
-            if is_endless(tensor) && outs.iter().all(|out| out.numel() < tensor.numel()) {
-                endless = Some(tensor.numel());
+            if tensor.numel() == 0 || outs.iter().all(|out| out.numel() < tensor.numel()) {
+                found = found.take().or_else(|| endless(tensor));
             }
         });
-        if let Some(shown) = endless {
-            return Err(Error::value(format!(
-                "`{}` shows {shown} elements, of which its memory holds few again and again",
-                def.name
-            ))
-            .with_help("do this before the tensor is expanded"));
+        if let Some(what) = found {
+            return Err(Error::value(format!("`{}` {what}", def.name))
+                .with_help("do this before the tensor is expanded"));
         }
     }
     Ok(())

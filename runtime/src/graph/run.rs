@@ -21,7 +21,7 @@ use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
-use crate::dispatch::{is_endless, written};
+use crate::dispatch::{endless, written};
 use crate::error::{Error, Result, ShapeText};
 use crate::op::KernelCall;
 use crate::random::GeneratorState;
@@ -198,13 +198,9 @@ impl Graph {
                 "compute the gradient inside the traced function with `grad`, or run the graph under no_grad",
             ));
         }
-        if is_endless(input) {
-            return Err(Error::graph(format!(
-                "input `{}` shows {} elements, of which its memory holds few again and again",
-                self.input_names[number],
-                input.numel()
-            ))
-            .with_help("expand the tensor in the traced function"));
+        if let Some(what) = endless(input) {
+            return Err(Error::graph(format!("input `{}` {what}", self.input_names[number]))
+                .with_help("expand the tensor in the traced function"));
         }
         if recorder::is_active() || input.storage().is_meta() {
             return Err(Error::graph("a graph runs while a function is traced")
