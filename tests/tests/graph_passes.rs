@@ -2,6 +2,7 @@
 
 use opsmith::{DType, Generator, Result, Tensor, TensorOps};
 use opsmith_runtime::graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
+use opsmith_testing::samples::drawing;
 
 fn square() -> InputSpec {
     InputSpec::new(DType::F32, [4.into(), 4.into()])
@@ -75,8 +76,10 @@ fn what_nothing_needs_is_dropped_and_what_others_see_stays() {
     assert_eq!(steps(&graph), ["exp", "sin", "add.Tensor", "rand.generator", "relu"]);
     let less = graph.optimize(&only(Pass::DeadCode));
     assert_eq!(steps(&less), ["add.Tensor", "rand.generator", "relu"]);
-    less.run(&[input(1)]).unwrap();
-    less.run(&[input(1)]).unwrap();
+    drawing(|| {
+        less.run(&[input(1)]).unwrap();
+        less.run(&[input(1)]).unwrap();
+    });
     assert_eq!(counter.to_vec::<f32>().unwrap(), [2.0]);
 }
 
@@ -230,16 +233,18 @@ fn random_programs_give_the_same_bits() {
         // Starts anew for each kind of run, as programs change it.
         let fresh = || input(seed + 3000);
         let twice = |run: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>, state: &Tensor| {
-            opsmith_runtime::random::manual_seed(seed);
-            let mut found = Vec::new();
-            for _ in 0..2 {
-                found.extend(run(&inputs).unwrap().iter().map(bits));
-            }
-            found.push(bits(state));
-            found
+            drawing(|| {
+                opsmith_runtime::random::manual_seed(seed);
+                let mut found = Vec::new();
+                for _ in 0..2 {
+                    found.extend(run(&inputs).unwrap().iter().map(bits));
+                }
+                found.push(bits(state));
+                found
+            })
         };
         let state = fresh();
-        if program(seed, &inputs, &fresh()).is_err() {
+        if drawing(|| program(seed, &inputs, &fresh())).is_err() {
             continue;
         }
         ran += 1;
@@ -250,7 +255,8 @@ fn random_programs_give_the_same_bits() {
             .chain([Passes::none(), Passes::all()]);
         for passes in choices {
             let state = fresh();
-            let graph = Graph::trace(|x: &[Tensor]| program(seed, x, &state), [square(), square()]).unwrap();
+            let traced = || Graph::trace(|x: &[Tensor]| program(seed, x, &state), [square(), square()]);
+            let graph = drawing(traced).unwrap();
             let mut graph = graph.optimize(&passes);
             if seed % 2 == 0 && passes == Passes::all() {
                 graph.set_threads(3);

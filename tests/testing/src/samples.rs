@@ -106,13 +106,20 @@ fn made(op: &'static OpDef) -> Vec<Choice> {
 /// Runs a call so that an operator that draws random numbers draws the same ones every time, whatever
 /// other threads draw through this function.
 pub fn repeatable<R>(op: &OpDef, call: impl FnOnce() -> R) -> R {
-    static DRAWING: Mutex<()> = Mutex::new(());
     if op.facts.deterministic {
         return call();
     }
+    drawing(|| {
+        opsmith_runtime::random::manual_seed(7);
+        call()
+    })
+}
+
+/// Runs work that draws from the default generator, which all threads share, alone among all such work of a program.
+pub fn drawing<R>(work: impl FnOnce() -> R) -> R {
+    static DRAWING: Mutex<()> = Mutex::new(());
     let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
-    opsmith_runtime::random::manual_seed(7);
-    call()
+    work()
 }
 
 impl Choice {

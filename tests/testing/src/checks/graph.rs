@@ -88,7 +88,8 @@ pub fn graphs(op: &'static OpDef) -> Report {
             let Ok(eager) = repeatable(op, || call(op, &args)) else { continue };
             let inputs = tensors(&args);
             let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
-            let graph = Graph::trace(|inputs: &[Tensor]| call(op, &with_tensors(&args, inputs)), &specs);
+            let function = |inputs: &[Tensor]| call(op, &with_tensors(&args, inputs));
+            let graph = repeatable(op, || Graph::trace(function, &specs));
             let what = format!("{dtype} sample {number} as a graph");
             match graph {
                 Ok(graph) => compare(&mut report, op, &what, &variants(&graph, true), &inputs, &eager),
@@ -133,7 +134,8 @@ pub fn graph_gradients(op: &'static OpDef) -> Report {
                 continue;
             }
             let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
-            let graph = Graph::trace(|inputs: &[Tensor]| gradients(op, &args, inputs), &specs);
+            let function = |inputs: &[Tensor]| gradients(op, &args, inputs);
+            let graph = repeatable(op, || Graph::trace(function, &specs));
             let what = format!("gradients of {dtype} sample {number} as a graph");
             match graph {
                 Ok(graph) => {
@@ -164,8 +166,8 @@ pub fn symbolic_graphs(op: &'static OpDef) -> Report {
             |&size: &i64| if size > 1 { Dim::from(format!("s{size}").as_str()) } else { Dim::Fixed(size) };
         let spec = |input: &Tensor| InputSpec::new(input.dtype(), input.shape().iter().map(symbol));
         let specs: Vec<InputSpec> = inputs.iter().map(spec).collect();
-        let Ok(graph) = Graph::trace(|inputs: &[Tensor]| call(op, &with_tensors(&args, inputs)), &specs)
-        else {
+        let function = |inputs: &[Tensor]| call(op, &with_tensors(&args, inputs));
+        let Ok(graph) = repeatable(op, || Graph::trace(function, &specs)) else {
             report.left_out += 1;
             continue;
         };
@@ -208,7 +210,8 @@ pub fn saved_graphs(op: &'static OpDef, folder: &Path) -> Report {
     for (number, args) in arguments(op, dtype).into_iter().take(2).enumerate() {
         let inputs = tensors(&args);
         let function = |tensors: &[Tensor]| call(op, &with_tensors(&args, tensors));
-        let Ok(graph) = Graph::trace(function, inputs.iter().map(InputSpec::from)) else { continue };
+        let specs = inputs.iter().map(InputSpec::from);
+        let Ok(graph) = repeatable(op, || Graph::trace(function, specs)) else { continue };
         let Ok(expected) = repeatable(op, || graph.run(&inputs)) else { continue };
         let loaded = graph.save(folder).and_then(|()| Graph::load(folder));
         let wrong = match loaded.and_then(|loaded| repeatable(op, || loaded.run(&inputs))) {

@@ -75,12 +75,15 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
         return Vec::new();
     }
     // Elements that nobody wrote, or that chance wrote, are those of no record.
+    if !op.facts.deterministic {
+        return Vec::new();
+    }
     let by_chance = samples(op, DType::F64).iter().any(|args| {
         let run = || invoke(op, args);
         let bits = |outs: &Vec<Tensor>| outs.iter().map(bits).collect::<Vec<_>>();
         matches!((run(), run()), (Ok(ref a), Ok(ref b)) if bits(a) != bits(b))
     });
-    if !op.facts.deterministic || by_chance || op.name.contains("empty") {
+    if by_chance || op.name.contains("empty") {
         return Vec::new();
     }
     let real = if exact_dtype(op) == Some(DType::F32) { DType::F32 } else { DType::F64 };
