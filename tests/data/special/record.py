@@ -43,6 +43,7 @@ REASONS = {
     "shares": "PyTorch counts an equal element that takes no part, and its gradients do not add up to the given one",
     "distances": "the distances are not those of the points, and each library reads another of the two",
     "single": "the library that PyTorch leaves single precision to multiplies with the zeros of the border",
+    "frequencies": "PyTorch misreads an input that has more frequencies than the result is made of",
     "square root": "PyTorch takes the square root instead, NaN for minus infinity",
 }
 CALM = {
@@ -71,6 +72,7 @@ NOT_INFINITE = {  # of attributes
 NOT_WILD_AND_SINGLE = {"convolution": "single", "convolution_backward": "single"}
 NOT_WILD_TIMES_ZERO = {"addmm": "zero", "addmv": "zero"}
 NOT_WILD_FROM_ORDER = {"polygamma": ("series", 2)}
+NOT_GROWN_ALONE = {"_fft_c2r": "frequencies"}
 NOT_SPARSE = ("sparse", "sparse_grad")
 NO_GRADIENTS_OF_EQUAL = {"_pdist_backward": "distances"}
 NO_GRADIENTS_OF_EQUAL_WITHOUT_SELF = {"scatter_reduce.two": ("shares", ("amax", "amin"))}
@@ -283,6 +285,7 @@ def recorded(line, unknown, refused):
     left_out |= line["op"] in NOT_WILD_TIMES_ZERO and wild and line["args"].get("alpha") in (0, {"float": 0})
     left_out |= line["op"] in NOT_WILD_FROM_ORDER and wild and line["args"]["n"] >= NOT_WILD_FROM_ORDER[line["op"]][1]
     left_out |= any(line["args"].get(name) for name in NOT_SPARSE)
+    left_out |= line["op"] in NOT_GROWN_ALONE and bool(grow) and not grow["attributes"]
     left_out |= line["op"] in NOT_NAN and '{"float": "NaN"}' in text
     left_out |= line["op"] in NOT_COMPLEX and dtype.is_complex
     if left_out:
