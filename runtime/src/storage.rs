@@ -80,7 +80,7 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Whether there are no elements behind it.
+    /// True for meta storage (no data).
     #[inline]
     pub fn is_meta(&self) -> bool {
         self.header().data.is_null()

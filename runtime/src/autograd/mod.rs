@@ -59,8 +59,7 @@ pub struct AutogradMeta {
     edge: Option<Edge>,
     /// The gradient that backward passes left here.
     grad: Option<Tensor>,
-    /// How often the tensor's elements got a new place in the graph by an in-place call; of a view,
-    /// the number of its base that `edge` belongs to.
+    /// Count of in-place rebases; for a view, the base's count when `edge` was computed.
     generation: u64,
     /// Whether the tensor, no leaf, keeps its gradient all the same.
     retains: bool,
@@ -142,8 +141,8 @@ fn edge_of(tensor: &Tensor) -> Result<Option<Edge>> {
     Ok(tensor.autograd().edge.clone())
 }
 
-/// Gives a new tensor its place in the graph. If others hold it too, as when a function returns an
-/// argument, its place is not this call's to change, and a view of it takes its stead.
+/// Attaches the edge to a new tensor. If the handle is shared (a function returned its argument), the edge
+/// goes to a fresh view instead.
 #[inline]
 fn attach(tensor: &mut Tensor, edge: Edge) {
     let generation = match tensor.base() {

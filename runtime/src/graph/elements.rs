@@ -1,7 +1,8 @@
 //! Constants whose elements decide shapes, and constants that a function changes.
 //!
-//! In: what a traced function does with tensors that have elements. Out: refusals where a graph would go by elements
-//! that are others when it runs; and the constants that it relies on, whose versions are compared in every run.
+//! In: the reads and writes of tensors that have elements, as a function is traced. Out: an error for a function whose
+//! shapes depend on values that it later overwrites; and the constants baked into shapes, whose versions each run
+//! checks.
 
 use super::ir::Site;
 use crate::arg::Arg;

@@ -13,8 +13,8 @@ use crate::storage::Storage;
 use crate::tensor::Tensor;
 
 impl Plan {
-    /// Takes the outputs of the run before back: what they show is let go of, and the handles over inputs, which
-    /// would have to be new each time, wait for this run.
+    /// Reclaims the previous run's output handles, so that a warm run allocates none. A handle over an input, which
+    /// would have to be made anew, is kept for this run; the memory that any other shows is released.
     pub(super) fn take_back(&mut self, outputs: &mut Vec<Tensor>) {
         if outputs.len() != self.handles.len() {
             return outputs.clear();

@@ -249,7 +249,7 @@ pub(crate) fn decided_by(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     })
 }
 
-/// Whether the function that this thread traces changes memory, so that what is there is what was there before.
+/// Whether the traced function writes this storage; if so its contents are stale while tracing.
 pub(crate) fn changes(storage: &Storage) -> bool {
     is_active() && with(|recorder| recorder.elements.is_written(storage))
 }
@@ -410,7 +410,7 @@ pub(super) fn is_inside_region() -> bool {
     with(|recorder| !recorder.outside.is_empty())
 }
 
-/// What stands for a size that elements decide: the so-many-th that is noted from now on.
+/// Placeholder value for the `after`-th data-dependent size recorded from here on.
 pub(super) fn example(after: usize) -> i64 {
     with(|recorder| {
         let known = recorder.examples.get(recorder.trace.unknown.len() + after);
@@ -418,7 +418,7 @@ pub(super) fn example(after: usize) -> i64 {
     })
 }
 
-/// Notes a size that elements decide.
+/// Records a data-dependent size.
 pub(super) fn size_is_unknown(tensor: &Tensor, dim: usize, example: i64, most: i64) {
     with(|recorder| {
         let tensor = recorder.tensor(tensor);

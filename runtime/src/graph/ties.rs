@@ -1,4 +1,4 @@
-//! Sizes that elements decide and that a function takes to be equal.
+//! Unifies data-dependent sizes that must be equal for the trace to succeed.
 //!
 //! In: how many such sizes there are, and how far the function gets where some of them are equal. Out: which of them
 //! have to be. Two selections by one mask have as many elements, which shapes alone do not tell; while a function is

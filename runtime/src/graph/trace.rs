@@ -221,8 +221,8 @@ impl Graph {
     /// The function is the one that runs in eager mode. It must do the same each time it runs, since with symbols
     /// it runs several times, for sizes of many kinds. Where it does something else at some of them, the graph is
     /// guarded to the first; a branch that it takes at none of them is not seen. Tensors that it finds outside
-    /// are part of the graph, and may be changed by it. Sizes that elements decide are taken to be equal only where
-    /// the function would fail if they were not; a run in which they differ is an error.
+    /// are part of the graph, and may be changed by it. Two data-dependent sizes are assumed equal only if the trace
+    /// fails otherwise; a run where they differ is an error.
     ///
     /// ```
     /// use opsmith_runtime::graph::{Graph, InputSpec};
