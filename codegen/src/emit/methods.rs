@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 use super::api::{Function, forms};
 use super::names::doc;
 use super::options::options_name;
-use super::{Generation, Selection};
+use super::{Generation, Selection, naming};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
@@ -41,7 +41,11 @@ fn method(function: &Function<'_>) -> TokenStream {
     let options = options_name(function.op);
     let own = function.receiver();
     let declared = params.iter().filter(|(name, _)| Some(name) != own.as_ref()).map(|(name, ty)| {
-        if name == "options" { quote!(#name: &super::functions::#options) } else { quote!(#name: #ty) }
+        // Without such a struct an argument may have its name.
+        match naming::has_options(function.op) && name == naming::OPTIONS_PARAMETER {
+            true => quote!(#name: &super::functions::#options),
+            false => quote!(#name: #ty),
+        }
     });
     let result = function.result();
     let summary = function.op.doc.split("\n\n").next().unwrap_or_default();
