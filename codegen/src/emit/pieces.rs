@@ -44,7 +44,7 @@ pub(super) fn modules(generation: &Generation<'_>) -> Result<Vec<String>, String
     Ok(modules)
 }
 
-/// Modules that are one whole come first: they take longest.
+/// Modules that are one whole come first.
 fn pieces(operators: usize) -> Vec<Piece> {
     let (divided, whole): (Vec<_>, Vec<_>) =
         (0..EMITTERS.len()).partition(|index| EMITTERS[*index].divisible);
@@ -60,11 +60,15 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(MAX_THREADS).min(pieces.len() / 2).max(1);
     let done: Vec<Mutex<Option<Result<String, String>>>> = pieces.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    let work = |generation: &Generation<'_>| {
-        loop {
-            let position = next.fetch_add(1, Ordering::Relaxed);
-            let Some(piece) = pieces.get(position) else { return };
+    let wholes = pieces.iter().take_while(|piece| piece.operators.is_none()).count();
+    let (next_whole, next_share) = (AtomicUsize::new(0), AtomicUsize::new(wholes));
+    let whole = || Some(next_whole.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < wholes);
+    let share = || Some(next_share.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < pieces.len());
+    let work = |generation: &Generation<'_>, starts_with_wholes: bool| {
+        // Modules that are one whole take longest, and most memory, so that only one thread begins with them.
+        let position = || if starts_with_wholes { whole().or_else(share) } else { share().or_else(whole) };
+        while let Some(position) = position() {
+            let piece = &pieces[position];
             let selection = piece.operators.clone().map_or(generation.selection.clone(), Selection::Range);
             let share = Generation { model: generation.model, config: generation.config, selection };
             let text = text(&EMITTERS[piece.emitter], &share);
@@ -80,10 +84,10 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
         for _ in 1..threads {
             scope.spawn(|| {
                 let config = portable.config();
-                work(&Generation { model, config: &config, selection: selection.clone() });
+                work(&Generation { model, config: &config, selection: selection.clone() }, false);
             });
         }
-        work(generation);
+        work(generation, true);
     });
     let missing = || Err("a thread of the generator ended early".to_owned());
     done.into_iter().map(|slot| slot.into_inner().ok().flatten().unwrap_or_else(missing)).collect()
