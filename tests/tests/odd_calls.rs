@@ -76,6 +76,23 @@ fn rows_without_elements_are_not_gone_through() {
 }
 
 #[test]
+fn windows_over_nothing_are_errors() {
+    for shape in [vec![1, 2, 0], vec![1, 2, 3, 0], vec![2, 2, 3, 4, 0]] {
+        let spatial = shape.len() - 2;
+        let (input, ints) = (opsmith::zeros(&shape).unwrap(), |value: i64| Value::Ints(vec![value; spatial]));
+        let weight = opsmith::ones([&[2, 2][..], &vec![2; spatial]].concat()).unwrap();
+        for transposed in [false, true] {
+            let given = [Value::from(&input), (&weight).into(), Value::None, ints(1), ints(1), ints(1)];
+            let rest = [transposed.into(), ints(0), 1i64.into()];
+            let error = call("convolution", &[&given[..], &rest].concat(), &[]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Shape, "{shape:?}: {error}");
+        }
+    }
+    let none = opsmith::zeros([0, 2, 3]).unwrap();
+    assert_eq!(opsmith::conv1d(&none, &opsmith::ones([4, 2, 2]).unwrap()).unwrap().shape(), [0, 4, 2]);
+}
+
+#[test]
 fn views_beyond_any_memory_are_errors() {
     let gradient = opsmith::ones([2, 3]).unwrap();
     for (offset, storage_offset) in

@@ -172,6 +172,15 @@ impl Plan {
         let window = Window::new(spatial, weight.get(2..).unwrap_or(&[]), stride, padding, dilation)?;
         let (large, small) = if transposed { (output, input) } else { (input, output) };
         let (large_places, small_places) = (spatial_sizes(large, spatial)?, spatial_sizes(small, spatial)?);
+        // Without places the window would see its padding alone; no library computes that.
+        let given = if transposed { &small_places } else { &large_places };
+        if given.contains(&0) {
+            return Err(Error::shape(format!(
+                "an input of the shape {} has no elements along a dimension that the window slides over",
+                ShapeText(input)
+            ))
+            .with_help("only the numbers of samples and of channels may be 0"));
+        }
         let fits = large.len() == weight.len()
             && small.len() == weight.len()
             && groups > 0
