@@ -17,12 +17,12 @@ use crate::arg::{Arg, MemoryFormat, Value};
 use crate::constraint::Constraint;
 use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::{Form, Library};
 use crate::lists::{self, OwnedLists};
 use crate::op::{ArgDef, ArgKind, ArgType, DefaultValue, OpDef, Outputs};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// An argument given by name.
 type Keyword<'a> = &'a (&'a str, Value);
@@ -40,7 +40,7 @@ pub fn call(
     args: &[Value],
     kwargs: &[(&str, Value)],
 ) -> Result<Vec<Value>> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     let (op, form) = overload::choose(library, name, args, kwargs)?;
     let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
@@ -70,7 +70,7 @@ pub fn call(
 /// If the arguments do not fit, or the operator itself fails.
 #[track_caller]
 pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     with_bound(op, args, kwargs, |args| functional(op, args))
 }
 

@@ -4,11 +4,10 @@ use num_complex::Complex;
 
 use crate::arg::Arg;
 use crate::error::Result;
-use crate::graph::recorder;
 use crate::op::KernelCall;
 use crate::pointwise::for_each_row;
 use crate::storage::Borrows;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, observer};
 use crate::with_dtype;
 
 /// Writes the elements of `source`, broadcast and converted, into `target`.
@@ -25,8 +24,8 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
         return copy(target, &source.cast_untracked(source.dtype())?);
     }
-    if recorder::is_active() {
-        return recorder::copy(target, source);
+    if let Some(observer) = observer::observer() {
+        return observer.copied(target, source);
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;

@@ -38,6 +38,7 @@ pub mod scratch;
 pub mod storage;
 pub mod symbolic;
 pub mod tensor;
+mod trace_hook;
 mod untyped;
 pub mod view;
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, 
 
 use crate::allocator::{self, ALIGNMENT, Block};
 use crate::arg::Arg;
+use crate::dispatch::observer;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::OpDef;
 use crate::tensor::Tensor;
@@ -281,11 +281,13 @@ impl<'a> Borrows<'a> {
 #[cold]
 fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
     let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
-    let mut changed = writes.iter().any(|tensor| recorder::changes(tensor.storage()));
+    let is_stale =
+        |storage: &Storage| observer::observer().is_some_and(|observer| observer.is_stale(storage));
+    let mut changed = writes.iter().any(|tensor| is_stale(tensor.storage()));
     for arg in reads {
         arg.for_each_tensor(|tensor| {
             meta |= tensor.storage().is_meta();
-            changed |= recorder::changes(tensor.storage());
+            changed |= is_stale(tensor.storage());
         });
     }
     if changed {

@@ -1,6 +1,7 @@
 //! The tensor handle.
 
 mod body;
+pub(crate) mod observer;
 mod tracking;
 
 use std::fmt;
@@ -15,7 +16,6 @@ use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::graph::recorder;
 use crate::layout::{Layout, checked_numel};
 use crate::scalar::Scalar;
 use crate::storage::{Borrows, Storage};
@@ -96,9 +96,9 @@ impl Tensor {
     /// [`Tensor::with_memory`].
     #[inline]
     pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
-        if recorder::is_active() {
+        if let Some(observer) = observer::observer() {
             let tensor = Tensor::meta(sizes, dtype, device)?;
-            recorder::allocated(&tensor);
+            observer.allocated(&tensor);
             return Ok(tensor);
         }
         Tensor::with_memory(sizes, dtype, device)
@@ -150,8 +150,8 @@ impl Tensor {
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
         }
-        if recorder::is_active() {
-            recorder::made(&tensor);
+        if let Some(observer) = observer::observer() {
+            observer.made(&tensor);
         }
         Ok(tensor)
     }
@@ -168,8 +168,8 @@ impl Tensor {
         let tensor = Tensor::with_memory(&[], dtype, Device::CPU).expect("memory for one element");
         // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
-        if recorder::is_active() {
-            recorder::made(&tensor);
+        if let Some(observer) = observer::observer() {
+            observer.made(&tensor);
         }
         tensor
     }

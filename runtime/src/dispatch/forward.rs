@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::convert::{check_dtypes, convert_inputs};
 use super::numbers;
+use super::observer;
 use super::targets::{
     check_inplace, check_out, overlap, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
     refuse_partial_overlap, shares_elsewhere,
@@ -16,7 +17,6 @@ use super::written;
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::graph::{recorder, unknown};
 use crate::layout::{checked_numel, same_sizes};
 use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs, Uniform};
 use crate::storage::Borrows;
@@ -28,9 +28,9 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         let base = args[0].tensor();
         let outs: Outputs =
             view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect::<Result<_>>()?;
-        if recorder::is_active() {
-            recorder::decided_by(op, args)?;
-            recorder::view(op, args, &outs)?;
+        if let Some(observer) = observer::observer() {
+            observer.decided_by(op, args)?;
+            observer.viewed(op, args, &outs)?;
         }
         return Ok(outs);
     }
@@ -44,10 +44,10 @@ pub(crate) fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         outs.push(out);
         return Ok(outs);
     }
-    if recorder::is_active() {
-        recorder::decided_by(op, args)?;
-        if unknown::wants_elements(op, args) {
-            return unknown::call(op, args);
+    if let Some(observer) = observer::observer() {
+        observer.decided_by(op, args)?;
+        if let Some(outs) = observer.data_dependent(op, args) {
+            return outs;
         }
     }
     let Some(inferred) = op.inferred(args) else { return compose(op, args) };
@@ -162,8 +162,8 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
         // SAFETY: as for an in-place form.
         return unsafe { run_uniform(kernel, call, like) };
     }
-    if recorder::is_active() {
-        recorder::decided_by(op, args)?;
+    if let Some(observer) = observer::observer() {
+        observer.decided_by(op, args)?;
     }
     let inferred = match op.inferred(args) {
         Some(inferred) => inferred?,
@@ -232,8 +232,12 @@ fn run_kernel(
 ) -> Result<()> {
     let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
     numbers::check(op, args, inferred.compute)?;
-    let traced = recorder::is_active();
-    if !traced && outs.iter().all(|out| out.numel() == 0) && !outs.is_empty() && !reads_integers(op, args) {
+    let observer = observer::observer();
+    if observer.is_none()
+        && outs.iter().all(|out| out.numel() == 0)
+        && !outs.is_empty()
+        && !reads_integers(op, args)
+    {
         return check_dtypes(op, args, inferred.compute);
     }
     refuse_endless(op, args, outs)?;
@@ -248,8 +252,8 @@ fn run_kernel(
             &replaced
         }
     };
-    if traced {
-        return recorder::call(op, compute, args, outs, shared);
+    if let Some(observer) = observer {
+        return observer.called(op, compute, args, outs, shared);
     }
     // SAFETY: the caller compared the outputs with what inference says, and looked for overlaps; inputs are
     // converted, and the kernel is the one for their dtype.
@@ -292,8 +296,8 @@ struct Call<'a> {
 #[inline]
 unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) -> Result<()> {
     numbers::check(call.op, call.args, like.dtype())?;
-    if recorder::is_active() {
-        return recorder::call(call.op, like.dtype(), call.args, call.outs, call.shared);
+    if let Some(observer) = observer::observer() {
+        return observer.called(call.op, like.dtype(), call.args, call.outs, call.shared);
     }
     if call.outs[0].numel() == 0 {
         return Ok(());

@@ -7,6 +7,7 @@
 mod convert;
 mod forward;
 mod numbers;
+pub(crate) mod observer;
 mod pairs;
 mod targets;
 mod values;
@@ -26,10 +27,10 @@ pub(crate) use targets::{check_inplace, endless, overlap, refuse_overlap_with_in
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// This file, as places in backtraces name it.
 pub(crate) const FILE: &str = file!();
@@ -41,7 +42,7 @@ pub(crate) const FILE: &str = file!();
 #[inline]
 #[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     let result = if autograd::forward_is_active() {
         autograd::invoke_forward(op, args)
     } else {
@@ -68,7 +69,7 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
 /// As [`invoke`], and if the result does not fit into the tensor.
 #[track_caller]
 pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     let result = if autograd::recording() || autograd::forward_is_active() {
         autograd::invoke_inplace(op, args)
     } else {
@@ -92,7 +93,7 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 /// As [`invoke`], and if a result does not fit into its tensor.
 #[track_caller]
 pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     match autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs)) {
         Ok(()) => {
             for out in outs.iter() {

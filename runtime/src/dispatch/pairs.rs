@@ -11,10 +11,10 @@ use crate::arg::Arg;
 use crate::autograd;
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// Calls the in-place form of an operator with pairs; returns the results that are written nowhere.
 ///
@@ -25,7 +25,7 @@ use crate::tensor::Tensor;
 /// into it is part of a graph.
 #[track_caller]
 pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     run(op, args).map_err(|error| in_op(error, op.forms.inplace.unwrap_or(op.name), op, args))
 }
 

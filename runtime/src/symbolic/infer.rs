@@ -129,7 +129,7 @@ fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
 }
 
 /// What compiled inference says of numbers.
-pub(super) fn concrete(outcome: call::Outcome) -> Outputs {
+pub(crate) fn concrete(outcome: call::Outcome) -> Outputs {
     let call::Outcome { outs, compute, device, present } = outcome;
     let outs = outs.into_iter().map(|(layout, dtype)| {
         let (shape, strides) = (Shape::concrete(&layout.sizes), Strides::of(&layout));
@@ -385,7 +385,7 @@ fn calls_native(expr: &Expr) -> bool {
 }
 
 /// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
-pub(super) fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
+pub(crate) fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
         None => vec![-2],

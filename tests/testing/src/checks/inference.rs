@@ -3,10 +3,10 @@
 
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
+use opsmith_runtime::graph::infer_composition;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::symbolic::{
     Argument, Bindings, Context, Inference, Meta, Origin, Outputs, Shape, Size, Strides, Symbol, infer,
-    infer_composition,
 };
 
 use crate::calls::{call, reshaped};
