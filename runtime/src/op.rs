@@ -15,7 +15,7 @@ pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
 use crate::infer::context::InferFunction;
 use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};
-use crate::library::Library;
+use crate::library::{Form, Library};
 use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 
@@ -301,6 +301,17 @@ impl OpDef {
         let args = self.schema.args;
         let position = args.iter().position(|arg| arg.name == name);
         position.or_else(|| args.iter().position(|arg| arg.aliases.contains(&name)))
+    }
+
+    /// The name of a form; the operator's where the form has none.
+    #[inline]
+    pub(crate) fn form_name(&'static self, form: Form) -> &'static &'static str {
+        let name = match form {
+            Form::Functional => None,
+            Form::Inplace => self.forms.inplace.as_ref(),
+            Form::Out => self.forms.out.as_ref(),
+        };
+        name.unwrap_or(&self.name)
     }
 
     /// Infers a call's outputs; `None` for views and compositions, which do not say them.

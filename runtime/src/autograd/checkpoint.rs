@@ -14,10 +14,11 @@ use super::mode::enable_grad;
 use super::recording;
 use super::saved::{SavedName, SavedTensor, Slot};
 use crate::device::Device;
+use crate::dispatch::Borrows;
 use crate::error::{Error, Result};
 use crate::random::observer::traced_draws;
 use crate::random::{GeneratorState, default_generator};
-use crate::storage::{Borrows, Storage};
+use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::trace_hook;
 

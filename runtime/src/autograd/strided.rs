@@ -18,11 +18,11 @@ use super::{attach, edge_of, recording};
 use crate::arg::Arg;
 use crate::copy;
 use crate::device::Device;
+use crate::dispatch::Borrows;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::Layout;
 use crate::pointwise::for_each_row;
-use crate::storage::Borrows;
 use crate::tensor::{Tensor, observer};
 
 /// A linear step between a base and a view of it, with the layouts both have in one memory.

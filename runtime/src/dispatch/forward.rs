@@ -6,6 +6,7 @@
 use opsmith_core::{Backend, DType, DTypeCategory};
 use smallvec::SmallVec;
 
+use super::borrows::Borrows;
 use super::convert::{check_dtypes, convert_inputs};
 use super::numbers;
 use super::observer;
@@ -19,7 +20,6 @@ use crate::copy;
 use crate::error::{Error, Result};
 use crate::layout::{checked_numel, same_sizes};
 use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs, Uniform};
-use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
 /// The functional form without recording.

@@ -4,6 +4,7 @@
 //! In: an operator definition and borrowed arguments. Out: tensors. Every form of every operator,
 //! typed or boxed, comes through here; recording for gradients wraps it (`autograd`).
 
+mod borrows;
 mod convert;
 mod forward;
 mod numbers;
@@ -20,6 +21,7 @@ pub use values::{conjugated, host_result, int_div, int_rem, item, or_empty, pres
 pub use pairs::invoke_pairs;
 pub use written::check_written;
 
+pub(crate) use borrows::Borrows;
 pub(crate) use convert::are_converted;
 pub(crate) use forward::{forward, forward_inplace, forward_out, has_kernel, is_checked_by_kernel};
 pub(crate) use targets::{check_inplace, endless, overlap, refuse_overlap_with_inputs};
@@ -77,7 +79,7 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     };
     match result {
         Ok(()) => {
-            args[0].tensor().storage().set_last_writer(op, Form::Inplace);
+            args[0].tensor().storage().set_last_writer(op.form_name(Form::Inplace));
             Ok(())
         }
         Err(error) => Err(in_op(error, op.forms.inplace.unwrap_or(op.name), op, args)),
@@ -97,7 +99,7 @@ pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]
     match autograd::check_out(op, args, outs).and_then(|()| forward_out(op, args, outs)) {
         Ok(()) => {
             for out in outs.iter() {
-                out.storage().set_last_writer(op, Form::Out);
+                out.storage().set_last_writer(op.form_name(Form::Out));
             }
             Ok(())
         }

@@ -61,7 +61,7 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     }
     for (target, _, output) in &targets {
         copy::copy(target, &results[*output])?;
-        target.storage().set_last_writer(op, Form::Inplace);
+        target.storage().set_last_writer(op.form_name(Form::Inplace));
     }
     let written = |index: &usize| op.inplace_pairs.iter().any(|(_, output)| *output as usize == *index);
     let visible = results.len() - op.hidden;

@@ -9,6 +9,7 @@
 
 use opsmith_core::{Backend, DType};
 
+use super::borrows::Borrows;
 use super::convert::convert_inputs;
 use super::in_op;
 use crate::arg::Arg;
@@ -17,7 +18,7 @@ use crate::layout::{Dims, Layout, checked_numel};
 use crate::op::{Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs};
 use crate::random::{self, Draws};
 use crate::scratch::Scratch;
-use crate::storage::{Borrows, Storage};
+use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::view::Positions;
 

@@ -20,12 +20,12 @@ use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
+use crate::dispatch::Borrows;
 use crate::dispatch::{endless, written};
 use crate::error::{Error, Result, ShapeText};
 use crate::op::KernelCall;
 use crate::random::GeneratorState;
 use crate::scratch::Scratch;
-use crate::storage::Borrows;
 use crate::tensor::Tensor;
 use crate::trace_hook;
 

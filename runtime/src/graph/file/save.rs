@@ -12,11 +12,11 @@ use super::super::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, Tens
 use super::changes;
 use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
 use crate::arg::{Arg, MemoryFormat, Value};
+use crate::dispatch::Borrows;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lists::{OwnedLists, Text};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
-use crate::storage::Borrows;
 use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
