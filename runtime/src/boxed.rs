@@ -6,6 +6,7 @@
 //! ones.
 
 mod overload;
+mod samples;
 
 pub(crate) use overload::choose_linked;
 

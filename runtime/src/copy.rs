@@ -26,7 +26,7 @@ use crate::with_dtype;
 /// If the two overlap and there is no memory for a copy of `source`.
 pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     // Elements that overlap at other positions would be read after they were written.
-    if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
+    if target.overlaps(source) && target.layout() != source.layout() {
         return copy(target, &source.cast_untracked(source.dtype())?);
     }
     if let Some(observer) = observer::observer() {

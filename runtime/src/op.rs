@@ -1,6 +1,7 @@
 //! The definition of an operator, as the generator writes it into static data.
 
 mod call;
+mod custom;
 mod signature;
 mod table;
 
@@ -21,9 +22,11 @@ use crate::tensor::Tensor;
 
 pub(crate) use call::make_valid;
 pub use call::{Kernel, KernelCall, KernelFn};
+pub use custom::CustomOp;
+pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
 pub use table::{KernelTable, Kernels};
 
-pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
+pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
 pub struct OpDef {
@@ -45,7 +48,7 @@ pub struct OpDef {
     /// The hand-written function that `infer` calls, which takes sizes that are not known as well.
     pub infer_function: Option<InferFunction>,
     /// What an operator declared while the program runs carries; its inference is there.
-    pub custom: Option<&'static crate::aot::Declared>,
+    pub custom: Option<&'static dyn CustomOp>,
     /// What inference comes to where every tensor has one shape and dtype.
     pub uniform: Uniform,
     /// The element type each argument has when a kernel sees it, by argument.

@@ -258,6 +258,21 @@ impl Tensor {
         self.body().storage.same(&other.body().storage)
     }
 
+    /// Whether both tensors touch a common byte of one storage (by their lowest and highest addresses).
+    pub(crate) fn overlaps(&self, other: &Tensor) -> bool {
+        if !self.shares_storage(other) {
+            return false;
+        }
+        let bytes = |tensor: &Tensor| {
+            let size = tensor.dtype().size() as i64;
+            tensor.layout().extent().map(|(low, high)| (low * size, high * size))
+        };
+        match (bytes(self), bytes(other)) {
+            (Some((low, high)), Some((other_low, other_high))) => low < other_high && other_low < high,
+            _ => false,
+        }
+    }
+
     /// A handle that does not keep the tensor alive.
     pub fn downgrade(&self) -> WeakTensor {
         WeakTensor(Arc::downgrade(&self.0))

@@ -348,7 +348,7 @@ fn arg_type(ty: &Ty) -> TokenStream {
         Kind::DTypes => quote!(DTypes),
         Kind::Lists(item) => {
             let item = ident(&format!("{item:?}"));
-            quote!(Lists(rt::op::ItemKind::#item))
+            quote!(Lists(rt::lists::ItemKind::#item))
         }
         Kind::DType => quote!(DType),
         Kind::Device => quote!(Device),

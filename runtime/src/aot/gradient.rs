@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::attributes::{AttrValue, Attributes};
-use super::registry::Active;
+use super::registry::{Active, Declared};
 use crate::arg::{Arg, Value};
 use crate::autograd::{GradContext, Gradient, TensorMeta};
 use crate::copy;
@@ -90,7 +90,7 @@ impl BpropContext {
 /// The backward formula of every operator declared at run time.
 pub(super) fn backward(context: &GradContext<'_>) -> Result<Gradients> {
     let op = context.op();
-    let active = match op.custom {
+    let active = match Declared::of(op) {
         Some(declared) => declared.active()?,
         None => return Err(Error::autograd(format!("`{}` was not declared at run time", op.name))),
     };

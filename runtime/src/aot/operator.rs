@@ -14,7 +14,7 @@ use super::elf::LibraryFacts;
 use super::file::KernelFile;
 use super::inspect::Inspection;
 use super::instance::{Shape, Slot};
-use super::registry::{self, Active};
+use super::registry::{self, Active, Declared};
 use crate::arg::{Arg, Value};
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -214,8 +214,8 @@ impl Operator {
     }
 
     fn active(self) -> Result<Arc<Active>> {
-        let declared =
-            self.op.custom.ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
+        let declared = Declared::of(self.op)
+            .ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
         declared.active().map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 

@@ -11,7 +11,7 @@ use super::convert::{check_dtypes, convert_inputs};
 use super::numbers;
 use super::observer;
 use super::targets::{
-    check_inplace, check_out, overlap, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
+    check_inplace, check_out, refuse_endless, refuse_overlap_with_inputs, refuse_overlapping_target,
     refuse_partial_overlap, shares_elsewhere,
 };
 use super::written;
@@ -179,7 +179,7 @@ pub(crate) fn forward_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut
     for (index, spec) in inferred.outs[..visible].iter().enumerate() {
         check_out(op, index, spec, &inferred, outs[index])?;
         refuse_overlap_with_inputs(op, args, outs[index])?;
-        if outs[..index].iter().any(|other| overlap(other, outs[index])) {
+        if outs[..index].iter().any(|other| other.overlaps(outs[index])) {
             return Err(
                 Error::aliasing("two outputs share memory").with_help("give each output its own tensor")
             );

@@ -24,7 +24,7 @@ pub use written::check_written;
 pub(crate) use borrows::Borrows;
 pub(crate) use convert::are_converted;
 pub(crate) use forward::{forward, forward_inplace, forward_out, has_kernel, is_checked_by_kernel};
-pub(crate) use targets::{check_inplace, endless, overlap, refuse_overlap_with_inputs};
+pub(crate) use targets::{check_inplace, endless, refuse_overlap_with_inputs};
 
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;

@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 
-use super::targets::{check_written, overlap, refuse_overlapping_target};
+use super::targets::{check_written, refuse_overlapping_target};
 use super::{in_op, invoke};
 use crate::arg::Arg;
 use crate::autograd;
@@ -40,7 +40,7 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         .collect();
     for (index, (target, name, _)) in targets.iter().enumerate() {
         refuse_overlapping_target(target, name)?;
-        if let Some((_, other, _)) = targets[..index].iter().find(|(other, ..)| overlap(other, target)) {
+        if let Some((_, other, _)) = targets[..index].iter().find(|(other, ..)| other.overlaps(target)) {
             return Err(Error::aliasing(format!(
                 "`{other}` and `{name}` share memory, and both are written"
             ))

@@ -133,21 +133,6 @@ pub(super) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<(
     Ok(())
 }
 
-/// Whether two tensors touch a common byte of one storage (by their lowest and highest addresses).
-pub(crate) fn overlap(a: &Tensor, b: &Tensor) -> bool {
-    if !a.shares_storage(b) {
-        return false;
-    }
-    let bytes = |tensor: &Tensor| {
-        let size = tensor.dtype().size() as i64;
-        tensor.layout().extent().map(|(low, high)| (low * size, high * size))
-    };
-    match (bytes(a), bytes(b)) {
-        (Some((a_low, a_high)), Some((b_low, b_high))) => a_low < b_high && b_low < a_high,
-        _ => false,
-    }
-}
-
 fn same_elements(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.layout() == b.layout()
 }
@@ -156,7 +141,7 @@ pub(crate) fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Ten
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut clash = false;
         arg.for_each_tensor(|tensor| {
-            clash |= overlap(tensor, out) && !(op.forms.elementwise && same_elements(tensor, out));
+            clash |= tensor.overlaps(out) && !(op.forms.elementwise && same_elements(tensor, out));
         });
         if clash {
             return Err(Error::aliasing(format!("out shares memory with the input `{}`", def.name)).with_help(
@@ -175,7 +160,7 @@ pub(super) fn refuse_partial_overlap(op: &OpDef, args: &[Arg<'_>], target: &Tens
     for (arg, def) in args.iter().zip(op.schema.args).skip(1) {
         let mut clash = false;
         arg.for_each_tensor(|tensor| {
-            clash |= !tensor.same(target) && overlap(tensor, target) && !same_elements(tensor, target);
+            clash |= !tensor.same(target) && tensor.overlaps(target) && !same_elements(tensor, target);
         });
         if clash {
             return Err(Error::aliasing(format!(

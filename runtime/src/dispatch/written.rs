@@ -151,7 +151,7 @@ unsafe fn run_checked(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     // Other devices' memory is not for the host to fill.
     let mut shared = call.device().backend != Backend::Cpu;
     call.args().iter().for_each(|arg| {
-        arg.for_each_tensor(|tensor| shared |= outs.iter().any(|out| super::overlap(tensor, out)));
+        arg.for_each_tensor(|tensor| shared |= outs.iter().any(|out| tensor.overlaps(out)));
     });
     if shared {
         // SAFETY: the caller's promise.

@@ -2,11 +2,11 @@
 //! their types, defaults, and what else is known of each.
 
 use opsmith_core::DType;
+use opsmith_core::constraint::Constraint;
 
 use crate::arg::Arg;
-use crate::constraint::Constraint;
 use crate::facts::ValueUse;
-use crate::lists::{AnyLists, Text};
+use crate::lists::{AnyLists, ItemKind, Text};
 use crate::scalar::Scalar;
 
 /// A signature.
@@ -98,23 +98,6 @@ pub enum ArgKind {
     MemoryLayout,
     /// A random generator.
     Generator,
-}
-
-/// What an item of a list of lists is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ItemKind {
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A floating-point number.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// An element type.
-    DType,
 }
 
 /// A default in a signature.

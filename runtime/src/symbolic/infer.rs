@@ -110,8 +110,8 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
             return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
         }
-        if let Some(declared) = op.custom {
-            return custom::infer(op, declared, args, device(&on)?).map(Inference::Tensors);
+        if let Some(custom) = op.custom {
+            return custom::infer(op, custom, args, device(&on)?).map(Inference::Tensors);
         }
         return unknown(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs));
     }

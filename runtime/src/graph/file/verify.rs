@@ -151,7 +151,7 @@ impl<'a> Verifier<'a> {
                 )));
             }
             // Views share memory by what the graph says, which here is one tensor's over another's.
-            if outs[..number].iter().any(|other| dispatch::overlap(other, out)) {
+            if outs[..number].iter().any(|other| other.overlaps(out)) {
                 return Err(malformed(format!("two results of `{}` share memory", op.name)));
             }
             if out.layout().has_internal_overlap() {
