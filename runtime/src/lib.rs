@@ -10,6 +10,8 @@ pub mod arg;
 pub mod arith;
 pub mod autograd;
 pub mod boxed;
+pub mod call;
+pub mod checked;
 pub mod constraint;
 pub mod copy;
 pub mod declared;

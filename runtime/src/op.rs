@@ -8,7 +8,7 @@ mod table;
 use opsmith_core::{Backend, DType, DTypeSet};
 use smallvec::SmallVec;
 
-use crate::arg::{Arg, Value};
+use crate::arg::{Arg, Value, describe_operands};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, NumberUse};
@@ -325,6 +325,21 @@ impl OpDef {
             (None, Some(custom)) => Some(custom.infer(self, args)),
             (None, None) => None,
         }
+    }
+
+    /// The error of a call, with the name it was made by and its operands, unless it names a call already.
+    #[cold]
+    pub(crate) fn error_of_call(&'static self, error: Error, name: &'static str, args: &[Arg<'_>]) -> Error {
+        if error.op().is_some() {
+            return error;
+        }
+        let names = self.schema.args.iter().map(|arg| arg.name);
+        error.in_op(name, describe_operands(names.zip(args.iter().copied())))
+    }
+
+    /// Whether there is a kernel, so that the operator's composition is not needed.
+    pub(crate) fn has_kernel(&self, backend: Backend, compute: DType) -> bool {
+        self.kernels.get(backend, compute).is_some()
     }
 
     /// Which results of a call are there, a bit each.

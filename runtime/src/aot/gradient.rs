@@ -9,8 +9,8 @@ use super::attributes::{AttrValue, Attributes};
 use super::registry::{Active, Declared};
 use crate::arg::{Arg, Value};
 use crate::autograd::{GradContext, Gradient, TensorMeta};
+use crate::call;
 use crate::copy;
-use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::grad::Gradients;
 use crate::op::{ArgKind, OpDef};
@@ -169,5 +169,5 @@ fn run(op: &'static OpDef, takes_outputs: bool, call: &BpropContext) -> Result<V
         values.push(value);
     }
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-    Ok(dispatch::invoke(op, &args)?.into_iter().map(Some).collect())
+    Ok(call::invoke(op, &args)?.into_iter().map(Some).collect())
 }

@@ -179,7 +179,11 @@ fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -
         roots.gradients.push(match gradient {
             Some(gradient) => {
                 check_like("the gradient", gradient, "the output", &TensorMeta::of(output))?;
-                if options.create_graph { (*gradient).clone() } else { super::forward::untracked(gradient)? }
+                if options.create_graph {
+                    (*gradient).clone()
+                } else {
+                    super::forward_mode::untracked(gradient)?
+                }
             }
             None => one_like(output)?,
         });

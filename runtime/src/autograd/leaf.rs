@@ -65,6 +65,6 @@ fn own(mut gradient: Tensor) -> Result<Tensor> {
     if let Some(edge) = edge {
         attach(&mut copy, edge);
     }
-    super::forward::share_tangents(&gradient, &copy)?;
+    super::forward_mode::share_tangents(&gradient, &copy)?;
     Ok(copy)
 }

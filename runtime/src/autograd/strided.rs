@@ -12,7 +12,7 @@ use smallvec::smallvec;
 
 use super::context::TensorMeta;
 use super::engine::Passed;
-use super::forward::with_tangents;
+use super::forward_mode::with_tangents;
 use super::node::{Edge, Edges, Kind, Node};
 use super::{attach, edge_of, recording};
 use crate::arg::Arg;

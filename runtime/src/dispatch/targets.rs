@@ -70,7 +70,7 @@ pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Res
 }
 
 /// Whether an argument holds what an in-place form writes into it.
-pub(super) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: DType) -> Result<()> {
+pub(crate) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(
             "the result has the shape {}, which {name} of shape {} cannot hold in place",
@@ -122,7 +122,7 @@ pub(super) fn check_out(
     refuse_overlapping_target(out, &name)
 }
 
-pub(super) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<()> {
+pub(crate) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<()> {
     if target.layout().has_internal_overlap() {
         return Err(Error::aliasing(format!(
             "{name} shows one memory location at several indices (strides {:?})",

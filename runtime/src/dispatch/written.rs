@@ -11,7 +11,6 @@ use opsmith_core::{Backend, DType};
 
 use super::borrows::Borrows;
 use super::convert::convert_inputs;
-use super::in_op;
 use crate::arg::Arg;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{Dims, Layout, checked_numel};
@@ -47,7 +46,7 @@ pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
 /// If an element of an output is left unwritten or, being a `bool`, is neither true nor false; and whatever
 /// inference and the kernel report.
 pub fn check_written(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    check_call(op, args).map_err(|error| in_op(error, op.name, op, args))
+    check_call(op, args).map_err(|error| op.error_of_call(error, op.name, args))
 }
 
 fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
@@ -57,7 +56,7 @@ fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let Some(inferred) = op.inferred(args) else { return Ok(()) };
     let inferred = inferred?;
     let backend = inferred.device.backend;
-    if op.composite.is_some() && !super::has_kernel(op, backend, inferred.compute) {
+    if op.composite.is_some() && !op.has_kernel(backend, inferred.compute) {
         return Ok(());
     }
     let kernel = op.kernel(backend, inferred.compute)?;

@@ -18,7 +18,6 @@ use super::size::Size;
 use super::symbols::Symbols;
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::dispatch;
 use crate::error::{Error, Operand, Result};
 use crate::facts::ValueUse;
 use crate::infer::InferContext;
@@ -121,7 +120,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
 /// An operator without a kernel for a dtype runs its composition, which then says what comes out.
 fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
     let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
-    let kernel = |compute| dispatch::has_kernel(op, device.backend, compute);
+    let kernel = |compute| op.has_kernel(device.backend, compute);
     match op.composite.is_none() || outputs.compute.is_none_or(kernel) {
         true => Inference::Tensors(outputs),
         false => Inference::Composition,

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses some of this")]
 
-use opsmith_runtime::dispatch;
+use opsmith_runtime::call;
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::*;
 use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor};
@@ -52,5 +52,5 @@ fn like(args: &[Arg<'_>], dtypes: &[DType]) -> Result<Inferred> {
 
 /// Calls the functional form.
 pub fn call(op: &'static OpDef, x: &Tensor) -> Result<Vec<Tensor>> {
-    Ok(dispatch::invoke(op, &[x.into()])?.into_vec())
+    Ok(call::invoke(op, &[x.into()])?.into_vec())
 }

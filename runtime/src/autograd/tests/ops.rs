@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::arg::Arg;
 use crate::autograd::{GradContext, Gradient};
-use crate::dispatch::{invoke_inplace, invoke_single};
+use crate::call::{invoke_inplace, invoke_single};
 use crate::element::Element;
 use crate::error::Result;
 use crate::infer::{self, dtype, shape};

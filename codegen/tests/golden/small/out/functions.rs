@@ -47,7 +47,7 @@ impl PlusOptions {
 /// Declared at `spec.yaml:8`.
 #[track_caller]
 pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PLUS_TENSOR,
         &[
             rt::Arg::from(self_),
@@ -80,7 +80,7 @@ pub fn plus_with(
     other: &rt::Tensor,
     options: &PlusOptions,
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
     )
@@ -107,7 +107,7 @@ pub fn plus_with(
 /// Declared at `spec.yaml:8`.
 #[track_caller]
 pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
-    rt::dispatch::invoke_inplace(
+    rt::call::invoke_inplace(
         &super::defs::PLUS_TENSOR,
         &[
             rt::Arg::from(self_),
@@ -142,7 +142,7 @@ pub fn plus_with_(
     other: &rt::Tensor,
     options: &PlusOptions,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_inplace(
+    rt::call::invoke_inplace(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
     )
@@ -173,7 +173,7 @@ pub fn plus_out(
     other: &rt::Tensor,
     out: &mut rt::Tensor,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_out(
+    rt::call::invoke_out(
         &super::defs::PLUS_TENSOR,
         &[
             rt::Arg::from(self_),
@@ -210,7 +210,7 @@ pub fn plus_with_out(
     out: &mut rt::Tensor,
     options: &PlusOptions,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_out(
+    rt::call::invoke_out(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
         &mut [out],
@@ -258,7 +258,7 @@ impl GrownOptions {
 /// Declared at `spec.yaml:22`.
 #[track_caller]
 pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::GROWN,
         &[rt::Arg::from(self_), rt::Arg::Bool(false)],
     )
@@ -280,7 +280,7 @@ pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
 /// Declared at `spec.yaml:22`.
 #[track_caller]
 pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::GROWN,
         &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
     )
@@ -302,7 +302,7 @@ pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::
 /// Declared at `spec.yaml:30`.
 #[track_caller]
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PRODUCT,
         &[rt::Arg::from(self_), rt::Arg::from(mat2)],
     )
@@ -330,7 +330,7 @@ pub fn product_out(
     mat2: &rt::Tensor,
     out: &mut rt::Tensor,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_out(
+    rt::call::invoke_out(
         &super::defs::PRODUCT,
         &[rt::Arg::from(self_), rt::Arg::from(mat2)],
         &mut [out],
@@ -378,8 +378,8 @@ impl LargestOptions {
 /// Declared at `spec.yaml:43`.
 #[track_caller]
 pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::LARGEST,
             &[rt::Arg::from(self_), rt::Arg::None],
         )?,
@@ -406,8 +406,8 @@ pub fn largest_with(
     self_: &rt::Tensor,
     options: &LargestOptions,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::LARGEST,
             &[rt::Arg::from(self_), rt::Arg::from(options.dim)],
         )?,
@@ -436,7 +436,7 @@ pub fn spread(
     index: &rt::Tensor,
     size: impl AsRef<[i64]>,
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::SPREAD,
         &[rt::Arg::from(self_), rt::Arg::from(index), rt::Arg::Ints(size.as_ref())],
     )
@@ -459,7 +459,7 @@ pub fn spread(
 /// Declared at `spec.yaml:62`.
 #[track_caller]
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::FLIPPED,
         &[rt::Arg::from(self_), rt::Arg::from(dim0), rt::Arg::from(dim1)],
     )
@@ -484,8 +484,8 @@ pub fn sum_and_growth(
     self_: &rt::Tensor,
     other: &rt::Tensor,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::SUM_AND_GROWTH,
             &[rt::Arg::from(self_), rt::Arg::from(other)],
         )?,
@@ -508,7 +508,7 @@ pub fn sum_and_growth(
 /// Declared at `spec.yaml:73`.
 #[track_caller]
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
-    rt::dispatch::host_result(
-        rt::dispatch::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
+    rt::call::host_result(
+        rt::call::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
     )
 }

@@ -57,15 +57,15 @@ pub fn product_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
             ),
         );
     }
-    if !(rt::dispatch::size(self_.shape(), 1i64)?
-        == rt::dispatch::size(mat2.shape(), -2i64)?)
+    if !(rt::checked::size(self_.shape(), 1i64)?
+        == rt::checked::size(mat2.shape(), -2i64)?)
     {
         return Err(
             rt::infer::check_failed(
                 "self.size(1) == mat2.size(-2)",
                 &[
-                    rt::dispatch::size(self_.shape(), 1i64)?,
-                    rt::dispatch::size(mat2.shape(), -2i64)?,
+                    rt::checked::size(self_.shape(), 1i64)?,
+                    rt::checked::size(mat2.shape(), -2i64)?,
                 ],
             ),
         );
@@ -78,8 +78,8 @@ pub fn product_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 (
                     rt::Dims::from_slice(
                         &[
-                            rt::dispatch::size(self_.shape(), 0i64)?,
-                            rt::dispatch::size(mat2.shape(), 1i64)?,
+                            rt::checked::size(self_.shape(), 0i64)?,
+                            rt::checked::size(mat2.shape(), 1i64)?,
                         ],
                     ),
                     compute,

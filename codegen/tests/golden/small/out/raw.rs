@@ -10,7 +10,7 @@ pub fn plus_tensor(
     other: &rt::Tensor,
     alpha: rt::Scalar,
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(alpha)],
     )
@@ -21,7 +21,7 @@ pub fn plus_tensor(
 /// # Errors
 /// As the function users call.
 pub fn grown(self_: &rt::Tensor, twice: bool) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::GROWN,
         &[rt::Arg::from(self_), rt::Arg::from(twice)],
     )
@@ -32,7 +32,7 @@ pub fn grown(self_: &rt::Tensor, twice: bool) -> rt::Result<rt::Tensor> {
 /// # Errors
 /// As the function users call.
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PRODUCT,
         &[rt::Arg::from(self_), rt::Arg::from(mat2)],
     )
@@ -46,8 +46,8 @@ pub fn largest(
     self_: &rt::Tensor,
     dim: Option<i64>,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::LARGEST,
             &[rt::Arg::from(self_), rt::Arg::from(dim)],
         )?,
@@ -64,7 +64,7 @@ pub fn spread(
     index: &rt::Tensor,
     size: &[i64],
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::SPREAD,
         &[rt::Arg::from(self_), rt::Arg::from(index), rt::Arg::from(size)],
     )
@@ -75,7 +75,7 @@ pub fn spread(
 /// # Errors
 /// As the function users call.
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::FLIPPED,
         &[rt::Arg::from(self_), rt::Arg::from(dim0), rt::Arg::from(dim1)],
     )
@@ -89,8 +89,8 @@ pub fn sum_and_growth(
     self_: &rt::Tensor,
     other: &rt::Tensor,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::SUM_AND_GROWTH,
             &[rt::Arg::from(self_), rt::Arg::from(other)],
         )?,
@@ -103,7 +103,7 @@ pub fn sum_and_growth(
 /// # Errors
 /// As the function users call.
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
-    rt::dispatch::host_result(
-        rt::dispatch::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
+    rt::call::host_result(
+        rt::call::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
     )
 }

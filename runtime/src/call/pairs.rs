@@ -5,11 +5,11 @@
 
 use std::panic::Location;
 
-use super::targets::{check_written, refuse_overlapping_target};
-use super::{in_op, invoke};
+use super::invoke;
 use crate::arg::Arg;
 use crate::autograd;
 use crate::copy;
+use crate::dispatch::{check_target, refuse_overlapping_target};
 use crate::error::{Error, Result};
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
@@ -26,7 +26,7 @@ use crate::trace_hook;
 #[track_caller]
 pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let _site = trace_hook::enter(Location::caller());
-    run(op, args).map_err(|error| in_op(error, op.forms.inplace.unwrap_or(op.name), op, args))
+    run(op, args).map_err(|error| op.error_of_call(error, op.forms.inplace.unwrap_or(op.name), args))
 }
 
 fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
@@ -54,7 +54,7 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     // All are checked before the first is written, so that a refused call changes nothing.
     for (target, name, output) in &targets {
         let result = &results[*output];
-        check_written(target, name, result.shape(), result.dtype())?;
+        check_target(target, name, result.shape(), result.dtype())?;
         if autograd::recording() && result.requires_grad() {
             return Err(in_graph(format!("what would be written into `{name}` is part of a graph"), op));
         }
