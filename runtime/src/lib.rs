@@ -38,7 +38,6 @@ pub mod sample;
 pub mod scalar;
 pub mod scratch;
 pub mod storage;
-pub mod symbolic;
 pub mod tensor;
 mod trace_hook;
 mod untyped;

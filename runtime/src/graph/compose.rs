@@ -11,20 +11,20 @@ use super::recorder;
 use crate::autograd;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::op::OpDef;
-use crate::symbolic::{
+use crate::infer::symbolic::{
     Argument, Condition, Context, Guard, Meta, Outcome, Outputs, Owned, Shape, Size, Strides, concrete,
     infer_at_samples, operands, with_numbers,
 };
+use crate::op::OpDef;
 use crate::tensor::Tensor;
 
 /// Ranks that stand for an unknown one; what no operator does at one of these, it does at none.
 const RANKS: std::ops::Range<usize> = 0..6;
 
-/// Infers a composition, for which [`crate::symbolic::infer()`] says no more than that it is one.
+/// Infers a composition, for which [`crate::infer::symbolic::infer()`] says no more than that it is one.
 ///
 /// # Errors
-/// What the composition reports at every size and rank, and as [`crate::symbolic::infer()`]; also if this thread traces a
+/// What the composition reports at every size and rank, and as [`crate::infer::symbolic::infer()`]; also if this thread traces a
 /// function.
 pub fn infer_composition(
     op: &'static OpDef,

@@ -16,8 +16,8 @@ use super::run::Places;
 use crate::arg::{Arg, Value};
 use crate::call;
 use crate::error::{Error, Result, ShapeText};
+use crate::infer::symbolic::Symbol;
 use crate::random::{Generator, Start};
-use crate::symbolic::Symbol;
 use crate::tensor::Tensor;
 
 /// A stretch of a graph, and the step that ends it.

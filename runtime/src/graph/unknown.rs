@@ -11,8 +11,8 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::ValueUse;
+use crate::infer::symbolic::{Argument, Context, Inference, Meta, Origin, Owned, Size, Symbol, infer};
 use crate::op::{ArgDef, OpDef, Outputs};
-use crate::symbolic::{Argument, Context, Inference, Meta, Origin, Owned, Size, Symbol, infer};
 use crate::tensor::Tensor;
 
 /// Whether inference of a call wants elements that a traced function does not have.

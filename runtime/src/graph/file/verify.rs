@@ -12,9 +12,9 @@ use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::{Result, ShapeText};
 use crate::facts::ValueUse;
+use crate::infer::symbolic::Size;
 use crate::layout::MAX_NUMEL;
 use crate::op::{Inferred, OpDef};
-use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
 /// What is known of memory while steps are bound one after the other.
