@@ -379,10 +379,7 @@ impl LargestOptions {
 #[track_caller]
 pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
     let [out0, out1] = rt::call::several(
-        rt::call::invoke(
-            &super::defs::LARGEST,
-            &[rt::Arg::from(self_), rt::Arg::None],
-        )?,
+        rt::call::invoke(&super::defs::LARGEST, &[rt::Arg::from(self_), rt::Arg::None])?,
     );
     Ok((out0, out1))
 }
