@@ -90,8 +90,8 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// The definition with another way for gradients to flow; whatever computes results stays its own. It is leaked, as
-    /// definitions are static, and so that nobody changes the rest of it.
+    /// A definition with other gradient rules and all else unchanged. It is leaked: definitions are static, and an owned
+    /// one could be given the inference of another operator.
     pub fn with_grad(&self, grad: &'static GradDef) -> &'static OpDef {
         let OpDef { name, schema, doc, location, forms, infer, rules, infer_function, custom, .. } = *self;
         let OpDef { uniform, element_types, contiguous, numbers, view, composite, host, .. } = *self;

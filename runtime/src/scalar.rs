@@ -73,8 +73,8 @@ impl Scalar {
     }
 
     /// Whether a dtype has the value, rounded: the imaginary part of a complex number needs a complex dtype, an integer
-    /// dtype holds numbers of its range, unsigned ones also the negatives of these, which wrap, and a float dtype
-    /// what it does not round to infinity.
+    /// dtype holds numbers of its range, unsigned ones also the negatives of these, which wrap, and a float dtype all
+    /// numbers that do not round to infinity.
     pub fn is_held_by(self, dtype: DType) -> bool {
         match (self, dtype) {
             (_, DType::Bool) | (Scalar::Bool(_), _) => true,

@@ -6,6 +6,7 @@
 
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
+use opsmith_testing::calls::mapped;
 pub use opsmith_testing::checks::weights;
 
 /// How far each element is moved.
@@ -55,16 +56,8 @@ impl<'a> Call<'a> {
             DType::F64 => left.next().expect("as many as there are"),
             _ => tensor.clone(),
         };
-        let mut replace = |value: &Value| match value {
-            Value::Tensor(tensor) => Value::Tensor(next(tensor)),
-            Value::Tensors(list) => Value::Tensors(list.iter().map(&mut next).collect()),
-            Value::OptionalTensors(list) => {
-                Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(&mut next)).collect())
-            }
-            other => other.clone(),
-        };
-        let args = self.args.iter().map(&mut replace).collect();
-        let kwargs = self.kwargs.iter().map(|(name, value)| (*name, replace(value))).collect();
+        let args = self.args.iter().map(|value| mapped(value, &mut next)).collect();
+        let kwargs = self.kwargs.iter().map(|(name, value)| (*name, mapped(value, &mut next))).collect();
         Call { name: self.name, args, kwargs }
     }
 

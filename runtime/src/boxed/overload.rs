@@ -29,7 +29,7 @@ pub(super) fn choose(
 /// As [`choose`].
 pub(crate) fn choose_linked(name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Named> {
     let mut found = Candidates::new();
-    let mut missing = None;
+    let mut missing: Option<(usize, Error)> = None;
     for library in library::linked() {
         match library.candidates(name) {
             Ok(candidates) => {
@@ -41,16 +41,21 @@ pub(crate) fn choose_linked(name: &str, args: &[Value], kwargs: &[(&str, Value)]
                     }
                 }
             }
-            // That of the library which knows most names has the nearest ones.
-            Err(error) => missing = missing.or(Some(error)),
+            // The error of the library with the most operators lists the nearest names.
+            Err(error) => {
+                let known = library.all_ops().len();
+                if missing.as_ref().is_none_or(|(most, _)| known > *most) {
+                    missing = Some((known, error));
+                }
+            }
         }
     }
     match missing {
-        Some(error) if found.is_empty() => return Err(error),
+        Some((_, error)) if found.is_empty() => return Err(error),
         _ => {}
     }
-    let of_library = |op: &OpDef| library::linked().position(|library| std::ptr::eq(library, op.library));
-    fitting(found, name, args, kwargs, |op| (of_library(op).unwrap_or(usize::MAX), op.library.position(op)))
+    // Names of libraries, since the order in which they are linked may be another in the next build.
+    fitting(found, name, args, kwargs, |op| (op.library.name, op.library.position(op)))
 }
 
 /// Of several, the one that takes a call with the fewest conversions.

@@ -14,8 +14,8 @@ use crate::tensor::Tensor;
 /// somebody writes takes hours or years.
 const ENDLESS: i64 = 1 << 32;
 
-/// What a tensor is like that no kernel gets through: it shows the elements of its memory again and again, or has as many
-/// rows without elements. Nothing for others.
+/// Description of a tensor too large for any kernel to traverse: expanded far beyond its memory, or with as many rows
+/// without elements. `None` for others.
 #[inline]
 pub(crate) fn endless(tensor: &Tensor) -> Option<String> {
     let numel = tensor.numel();
@@ -39,8 +39,10 @@ pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> R
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut found = None;
         arg.for_each_tensor(|tensor| {
-            if tensor.numel() == 0 || outs.iter().all(|out| out.numel() < tensor.numel()) {
-                found = found.take().or_else(|| endless(tensor));
+            if let Some(what) = endless(tensor)
+                && (tensor.numel() == 0 || outs.iter().all(|out| out.numel() < tensor.numel()))
+            {
+                found = Some(what);
             }
         });
         if let Some(what) = found {

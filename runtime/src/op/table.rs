@@ -6,8 +6,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 
 use super::{Kernel, KernelFn};
 
-/// What the kernels of one operator are made from, by backend and dtype; [`Kernels`] can replace entries while the program
-/// runs.
+/// The initial kernels of one operator, by backend and dtype; [`Kernels`] can replace entries while the program runs.
 pub struct KernelTable {
     entries: [[AtomicPtr<()>; DType::COUNT]; Backend::COUNT],
     /// What each backend's kernels are called in the spec, for messages.

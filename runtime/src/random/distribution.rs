@@ -197,8 +197,8 @@ impl Distribution for Integers {
     }
 }
 
-/// Writes the numbers from 0 to `length - 1` into a slice of that length in random order, every order equally likely as far as the
-/// stream's 64-bit seed allows.
+/// Writes the numbers from 0 to `length - 1` into a slice of that length in random order, every order equally likely
+/// as far as the stream's 64-bit seed allows.
 ///
 /// Fisher and Yates: for `i` from `length - 1` down to 1, position `i` changes places with position
 /// `j`, element `i` of the distribution [`Integers`] over `0..=i`. Needs `(length + 1) / 2` blocks.

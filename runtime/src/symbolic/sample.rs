@@ -68,7 +68,7 @@ pub(super) fn infer(
     search.mix(&groups);
     let least = search.least(&groups);
     let Search { first, points: accepted, several_kinds, has_examples, vanishing, of_any_rank, .. } = search;
-    // Of a size that has no name nothing can be asked, so that less is known of what it decides.
+    // A size without a symbol cannot be guarded, so the ranks that depend on it stay unknown.
     let is_open = vanishing.iter().any(|(leaf, _)| leaves[*leaf].0 >= NAMELESS);
     let (compute, present) = (first.compute, first.present);
     if let (true, false) = (several_kinds, has_examples) {

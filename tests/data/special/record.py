@@ -73,6 +73,7 @@ NOT_WILD_AND_SINGLE = {"convolution": "single", "convolution_backward": "single"
 NOT_WILD_TIMES_ZERO = {"addmm": "zero", "addmv": "zero"}
 NOT_WILD_FROM_ORDER = {"polygamma": ("series", 2)}
 NOT_GROWN_ALONE = {"_fft_c2r": "frequencies"}
+NOT_WRITTEN = ("empty.memory_format", "empty_like", "new_empty")  # PyTorch leaves what was in memory.
 NOT_SPARSE = ("sparse", "sparse_grad")
 NO_GRADIENTS_OF_EQUAL = {"_pdist_backward": "distances"}
 NO_GRADIENTS_OF_EQUAL_WITHOUT_SELF = {"scatter_reduce.two": ("shares", ("amax", "amin"))}
@@ -287,6 +288,7 @@ def recorded(line, unknown, refused):
     left_out |= any(line["args"].get(name) for name in NOT_SPARSE)
     left_out |= line["op"] in NOT_GROWN_ALONE and bool(grow) and not grow["attributes"]
     left_out |= line["op"] in NOT_NAN and '{"float": "NaN"}' in text
+    left_out |= line["op"] in NOT_WRITTEN
     left_out |= line["op"] in NOT_COMPLEX and dtype.is_complex
     if left_out:
         return None

@@ -17,16 +17,20 @@ pub fn tensors(args: &[Value]) -> Vec<Tensor> {
 /// The arguments with other tensors in place of theirs.
 pub fn with_tensors(args: &[Value], tensors: &[Tensor]) -> Vec<Value> {
     let mut left = tensors.iter().cloned();
-    let mut next = || left.next().expect("as many as there are");
-    let replaced = args.iter().map(|value| match value {
-        Value::Tensor(_) => Value::Tensor(next()),
-        Value::Tensors(list) => Value::Tensors(list.iter().map(|_| next()).collect()),
+    let mut next = |_: &Tensor| left.next().expect("as many as there are");
+    args.iter().map(|value| mapped(value, &mut next)).collect()
+}
+
+/// An argument with a function of each of its tensors in place of it.
+pub fn mapped(value: &Value, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Value {
+    match value {
+        Value::Tensor(tensor) => Value::Tensor(map(tensor)),
+        Value::Tensors(list) => Value::Tensors(list.iter().map(map).collect()),
         Value::OptionalTensors(list) => {
-            Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(|_| next())).collect())
+            Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(&mut *map)).collect())
         }
         other => other.clone(),
-    });
-    replaced.collect()
+    }
 }
 
 /// Calls an operator.

@@ -1,33 +1,11 @@
 //! Random changes of saved graphs: numbers, several at a time, texts, steps, lists, parts of other graphs, and the
 //! header of the constants.
 
+use opsmith_testing::fuzz::Random;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::corpus::Saved;
-
-/// Numbers that a seed decides (SplitMix64).
-pub struct Random(u64);
-
-impl Random {
-    /// The numbers of a seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`; 0 if that is 0.
-    pub fn below(&mut self, limit: usize) -> usize {
-        if limit == 0 { 0 } else { (self.next() % limit as u64) as usize }
-    }
-}
 
 /// The files of a changed graph.
 pub struct Changed {
@@ -44,7 +22,7 @@ pub fn changed(corpus: &[Saved], seed: u64) -> (&'static str, Changed) {
     for _ in 0..1 + random.below(5) / (1 + random.below(3)) {
         if random.below(24) == 0 && !constants.is_empty() {
             let at = random.below(constants.len());
-            constants[at] = random.next() as u8;
+            constants[at] = random.draw() as u8;
             if random.below(4) == 0 {
                 constants.truncate(at);
             }

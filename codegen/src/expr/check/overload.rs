@@ -59,7 +59,7 @@ impl Checker<'_> {
     }
 
     /// Those of several operators of a name that one namespace has: the spec's own, else none, as the name is written.
-    /// Of others, nobody knows which is meant.
+    /// Operators of several other namespaces are ambiguous.
     fn of_one_namespace(
         &mut self,
         name: &str,
@@ -198,7 +198,7 @@ impl Checker<'_> {
     }
 }
 
-/// What stands before `::` in an operator's name.
+/// Namespace of an operator, the part of its name before `::`.
 fn namespace(op: &Op) -> &str {
     op.name.split_once("::").map_or("", |(namespace, _)| namespace)
 }

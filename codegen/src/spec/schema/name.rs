@@ -10,7 +10,7 @@ pub const BEGIN_WITH_I: [&str; 7] =
 /// A name such as `add_.Tensor`, taken apart.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct OpName {
-    /// What stands before `::`.
+    /// Namespace, before `::`.
     pub namespace: Option<String>,
     /// The bare name: `add` for `add`, `add_` and `__iadd__`.
     pub base: String,

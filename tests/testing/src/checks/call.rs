@@ -5,6 +5,7 @@ use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::{Arg, Complex64, Scalar, dispatch};
 
+use crate::calls::mapped;
 use crate::samples::repeatable;
 
 /// A call with its arguments.
@@ -32,32 +33,16 @@ impl Call {
 
     /// The call with other tensors in their place.
     pub fn with_inputs(&self, tensors: &[Tensor]) -> Call {
-        self.with_each(&mut tensors.iter().cloned(), true)
+        let mut left = tensors.iter().cloned();
+        self.mapped(&mut |tensor| match tensor.dtype().is_differentiable() {
+            true => left.next().expect("as many as there are"),
+            false => tensor.clone(),
+        })
     }
 
     /// The call with every tensor replaced by a function of it.
     pub fn mapped(&self, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Call {
-        let mut all = Vec::new();
-        self.args.iter().for_each(|value| value.as_arg().for_each_tensor(|tensor| all.push(map(tensor))));
-        self.with_each(&mut all.into_iter(), false)
-    }
-
-    fn with_each(&self, left: &mut dyn Iterator<Item = Tensor>, differentiable: bool) -> Call {
-        let mut next = |tensor: &Tensor| {
-            if differentiable && !tensor.dtype().is_differentiable() {
-                return tensor.clone();
-            }
-            left.next().expect("as many as there are")
-        };
-        let mut replace = |value: &Value| match value {
-            Value::Tensor(tensor) => Value::Tensor(next(tensor)),
-            Value::Tensors(list) => Value::Tensors(list.iter().map(&mut next).collect()),
-            Value::OptionalTensors(list) => {
-                Value::OptionalTensors(list.iter().map(|tensor| tensor.as_ref().map(&mut next)).collect())
-            }
-            other => other.clone(),
-        };
-        Call { op: self.op, args: self.args.iter().map(&mut replace).collect() }
+        Call { op: self.op, args: self.args.iter().map(|value| mapped(value, map)).collect() }
     }
 
     /// The call with another dtype among its attributes in place of one.

@@ -178,14 +178,14 @@ pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
     let directions: Vec<Tensor> =
         text(inputs.iter().enumerate().map(|(index, input)| numbers_like(input, 51 + index)).collect())?;
     let rounding = Exactness::of(&inputs).rounding;
+    let weighted = |tangents: &[Option<Tensor>]| -> f64 {
+        let pairs = tangents.iter().zip(&weights).filter_map(|(t, w)| t.as_ref().zip(w.as_ref()));
+        pairs.map(|(t, w)| inner(w, t)).sum()
+    };
     let tangents = text(along(call, &inputs, &directions))?;
     let by_reverse: f64 =
         run.found.iter().zip(&directions).map(|(g, v)| g.as_ref().map_or(0.0, |g| inner(g, v))).sum();
-    let by_forward: f64 = tangents
-        .iter()
-        .zip(&weights)
-        .map(|(t, w)| t.as_ref().zip(w.as_ref()).map_or(0.0, |(t, w)| inner(w, t)))
-        .sum();
+    let by_forward = weighted(&tangents);
     if (by_reverse - by_forward).abs() > rounding * (1.0 + by_reverse.abs()) {
         return Err(format!("forward mode gives {by_forward}, reverse mode {by_reverse}"));
     }
@@ -199,11 +199,7 @@ pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
         };
         let (_, tangents) = text(jvp(one, &[&inputs[index]], &only))?;
         let by_reverse = run.found[index].as_ref().map_or(0.0, |gradient| inner(gradient, direction));
-        let by_forward: f64 = tangents
-            .iter()
-            .zip(&weights)
-            .map(|(t, w)| t.as_ref().zip(w.as_ref()).map_or(0.0, |(t, w)| inner(w, t)))
-            .sum();
+        let by_forward = weighted(&tangents);
         if (by_reverse - by_forward).abs() > rounding * (1.0 + by_reverse.abs()) {
             return Err(format!(
                 "along input {index} alone forward mode gives {by_forward}, reverse mode {by_reverse}"
