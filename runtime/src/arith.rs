@@ -339,12 +339,14 @@ mod tests {
     macro_rules! implements {
         ($T:ty: $($bound:tt)*) => {{
             struct Probe<T>(std::marker::PhantomData<T>);
+            #[allow(dead_code, reason = "the method of the struct stands before it where the bound holds")]
             trait Otherwise {
                 fn implements(&self) -> bool {
                     false
                 }
             }
             impl<T> Otherwise for Probe<T> {}
+            #[allow(dead_code, reason = "the bound may not hold")]
             impl<T: $($bound)*> Probe<T> {
                 fn implements(&self) -> bool {
                     true
