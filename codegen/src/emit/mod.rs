@@ -38,7 +38,9 @@ use crate::model::{Model, Op};
 pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
 pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
-pub(crate) use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
+pub(crate) use signature::{
+    host_parameter_types, kernel_dtypes, kernel_parameter_types, view_parameter_types,
+};
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]

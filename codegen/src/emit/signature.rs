@@ -1,5 +1,6 @@
 //! The public functions of an operator as text, for people who ask how to call it.
 
+use opsmith_core::{Backend, DTypeSet};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -90,6 +91,22 @@ pub(crate) fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Ve
         }
     };
     (generics, parameters.into_iter().map(|parameter| parameter.ty).collect())
+}
+
+/// The dtypes that each element type of a Rust kernel stands for.
+pub(crate) fn kernel_dtypes(op: &Op, arguments: &[usize]) -> Vec<DTypeSet> {
+    if op.combinations.is_empty() {
+        return vec![op.body.dtypes_of_row(Backend::Cpu)];
+    }
+    let mut sets: Vec<DTypeSet> = Vec::new();
+    for row in &op.combinations {
+        let columns = combined::columns(row, arguments);
+        sets.resize(columns.len(), DTypeSet::EMPTY);
+        for (set, dtype) in sets.iter_mut().zip(columns) {
+            *set = set.union(DTypeSet::of(dtype));
+        }
+    }
+    sets
 }
 
 /// The types of the parameters of a layout function.

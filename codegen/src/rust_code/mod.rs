@@ -4,6 +4,7 @@
 //! missing, or certainly of another type. The files are parsed, not compiled: where a macro, a condition or
 //! another crate may decide, nothing is said, and the compiler has the last word.
 
+mod bounds;
 mod resolve;
 mod signature;
 
@@ -13,7 +14,7 @@ use quote::quote;
 
 use crate::config::Config;
 use crate::diagnostics::{Diagnostic, SourceMap, Span, catalogue, nearest};
-use crate::emit::{host_parameter_types, kernel_parameter_types, view_parameter_types};
+use crate::emit::{host_parameter_types, kernel_dtypes, kernel_parameter_types, view_parameter_types};
 use crate::expr::{Expr, ExprKind};
 use crate::model::{KernelSource, Model, Op};
 
@@ -92,7 +93,7 @@ impl Lookup<'_> {
         for kernel in op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)) {
             if let KernelSource::Rust { path, arguments } = &kernel.source {
                 let (generics, types) = kernel_parameter_types(op, arguments);
-                let wanted = Wanted::new(generics, types);
+                let wanted = Wanted::new(generics, types).of_dtypes(kernel_dtypes(op, arguments));
                 let diagnostics = look(self.cpu.as_ref(), path, self.place(path, kernel.span), &wanted);
                 self.found.extend(diagnostics);
             }
