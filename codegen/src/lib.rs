@@ -5,6 +5,7 @@
 //! turns the model into files, `output` writes them. `diagnostics` says what is wrong on the way.
 //! [`build()`] is what a build script calls.
 
+pub mod analysis;
 mod build;
 pub mod chain;
 pub mod config;
@@ -19,10 +20,11 @@ pub mod fmt;
 pub mod import;
 pub mod json_schema;
 mod kernel_file;
-mod lower;
+pub mod lower;
 pub mod model;
 pub mod output;
 pub mod pipeline;
+mod reader;
 mod rust_code;
 pub mod scaffold;
 pub mod spec;

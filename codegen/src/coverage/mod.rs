@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use opsmith_core::{Backend, DType, DTypeSet};
 use serde::Serialize;
 
-use crate::expr::{Expr, ExprKind};
+use crate::analysis::gradients::{gradients_flow, second_order_refusal};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Element, GradientSource, Model, Op};
 
 /// What is known of all operators.
@@ -119,7 +120,7 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
         .outputs
         .iter()
         .any(|output| output.ty.holds_tensors() && output.differentiable && is_inexact(output.element));
-    let has_gradients = asked.model.gradients_flow(op);
+    let has_gradients = gradients_flow(asked.model, op);
     let names = |set: DTypeSet| set.iter().map(DType::name).collect::<Vec<_>>();
     let inexact = forward.iter().filter(|dtype| dtype.is_differentiable());
     let backward = inexact.fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)));
@@ -135,7 +136,7 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
             && !op.facts.backward_only
             && backward != DTypeSet::EMPTY,
         gradients: if has_gradients { source.word() } else { "" },
-        second_order: has_gradients && asked.model.second_order_refusal(op).is_none(),
+        second_order: has_gradients && second_order_refusal(asked.model, op).is_none(),
         forward_mode: if has_gradients { op.forward.word() } else { "" },
         inplace: op.forms.inplace.is_some(),
         out: op.forms.out.is_some(),

@@ -9,12 +9,13 @@ mod uses;
 use opsmith_core::{Backend, DType, rules};
 use serde::Serialize;
 
+use crate::analysis::gradients::second_order_refusal;
+use crate::analysis::naming::Form;
+use crate::analysis::reads::{Place, reads};
 use crate::config::Config;
-use crate::emit::gradients::{Place, reads};
-use crate::emit::naming::Form;
 use crate::emit::{self};
 use crate::expr::print::print;
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Forward, KernelSource, Kind, Model, Op};
 use crate::pipeline::Checked;
 use source::Sources;
@@ -217,7 +218,7 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
             }
             _ => Vec::new(),
         },
-        second_order_refused: model.second_order_refusal(op),
+        second_order_refused: second_order_refusal(model, op),
         used_by: uses(model, op),
     }
 }

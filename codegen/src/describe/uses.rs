@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Model, Op};
 
 /// An operator that calls another.

@@ -2,7 +2,7 @@
 
 use super::Changes;
 use super::operators::Pair;
-use crate::emit::naming;
+use crate::analysis::naming;
 use crate::export;
 use crate::model::{Arg, Element, Kind, NumberUse, Op, ValueUse};
 

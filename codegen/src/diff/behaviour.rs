@@ -5,7 +5,7 @@ use opsmith_core::{Backend, DType};
 use super::operators::Pair;
 use super::{Changes, inference};
 use crate::export;
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Derivative, Model, Op};
 
 pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {

@@ -3,8 +3,8 @@
 use super::Changes;
 use super::behaviour::same;
 use super::operators::Pair;
-use crate::expr::Expr;
 use crate::expr::print::print;
+use crate::model::expr::Expr;
 use crate::model::{Combination, Infer, Model, Op};
 
 pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {

@@ -13,6 +13,7 @@ use quote::quote;
 use super::format::comment;
 use super::names::{Taken, doc, ident, parameter};
 use super::{File, Generation, Part, Selection, bind};
+use crate::analysis::naming;
 use crate::model::{Item, KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
@@ -172,22 +173,10 @@ fn c_name(name: &str) -> String {
     const MACROS: [&str; 6] = ["errno", "linux", "stderr", "stdin", "stdout", "unix"];
     let is_macro = !name.contains(|letter: char| letter.is_ascii_lowercase()) && name.len() > 1;
     let is_type = name.ends_with("_t") || name.starts_with("Opsmith");
-    match is_c_keyword(name) || is_macro || is_type || MACROS.contains(&name) {
+    match naming::is_c_keyword(name) || is_macro || is_type || MACROS.contains(&name) {
         true => format!("{name}_"),
         false => name.to_owned(),
     }
-}
-
-/// Whether a name is a keyword of C or C++.
-pub fn is_c_keyword(name: &str) -> bool {
-    const WORDS: &str = "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t \
-        char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await \
-        co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern \
-        false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr \
-        operator or or_eq private protected public register reinterpret_cast requires restrict return short \
-        signed sizeof static static_assert static_cast struct switch template this thread_local throw true \
-        try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq";
-    WORDS.split_whitespace().any(|word| word == name)
 }
 
 /// The `extern` declarations of the Rust side.

@@ -4,8 +4,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::adapter::Parameter;
-use super::naming::Form;
 use super::{adapter, api, bind, combined};
+use crate::analysis::naming::Form;
 use crate::model::Op;
 
 /// One public function.

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expr::{Expr, ExprKind, QUERIES, Variable};
+use crate::model::expr::{Expr, ExprKind, QUERIES, Variable};
 use crate::model::{Model, Op};
 
 /// An expression of an operator.

@@ -4,7 +4,7 @@ use opsmith_core::Backend;
 use serde_json::{Map, Value, json};
 
 use super::expression;
-use crate::emit::gradients::{Place, reads};
+use crate::analysis::reads::{Place, reads};
 use crate::model::{
     Derivative, Fill, Forward, ForwardFormula, Model, Op, Sample, SampleTensor, SampleValue, Tolerance,
     ToleranceOf,

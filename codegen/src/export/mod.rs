@@ -148,7 +148,7 @@ fn inference(infer: &Infer, op: &Op, model: &Model) -> Value {
         .iter()
         .map(|(name, bound)| json!({ "name": name, "at_most": expression(bound, op, model) }))
         .collect();
-    let all = |rules: &[crate::expr::Expr]| {
+    let all = |rules: &[crate::model::expr::Expr]| {
         rules.iter().map(|rule| expression(rule, op, model)).collect::<Vec<_>>()
     };
     json!({

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Forward, Kind, Op, Ty};
 
 /// A declaration.

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::native::Native;
-use crate::emit::naming;
+use crate::analysis::naming;
 use crate::model::Note;
 use crate::spec::schema::{Argument, BaseType, OpName, Return, Schema, SchemaKind, Type};
 
@@ -211,7 +211,7 @@ fn name_functions(folded: &mut [Folded]) {
     let (plain, writing): (Vec<_>, Vec<_>) =
         folded.iter_mut().partition(|entry| entry.schema.kind() == SchemaKind::Functional);
     for entry in plain.into_iter().chain(writing) {
-        let usual = crate::lower::rust_name(&entry.schema);
+        let usual = naming::usual_function(&entry.schema.name.spelling(), &entry.schema.name.overload);
         let full = naming::stem(&entry.schema.name.to_string());
         let writes = entry.schema.kind() != SchemaKind::Functional;
         let candidates = (!writes).then(|| usual.clone()).into_iter();

@@ -19,8 +19,9 @@ mod write;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
+use crate::expr::check::Undeclared;
 use crate::model::Note;
-use crate::pipeline::{self, Undeclared};
+use crate::pipeline;
 use crate::spec::document::keys;
 use crate::spec::schema::Schema;
 use crate::spec::yaml;

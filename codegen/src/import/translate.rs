@@ -11,7 +11,7 @@ mod words;
 use std::collections::HashMap;
 
 use super::cpp::{Cpp, Name};
-use crate::expr::QUERIES;
+use crate::model::expr::QUERIES;
 use crate::spec::schema::{BaseType, Schema, Type};
 
 /// Signatures by base name, as formulas call them.

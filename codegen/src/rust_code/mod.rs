@@ -14,7 +14,7 @@ use quote::quote;
 use crate::config::Config;
 use crate::diagnostics::{Diagnostic, SourceMap, Span, catalogue, nearest};
 use crate::emit::{host_parameter_types, kernel_parameter_types, view_parameter_types};
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{KernelSource, Model, Op};
 
 use resolve::{Crate, Found};

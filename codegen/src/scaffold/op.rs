@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 
 use super::{Change, Refusal, render, sample};
+use crate::analysis::naming;
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceMap};
-use crate::emit::{self, naming};
+use crate::emit;
 use crate::fmt;
 use crate::model::Op;
 use crate::pipeline;

@@ -3,7 +3,8 @@
 use minijinja::context;
 
 use super::{Refusal, render};
-use crate::emit::naming;
+use crate::analysis::naming;
+use crate::lower::types;
 use crate::model::{Arg, Element, Item, Kind, Op, Ty};
 use crate::spec::schema::Schema;
 
@@ -12,7 +13,7 @@ use crate::spec::schema::Schema;
 pub(super) fn entry(schema: &Schema) -> Option<String> {
     let required = schema.args.iter().filter(|arg| arg.default.is_none() && !arg.ty.is_optional());
     let values =
-        required.map(|arg| Some(format!("{}: {}", arg.name, sample_value(&Ty::from_schema(&arg.ty)?)?)));
+        required.map(|arg| Some(format!("{}: {}", arg.name, sample_value(&types::of_signature(&arg.ty)?)?)));
     Some(format!("[{{{}}}]", values.collect::<Option<Vec<_>>>()?.join(", ")))
 }
 

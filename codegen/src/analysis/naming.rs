@@ -194,6 +194,17 @@ pub fn out_parameters(op: &Op) -> Vec<String> {
     }
 }
 
+/// The Rust function of an operator without `rust_name`: the base name, with the overload added unless it is the
+/// plain one for tensors.
+pub fn usual_function(base: &str, overload: &str) -> String {
+    let (base, overload) = (base.to_lowercase(), overload.to_lowercase());
+    match overload.as_str() {
+        "" | "tensor" | "self" | "default" if crate::expr::path::is_identifier(&base) => base,
+        "" => format!("{base}_"),
+        overload => format!("{base}_{overload}"),
+    }
+}
+
 /// The struct of an operator's options: `SumDimOptions` for `sum_dim`.
 pub fn options(op: &Op) -> String {
     options_of(&op.rust_name)
@@ -217,4 +228,16 @@ pub fn camel(name: &str) -> String {
         true => camel,
         false => format!("X{camel}"),
     }
+}
+
+/// Whether a name is a keyword of C or C++.
+pub fn is_c_keyword(name: &str) -> bool {
+    const WORDS: &str = "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t \
+        char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await \
+        co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern \
+        false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr \
+        operator or or_eq private protected public register reinterpret_cast requires restrict return short \
+        signed sizeof static static_assert static_cast struct switch template this thread_local throw true \
+        try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq";
+    WORDS.split_whitespace().any(|word| word == name)
 }
