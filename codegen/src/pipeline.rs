@@ -12,7 +12,6 @@ use crate::kernel_file;
 use crate::lower;
 use crate::model::Model;
 use crate::reader::{Reader, Unreadable};
-use crate::rust_code;
 
 /// A spec that was read and checked.
 pub struct Checked {
@@ -77,14 +76,6 @@ fn lower(reader: Reader, undeclared: Undeclared) -> Checked {
 pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
     let found = kernel_file::check(&checked.model, config, &checked.sources);
     checked.diagnostics.extend(found);
-}
-
-/// Looks for the functions in Rust that the entries name, in the sources of the crate that has them. A
-/// build leaves that to the compiler, which knows more.
-pub fn check_rust_functions(checked: &mut Checked, config: &Config) {
-    let found = rust_code::check(&checked.model, config, &checked.sources);
-    checked.diagnostics.extend(found);
-    proc_macro2::extra::invalidate_current_thread_spans();
 }
 
 /// Checks a configuration as [`check`] does, as if its spec had this text.

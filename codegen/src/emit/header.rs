@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use minijinja::{Environment, Value, context};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
@@ -18,27 +17,6 @@ use crate::model::{Item, KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
 pub const HEADER: &str = "opsmith_kernels.h";
-
-const TEMPLATE: &str = "\
-/* @generated from {{ spec }} by codegen/src/emit/header.rs: the kernels in C and C++ that it names. */
-#ifndef OPSMITH_KERNELS_H
-#define OPSMITH_KERNELS_H
-
-#include <opsmith/kernel.h>
-
-#ifdef __cplusplus
-extern \"C\" {
-#endif
-{% for kernel in kernels %}
-/* {{ kernel.signature }}
- * {{ kernel.location }}, defined in {{ kernel.file }} */
-{{ kernel.declaration }};
-{% endfor %}
-#ifdef __cplusplus
-}
-#endif
-#endif
-";
 
 /// Every kernel of the library in a C or C++ file, with its operator.
 fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
@@ -66,21 +44,33 @@ pub(super) fn part(generation: &Generation<'_>) -> Part {
 }
 
 /// The C header.
-pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
-    let kernels: Vec<Value> = foreign_kernels(generation.model)
+pub(super) fn emit(generation: &Generation<'_>) -> File {
+    let kernels: String = foreign_kernels(generation.model)
         .map(|(op, file, symbol)| {
-            context! {
-                signature => op.signature.as_str(),
-                location => op.location.as_str(),
-                file => file.display().to_string(),
-                declaration => declaration(op, symbol),
-            }
+            let (signature, location, file) = (&op.signature, &op.location, file.display());
+            let declaration = declaration(op, symbol);
+            format!("\n/* {signature}\n * {location}, defined in {file} */\n{declaration};\n")
         })
         .collect();
-    let text = Environment::new()
-        .render_str(TEMPLATE, context! { spec => generation.config.spec_name.as_str(), kernels })
-        .map_err(|error| format!("the header template failed: {error}"))?;
-    Ok(File { name: HEADER.to_owned(), text })
+    let spec = &generation.config.spec_name;
+    let text = format!(
+        "\
+/* @generated from {spec} by codegen/src/emit/header.rs: the kernels in C and C++ that it names. */
+#ifndef OPSMITH_KERNELS_H
+#define OPSMITH_KERNELS_H
+
+#include <opsmith/kernel.h>
+
+#ifdef __cplusplus
+extern \"C\" {{
+#endif
+{kernels}
+#ifdef __cplusplus
+}}
+#endif
+#endif"
+    );
+    File { name: HEADER.to_owned(), text }
 }
 
 /// How the header declares a kernel of that name for an operator.

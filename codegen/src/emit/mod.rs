@@ -37,7 +37,7 @@ use crate::model::{Model, Op};
 pub use header::{HEADER, c_declarations, declaration as c_declaration};
 pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
-pub(crate) use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
+pub use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
 
 /// The folder of the generated files inside `OUT_DIR`.
 pub const FOLDER: &str = "opsmith";
@@ -214,7 +214,7 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
         files.push(File { name, text: with_head(emitter, generation, &text) });
     }
     files.push(root(generation)?);
-    files.push(header::emit(generation)?);
+    files.push(header::emit(generation));
     Ok(files)
 }
 

@@ -81,7 +81,7 @@ fn one_line(item: TokenStream) -> String {
 }
 
 /// The number of element types and the types of the parameters of a Rust kernel that takes these arguments.
-pub(crate) fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Vec<TokenStream>) {
+pub fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Vec<TokenStream>) {
     let (generics, parameters) = match op.combinations.is_empty() {
         true => (1, adapter::parameters(op, arguments)),
         false => {
@@ -93,7 +93,7 @@ pub(crate) fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Ve
 }
 
 /// The types of the parameters of a layout function.
-pub(crate) fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
+pub fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
     let mut types = host_parameter_types(op);
     if let Some(first) = types.first_mut() {
         *first = quote!(&rt::Layout);
@@ -102,6 +102,6 @@ pub(crate) fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
 }
 
 /// The types of the parameters of a function that takes every argument.
-pub(crate) fn host_parameter_types(op: &Op) -> Vec<TokenStream> {
+pub fn host_parameter_types(op: &Op) -> Vec<TokenStream> {
     op.args.iter().map(|arg| bind::borrowed_type(&arg.ty)).collect()
 }
