@@ -279,6 +279,12 @@ fn rust_functions_are_looked_up_as_the_compiler_does() {
          pub fn kind<T: Element>(_: &View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
          pub fn plain(_: View<'_, f32>, _: i64, _: ViewMut<'_, f32>) -> Result<()> {{ Ok(()) }}\n\
          type Grid<'a, T> = View<'a, T>; pub fn alias<T: Element>(_: Grid<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         pub fn of_any<T: Element>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> where T::Compute: Arithmetic {{ Ok(()) }}\n\
+         pub fn of_reals<T: Element<Compute: Ordered>>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         pub fn of_wide<T>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> where T: arith::Arithmetic {{ Ok(()) }}\n\
+         pub fn of_keys<T: Element + Eq>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         pub fn of_more<T: mine::Ordered>(_: View<'_, T>, _: i64, _: ViewMut<'_, T>) -> Result<()> {{ Ok(()) }}\n\
+         use opsmith::runtime::arith::{{self, Arithmetic, Ordered}};\n\
          fn private{kernel}\n#[cfg(unix)] pub fn conditional() {{}}\n#[changed] pub fn attributed() {{}} }}\n"
     );
     let function = |name: &str| format!("pub fn {name}{kernel}");
@@ -306,6 +312,8 @@ fn rust_functions_are_looked_up_as_the_compiler_does() {
         "types::alias",
         "types::conditional",
         "types::attributed",
+        "types::of_any",
+        "types::of_more",
         "inner::hidden",
     ];
     for path in fine {
@@ -321,6 +329,12 @@ fn rust_functions_are_looked_up_as_the_compiler_does() {
         ("types::kind", "parameter 1 is `&View<'_, T>`, and `View` is given"),
         ("types::plain", "it has 0 type parameters, and 1 element type are given"),
         ("types::private", "it is private"),
+        ("types::of_reals", "its bound `T::Compute: Ordered` leaves out `complex64`, `complex128`"),
+        ("types::of_wide", "its bound `T: arith::Arithmetic` leaves out `float16`, `bfloat16`"),
+        (
+            "types::of_keys",
+            "its bound `T: Eq` leaves out `float16`, `bfloat16`, `float32`, `float64`, `complex64`, `complex128`",
+        ),
     ];
     for (path, message) in wrong {
         let shown = found(path);

@@ -43,6 +43,7 @@ fn init(scratch: &Scratch) -> String {
         "  Cargo.toml\n",
         "  tests/ops.rs\n",
         "  tests/checks.rs\n",
+        "  tests/allocations.rs\n",
         "next: cd ",
     ]);
     assert_eq!((run.status, &*run.stderr), (Some(0), ""));

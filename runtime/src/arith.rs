@@ -313,6 +313,8 @@ ordered! {
 
 #[cfg(test)]
 mod tests {
+    use opsmith_core::{DType, ELEMENT_TRAITS};
+
     use super::*;
 
     #[test]
@@ -332,6 +334,46 @@ mod tests {
         assert_eq!(Arithmetic::div(-7i32, 2), -3);
         assert_eq!(Arithmetic::rem(-7i32, 2), -1);
         assert!(check_zero_division().is_ok());
+    }
+
+    macro_rules! implements {
+        ($T:ty: $($bound:tt)*) => {{
+            struct Probe<T>(std::marker::PhantomData<T>);
+            #[allow(dead_code, reason = "the method of the struct stands before it where the bound holds")]
+            trait Otherwise {
+                fn implements(&self) -> bool {
+                    false
+                }
+            }
+            impl<T> Otherwise for Probe<T> {}
+            #[allow(dead_code, reason = "the bound may not hold")]
+            impl<T: $($bound)*> Probe<T> {
+                fn implements(&self) -> bool {
+                    true
+                }
+            }
+            Probe::<$T>(std::marker::PhantomData).implements()
+        }};
+    }
+
+    /// The generator judges bounds of kernels by `ELEMENT_TRAITS`.
+    #[test]
+    fn traits_of_elements_are_those_of_the_table() {
+        for dtype in DType::ALL {
+            let compute = crate::with_dtype!(dtype, T => <T as Element>::Compute::DTYPE);
+            assert_eq!(compute, dtype.to_compute(), "{dtype}");
+            for known in ELEMENT_TRAITS {
+                let found = crate::with_dtype!(dtype, T => match known.name {
+                    "Arithmetic" => implements!(T: Arithmetic),
+                    "Ordered" => implements!(T: Ordered),
+                    "PartialOrd" => implements!(T: PartialOrd),
+                    "Ord" => implements!(T: Ord),
+                    "Eq" => implements!(T: Eq),
+                    other => panic!("the trait {other} is not compared"),
+                });
+                assert_eq!(found, known.dtypes.contains(dtype), "{} for {dtype}", known.name);
+            }
+        }
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! Graphs before sizes are known: what is wrong at all sizes, what has to hold of them, and inputs of any rank.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
-use opsmith_runtime::boxed;
-use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::graph::{BuilderArg, Dim, Graph, GraphBuilder, Handle, InputSpec, OpenGraph};
-use opsmith_runtime::op::OpDef;
-use opsmith_testing::samples::samples;
+use opsmith::{DType, LIBRARY, Tensor, TensorOps};
+use opsmith_runtime::graph::{Dim, Graph, GraphBuilder, Handle, InputSpec};
+use opsmith_testing::Report;
+use opsmith_testing::checks::open_inference;
 
 fn input(name: &str, dims: &[Dim]) -> InputSpec {
     InputSpec::new(DType::F32, dims.to_vec()).named(name)
@@ -172,108 +170,22 @@ fn mistakes_of_any_rank_are_found() {
     assert!(text.contains("its first input came from `sum` at "), "{text}");
 }
 
-/// A graph of one call, whose tensors are inputs of which little is known, and those inputs. Tensors whose elements must
-/// be known are constants.
-fn graph_of(
-    op: &'static OpDef,
-    values: &[Value],
-    results: usize,
-    dims: &dyn Fn(&Tensor) -> Vec<Dim>,
-) -> (opsmith::Result<OpenGraph>, Vec<Tensor>) {
-    let (mut builder, mut inputs) = (GraphBuilder::new(), Vec::new());
-    let (mut args, mut named) = (Vec::new(), Vec::new());
-    for (def, value) in op.schema.args.iter().zip(values) {
-        let mut input = |tensor: &Tensor| {
-            inputs.push(tensor.clone());
-            builder.input(InputSpec::new(tensor.dtype(), dims(tensor)))
-        };
-        let arg = match value {
-            value if def.value == ValueUse::Required => BuilderArg::Value(value.clone()),
-            Value::Tensor(tensor) => BuilderArg::Tensor(input(tensor)),
-            Value::Tensors(tensors) => BuilderArg::Tensors(tensors.iter().map(input).collect()),
-            Value::OptionalTensors(tensors) => {
-                let each = tensors.iter().map(|tensor| tensor.as_ref().map(&mut input));
-                BuilderArg::OptionalTensors(each.collect())
-            }
-            other => BuilderArg::Value(other.clone()),
-        };
-        match def.keyword_only {
-            true => named.push((def.name, arg)),
-            false => args.push(arg),
-        }
-    }
-    let call = builder.call_with(op.name, args, named);
-    let outputs: Vec<Handle> = (0..results).map(|position| call.result(position)).collect();
-    (builder.open(outputs).map_err(|errors| errors.into_error()), inputs)
-}
-
-fn run(op: &'static OpDef, values: &[Value]) -> Option<Vec<Tensor>> {
-    let positional = op.schema.args.iter().filter(|arg| !arg.keyword_only).count();
-    let named: Vec<(&str, Value)> = op.schema.args[positional..]
-        .iter()
-        .zip(&values[positional..])
-        .map(|(arg, value)| (arg.name, value.clone()))
-        .collect();
-    let mut tensors = Vec::new();
-    for value in boxed::call_definition(op, &values[..positional], &named).ok()? {
-        match value {
-            Value::Tensor(tensor) => tensors.push(tensor),
-            Value::Tensors(list) => tensors.extend(list),
-            _ => return None,
-        }
-    }
-    Some(tensors)
-}
-
 #[test]
 fn what_is_said_of_any_rank_is_right_for_every_operator() {
-    let (mut checked, mut ranked, mut wrong, mut refused) = (0, 0, Vec::new(), BTreeMap::new());
-    let (mut narrow, mut vanishing) = (Vec::new(), BTreeSet::new());
-    let of_any_rank = |_: &Tensor| vec![Dim::AnyRank];
-    let of_unknown_sizes = |tensor: &Tensor| vec![Dim::Unknown; tensor.dim()];
-    for op in LIBRARY.ops.iter().filter(|op| op.host.is_none()) {
-        // One sample of each says how it is called.
-        for values in samples(op, DType::F32).into_iter().take(1) {
-            let Some(real) = run(op, &values) else { continue };
-            for dims in [&of_any_rank as &dyn Fn(&Tensor) -> Vec<Dim>, &of_unknown_sizes] {
-                let graph = match graph_of(op, &values, real.len(), dims).0 {
-                    Ok(graph) => graph,
-                    Err(error) => {
-                        refused.entry(op.name).or_insert(error.to_string());
-                        continue;
-                    }
-                };
-                checked += 1;
-                for (known, real) in graph.outputs().into_iter().zip(&real) {
-                    let fits = known.shape.sizes().is_none_or(|sizes| {
-                        ranked += 1;
-                        sizes.len() == real.dim()
-                            && sizes
-                                .iter()
-                                .zip(real.shape())
-                                .all(|(size, real)| size.known().is_none_or(|size| size == *real))
-                    });
-                    // Where it was found to hold for some numbers only, or not for some, it says so.
-                    let is_number = |text: &str| text.parse::<i64>().is_ok();
-                    let asks = |sign: &str| {
-                        let after =
-                            |condition: &str| condition.rsplit_once(sign).is_some_and(|(_, n)| is_number(n));
-                        graph.check().requirements.iter().any(|asked| after(&asked.condition))
-                    };
-                    if !fits && asks(" == ") {
-                        narrow.push(op.name);
-                    } else if !fits && known.dtype == real.dtype() && asks(" != ") {
-                        vanishing.insert(op.name);
-                    } else if !fits || known.dtype != real.dtype() {
-                        wrong.push(format!("{} {values:?}: {known:?}, not {:?}", op.name, real.layout()));
-                    }
-                }
-            }
-        }
+    let (mut all, mut ranked, mut refused) = (Report::default(), 0, BTreeMap::new());
+    let (mut narrow, mut vanishing) = (Vec::new(), Vec::new());
+    for op in LIBRARY.ops {
+        let found = open_inference(op);
+        ranked += found.ranked;
+        refused.extend(found.refused.map(|why| (op.name, why)));
+        narrow.extend(found.narrow.then_some(op.name));
+        vanishing.extend(found.vanishing.then_some(op.name));
+        all.add(found.report);
     }
-    assert!(wrong.is_empty(), "{} of {checked}:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
+    all.assert_right();
     assert_eq!(narrow, ["grid_sampler_2d_along"]);
-    assert_eq!(Vec::from_iter(vanishing), ["squeeze", "squeeze.dim", "squeeze.dims"]);
+    vanishing.sort_unstable();
+    assert_eq!(vanishing, ["squeeze", "squeeze.dim", "squeeze.dims"]);
     // Where the number of results is open, and compositions that accept nothing of what is tried for unknown sizes:
     // several operands of different ranks, or one size that others must be multiples of.
     let open = ["split.Tensor", "split_with_sizes", "unbind.int"];
@@ -281,7 +193,8 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
     let mut expected = [&open[..], &untried].concat();
     expected.sort_unstable();
     assert_eq!(refused.keys().copied().collect::<Vec<_>>(), expected, "{refused:#?}");
-    assert!(checked > 700 && ranked > 400, "{checked} graphs, {ranked} results of known rank");
+    let compared = all.compared;
+    assert!(compared > 700 && ranked > 400, "{compared} results, {ranked} of known rank");
 }
 
 /// A function that fails unless a size is a multiple of a number says so, and how to declare it.

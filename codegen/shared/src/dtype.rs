@@ -196,6 +196,14 @@ impl DType {
         }
     }
 
+    /// The type that its elements compute in: `float32` for the 16-bit floats; other types give themselves.
+    pub const fn to_compute(self) -> DType {
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            other => other,
+        }
+    }
+
     /// The complex type with this precision: `float64` gives `complex128`; every other real type
     /// gives `complex64`.
     pub const fn to_complex(self) -> DType {

@@ -5,6 +5,7 @@
 //! nor tensors.
 
 mod backend;
+mod bounds;
 mod checks;
 pub mod constraint;
 mod dtype;
@@ -14,6 +15,7 @@ pub mod rules;
 pub mod spelling;
 
 pub use backend::Backend;
+pub use bounds::{ELEMENT_TRAITS, ElementTrait};
 pub use checks::Check;
 pub use dtype::{DType, DTypeCategory, DTypeSet};
 pub use promotion::{can_cast, promote};

@@ -10,6 +10,7 @@ use super::adapter::{self, Declared, Names, Parameter};
 use super::kernels::{Adapter, rust_type};
 use super::names::parameter;
 use super::{Generation, bind, header};
+use crate::analysis::rows::columns;
 use crate::model::{Combination, Op};
 
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
@@ -21,7 +22,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     let written = (0..op.outputs.len()).map(|index| quote!(call.view_mut(#index)));
     let values = taken.chain(written);
     let values: Vec<TokenStream> = values.collect();
-    let first = op.combinations.first().map(|row| columns(row, arguments));
+    let first = op.combinations.first().map(|row| types_of_row(row, arguments));
     let declared =
         Declared { generics: &generics, parameters: &types, values: &values, first, inferred: true };
     let definition = adapter::definition(generation, op, path, &declared);
@@ -34,8 +35,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
                 let dtype = super::names::ident(dtype.ident());
                 quote!(call.args()[#argument].tensor().dtype() == rt::DType::#dtype)
             });
-            let columns = columns(row, &taken);
-            let run = names.call(&columns);
+            let run = names.call(&types_of_row(row, &taken));
             match conditions.reduce(|all, one| quote!(#all && #one)) {
                 Some(conditions) => quote!(if #conditions { return #run; }),
                 None => quote!(if !call.args().is_empty() { return #run; }),
@@ -78,11 +78,6 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Param
     (generics, types)
 }
 
-/// The element types of the tensors that a kernel takes, and of the results.
-fn columns(row: &Combination, taken: &[usize]) -> Vec<TokenStream> {
-    let inputs = taken
-        .iter()
-        .filter_map(|index| row.inputs.iter().find(|(argument, _)| argument == index))
-        .map(|(_, dtype)| rust_type(*dtype));
-    inputs.chain(row.outputs.iter().map(|dtype| rust_type(*dtype))).collect()
+fn types_of_row(row: &Combination, taken: &[usize]) -> Vec<TokenStream> {
+    columns(row, taken).into_iter().map(rust_type).collect()
 }

@@ -23,8 +23,12 @@
 //! | `gradients_in_graphs_give_the_same_bits` | the same, of gradients |
 //! | `graphs_of_open_sizes_give_the_same_bits` | one graph at several sizes |
 //! | `saved_graphs_give_the_same_bits` | graphs that were saved and loaded |
-//! | `inferred_shapes_are_those_of_results` | inference from sizes, and from symbols that are bound to several |
+//! | `inferred_shapes_are_those_of_results` | inference from sizes, from symbols that are bound to several, and for inputs of unknown rank |
 //! | `odd_arguments_are_results_or_errors` | some thousand calls that nobody means: no panic, abort, hang or unbounded memory |
+//!
+//! Memory is counted by the program's allocator, so the test of it is a file of its own:
+//! [`check_allocations!`](check_allocations) finds kernels that ask the system for memory in a graph that has run
+//! before.
 //!
 //! Tensors are those of the host, so an operator without a kernel for it is left out.
 //!
@@ -34,6 +38,7 @@
 //! The parts are public: [`checks`] of one operator, [`samples`] of it, calls at [`special`] points, odd calls
 //! ([`fuzz`]).
 
+pub mod allocation;
 pub mod calls;
 pub mod checks;
 pub mod fuzz;
@@ -83,5 +88,26 @@ macro_rules! check_operators {
                 $crate::suite::$check(&$library);
             }
         )+
+    };
+}
+
+/// A test that no operator of a library asks the system for memory in a graph that has run before.
+///
+/// It sets the program's global allocator to one that counts, and no other test may run beside it, so it stands in a file
+/// of its own in a crate's `tests` folder; `my_ops` is the crate:
+///
+/// ```ignore
+/// opsmith_testing::check_allocations!(my_ops::LIBRARY);
+/// ```
+#[macro_export]
+macro_rules! check_allocations {
+    ($library:expr $(,)?) => {
+        #[global_allocator]
+        static ALLOCATOR: $crate::allocation::Counting = $crate::allocation::Counting;
+
+        #[test]
+        fn warm_graphs_ask_for_no_memory() {
+            $crate::allocation::warm_graphs(&$library).report.assert_right();
+        }
     };
 }

@@ -105,11 +105,12 @@ pub fn saved_graphs(library: &'static Library) {
     all.assert_right();
 }
 
-/// Inference says what calls give, of sizes and of symbols for them.
+/// Inference says what calls give, of sizes, of symbols for them, and of inputs whose rank is not known.
 #[track_caller]
 pub fn inference(library: &'static Library) {
     report(library, checks::inference).assert_right();
     report(library, checks::symbolic_inference).assert_right();
+    report(library, checks::open_inference).assert_right();
 }
 
 /// Calls that nobody means, in a process of their own: this one again, running the test of the given name alone.

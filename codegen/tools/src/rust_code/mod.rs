@@ -4,6 +4,7 @@
 //! missing, or certainly of another type. The files are parsed, not compiled: where a macro, a condition or
 //! another crate may decide, nothing is said, and the compiler has the last word.
 
+mod bounds;
 mod resolve;
 mod signature;
 
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use quote::quote;
 
+use opsmith_codegen::analysis::rows::kernel_dtypes;
 use opsmith_codegen::config::Config;
 use opsmith_codegen::diagnostics::{Diagnostic, SourceMap, Span, catalogue, nearest};
 use opsmith_codegen::emit::{host_parameter_types, kernel_parameter_types, view_parameter_types};
@@ -101,7 +103,7 @@ impl Lookup<'_> {
         for kernel in op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)) {
             if let KernelSource::Rust { path, arguments } = &kernel.source {
                 let (generics, types) = kernel_parameter_types(op, arguments);
-                let wanted = Wanted::new(generics, types);
+                let wanted = Wanted::new(generics, types).of_dtypes(kernel_dtypes(op, arguments));
                 let diagnostics = look(self.cpu.as_ref(), path, self.place(path, kernel.span), &wanted);
                 self.found.extend(diagnostics);
             }

@@ -41,6 +41,8 @@ pub(super) struct Function {
     pub file: PathBuf,
     /// Names of types that the module says itself, so that they mean something of its own.
     pub own_types: Vec<String>,
+    /// The paths that the module imports, each ending in the name it has there.
+    pub imports: Vec<Vec<String>>,
 }
 
 impl Function {
@@ -296,7 +298,27 @@ fn function(module: &Module, item: &syn::ItemFn) -> Member {
     let own_types = module.items.iter().flat_map(own_types).collect();
     let private = matches!(item.vis, syn::Visibility::Inherited);
     let (signature, file) = (item.sig.clone(), module.file.clone());
-    Member::Function(Box::new(Function { signature, private, file, own_types }))
+    let imports = module.items.iter().flat_map(imports).collect();
+    Member::Function(Box::new(Function { signature, private, file, own_types, imports }))
+}
+
+/// The paths that an item imports under their own names; the last name of all that a module has is `*`.
+fn imports(item: &Item) -> Vec<Vec<String>> {
+    fn collect(tree: &UseTree, prefix: &[String], found: &mut Vec<Vec<String>>) {
+        let joined = |name: String| [prefix, &[name]].concat();
+        match tree {
+            UseTree::Path(path) => collect(&path.tree, &joined(path.ident.to_string()), found),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| collect(tree, prefix, found)),
+            UseTree::Name(name) => found.push(joined(name.ident.to_string())),
+            UseTree::Glob(_) => found.push(joined("*".to_owned())),
+            UseTree::Rename(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    if let Item::Use(item) = item {
+        collect(&item.tree, &[], &mut found);
+    }
+    found
 }
 
 /// The names of types that an item defines, or gives to something else.

@@ -5,6 +5,9 @@ use std::fmt;
 use proc_macro2::TokenStream;
 use syn::{FnArg, GenericArgument, GenericParam, PathArguments, Type};
 
+use opsmith_core::DTypeSet;
+
+use super::bounds;
 use super::resolve::Function;
 
 /// What a function must take.
@@ -13,18 +16,25 @@ pub(super) struct Wanted {
     generics: Option<usize>,
     /// The types of its parameters; `None` for one that may be of several.
     parameters: Vec<Option<Type>>,
+    /// The dtypes that each element type stands for, where they are known.
+    dtypes: Vec<DTypeSet>,
 }
 
 impl Wanted {
     /// A function of these type parameters and parameters.
     pub fn new(generics: usize, parameters: Vec<TokenStream>) -> Wanted {
         let parameters = parameters.into_iter().map(|tokens| syn::parse2(tokens).ok()).collect();
-        Wanted { generics: (generics > 0).then_some(generics), parameters }
+        Wanted { generics: (generics > 0).then_some(generics), parameters, dtypes: Vec::new() }
+    }
+
+    /// The same with the dtypes that its type parameters stand for.
+    pub fn of_dtypes(self, dtypes: Vec<DTypeSet>) -> Wanted {
+        Wanted { dtypes, ..self }
     }
 
     /// A function of so many parameters of whatever type.
     pub fn count(parameters: usize) -> Wanted {
-        Wanted { generics: None, parameters: vec![None; parameters] }
+        Wanted { generics: None, parameters: vec![None; parameters], dtypes: Vec::new() }
     }
 
     /// Why a function is certainly another one.
@@ -57,13 +67,15 @@ impl Wanted {
                 plural(wanted, "element type")
             ));
         }
-        signature.inputs.iter().zip(&self.parameters).enumerate().find_map(|(index, (found, wanted))| {
-            let FnArg::Typed(found) = found else { return None };
-            let (wanted, has) = (Shape::of(wanted.as_ref()?, None), Shape::of(&found.ty, Some(function)));
-            wanted
-                .differs(&has)
-                .then(|| format!("parameter {} is `{}`, and `{wanted}` is given", index + 1, text(&found.ty)))
-        })
+        let misfit =
+            signature.inputs.iter().zip(&self.parameters).enumerate().find_map(|(index, (found, wanted))| {
+                let FnArg::Typed(found) = found else { return None };
+                let (wanted, has) = (Shape::of(wanted.as_ref()?, None), Shape::of(&found.ty, Some(function)));
+                wanted.differs(&has).then(|| {
+                    format!("parameter {} is `{}`, and `{wanted}` is given", index + 1, text(&found.ty))
+                })
+            });
+        misfit.or_else(|| bounds::excluded(function, &self.dtypes))
     }
 }
 

@@ -48,7 +48,7 @@ pub fn krate(
         testing => dependency("opsmith-testing", "tests/testing"),
         inside_workspace,
     };
-    let files: [(&str, &str); 10] = [
+    let files: [(&str, &str); 11] = [
         ("Cargo.toml", include_str!("templates/crate/Cargo.toml.j2")),
         ("build.rs", include_str!("templates/crate/build.rs.j2")),
         (".gitignore", include_str!("templates/crate/gitignore.j2")),
@@ -59,6 +59,7 @@ pub fn krate(
         ("kernels/mirror.cc", include_str!("templates/crate/mirror.cc.j2")),
         ("tests/ops.rs", include_str!("templates/crate/tests.rs.j2")),
         ("tests/checks.rs", include_str!("templates/crate/checks.rs.j2")),
+        ("tests/allocations.rs", include_str!("templates/crate/allocations.rs.j2")),
     ];
     let render_file = |(path, template): &(&str, &str)| {
         let text = render(template, context.clone())?;

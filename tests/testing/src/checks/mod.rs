@@ -11,6 +11,7 @@ mod inference;
 mod memory;
 mod mutation;
 mod numeric;
+mod open;
 mod precision;
 mod written;
 
@@ -27,6 +28,7 @@ pub use inference::{Bound, inference, symbolic_inference};
 pub use memory::{out_form, saved_memory};
 pub use mutation::{complex_survivors, read_results, survivors};
 pub use numeric::{forward_mode, gradient, second_order};
+pub use open::{Open, open_inference};
 pub use precision::precision;
 pub use written::written;
 

@@ -1,0 +1,120 @@
+//! Allocations of warm graphs.
+//!
+//! In: a library, in a program whose global allocator is [`Counting`]. Out: every sample's graph that asks the system for
+//! memory when it runs again.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opsmith::{DType, Result, Tensor, Value};
+use opsmith_runtime::graph::{Graph, InputSpec};
+use opsmith_runtime::library::Library;
+use opsmith_runtime::op::OpDef;
+
+use crate::calls::{call, resized, tensors, with_tensors};
+use crate::report::{Report, runs_on_host};
+use crate::samples::arguments;
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// The system's allocator, counting what any thread asks it for.
+pub struct Counting;
+
+// SAFETY: every call is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// How often any thread has asked for memory so far.
+pub fn allocations() -> usize {
+    CALLS.load(Ordering::Relaxed)
+}
+
+/// How often a graph asks for memory in a run, after two others.
+///
+/// # Errors
+/// Those of the run.
+pub fn allocations_of(graph: &Graph, inputs: &[Tensor]) -> Result<usize> {
+    let mut outputs = Vec::new();
+    for _ in 0..2 {
+        graph.run_into(inputs, &mut outputs)?;
+    }
+    let before = allocations();
+    graph.run_into(inputs, &mut outputs)?;
+    Ok(allocations() - before)
+}
+
+/// What warm graphs of a library's operators allocate.
+#[derive(Default, Debug)]
+pub struct Warm {
+    /// Graphs that allocate. Those whose results have as many elements as others say are left out: memory is found while
+    /// they run.
+    pub report: Report,
+    /// Operators of which a graph ran.
+    pub operators: usize,
+    /// Operators whose results have as many elements as others say.
+    pub sized_by_elements: Vec<&'static str>,
+}
+
+/// Every sample of every operator as a graph, with its own sizes and larger ones. Threads of others are counted, too, so
+/// it runs alone.
+///
+/// # Panics
+/// If the program's global allocator is not [`Counting`].
+pub fn warm_graphs(library: &'static Library) -> Warm {
+    let before = allocations();
+    drop(std::hint::black_box(Box::new(0)));
+    assert!(
+        allocations() > before,
+        "nothing is counted: the global allocator is not `opsmith_testing::allocation::Counting`"
+    );
+    let mut warm = Warm::default();
+    for &op in library.ops.iter().filter(|op| op.host.is_none() && runs_on_host(op)) {
+        let before = warm.report.compared;
+        for dtype in [DType::F32, DType::F64, DType::BF16, DType::C128, DType::I64] {
+            for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+                // Buffers within a kernel may be large enough for the sample's own sizes, and for no others.
+                let grown = traced(op, &args, |size| size * 9).map(|graph| (graph, "9 times as large"));
+                let own = traced(op, &args, |size| size).map(|graph| (graph, "as it is"));
+                for ((graph, inputs), size) in own.into_iter().chain(grown) {
+                    // All other sizes are known here.
+                    if !graph.symbols().is_empty() {
+                        warm.report.left_out += 1;
+                        warm.sized_by_elements.push(op.name);
+                        continue;
+                    }
+                    let wrong = match allocations_of(&graph, &inputs) {
+                        Ok(0) => None,
+                        Ok(found) => Some(format!("asks for memory {found} times in a warm run")),
+                        Err(error) => Some(error.to_string()),
+                    };
+                    let place = || format!("{} ({}), {dtype}, sample {number} {size}", op.name, op.location);
+                    warm.report.compare(wrong.map(|wrong| format!("{} {wrong}", place())));
+                }
+            }
+        }
+        warm.operators += usize::from(warm.report.compared > before);
+    }
+    warm.sized_by_elements.sort_unstable();
+    warm.sized_by_elements.dedup();
+    warm
+}
+
+/// The call of a sample as a graph, and inputs for it, with its own sizes or larger ones; `None` where the operator
+/// refuses them.
+fn traced(op: &'static OpDef, args: &[Value], sizes: fn(i64) -> i64) -> Option<(Graph, Vec<Tensor>)> {
+    let inputs = tensors(args).iter().map(|input| resized(input, sizes)).collect::<Result<Vec<_>>>().ok()?;
+    let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
+    let graph = Graph::trace(|inputs: &[Tensor]| call(op, &with_tensors(args, inputs)), &specs).ok()?;
+    let small = inputs.iter().all(|input| input.numel() < 20_000);
+    (small && graph.run(&inputs).is_ok()).then_some((graph, inputs))
+}
