@@ -11,6 +11,7 @@ use quote::{format_ident, quote};
 use super::kernels::{Adapter, adapter_name, element_type, rust_type};
 use super::names::{doc, parameter, part_name};
 use super::{Generation, bind, header};
+use crate::analysis::rows::plainest_dtype;
 use crate::model::{Body, Element, Kernel, KernelSource, Kind, Op};
 use opsmith_core::{Backend, DType};
 
@@ -102,9 +103,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     let inferred = inputs.chain(outputs.clone()).any(|element| element == Element::Dispatch)
         || outputs.any(|element| element == Element::Any);
     // The plainest type makes the plainest message.
-    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
-    let plainest = dtypes.contains(DType::F32).then_some(DType::F32).or_else(|| dtypes.iter().next());
-    let first = plainest.map(|dtype| vec![rust_type(dtype)]);
+    let first = plainest_dtype(op).map(|dtype| vec![rust_type(dtype)]);
     let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
     let definition = definition(generation, op, path, &declared);
     let names = Names::of(op);

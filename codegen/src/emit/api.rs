@@ -7,9 +7,9 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::names::{doc, ident, parameter, position, raw_name};
-use super::naming::{self, Form};
 use super::options::{option_argument, options_name, options_struct};
 use super::{Generation, bind, document, enums};
+use crate::analysis::naming::{self, Form};
 use crate::model::{Arg, Kind, Op};
 
 pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {

@@ -10,6 +10,7 @@ use super::adapter::{self, Declared, Names, Parameter};
 use super::kernels::{Adapter, rust_type};
 use super::names::parameter;
 use super::{Generation, bind, header};
+use crate::analysis::rows::columns;
 use crate::model::{Combination, Op};
 
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
@@ -75,15 +76,6 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Param
         types.push(Parameter { name, ty: quote!(rt::ViewMut<'_, #element>) });
     }
     (generics, types)
-}
-
-/// The dtypes of the tensors that a kernel takes, and of the results.
-pub(super) fn columns(row: &Combination, taken: &[usize]) -> Vec<DType> {
-    let inputs = taken
-        .iter()
-        .filter_map(|index| row.inputs.iter().find(|(argument, _)| argument == index))
-        .map(|(_, dtype)| *dtype);
-    inputs.chain(row.outputs.iter().copied()).collect()
 }
 
 fn types_of_row(row: &Combination, taken: &[usize]) -> Vec<TokenStream> {

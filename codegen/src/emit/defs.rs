@@ -4,9 +4,12 @@ use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+use super::Generation;
 use super::names::{def_name, doc, ident, part_name, position};
-use super::{Generation, kernels};
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::analysis::naming;
+use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
+use crate::analysis::uniform::{Uniform, uniform};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Element, Facts, Kind, NumberUse, Op, Symbol, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -62,8 +65,8 @@ fn fields(op: &Op) -> TokenStream {
     field(op.infer.is_some(), quote!(infer), function("infer"));
     let by_function = op.infer.as_ref().is_some_and(|infer| infer.function.is_some());
     field(by_function, quote!(infer_function), function("infer_function"));
-    field(super::rules::has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
-    let uniform = uniform(op);
+    field(has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
+    let uniform = uniform(op).map(uniform_value);
     field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
     // What nothing here computes never sees an element.
     let elements = op.args.iter().map(|arg| element(arg.element));
@@ -77,11 +80,7 @@ fn fields(op: &Op) -> TokenStream {
     field(contiguous != 0, quote!(contiguous), quote!(#contiguous));
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
-    field(
-        kernels::has_kernels(op),
-        quote!(kernels),
-        quote!(rt::op::Kernels::of(&super::kernel_tables::#name)),
-    );
+    field(has_kernels(op), quote!(kernels), quote!(rt::op::Kernels::of(&super::kernel_tables::#name)));
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));
@@ -95,7 +94,7 @@ fn fields(op: &Op) -> TokenStream {
     field(op.body.view.is_some(), quote!(view), function("view"));
     field(op.body.composite.is_some(), quote!(composite), function("composite"));
     field(op.body.host.is_some(), quote!(host), function("host"));
-    field(super::gradients::has_definition(op), quote!(grad), quote!(Some(&super::gradients::#name)));
+    field(defines_gradients(op), quote!(grad), quote!(Some(&super::gradients::#name)));
     let hidden = op.outputs.len() - op.visible().len();
     let hidden_results = position(hidden);
     field(hidden > 0, quote!(hidden), quote!(#hidden_results));
@@ -110,44 +109,15 @@ fn fields(op: &Op) -> TokenStream {
     fields
 }
 
-/// What inference comes to where all operands are alike: decidable for pointwise operators that
-/// broadcast, from the rule of the dtype.
-fn uniform(op: &Op) -> Option<TokenStream> {
-    let decidable = op.body.pointwise.is_some() && !super::infer::checks_arguments(op);
-    let infer = op.infer.as_ref().filter(|_| decidable)?;
-    let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
-    let plain =
-        tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
-    let by_shape = matches!(infer.shapes[0].kind, ExprKind::Rule("broadcast" | "follow", _));
-    let names_all = |rule: &[Expr]| {
-        // Every tensor takes part, so that nothing else can decide.
-        let mut named = Vec::new();
-        rule.iter().for_each(|operand| {
-            operand.walk(&mut |part| {
-                if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
-                    named.push(index);
-                }
-            })
-        });
-        op.args.iter().enumerate().all(|(index, arg)| !arg.ty.holds_tensors() || named.contains(&index))
-    };
-    let (inexact, by_compute) = match &infer.compute.kind {
-        ExprKind::Rule("promote" | "same" | "follow", operands) => (false, names_all(operands)),
-        ExprKind::Rule("promote_float", operands) => (true, names_all(operands)),
-        _ => (false, false),
-    };
-    if tensors.is_empty() || !plain || !by_shape || !by_compute {
-        return None;
-    }
-    Some(match (&infer.dtypes[0].kind, op.outputs[0].element) {
-        (ExprKind::DType(dtype), _) if !inexact => {
+fn uniform_value(uniform: Uniform) -> TokenStream {
+    match uniform {
+        Uniform::Same => quote!(rt::op::Uniform::Same),
+        Uniform::SameIfInexact => quote!(rt::op::Uniform::SameIfInexact),
+        Uniform::Fixed(dtype) => {
             let dtype = ident(dtype.ident());
             quote!(rt::op::Uniform::Fixed(rt::DType::#dtype))
         }
-        (_, Element::Dispatch) if inexact => quote!(rt::op::Uniform::SameIfInexact),
-        (_, Element::Dispatch) => quote!(rt::op::Uniform::Same),
-        _ => return None,
-    })
+    }
 }
 
 fn optional_text(text: Option<&str>) -> TokenStream {
@@ -159,14 +129,14 @@ fn optional_text(text: Option<&str>) -> TokenStream {
 
 /// The numbers that elements are computed with, by position.
 fn numbers(op: &Op) -> Vec<TokenStream> {
-    if !kernels::has_kernels(op) {
+    if !has_kernels(op) {
         return Vec::new();
     }
     let mut found = Vec::new();
     for index in 0..op.args.len() {
         let number = op.number_use(index).filter(|number| *number != NumberUse::Free);
         let real = is_among_reals(op, index).then(|| "Real".to_owned());
-        for word in number.map(|number| super::naming::camel(number.word())).into_iter().chain(real) {
+        for word in number.map(|number| naming::camel(number.word())).into_iter().chain(real) {
             let (index, word) = (index as u8, format_ident!("{word}"));
             found.push(quote!((#index, rt::facts::NumberUse::#word)));
         }

@@ -7,8 +7,7 @@ use quote::quote;
 
 use super::api::Function;
 use super::enums;
-use super::naming::{self, Form};
-use crate::lower::is_list;
+use crate::analysis::naming::{self, Form};
 use crate::model::{Arg, Default, NumberUse, Op, ValueUse};
 
 /// The documentation of a public function, as text.
@@ -55,8 +54,8 @@ pub(super) fn function(function: &Function<'_>) -> String {
 fn argument(arg: &Arg) -> String {
     let mut text = format!("- `{}`: {}", arg.name, arg.ty);
     if !arg.constraints.is_empty() {
-        let list = if is_list(&arg.ty) { "a list " } else { "" };
-        let words = constraint::describe(&arg.constraints, is_list(&arg.ty));
+        let list = if arg.ty.is_list() { "a list " } else { "" };
+        let words = constraint::describe(&arg.constraints, arg.ty.is_list());
         let list = if words.starts_with("of ") { list } else { "" };
         text.push_str(&format!(", {list}{words}"));
     }

@@ -9,7 +9,7 @@ use super::expr::Emit;
 use super::gradients::Names;
 use super::names::{Taken, doc, parameter, part_name, position};
 use super::{Generation, bind};
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Forward, Kind, Op};
 
 /// How tangents flow, for the operator's definition.

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 use super::expr::Emit;
 use super::names::{Taken, def_name, doc, ident, local, parameter, part_name, position};
 use super::{Generation, bind};
-use crate::expr::{Expr, ExprKind, Query, Variable};
+use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Infer, Kind, Op, POSITION, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -29,13 +29,6 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         }
     }
     tokens
-}
-
-/// Whether a call looks at what its arguments are before it infers anything.
-pub(super) fn checks_arguments(op: &Op) -> bool {
-    !op.checks.is_empty()
-        || !op.combinations.is_empty()
-        || op.args.iter().any(|arg| !arg.constraints.is_empty())
 }
 
 /// Emits expressions whose variables are the operator's arguments.

@@ -8,6 +8,7 @@ use quote::quote;
 
 use super::names::{Taken, def_name, doc, part_name};
 use super::{Generation, adapter, header, pointwise};
+use crate::analysis::rows::has_kernels;
 use crate::model::{Element, Kernel, KernelSource, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -23,11 +24,6 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         }
     }
     tokens
-}
-
-/// Whether an operator has a table of kernels.
-pub(super) fn has_kernels(op: &Op) -> bool {
-    op.body.pointwise.is_some() || !op.body.kernels.is_empty()
 }
 
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {

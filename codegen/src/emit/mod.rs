@@ -13,14 +13,13 @@ mod enums;
 mod expr;
 mod format;
 mod forward;
-pub mod gradients;
+mod gradients;
 mod header;
 mod infer;
 mod kernels;
 mod library;
 mod methods;
 mod names;
-pub mod naming;
 mod options;
 mod pieces;
 mod pointwise;
@@ -35,12 +34,13 @@ use proc_macro2::TokenStream;
 use crate::config::Config;
 use crate::model::{Model, Op};
 
-pub use header::{HEADER, c_declarations, declaration as c_declaration, is_c_keyword};
+pub use header::{HEADER, c_declarations, declaration as c_declaration};
 pub use names::raw_name;
 pub use signature::{Signature, rust_kernel_parameters, rust_kernel_signature, signatures};
-pub(crate) use signature::{
-    host_parameter_types, kernel_dtypes, kernel_parameter_types, view_parameter_types,
-};
+pub use signature::{host_parameter_types, kernel_parameter_types, view_parameter_types};
+
+/// The folder of the generated files inside `OUT_DIR`.
+pub const FOLDER: &str = "opsmith";
 
 /// A generated file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -214,7 +214,7 @@ pub fn emit(generation: &Generation<'_>) -> Result<Vec<File>, String> {
         files.push(File { name, text: with_head(emitter, generation, &text) });
     }
     files.push(root(generation)?);
-    files.push(header::emit(generation)?);
+    files.push(header::emit(generation));
     Ok(files)
 }
 
@@ -260,7 +260,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     });
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
-        let path = format!("/{}/{}.rs", crate::output::FOLDER, emitter.module);
+        let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
         let visibility = if emitter.public { quote::quote!(pub) } else { quote::quote!() };
         tokens.extend(quote::quote! {

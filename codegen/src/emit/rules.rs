@@ -7,16 +7,12 @@ use quote::quote;
 use super::Generation;
 use super::expr::{float, int};
 use super::names::{def_name, ident, position};
-use crate::expr::{Expr, ExprKind, Query, Variable};
+use crate::analysis::rows::has_rules;
+use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Kind, Op, Symbol, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     generation.own_definitions().filter(|op| has_rules(op)).map(rules).collect()
-}
-
-/// Whether there is anything to say of an operator here.
-pub(super) fn has_rules(op: &Op) -> bool {
-    op.infer.is_some() || !op.checks.is_empty() || op.outputs.iter().any(|output| output.present.is_some())
 }
 
 fn rules(op: &Op) -> TokenStream {
