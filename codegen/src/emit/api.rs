@@ -31,9 +31,6 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        #[doc = ""]
-        #[doc = " # Errors"]
-        #[doc = " As the function users call."]
         pub fn #name(#(#params),*) -> rt::Result<#result> {
             #call
         }
@@ -239,7 +236,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let params = params.iter().map(|(name, ty)| quote!(#name: #ty));
     let (bindings, call) = call(generation, function);
     let result = function.result();
-    let doc = doc(&document::function(function));
+    let doc = doc(&document::function(function, generation.model));
     let attributes = document::attributes(op);
     quote! {
         #doc

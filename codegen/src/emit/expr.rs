@@ -15,7 +15,7 @@ use super::names::{ident, raw_name};
 use crate::config::Config;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{FunctionId, Kind, Model, OpId, Role, Symbol, Ty};
-pub(super) use literal::{float, int, punctuation};
+pub(super) use literal::{float, int, plain_float, plain_int, punctuation};
 
 /// Emits expressions of one place.
 pub(super) struct Emit<'a> {

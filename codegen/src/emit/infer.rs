@@ -114,7 +114,6 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a rule need not use every argument")]
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 #bindings
                 #checks
@@ -151,7 +150,6 @@ fn by_function(
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        #[allow(unused_variables, reason = "a rule need not use every argument")]
         pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
             #start
             rt::infer::context::infer_by(&super::defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
@@ -182,7 +180,6 @@ fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
             doc(&format!("Which results of `{}` are there, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a condition need not use every argument")]
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<u64> {
                 #bindings
                 let mut #found = 0u64;
@@ -288,7 +285,6 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a composition need not use every argument")]
             pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
                 #bindings
                 #checks
