@@ -108,7 +108,9 @@ fn registry(scratch: &Scratch) -> PathBuf {
         let file = scratch.path(&format!("made/package/{name}-{version}.crate"));
         run(&folder, "tar", &["xzf", &file], &[]);
         let sums = folder.join(format!("{name}-{version}/.cargo-checksum.json"));
-        std::fs::write(sums, r#"{"files":{}}"#).unwrap();
+        let sum = run(&folder, "sha256sum", &[&file], &[]);
+        let sum = sum.split_whitespace().next().unwrap();
+        std::fs::write(sums, format!(r#"{{"files":{{}},"package":"{sum}"}}"#)).unwrap();
     }
     folder
 }
