@@ -12,9 +12,10 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 7] = [
+const PUBLISHED: [&str; 8] = [
     "opsmith-core",
     "opsmith-codegen",
+    "opsmith-tools",
     "opsmith-runtime",
     "opsmith-kernels",
     "opsmith",

@@ -13,7 +13,7 @@ use super::names::{doc, parameter, part_name};
 use super::{Generation, bind, header};
 use crate::analysis::rows::plainest_dtype;
 use crate::model::{Body, Element, Kernel, KernelSource, Kind, Op};
-use opsmith_core::{Backend, DType};
+use opsmith_core::Backend;
 
 /// A parameter of a kernel: `name: type`.
 pub(super) struct Parameter {
