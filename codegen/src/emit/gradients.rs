@@ -89,10 +89,13 @@ fn definition(op: &Op) -> TokenStream {
     quote!(pub static #name: GradDef = #definition;)
 }
 
-/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments.
+/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments, or
+/// one of several for an argument, by backend.
 fn formula_name(op: &Op, index: usize) -> Ident {
-    match op.derivatives[index].arguments.as_slice() {
-        [only] => part_name(op, &format!("grad_{}", op.args[*only].name.to_lowercase())),
+    let arguments = &op.derivatives[index].arguments;
+    let several = op.derivatives.iter().filter(|other| other.arguments == *arguments).count() > 1;
+    match arguments.as_slice() {
+        [only] if !several => part_name(op, &format!("grad_{}", op.args[*only].name.to_lowercase())),
         _ => part_name(op, &format!("grads_{index}")),
     }
 }
