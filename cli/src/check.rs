@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use opsmith_codegen::diagnostics::summary;
 use opsmith_codegen::pipeline::{self, Checked};
+use opsmith_tools::rust_code;
 
 use crate::Outcome;
 use crate::project::BuildsOn;
@@ -51,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         let config = arguments.builds_on.config(file)?;
         let mut checked = pipeline::check(&config)?;
         pipeline::check_kernel_files(&mut checked, &config);
-        pipeline::check_rust_functions(&mut checked, &config);
+        rust_code::check(&mut checked, &config);
         for diagnostic in checked.diagnostics.sorted() {
             report::write(&mut out, &checked.sources, diagnostic, arguments.format, color)?;
         }

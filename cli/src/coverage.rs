@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use opsmith_codegen::coverage::{self, Coverage, Row, Share, Totals};
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline;
 use opsmith_runtime::DType;
+use opsmith_tools::coverage::{self, Coverage, Row, Share, Totals};
 
 use crate::Outcome;
 use crate::project::BuildsOn;

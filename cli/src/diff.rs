@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use opsmith_codegen::diagnostics::{Severity, summary};
-use opsmith_codegen::diff::{self, Class, RULES, Report, Version};
 use opsmith_codegen::pipeline::{self, Checked};
+use opsmith_tools::diff::{self, Class, RULES, Report, Version};
 use serde_json::json;
 
 use crate::Outcome;

@@ -10,7 +10,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use opsmith_codegen::expr::Expr;
+use opsmith_codegen::model::expr::Expr;
 use opsmith_codegen::model::{Infer, Op};
 use opsmith_runtime::infer::expr::{Check, Expr as Tree, Rules};
 use opsmith_runtime::infer::symbolic::{

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::Config;
-use opsmith_codegen::describe::{self, Operator};
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::{self, Checked};
 use opsmith_runtime::{Backend, DType, Device};
+use opsmith_tools::describe::{self, Operator};
 use serde_json::{Value as Json, json};
 
 use crate::Outcome;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use opsmith_codegen::diagnostics::Severity;
-use opsmith_codegen::{export, json_schema, pipeline};
+use opsmith_codegen::pipeline;
+use opsmith_tools::{export, json_schema};
 
 use crate::Outcome;
 use crate::project::BuildsOn;

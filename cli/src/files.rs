@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use opsmith_codegen::scaffold::Change;
+use opsmith_tools::scaffold::Change;
 
 /// Replaces a file all at once, keeping its permissions; a reader sees the old text or the new one.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use opsmith_codegen::fmt::{self, Refusal};
+use opsmith_tools::fmt::{self, Refusal};
 
 use crate::report::{self, Color, Format};
 use crate::{Outcome, files};

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use opsmith_codegen::import::{self, Input, Report};
+use opsmith_tools::import::{self, Input, Report};
 use serde_json::json;
 
 use crate::Outcome;

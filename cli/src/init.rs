@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use opsmith_codegen::scaffold::{self, Dependencies, Refusal};
+use opsmith_tools::scaffold::{self, Dependencies, Refusal};
 
 use crate::{Outcome, files};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use opsmith_codegen::scaffold::{self, KernelLanguage, Refusal};
+use opsmith_tools::scaffold::{self, KernelLanguage, Refusal};
 
 use crate::project::BuildsOn;
 use crate::report::{self, Color, Format};

@@ -99,7 +99,7 @@ pub fn build_with(config: &Config) {
     let files = pipeline::generate(&checked, config).unwrap_or_else(|failure| fail(&failure.to_string()));
     let out = std::env::var_os("OUT_DIR")
         .unwrap_or_else(|| fail("OUT_DIR is not set: call this from a build script"));
-    let folder = PathBuf::from(out).join(output::FOLDER);
+    let folder = PathBuf::from(out).join(emit::FOLDER);
     if let Err(error) = output::write(&folder, &files) {
         fail(&Failure::Io(folder.clone(), error).to_string());
     }

@@ -7,8 +7,6 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 /// The package whose library has no parents, and the runtime in its crate.
 pub const ROOT: &str = "opsmith";
 
@@ -19,7 +17,7 @@ pub const METADATA: &str = "OPSMITH_LIBRARIES";
 const PARENTS: &str = "parents";
 
 /// A library as seen from some crate.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Library {
     /// Name of its package.
     pub package: String,
@@ -81,9 +79,31 @@ fn identity(spec: &Path) -> PathBuf {
     std::fs::canonicalize(spec).unwrap_or_else(|_| spec.to_owned())
 }
 
-/// Libraries as one line of text.
+/// The first word of encoded libraries; another number is another form.
+const FORM: &str = "libraries-1";
+
+/// Libraries as one line of text: the form and each library, with `;` before each and `,` between its fields
+/// (package, path, spec, folders of headers). `%` and two digits escape these signs and control characters.
 pub fn encode(libraries: &[Library]) -> String {
-    serde_json::to_string(libraries).unwrap_or_default()
+    let mut line = FORM.to_owned();
+    for Library { package, path, spec, include } in libraries {
+        let files = [spec].into_iter().chain(include).map(|file| file.to_string_lossy());
+        let fields = [package.into(), path.into()].into_iter().chain(files);
+        line.push(';');
+        line.push_str(&fields.map(|field| escape(&field)).collect::<Vec<_>>().join(","));
+    }
+    line
+}
+
+fn escape(field: &str) -> String {
+    let mut text = String::new();
+    for letter in field.chars() {
+        match letter {
+            '%' | ',' | ';' | '\0'..='\x1f' => text.push_str(&format!("%{:02x}", u32::from(letter))),
+            _ => text.push(letter),
+        }
+    }
+    text
 }
 
 /// Libraries from such a line.
@@ -91,7 +111,32 @@ pub fn encode(libraries: &[Library]) -> String {
 /// # Errors
 /// If another version of the generator wrote it in another form.
 pub fn decode(text: &str) -> Result<Vec<Library>, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    let mut parts = text.split(';');
+    if parts.next() != Some(FORM) {
+        return Err(format!("it does not start with `{FORM}`"));
+    }
+    let library = |part: &str| {
+        let fields = part.split(',').map(unescape).collect::<Option<Vec<String>>>();
+        let mut fields = fields.ok_or_else(|| format!("`{part}` has a malformed escape"))?.into_iter();
+        match (fields.next(), fields.next(), fields.next()) {
+            (Some(package), Some(path), Some(spec)) => {
+                Ok(Library { package, path, spec: spec.into(), include: fields.map(PathBuf::from).collect() })
+            }
+            _ => Err(format!("`{part}` has no spec")),
+        }
+    };
+    parts.map(library).collect()
+}
+
+fn unescape(field: &str) -> Option<String> {
+    let mut pieces = field.split('%');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        text.push(char::from(u8::from_str_radix(code, 16).ok()?));
+        text.push_str(rest);
+    }
+    Some(text)
 }
 
 /// The names that a manifest gives to dependencies of other names: `(name, package)`. Those that it
@@ -163,6 +208,24 @@ mod tests {
             [("opsmith", "::opsmith"), ("middle", "::middle"), ("base", "::middle::parents::base")]
         );
         assert_eq!(decode(&encode(&end)), Ok(end));
+    }
+
+    #[test]
+    fn any_path_survives_the_way_to_another_build_script() {
+        let odd = Library {
+            package: "a".into(),
+            path: String::new(),
+            spec: PathBuf::from("/a, b; c%2c/\n\u{e4}.yaml"),
+            include: vec![PathBuf::from("/with,comma"), PathBuf::from("")],
+        };
+        let line = encode(&[odd.clone(), library("b", "::b")]);
+        assert!(!line.contains('\n'), "{line}");
+        assert_eq!(decode(&line), Ok(vec![odd, library("b", "::b")]));
+        assert_eq!(decode(&encode(&[])), Ok(Vec::new()));
+        for broken in ["", "[]", "libraries-2", "libraries-1;a,b", "libraries-1;a,b,%", "libraries-1;a,b,%zz"]
+        {
+            assert!(decode(broken).is_err(), "{broken}");
+        }
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! Whether a file of a kernel has the function that an entry names.
+//! Files of kernels, and the functions that entries name in them.
 //!
-//! In: a source in C, C++ or CUDA, or a library, and the name of a function. Out: that the function is surely
-//! not there, with the names that are; or nothing, where only a compiler could tell. A name that stands in a
+//! In: the model, and sources in C, C++ or CUDA, or libraries. Out: a diagnostic for each file that is missing and
+//! each function that is surely not there, with the names that are; nothing, where only a compiler could tell. A name that stands in a
 //! comment alone is not there; one that a macro may put together from parts, or that stands in a text, which may
 //! be a label for the assembler, may be there. Must not run a compiler.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::diagnostics::{Diagnostic, SourceMap, Span, catalogue};
+use crate::model::{KernelSource, Model};
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 26;
@@ -16,8 +20,37 @@ const MOST: usize = 200;
 /// Headers that every source finds without having them beside it; they define no kernels.
 const KNOWN: [&str; 1] = ["custom_aot_extra.h"];
 
+/// The kernels of the spec's own entries whose file is not there, or has no such function.
+pub fn check(model: &Model, config: &Config, sources: &SourceMap) -> Vec<Diagnostic> {
+    let folder = config.spec.parent().unwrap_or(Path::new(""));
+    let own = model.ops.iter().filter(|op| !op.is_external());
+    let kernels = own.flat_map(|op| op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)));
+    let mut found = Vec::new();
+    for kernel in kernels {
+        let (KernelSource::Foreign { file, symbol } | KernelSource::Aot { file, symbol }) = &kernel.source
+        else {
+            continue;
+        };
+        let (path, name) = (folder.join(file), file.display().to_string());
+        if !path.is_file() {
+            found.push(catalogue::kernel_file_missing(kernel.span, &name));
+        } else if let Some(known) = names_without(&path, symbol) {
+            let place = place_of_symbol(sources, kernel.span, symbol);
+            found.push(catalogue::kernel_function_missing(place, &name, symbol, &known));
+        }
+    }
+    found
+}
+
+/// Where the function stands in the text that names a kernel.
+fn place_of_symbol(sources: &SourceMap, span: Span, symbol: &str) -> Span {
+    let found = sources.slice(span).rfind(symbol);
+    let start = found.map(|found| span.range().start + found);
+    start.map_or(span, |start| Span::new(span.source, start..start + symbol.len()))
+}
+
 /// The names in the file of a kernel if the function is not among them, and nothing there could make it.
-pub fn names_without(path: &Path, function: &str) -> Option<BTreeSet<String>> {
+fn names_without(path: &Path, function: &str) -> Option<BTreeSet<String>> {
     if path.extension().is_some_and(|extension| extension == "so") {
         return (!has_symbol(&read(path)?, function)).then(BTreeSet::new);
     }

@@ -5,26 +5,19 @@
 //! turns the model into files, `output` writes them. `diagnostics` says what is wrong on the way.
 //! [`build()`] is what a build script calls.
 
+pub mod analysis;
 mod build;
 pub mod chain;
 pub mod config;
-pub mod coverage;
-pub mod describe;
 pub mod diagnostics;
-pub mod diff;
 pub mod emit;
-pub mod export;
 pub mod expr;
-pub mod fmt;
-pub mod import;
-pub mod json_schema;
 mod kernel_file;
-mod lower;
+pub mod lower;
 pub mod model;
 pub mod output;
 pub mod pipeline;
-mod rust_code;
-pub mod scaffold;
+mod reader;
 pub mod spec;
 
 pub use build::{build, build_with};

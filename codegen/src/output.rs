@@ -7,9 +7,6 @@ use std::path::Path;
 
 use crate::emit::File;
 
-/// The folder inside `OUT_DIR`.
-pub const FOLDER: &str = "opsmith";
-
 /// Writes files into the folder; a file with the same text is left untouched, so that nothing that
 /// depends on it is rebuilt, and a file that is no longer generated is removed.
 ///

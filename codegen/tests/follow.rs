@@ -1,7 +1,7 @@
 //! Results that follow other results: shapes and dtypes are keys of their own, and each chain is resolved by itself,
 //! as it is written.
 
-use opsmith_codegen::expr::{Expr, ExprKind, Variable};
+use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::pipeline::check_text;
 
 /// The rules of the only operator of a spec, each with the result or argument behind it: `shapes, dtypes, compute`.

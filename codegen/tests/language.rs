@@ -1,9 +1,9 @@
 //! What expressions may say, beyond what the other tests need: Rust functions, lists of gradients, names
 //! that are keywords, kernels that take some of the arguments.
 
+use opsmith_codegen::analysis::reads::reads;
 use opsmith_codegen::diagnostics::render;
-use opsmith_codegen::emit::gradients::reads;
-use opsmith_codegen::expr::{Expr, ExprKind, Variable};
+use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::model::{KernelSource, Kind, Model, Op};
 use opsmith_codegen::pipeline::check_text;
 

@@ -12,7 +12,7 @@ use crate::arg::{Arg, Value, describe_operands};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, NumberUse};
-pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
+pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents, backends, bits};
 use crate::infer::context::InferFunction;
 use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};
@@ -24,7 +24,7 @@ pub(crate) use call::make_valid;
 pub use call::{Kernel, KernelCall, KernelFn};
 pub use custom::CustomOp;
 pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
-pub use table::{KernelTable, Kernels};
+pub use table::{KernelTable, Kernels, same_kernel};
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
 

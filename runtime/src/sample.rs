@@ -10,10 +10,17 @@ use opsmith_core::DType;
 /// One call: values of some arguments; the others have their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Arguments by position, with their values.
-    pub args: &'static [(usize, SampleValue)],
     /// As the spec says it.
     pub text: &'static str,
+    /// Arguments by name, with their values.
+    pub args: &'static [(&'static str, SampleValue)],
+}
+
+impl Sample {
+    /// A call, as the spec says it and by its arguments.
+    pub const fn new(text: &'static str, args: &'static [(&'static str, SampleValue)]) -> Sample {
+        Sample { text, args }
+    }
 }
 
 /// The value of an argument.
@@ -63,6 +70,31 @@ pub enum Fill {
     Numbers(&'static [f64]),
     /// These integers, `int64`.
     Places(&'static [i64]),
+}
+
+/// A tensor of numbers between two.
+pub const fn between(shape: &'static [i64], low: f64, high: f64) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Between(low, high) }
+}
+
+/// A tensor of integers from the first to before the second.
+pub const fn integers(shape: &'static [i64], low: i64, high: i64) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Integers(low, high) }
+}
+
+/// A tensor of truth values.
+pub const fn mask(shape: &'static [i64]) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Mask }
+}
+
+/// A tensor of these numbers.
+pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Numbers(values) }
+}
+
+/// A tensor of these integers.
+pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Places(values) }
 }
 
 /// What tests allow an operator, and why.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use opsmith_codegen::diagnostics::render;
-use opsmith_codegen::{Config, Parent, output, pipeline};
+use opsmith_codegen::{Config, Parent, emit, output, pipeline};
 
 /// How many expressions have a result of the arguments' dtype, and how many a real one.
 const COUNT: usize = 80;
@@ -184,6 +184,6 @@ fn generate(spec: &Path) {
         panic!("{}", texts.collect::<Vec<_>>().join("\n"));
     }
     let files = pipeline::generate(&checked, &config).unwrap_or_else(|failure| panic!("{failure}"));
-    let folder = spec.with_file_name(output::FOLDER);
+    let folder = spec.with_file_name(emit::FOLDER);
     output::write(&folder, &files).expect("cargo made the folder");
 }

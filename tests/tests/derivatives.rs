@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opsmith::DType;
-use opsmith_codegen::coverage::coverage;
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::{ArgKind, OpDef};
 use opsmith_testing::checks;
+use opsmith_tools::coverage::coverage;
 
 /// What a function says of every operator, in the order of the spec.
 fn of_each(check: impl Fn(&'static OpDef) -> Vec<String> + Sync) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 
 use flate2::read::GzDecoder;
 use opsmith::Tensor;
-use opsmith_codegen::expr::{Expr, ExprKind};
+use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::{Config, pipeline};
 use opsmith_runtime::op::OpDef;
 use opsmith_testing::checks;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use opsmith_codegen::diff::{self, Change, Class, Report, Version};
+use opsmith_tools::diff::{self, Change, Class, Report, Version};
 
 use crate::style::Styled;
 

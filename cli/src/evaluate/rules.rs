@@ -3,7 +3,7 @@
 //! In: typed expressions. Out: the static trees that `symbolic::infer` evaluates, the same that the generator writes
 //! into code (`codegen/src/emit/rules.rs`). They are never freed: the command ends soon.
 
-use opsmith_codegen::expr::{Expr, ExprKind, Variable};
+use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::model::{Combination, Kind, Op, Symbol, Ty, ValueUse};
 use opsmith_runtime::facts::ValueUse as Use;
 use opsmith_runtime::infer::expr::{Conversion, Expr as Tree, Rules};

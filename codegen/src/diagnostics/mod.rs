@@ -12,7 +12,7 @@ mod suggest;
 
 pub use collect::{Diagnostics, MAX_DIAGNOSTICS};
 pub use render::{render, summary};
-pub use source::{SourceFile, SourceId, SourceMap, Span};
+pub use source::{BIDIRECTIONAL, SourceFile, SourceId, SourceMap, Span};
 pub use suggest::nearest;
 
 /// How bad a diagnostic is.

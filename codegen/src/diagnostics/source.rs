@@ -4,6 +4,13 @@
 
 use std::ops::Range;
 
+/// Characters that change the direction of the text around them, so that it is not in the order in which it
+/// is shown. Rust refuses them in source code.
+pub const BIDIRECTIONAL: [char; 9] = [
+    '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
+    '\u{2069}',
+];
+
 /// A file of a [`SourceMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SourceId(u32);

@@ -7,9 +7,9 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::names::{doc, ident, parameter, position, raw_name};
-use super::naming::{self, Form};
 use super::options::{option_argument, options_name, options_struct};
 use super::{Generation, bind, document, enums};
+use crate::analysis::naming::{self, Form};
 use crate::model::{Arg, Kind, Op};
 
 pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {
@@ -31,9 +31,6 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        #[doc = ""]
-        #[doc = " # Errors"]
-        #[doc = " As the function users call."]
         pub fn #name(#(#params),*) -> rt::Result<#result> {
             #call
         }
@@ -239,7 +236,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let params = params.iter().map(|(name, ty)| quote!(#name: #ty));
     let (bindings, call) = call(generation, function);
     let result = function.result();
-    let doc = doc(&document::function(function));
+    let doc = doc(&document::function(function, generation.model));
     let attributes = document::attributes(op);
     quote! {
         #doc

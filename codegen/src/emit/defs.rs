@@ -4,9 +4,12 @@ use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+use super::Generation;
 use super::names::{def_name, doc, ident, part_name, position};
-use super::{Generation, kernels};
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::analysis::naming;
+use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
+use crate::analysis::uniform::{Uniform, uniform};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Element, Facts, Kind, NumberUse, Op, Symbol, Ty, ValueUse};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -18,19 +21,21 @@ fn definition(op: &Op) -> TokenStream {
     let (full_name, signature, location) = (&op.name, &op.signature, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
-        let name = optional_text(output.name.as_deref());
         let ty = arg_type(&output.ty);
-        quote!(rt::op::ReturnDef { name: #name, ty: #ty })
+        match &output.name {
+            Some(name) => quote!(ReturnDef::named(#name, #ty)),
+            None => quote!(ReturnDef::new(#ty)),
+        }
     });
     let fields = fields(op);
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
         #summary
-        pub static #name: rt::op::OpDef = rt::op::OpDef {
+        pub static #name: OpDef = OpDef {
             #fields
-            ..rt::op::OpDef::new(
+            ..OpDef::new(
                 #full_name,
-                rt::op::Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
+                Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
                 #location,
                 &super::library::LIBRARY,
             )
@@ -53,7 +58,7 @@ fn fields(op: &Op) -> TokenStream {
     let out = optional_text(op.forms.out.as_deref());
     let elementwise = op.body.pointwise.is_some();
     let has_forms = op.forms.inplace.is_some() || op.forms.out.is_some() || elementwise;
-    let forms = quote!(rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
+    let forms = quote!(Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
     field(has_forms, quote!(forms), forms);
     let function = |suffix: &str| {
         let name = part_name(op, suffix);
@@ -62,8 +67,8 @@ fn fields(op: &Op) -> TokenStream {
     field(op.infer.is_some(), quote!(infer), function("infer"));
     let by_function = op.infer.as_ref().is_some_and(|infer| infer.function.is_some());
     field(by_function, quote!(infer_function), function("infer_function"));
-    field(super::rules::has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
-    let uniform = uniform(op);
+    field(has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
+    let uniform = uniform(op).map(uniform_value);
     field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
     // What nothing here computes never sees an element.
     let elements = op.args.iter().map(|arg| element(arg.element));
@@ -73,29 +78,25 @@ fn fields(op: &Op) -> TokenStream {
         .iter()
         .enumerate() // Custom kernels see no strides.
         .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
-    let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
-    field(contiguous != 0, quote!(contiguous), quote!(#contiguous));
+    let contiguous: Vec<_> = contiguous.map(|(index, _)| position(index)).collect();
+    field(!contiguous.is_empty(), quote!(contiguous), quote!(bits(&[#(#contiguous),*])));
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
-    field(
-        kernels::has_kernels(op),
-        quote!(kernels),
-        quote!(rt::op::Kernels::of(&super::kernel_tables::#name)),
-    );
+    field(has_kernels(op), quote!(kernels), quote!(Kernels::of(&super::kernel_tables::#name)));
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));
-            quote!((#argument, rt::DType::#dtype))
+            quote!((#argument, DType::#dtype))
         });
         let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
-        quote!(rt::op::Combination { inputs: &[#(#inputs),*], outputs: &[#(rt::DType::#outputs),*] })
+        quote!(Combination { inputs: &[#(#inputs),*], outputs: &[#(DType::#outputs),*] })
     });
     field(!op.combinations.is_empty(), quote!(combinations), quote!(&[#(#combinations),*]));
     field(op.may_lack_results(), quote!(present), function("present"));
     field(op.body.view.is_some(), quote!(view), function("view"));
     field(op.body.composite.is_some(), quote!(composite), function("composite"));
     field(op.body.host.is_some(), quote!(host), function("host"));
-    field(super::gradients::has_definition(op), quote!(grad), quote!(Some(&super::gradients::#name)));
+    field(defines_gradients(op), quote!(grad), quote!(Some(&super::gradients::#name)));
     let hidden = op.outputs.len() - op.visible().len();
     let hidden_results = position(hidden);
     field(hidden > 0, quote!(hidden), quote!(#hidden_results));
@@ -110,44 +111,15 @@ fn fields(op: &Op) -> TokenStream {
     fields
 }
 
-/// What inference comes to where all operands are alike: decidable for pointwise operators that
-/// broadcast, from the rule of the dtype.
-fn uniform(op: &Op) -> Option<TokenStream> {
-    let decidable = op.body.pointwise.is_some() && !super::infer::checks_arguments(op);
-    let infer = op.infer.as_ref().filter(|_| decidable)?;
-    let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
-    let plain =
-        tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
-    let by_shape = matches!(infer.shapes[0].kind, ExprKind::Rule("broadcast" | "follow", _));
-    let names_all = |rule: &[Expr]| {
-        // Every tensor takes part, so that nothing else can decide.
-        let mut named = Vec::new();
-        rule.iter().for_each(|operand| {
-            operand.walk(&mut |part| {
-                if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
-                    named.push(index);
-                }
-            })
-        });
-        op.args.iter().enumerate().all(|(index, arg)| !arg.ty.holds_tensors() || named.contains(&index))
-    };
-    let (inexact, by_compute) = match &infer.compute.kind {
-        ExprKind::Rule("promote" | "same" | "follow", operands) => (false, names_all(operands)),
-        ExprKind::Rule("promote_float", operands) => (true, names_all(operands)),
-        _ => (false, false),
-    };
-    if tensors.is_empty() || !plain || !by_shape || !by_compute {
-        return None;
-    }
-    Some(match (&infer.dtypes[0].kind, op.outputs[0].element) {
-        (ExprKind::DType(dtype), _) if !inexact => {
+fn uniform_value(uniform: Uniform) -> TokenStream {
+    match uniform {
+        Uniform::Same => quote!(Uniform::Same),
+        Uniform::SameIfInexact => quote!(Uniform::SameIfInexact),
+        Uniform::Fixed(dtype) => {
             let dtype = ident(dtype.ident());
-            quote!(rt::op::Uniform::Fixed(rt::DType::#dtype))
+            quote!(Uniform::Fixed(DType::#dtype))
         }
-        (_, Element::Dispatch) if inexact => quote!(rt::op::Uniform::SameIfInexact),
-        (_, Element::Dispatch) => quote!(rt::op::Uniform::Same),
-        _ => return None,
-    })
+    }
 }
 
 fn optional_text(text: Option<&str>) -> TokenStream {
@@ -159,16 +131,16 @@ fn optional_text(text: Option<&str>) -> TokenStream {
 
 /// The numbers that elements are computed with, by position.
 fn numbers(op: &Op) -> Vec<TokenStream> {
-    if !kernels::has_kernels(op) {
+    if !has_kernels(op) {
         return Vec::new();
     }
     let mut found = Vec::new();
     for index in 0..op.args.len() {
         let number = op.number_use(index).filter(|number| *number != NumberUse::Free);
         let real = is_among_reals(op, index).then(|| "Real".to_owned());
-        for word in number.map(|number| super::naming::camel(number.word())).into_iter().chain(real) {
-            let (index, word) = (index as u8, format_ident!("{word}"));
-            found.push(quote!((#index, rt::facts::NumberUse::#word)));
+        for word in number.map(|number| naming::camel(number.word())).into_iter().chain(real) {
+            let (index, word) = (position(index), format_ident!("{word}"));
+            found.push(quote!((#index, NumberUse::#word)));
         }
     }
     found
@@ -230,13 +202,13 @@ fn argument(arg: &Arg) -> TokenStream {
     }
     match arg.value {
         ValueUse::None => {}
-        ValueUse::Optional => fields.extend(quote!(value: rt::facts::ValueUse::Optional,)),
-        ValueUse::Masks => fields.extend(quote!(value: rt::facts::ValueUse::Masks,)),
-        ValueUse::Required => fields.extend(quote!(value: rt::facts::ValueUse::Required,)),
+        ValueUse::Optional => fields.extend(quote!(value: ValueUse::Optional,)),
+        ValueUse::Masks => fields.extend(quote!(value: ValueUse::Masks,)),
+        ValueUse::Required => fields.extend(quote!(value: ValueUse::Required,)),
     }
     match fields.is_empty() {
-        true => quote!(rt::op::ArgDef::new(#name, #ty)),
-        false => quote!(rt::op::ArgDef { #fields ..rt::op::ArgDef::new(#name, #ty) }),
+        true => quote!(ArgDef::new(#name, #ty)),
+        false => quote!(ArgDef { #fields ..ArgDef::new(#name, #ty) }),
     }
 }
 
@@ -248,12 +220,12 @@ fn facts(facts: &Facts) -> TokenStream {
         Some(deprecated) => {
             let since = optional_text(deprecated.since.as_deref());
             let instead = optional_text(deprecated.instead.as_ref().map(|(full, _)| full.as_str()));
-            quote!(Some(rt::facts::Deprecated { since: #since, instead: #instead }))
+            quote!(Some(Deprecated { since: #since, instead: #instead }))
         }
         None => quote!(None),
     };
     quote! {
-        rt::facts::Facts {
+        Facts {
             since: #since,
             deprecated: #deprecated,
             deterministic: #deterministic,
@@ -286,12 +258,12 @@ fn constraint(constraint: &Constraint) -> TokenStream {
             quote!(OneOf(std::borrow::Cow::Borrowed(const { &[#(#choices),*] })))
         }
         Constraint::MultipleOf(step) => {
-            let step = super::expr::int(*step);
+            let step = super::expr::plain_int(*step);
             quote!(MultipleOf(#step))
         }
         Constraint::Named(names) => {
             let names = names.iter().map(|(name, value)| {
-                let value = super::expr::int(*value);
+                let value = super::expr::plain_int(*value);
                 quote!((std::borrow::Cow::Borrowed(#name), #value))
             });
             quote!(Named(std::borrow::Cow::Borrowed(const { &[#(#names),*] })))
@@ -302,22 +274,22 @@ fn constraint(constraint: &Constraint) -> TokenStream {
         }
         Constraint::MinLen(least) => quote!(MinLen(#least)),
     };
-    quote!(rt::constraint::Constraint::#value)
+    quote!(Constraint::#value)
 }
 
 fn literal(literal: &Literal) -> TokenStream {
     let value = match literal {
         Literal::Int(value) => {
-            let value = super::expr::int(*value);
+            let value = super::expr::plain_int(*value);
             quote!(Int(#value))
         }
         Literal::Float(value) => {
-            let value = super::expr::float(*value);
+            let value = super::expr::plain_float(*value);
             quote!(Float(#value))
         }
         Literal::Str(text) => quote!(Str(std::borrow::Cow::Borrowed(#text))),
     };
-    quote!(rt::constraint::Literal::#value)
+    quote!(Literal::#value)
 }
 
 fn arg_type(ty: &Ty) -> TokenStream {
@@ -348,7 +320,7 @@ fn arg_type(ty: &Ty) -> TokenStream {
         Kind::DTypes => quote!(DTypes),
         Kind::Lists(item) => {
             let item = ident(&format!("{item:?}"));
-            quote!(Lists(rt::lists::ItemKind::#item))
+            quote!(Lists(ItemKind::#item))
         }
         Kind::DType => quote!(DType),
         Kind::Device => quote!(Device),
@@ -360,22 +332,22 @@ fn arg_type(ty: &Ty) -> TokenStream {
         }
     };
     match ty.optional {
-        true => quote!(rt::op::ArgKind::#kind.optional()),
-        false => quote!(rt::op::ArgKind::#kind.required()),
+        true => quote!(ArgKind::#kind.optional()),
+        false => quote!(ArgKind::#kind.required()),
     }
 }
 
 fn element(element: Element) -> TokenStream {
     match element {
-        Element::NotTensor => quote!(rt::op::ElementType::NotTensor),
-        Element::Dispatch => quote!(rt::op::ElementType::Dispatch),
-        Element::Real => quote!(rt::op::ElementType::Real),
-        Element::Any => quote!(rt::op::ElementType::Any),
+        Element::NotTensor => quote!(ElementType::NotTensor),
+        Element::Dispatch => quote!(ElementType::Dispatch),
+        Element::Real => quote!(ElementType::Real),
+        Element::Any => quote!(ElementType::Any),
         Element::Fixed(kernel, accepted) => {
             let kernel = ident(kernel.ident());
             let bits = accepted.0;
             quote! {
-                rt::op::ElementType::Fixed { kernel: rt::DType::#kernel, accepted: rt::DTypeSet(#bits) }
+                ElementType::Fixed { kernel: DType::#kernel, accepted: DTypeSet(#bits) }
             }
         }
     }

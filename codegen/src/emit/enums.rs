@@ -9,7 +9,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::{doc, ident};
-use super::{Generation, Selection, naming};
+use super::{Generation, Selection};
+use crate::analysis::naming;
 use crate::model::Arg;
 
 /// The enum of an argument.

@@ -13,9 +13,9 @@ use quote::quote;
 
 use super::names::{ident, raw_name};
 use crate::config::Config;
-use crate::expr::{Expr, ExprKind, Query, Variable};
+use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{FunctionId, Kind, Model, OpId, Role, Symbol, Ty};
-pub(super) use literal::{float, int, punctuation};
+pub(super) use literal::{float, int, plain_float, plain_int, punctuation};
 
 /// Emits expressions of one place.
 pub(super) struct Emit<'a> {

@@ -6,38 +6,17 @@
 
 use std::path::Path;
 
-use minijinja::{Environment, Value, context};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::format::comment;
 use super::names::{Taken, doc, ident, parameter};
 use super::{File, Generation, Part, Selection, bind};
+use crate::analysis::naming;
 use crate::model::{Item, KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
 pub const HEADER: &str = "opsmith_kernels.h";
-
-const TEMPLATE: &str = "\
-/* @generated from {{ spec }} by codegen/src/emit/header.rs: the kernels in C and C++ that it names. */
-#ifndef OPSMITH_KERNELS_H
-#define OPSMITH_KERNELS_H
-
-#include <opsmith/kernel.h>
-
-#ifdef __cplusplus
-extern \"C\" {
-#endif
-{% for kernel in kernels %}
-/* {{ kernel.signature }}
- * {{ kernel.location }}, defined in {{ kernel.file }} */
-{{ kernel.declaration }};
-{% endfor %}
-#ifdef __cplusplus
-}
-#endif
-#endif
-";
 
 /// Every kernel of the library in a C or C++ file, with its operator.
 fn foreign_kernels(model: &Model) -> impl Iterator<Item = (&Op, &Path, &str)> {
@@ -65,21 +44,33 @@ pub(super) fn part(generation: &Generation<'_>) -> Part {
 }
 
 /// The C header.
-pub(super) fn emit(generation: &Generation<'_>) -> Result<File, String> {
-    let kernels: Vec<Value> = foreign_kernels(generation.model)
+pub(super) fn emit(generation: &Generation<'_>) -> File {
+    let kernels: String = foreign_kernels(generation.model)
         .map(|(op, file, symbol)| {
-            context! {
-                signature => op.signature.as_str(),
-                location => op.location.as_str(),
-                file => file.display().to_string(),
-                declaration => declaration(op, symbol),
-            }
+            let (signature, location, file) = (&op.signature, &op.location, file.display());
+            let declaration = declaration(op, symbol);
+            format!("\n/* {signature}\n * {location}, defined in {file} */\n{declaration};\n")
         })
         .collect();
-    let text = Environment::new()
-        .render_str(TEMPLATE, context! { spec => generation.config.spec_name.as_str(), kernels })
-        .map_err(|error| format!("the header template failed: {error}"))?;
-    Ok(File { name: HEADER.to_owned(), text })
+    let spec = &generation.config.spec_name;
+    let text = format!(
+        "\
+/* @generated from {spec} by codegen/src/emit/header.rs: the kernels in C and C++ that it names. */
+#ifndef OPSMITH_KERNELS_H
+#define OPSMITH_KERNELS_H
+
+#include <opsmith/kernel.h>
+
+#ifdef __cplusplus
+extern \"C\" {{
+#endif
+{kernels}
+#ifdef __cplusplus
+}}
+#endif
+#endif"
+    );
+    File { name: HEADER.to_owned(), text }
 }
 
 /// How the header declares a kernel of that name for an operator.
@@ -172,22 +163,10 @@ fn c_name(name: &str) -> String {
     const MACROS: [&str; 6] = ["errno", "linux", "stderr", "stdin", "stdout", "unix"];
     let is_macro = !name.contains(|letter: char| letter.is_ascii_lowercase()) && name.len() > 1;
     let is_type = name.ends_with("_t") || name.starts_with("Opsmith");
-    match is_c_keyword(name) || is_macro || is_type || MACROS.contains(&name) {
+    match naming::is_c_keyword(name) || is_macro || is_type || MACROS.contains(&name) {
         true => format!("{name}_"),
         false => name.to_owned(),
     }
-}
-
-/// Whether a name is a keyword of C or C++.
-pub fn is_c_keyword(name: &str) -> bool {
-    const WORDS: &str = "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t \
-        char16_t char32_t class compl concept const consteval constexpr constinit const_cast continue co_await \
-        co_return co_yield decltype default delete do double dynamic_cast else enum explicit export extern \
-        false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr \
-        operator or or_eq private protected public register reinterpret_cast requires restrict return short \
-        signed sizeof static static_assert static_cast struct switch template this thread_local throw true \
-        try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq";
-    WORDS.split_whitespace().any(|word| word == name)
 }
 
 /// The `extern` declarations of the Rust side.

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 use super::expr::Emit;
 use super::names::{Taken, def_name, doc, ident, local, parameter, part_name, position};
 use super::{Generation, bind};
-use crate::expr::{Expr, ExprKind, Query, Variable};
+use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Infer, Kind, Op, POSITION, Ty};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
@@ -29,13 +29,6 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         }
     }
     tokens
-}
-
-/// Whether a call looks at what its arguments are before it infers anything.
-pub(super) fn checks_arguments(op: &Op) -> bool {
-    !op.checks.is_empty()
-        || !op.combinations.is_empty()
-        || op.args.iter().any(|arg| !arg.constraints.is_empty())
 }
 
 /// Emits expressions whose variables are the operator's arguments.
@@ -121,7 +114,6 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a rule need not use every argument")]
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 #bindings
                 #checks
@@ -158,7 +150,6 @@ fn by_function(
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        #[allow(unused_variables, reason = "a rule need not use every argument")]
         pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
             #start
             rt::infer::context::infer_by(&super::defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
@@ -189,7 +180,6 @@ fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
             doc(&format!("Which results of `{}` are there, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a condition need not use every argument")]
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<u64> {
                 #bindings
                 let mut #found = 0u64;
@@ -295,7 +285,6 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a composition need not use every argument")]
             pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
                 #bindings
                 #checks

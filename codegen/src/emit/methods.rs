@@ -6,7 +6,8 @@ use quote::{format_ident, quote};
 use super::api::{Function, forms};
 use super::names::doc;
 use super::options::options_name;
-use super::{Generation, Selection, naming};
+use super::{Generation, Selection};
+use crate::analysis::naming;
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation

@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use proc_macro2::Ident;
 use quote::format_ident;
 
-use super::naming;
-use crate::expr::{Expr, ExprKind};
+use crate::analysis::naming;
+use crate::diagnostics::BIDIRECTIONAL;
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Arg, Op};
-use crate::spec::encoding::BIDIRECTIONAL;
 
 /// An identifier for a name of the spec; a keyword gets an underscore.
 pub(super) fn ident(name: &str) -> Ident {

@@ -4,7 +4,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::names::{doc, ident, parameter};
-use super::{bind, document, naming};
+use super::{bind, document};
+use crate::analysis::naming;
 use crate::model::{Arg, Default, Kind, Op};
 
 /// The name of an operator's struct of options.

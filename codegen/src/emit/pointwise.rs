@@ -8,7 +8,7 @@ use super::expr::{compared_numbers, float, function_path, int, punctuation};
 use super::kernels::element_type;
 use super::names::{Taken, local, parameter};
 use super::{Generation, bind};
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, NumberUse, Op, Symbol};
 
 /// The body of a kernel for element type `T`.
@@ -210,7 +210,7 @@ impl Elements<'_> {
             }
             other => unreachable!("no gradients here: {other:?}"),
         };
-        let metadata = |_: &Variable, _: crate::expr::Query| None;
+        let metadata = |_: &Variable, _: crate::model::expr::Query| None;
         super::expr::Emit {
             model: self.generation.model,
             config: self.generation.config,

@@ -1,12 +1,11 @@
 //! The public functions of an operator as text, for people who ask how to call it.
 
-use opsmith_core::{Backend, DTypeSet};
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::adapter::Parameter;
-use super::naming::Form;
 use super::{adapter, api, bind, combined};
+use crate::analysis::naming::Form;
 use crate::model::Op;
 
 /// One public function.
@@ -82,7 +81,7 @@ fn one_line(item: TokenStream) -> String {
 }
 
 /// The number of element types and the types of the parameters of a Rust kernel that takes these arguments.
-pub(crate) fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Vec<TokenStream>) {
+pub fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Vec<TokenStream>) {
     let (generics, parameters) = match op.combinations.is_empty() {
         true => (1, adapter::parameters(op, arguments)),
         false => {
@@ -93,24 +92,8 @@ pub(crate) fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Ve
     (generics, parameters.into_iter().map(|parameter| parameter.ty).collect())
 }
 
-/// The dtypes that each element type of a Rust kernel stands for.
-pub(crate) fn kernel_dtypes(op: &Op, arguments: &[usize]) -> Vec<DTypeSet> {
-    if op.combinations.is_empty() {
-        return vec![op.body.dtypes_of_row(Backend::Cpu)];
-    }
-    let mut sets: Vec<DTypeSet> = Vec::new();
-    for row in &op.combinations {
-        let columns = combined::columns(row, arguments);
-        sets.resize(columns.len(), DTypeSet::EMPTY);
-        for (set, dtype) in sets.iter_mut().zip(columns) {
-            *set = set.union(DTypeSet::of(dtype));
-        }
-    }
-    sets
-}
-
 /// The types of the parameters of a layout function.
-pub(crate) fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
+pub fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
     let mut types = host_parameter_types(op);
     if let Some(first) = types.first_mut() {
         *first = quote!(&rt::Layout);
@@ -119,6 +102,6 @@ pub(crate) fn view_parameter_types(op: &Op) -> Vec<TokenStream> {
 }
 
 /// The types of the parameters of a function that takes every argument.
-pub(crate) fn host_parameter_types(op: &Op) -> Vec<TokenStream> {
+pub fn host_parameter_types(op: &Op) -> Vec<TokenStream> {
     op.args.iter().map(|arg| bind::borrowed_type(&arg.ty)).collect()
 }

@@ -3,7 +3,7 @@
 //! In: an expression and the operator it belongs to. Out: one line. Every operator that is called is
 //! named in full, and defaults that were filled in are written out, so equal texts mean equal things.
 
-use super::{Expr, ExprKind, QUERIES, Variable};
+use crate::model::expr::{Expr, ExprKind, IMAGINARY_UNIT, QUERIES, Variable};
 use crate::model::{Model, Op, Symbol};
 
 /// The expression in one line.
@@ -22,7 +22,7 @@ impl Printer<'_> {
             ExprKind::Variable(variable) => self.variable(variable),
             ExprKind::Int(value) => value.to_string(),
             ExprKind::Float(value) => format!("{value:?}"),
-            ExprKind::Imaginary => super::IMAGINARY_UNIT.to_owned(),
+            ExprKind::Imaginary => IMAGINARY_UNIT.to_owned(),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Str(text) => format!("{text:?}"),
             ExprKind::DType(dtype) => dtype.name().to_owned(),

@@ -2,7 +2,7 @@
 
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, attributes, combinations, dtypes, facts, supplied};
+use super::{Context, attributes, combinations, dtypes, facts, supplied, types};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
 use crate::spec::document::{RawOp, Text, keys};
@@ -25,7 +25,7 @@ pub(super) fn lower(
     let rounded = raw.texts("rounded");
     for name in &rounded {
         let is_number = |arg: &Argument| {
-            Ty::from_schema(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar | Kind::Float))
+            types::of_signature(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar | Kind::Float))
         };
         if !schema.arg(name.as_str()).is_some_and(is_number) {
             let numbers: Vec<&str> =
@@ -86,7 +86,7 @@ pub(super) fn lower(
 fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Option<Ty> {
     // A list of tensors may be empty or have holes, but is always there.
     let supported = |ty: &Ty| !ty.optional || !matches!(ty.kind, Kind::Tensors | Kind::OptionalTensors);
-    let ty = Ty::from_schema(&arg.ty).filter(supported).or_else(|| supplied::foreign(raw, &arg.ty));
+    let ty = types::of_signature(&arg.ty).filter(supported).or_else(|| supplied::foreign(raw, &arg.ty));
     if ty.is_none() {
         let place = raw.func.span_within(arg.type_range.clone(), context.sources);
         context.push(catalogue::type_unsupported(place, &arg.ty.to_string()));

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use opsmith_core::constraint::{Constraint, Literal, describe};
 
 use super::Context;
+use super::types;
+use crate::analysis::naming;
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Default, Kind, Ty};
 use crate::spec::document::{RawOp, keys};
@@ -36,7 +38,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
             continue;
         };
         // A type that the runtime lacks is reported with the argument.
-        let Some(ty) = Ty::from_schema(&arg.ty) else { continue };
+        let Some(ty) = types::of_signature(&arg.ty) else { continue };
         let Some(pairs) = value.as_map() else {
             context.push(catalogue::constraints_not_mapping(value.span, &key.text));
             continue;
@@ -45,7 +47,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
         let constraints: Vec<Constraint> =
             pairs.iter().filter_map(|(key, value)| reader.constraint(&key.text, key.span, value)).collect();
         if constraints.len() == pairs.len() && nothing_fits(&constraints) {
-            let words = describe(&constraints, is_list(&ty));
+            let words = describe(&constraints, ty.is_list());
             context.push(catalogue::constraints_empty(value.span, &key.text, &words));
         }
         written.push(Written { name: key.text.clone(), place: value.span, constraints });
@@ -74,14 +76,9 @@ pub(super) fn check_default(
         }
     });
     if !fine {
-        let words = describe(&written.constraints, is_list(ty));
+        let words = describe(&written.constraints, ty.is_list());
         context.push(catalogue::default_refused(place, written.place, &written.name, &words));
     }
-}
-
-/// Whether a type holds several values.
-pub(crate) fn is_list(ty: &Ty) -> bool {
-    ty.kind.item().is_some()
 }
 
 /// What one item is: of each row, of a list of lists.
@@ -129,7 +126,7 @@ impl Reader<'_, '_> {
                 self.names(key, value).map(|names| Constraint::Named(Cow::Owned(names)))
             }
             "len" => {
-                self.fits(key, place, is_list(self.ty), "lists")?;
+                self.fits(key, place, self.ty.is_list(), "lists")?;
                 let items = value.as_seq().unwrap_or(std::slice::from_ref(value));
                 let lengths: Option<Vec<u32>> = items.iter().map(length).collect();
                 let lengths = lengths.filter(|lengths| !lengths.is_empty());
@@ -137,11 +134,16 @@ impl Reader<'_, '_> {
                 Some(Constraint::Len(Cow::Owned(lengths)))
             }
             "min_len" => {
-                self.fits(key, place, is_list(self.ty), "lists")?;
+                self.fits(key, place, self.ty.is_list(), "lists")?;
                 self.or_refuse(length(value), value.span, key, "a length").map(Constraint::MinLen)
             }
             unknown => {
-                self.context.push(catalogue::constraint_unknown(place, unknown, &keys::CONSTRAINTS));
+                self.context.push(catalogue::constraint_unknown(
+                    place,
+                    unknown,
+                    keys::constraint_synonym(unknown),
+                    &keys::CONSTRAINTS,
+                ));
                 None
             }
         }
@@ -207,10 +209,9 @@ impl Reader<'_, '_> {
                 return None;
             }
             let value = self.or_refuse(integer(node), node.span, key, WANTS)?;
-            let spelling = crate::emit::naming::camel(&name.text);
-            let same = names
-                .iter()
-                .find(|(known, number, _)| *number == value || crate::emit::naming::camel(known) == spelling);
+            let spelling = naming::camel(&name.text);
+            let same =
+                names.iter().find(|(known, number, _)| *number == value || naming::camel(known) == spelling);
             if let Some((_, _, first)) = same {
                 let (place, text) = (name.span, name.text.as_str());
                 self.context.push(catalogue::constraint_value_twice(place, key, text, *first));

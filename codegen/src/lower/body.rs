@@ -9,7 +9,7 @@ use super::{
 };
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{Mode, OpTable};
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{
     Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance,
 };

@@ -7,7 +7,7 @@ use opsmith_core::{DType, DTypeSet};
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::{Expr, ExprKind, Query, Variable};
+use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Combination, Kind, Op, Symbol, Ty};
 use crate::spec::document::RawOp;
 use crate::spec::yaml::{Key, Node};

@@ -6,8 +6,8 @@
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::{Expr, ExprKind};
 use crate::model::Op;
+use crate::model::expr::{Expr, ExprKind};
 use crate::spec::document::RawOp;
 
 pub(super) fn refuse(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {

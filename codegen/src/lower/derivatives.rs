@@ -6,7 +6,7 @@ use super::infer::Expressions;
 use super::{Context, names};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::Mode;
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Backends, Derivative, Kind, Op, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::yaml::{Key, Node};

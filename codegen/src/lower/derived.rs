@@ -11,7 +11,8 @@ use super::infer::{Expressions, output_element};
 use super::symbolic::{Domain, Known, Lacking, Missing, Signature, Slope, Sym, Writer};
 use crate::diagnostics::{Diagnostic, Diagnostics, catalogue};
 use crate::expr::check::{Mode, Scope, check};
-use crate::expr::{Expr, ExprKind, path};
+use crate::expr::path;
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{
     Arg, Backends, Body, Derivative, Element, Function, FunctionReturn, Infer, Kind, Op, Role, Ty,
 };

@@ -5,9 +5,10 @@
 //! elements decide a result's shape.
 
 use super::Context;
+use super::types;
 use crate::diagnostics::{Span, catalogue, nearest};
-use crate::expr::ExprKind;
-use crate::model::{Deprecated, Facts, Kind, NumberUse, Op, Ty, ValueUse};
+use crate::model::expr::ExprKind;
+use crate::model::{Deprecated, Facts, Kind, NumberUse, Op, ValueUse};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Argument, Schema};
 use crate::spec::yaml::Key;
@@ -164,7 +165,7 @@ pub(super) fn value_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema
 pub(super) fn number_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<Option<NumberUse>> {
     let mut uses = vec![None; schema.args.len()];
     let is_number =
-        |arg: &Argument| Ty::from_schema(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar));
+        |arg: &Argument| types::of_signature(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar));
     for (key, text) in raw.text_map("numbers") {
         let Some(index) = schema.args.iter().position(|arg| arg.name == key.text && is_number(arg)) else {
             let numbers: Vec<&str> =

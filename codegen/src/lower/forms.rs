@@ -2,7 +2,6 @@
 
 use super::{Context, results};
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::path;
 use crate::model::{Arg, Forms, Output};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Schema, SchemaKind};
@@ -136,17 +135,5 @@ fn is_full_name(text: &str) -> bool {
     match text.split_once('.') {
         Some((name, overload)) => word(name) && word(overload),
         None => word(text),
-    }
-}
-
-/// The Rust function of an operator without `rust_name`: the base name, with the overload added
-/// unless it is the plain one for tensors.
-pub(crate) fn rust_name(schema: &Schema) -> String {
-    let base = schema.name.spelling().to_lowercase();
-    let overload = schema.name.overload.to_lowercase();
-    match overload.as_str() {
-        "" | "tensor" | "self" | "default" if path::is_identifier(&base) => base,
-        "" => format!("{base}_"),
-        overload => format!("{base}_{overload}"),
     }
 }

@@ -9,7 +9,7 @@ use super::derivatives::Derivatives;
 use super::infer::Expressions;
 use crate::diagnostics::catalogue;
 use crate::expr::check::Mode;
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Forward, ForwardFormula, GradientSource, Kind, Op, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::yaml::{Key, Node};

@@ -1,11 +1,12 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
+use super::types;
 use super::{Context, args, facts, forms, known, results, roles, supplied};
+use crate::analysis::naming;
 use crate::diagnostics::catalogue;
 use crate::expr::path;
-use crate::lower::Loaded;
-use crate::model::{Body, Forward, Kind, Op, Output, Ty};
-use crate::spec::document::{RawOp, Text};
+use crate::model::{Body, Forward, Kind, Op, Output};
+use crate::spec::document::{Loaded, RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
 
 /// The bit sets of the runtime have a bit for each argument.
@@ -77,7 +78,9 @@ pub(super) fn base_name(raw: &RawOp) -> String {
 }
 
 fn rust_name(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> String {
-    let Some(text) = raw.text("rust_name") else { return forms::rust_name(schema) };
+    let Some(text) = raw.text("rust_name") else {
+        return naming::usual_function(&schema.name.spelling(), &schema.name.overload);
+    };
     let name = text.as_str();
     if !path::is_identifier(name) || name.chars().any(char::is_uppercase) {
         context.push(catalogue::rust_name_malformed(text.span(), name));
@@ -107,7 +110,7 @@ fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Ve
 }
 
 fn output(context: &mut Context<'_>, raw: &RawOp, ret: &Return) -> Option<Output> {
-    let Some(ty) = Ty::from_schema(&ret.ty).or_else(|| supplied::foreign(raw, &ret.ty)) else {
+    let Some(ty) = types::of_signature(&ret.ty).or_else(|| supplied::foreign(raw, &ret.ty)) else {
         let place = raw.func.span_within(ret.range.clone(), context.sources);
         context.push(catalogue::type_unsupported(place, &ret.ty.to_string()));
         return None;

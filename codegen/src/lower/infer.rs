@@ -7,7 +7,8 @@ use opsmith_core::{DType, DTypeSet};
 use super::{Context, combinations, dtypes, follow, names};
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::{self, Mode, OpTable, Scope};
-use crate::expr::{Expr, ExprKind, Variable, path};
+use crate::expr::path;
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Check, Combination, Element, Infer, Kind, Op, POSITION, Ty};
 use crate::spec::document::{RawOp, Text};
 

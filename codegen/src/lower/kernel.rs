@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use opsmith_core::Backend;
 
 use super::{Context, aot};
+use crate::analysis::naming;
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::path;
 use crate::model::{Body, Kernel, KernelSource, Op};
@@ -128,7 +129,7 @@ pub(super) fn symbol(context: &mut Context<'_>, text: &Text, symbol: &str) -> Op
         None => Some("no function after the colon"),
         Some(first) if first.is_ascii_digit() || !symbol.chars().all(is_word) => Some("not a name in C"),
         Some(_) if !path::is_identifier(symbol) => Some("a keyword of Rust"),
-        Some(_) if crate::emit::is_c_keyword(symbol) => Some("a keyword of C++"),
+        Some(_) if naming::is_c_keyword(symbol) => Some("a keyword of C++"),
         Some(_) => None,
     };
     if let Some(label) = problem {

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::{Context, Head, Loaded};
+use super::{Context, Head};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, ForeignNames, Kind};
-use crate::spec::document::RawOp;
+use crate::spec::document::{Loaded, RawOp};
 
 /// The value of `method` for an operator that is no method.
 const NO_METHOD: &str = "none";

@@ -3,8 +3,9 @@
 use opsmith_core::{Backend, DTypeSet};
 
 use super::{Context, body, names, roles};
+use crate::analysis::gradients::unfollowed_results;
 use crate::diagnostics::{Span, catalogue};
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
 
@@ -106,7 +107,7 @@ fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
 fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let texts = raw.text_map("derivatives");
     for derivative in op.derivatives.iter().filter(|derivative| !derivative.derived) {
-        let Some(output) = op.unfollowed_results(&derivative.formula).next() else { continue };
+        let Some(output) = unfollowed_results(op, &derivative.formula).next() else { continue };
         let place = texts.iter().find(|(_, text)| text.as_str() == derivative.text);
         let place = place.map_or(op.span, |(_, text)| text.span());
         context.push(catalogue::result_without_gradient_read(place, &op.name, &op.result_name(output)));

@@ -33,24 +33,13 @@ mod samples;
 mod supplied;
 mod symbolic;
 mod tolerance;
-
-pub(crate) use attributes::is_list;
+pub mod types;
 
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;
+use crate::expr::check::Undeclared;
 use crate::model::{Deprecated, Model, Op};
-use crate::pipeline::Undeclared;
-use crate::spec::document::{Document, RawOp};
-
-pub(crate) use forms::rust_name;
-
-/// A document and the library that it belongs to.
-pub struct Loaded {
-    /// The entries.
-    pub document: Document,
-    /// The parent library that has the operators already, by its number in the configuration.
-    pub parent: Option<usize>,
-}
+use crate::spec::document::{Loaded, RawOp};
 
 /// What every step needs at hand.
 pub(crate) struct Context<'a> {

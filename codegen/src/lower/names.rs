@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Context, Head};
+use crate::analysis::naming::{self, Form};
 use crate::diagnostics::{Span, catalogue};
-use crate::emit::naming::{self, Form};
 use crate::model::Op;
 use crate::spec::document::RawOp;
 

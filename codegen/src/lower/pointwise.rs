@@ -6,7 +6,7 @@ use super::infer::{self, Expressions};
 use super::{Context, names};
 use crate::diagnostics::catalogue;
 use crate::expr::check::Mode;
-use crate::expr::{Expr, ExprKind, Variable};
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Body, Element, Infer, Kind, Op, Symbol, Ty};
 use crate::spec::document::{RawOp, Text};
 

@@ -4,10 +4,11 @@
 //! In: an entry, its signature and its results. Out: the results marked, and the pairs.
 
 use super::Context;
+use crate::analysis::reads::first_read;
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::Mode;
-use crate::expr::{Expr, ExprKind, Variable};
 use crate::lower::infer::Expressions;
+use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Derivative, Kind, Op, Output, Ty};
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
@@ -99,7 +100,7 @@ pub(super) fn check_unread(context: &mut Context<'_>, op: &Op, raw: &RawOp, form
         };
         let written = raw.text_map("derivatives");
         for formula in formulas {
-            let Some(range) = crate::emit::gradients::first_read(&formula.formula, index) else { continue };
+            let Some(range) = first_read(&formula.formula, index) else { continue };
             let place = written
                 .iter()
                 .find(|(_, known)| known.as_str() == formula.text)

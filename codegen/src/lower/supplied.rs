@@ -4,7 +4,7 @@ use super::Context;
 use crate::diagnostics::catalogue;
 use crate::model::{Kind, Note, Supplied, SuppliedKernel, Ty};
 use crate::spec::document::RawOp;
-use crate::spec::schema::{Schema, Type};
+use crate::spec::schema::{Schema, SchemaKind, Type};
 use crate::spec::yaml::{Node, NodeKind};
 
 const EXAMPLE: &str = "{add.out: {CUDA: add_stub}}";
@@ -15,7 +15,11 @@ pub(super) fn is_supplied(raw: &RawOp) -> bool {
 }
 
 pub(super) fn head(raw: &RawOp, schema: &Schema) -> Option<Supplied> {
-    is_supplied(raw).then(|| Supplied::of(schema, raw.declared))
+    is_supplied(raw).then(|| Supplied {
+        kernels: Vec::new(),
+        declared: raw.declared,
+        writes: schema.kind() != SchemaKind::Functional,
+    })
 }
 
 /// The type of another project that a signature names.

@@ -3,11 +3,10 @@
 //! In: what `lower` proved of `derivatives` and `forward`. Out: plain data, and where each of an
 //! operator's derivatives comes from, which `explain` and `coverage` show.
 
-use opsmith_core::{Backend, DTypeSet};
+use opsmith_core::Backend;
 
-use super::{Element, Kind, Model, NumberUse, Op, Output};
-use crate::emit::gradients::Place;
-use crate::expr::{Expr, ExprKind, Variable};
+use super::{Kind, NumberUse, Op};
+use crate::model::expr::{Expr, ExprKind, Variable};
 
 /// A backward formula.
 #[derive(Clone, Debug)]
@@ -127,21 +126,6 @@ impl Forward {
     }
 }
 
-impl Output {
-    /// Whether it may change with an input and has no gradient.
-    fn is_unfollowed(&self, op: &Op) -> bool {
-        let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
-        let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
-        let is_inexact = match self.element {
-            Element::NotTensor => false,
-            Element::Fixed(_, accepted) => overlaps(accepted),
-            Element::Any => true,
-            Element::Dispatch | Element::Real => op.body.dtypes.iter().copied().any(overlaps),
-        };
-        !self.differentiable && !self.constant && self.ty.holds_tensors() && is_inexact
-    }
-}
-
 impl Op {
     /// What an argument has to do with the elements of the result, if it is a number. One that the rule of the dtype
     /// mentions is promoted with them; elements are computed with any other.
@@ -166,15 +150,6 @@ impl Op {
     /// Whether the spec says that no gradient flows, of every tensor argument that it mentions.
     pub fn refuses_gradients(&self) -> bool {
         self.derivatives.is_empty() && !self.non_differentiable.is_empty()
-    }
-
-    /// Results that a formula reads, that may change with an input, and that have no gradient: where they
-    /// are differentiated, the formula is wrong.
-    pub fn unfollowed_results(&self, formula: &Expr) -> impl Iterator<Item = usize> {
-        crate::emit::gradients::reads(formula).values.into_iter().filter_map(|place| match place {
-            Place::Result(index) if self.outputs[index].is_unfollowed(self) => Some(index),
-            _ => None,
-        })
     }
 
     /// What formulas call a result: its name, `result`, or `result0`.
@@ -204,47 +179,4 @@ impl Op {
             [] => GradientSource::None,
         }
     }
-}
-
-impl Model {
-    /// Why the gradients of an operator cannot be differentiated again, if they cannot: the first
-    /// operator of a formula that says so.
-    pub fn second_order_refusal(&self, op: &Op) -> Option<String> {
-        let unfollowed = op.derivatives.iter().find_map(|derivative| {
-            let result = op.unfollowed_results(&derivative.formula).next()?;
-            Some(format!("`{}`: its derivative reads `{}`, which has none", op.name, op.result_name(result)))
-        });
-        unfollowed
-            .or_else(|| op.derivatives.iter().find_map(|derivative| self.refusal_in(&derivative.formula)))
-    }
-
-    /// A refusal behind a call through which the gradient flows.
-    fn refusal_in(&self, formula: &Expr) -> Option<String> {
-        let mut found = None;
-        formula.walk(&mut |part| {
-            let ExprKind::Op(id, args) = &part.kind else { return };
-            let called = &self.ops[id.0];
-            for (index, _) in args.iter().enumerate().filter(|(_, arg)| reads_gradient(arg)) {
-                let formulas = called.derivatives.iter().filter(|other| other.arguments.contains(&index));
-                for formula in formulas {
-                    if let ExprKind::NotImplemented(why) = &formula.formula.kind {
-                        found.get_or_insert_with(|| format!("`{}`: {why}", called.name));
-                    }
-                }
-            }
-        });
-        found
-    }
-}
-
-fn reads_gradient(expr: &Expr) -> bool {
-    let mut reads = false;
-    expr.walk(&mut |part| {
-        let gradient = matches!(part.kind, ExprKind::Variable(Variable::Grad(_) | Variable::Grads));
-        // A local may hold one.
-        let local = matches!(part.kind, ExprKind::Variable(Variable::Local(_)))
-            && matches!(part.ty.kind, Kind::Tensor);
-        reads |= gradient || local;
-    });
-    reads
 }

@@ -3,8 +3,8 @@
 //! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
+pub mod expr;
 mod facts;
-mod flows;
 mod function;
 mod gradients;
 mod names;
@@ -19,7 +19,7 @@ use opsmith_core::constraint::Constraint;
 use opsmith_core::{Backend, DType, DTypeSet};
 
 use crate::diagnostics::Span;
-use crate::expr::{Expr, ExprKind, Variable};
+use expr::{Expr, ExprKind, Variable};
 
 pub use facts::{Deprecated, Facts, NumberUse, ValueUse};
 pub use function::{Function, FunctionReturn};

@@ -3,7 +3,6 @@
 //! Nothing is generated from it but a refusal that names it; documents, exports and tools read it.
 
 use super::{Kind, Op};
-use crate::spec::schema::{Schema, SchemaKind};
 
 /// The kernels of an operator that another project supplies.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,13 +37,6 @@ pub enum Note {
     List(Vec<Note>),
     /// A mapping in its order.
     Map(Vec<(String, Note)>),
-}
-
-impl Supplied {
-    /// What is supplied for a signature, before its kernels are known.
-    pub fn of(schema: &Schema, declared: bool) -> Supplied {
-        Supplied { kernels: Vec::new(), declared, writes: schema.kind() != SchemaKind::Functional }
-    }
 }
 
 impl Op {

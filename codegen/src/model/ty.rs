@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::spec::schema::{BaseType, Type};
-
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ty {
@@ -160,52 +158,14 @@ impl Ty {
         matches!(self.kind, Kind::Tensor | Kind::Tensors | Kind::OptionalTensors)
     }
 
+    /// Whether it holds several values.
+    pub fn is_list(&self) -> bool {
+        self.kind.item().is_some()
+    }
+
     /// Whether it is a plain number or truth value.
     pub fn is_number(&self) -> bool {
         matches!(self.kind, Kind::Int | Kind::Float | Kind::Scalar | Kind::Bool) && !self.optional
-    }
-
-    /// The type of a signature's argument; `None` if the runtime has no such type.
-    pub fn from_schema(ty: &Type) -> Option<Ty> {
-        Some(match ty {
-            Type::Base(base) => Ty::new(match base {
-                BaseType::Tensor => Kind::Tensor,
-                BaseType::Scalar => Kind::Scalar,
-                BaseType::Int | BaseType::SymInt | BaseType::DeviceIndex => Kind::Int,
-                BaseType::Float => Kind::Float,
-                BaseType::Bool | BaseType::SymBool => Kind::Bool,
-                BaseType::Str => Kind::Str,
-                BaseType::ScalarType => Kind::DType,
-                BaseType::Device => Kind::Device,
-                BaseType::Layout => Kind::MemoryLayout,
-                BaseType::MemoryFormat => Kind::MemoryFormat,
-                BaseType::Generator => Kind::Generator,
-                BaseType::DimVector => Kind::Ints(None),
-                BaseType::QScheme | BaseType::Storage | BaseType::Stream | BaseType::GraphModule => {
-                    return None;
-                }
-            }),
-            Type::Optional(inner) => Ty::from_schema(inner)?.or_none(),
-            Type::List(inner, length) => {
-                let inner = Ty::from_schema(inner)?;
-                Ty::new(match (inner.kind, inner.optional) {
-                    (Kind::Tensor, false) => Kind::Tensors,
-                    (Kind::Tensor, true) => Kind::OptionalTensors,
-                    (Kind::Int, false) => Kind::Ints(*length),
-                    (Kind::Float, false) => Kind::Floats,
-                    (Kind::Bool, false) => Kind::Bools(*length),
-                    (Kind::Scalar, false) => Kind::Scalars,
-                    (Kind::Str, false) if length.is_none() => Kind::Strs,
-                    (Kind::DType, false) if length.is_none() => Kind::DTypes,
-                    // Lengths of rows are for constraints to say.
-                    (kind, false) if length.is_none() => {
-                        Kind::Lists(*Item::ALL.iter().find(|item| item.list() == kind)?)
-                    }
-                    _ => return None,
-                })
-            }
-            Type::Class(_) => return None,
-        })
     }
 }
 

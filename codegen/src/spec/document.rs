@@ -12,6 +12,14 @@ use crate::diagnostics::{Diagnostics, SourceMap, Span};
 
 pub use keys::{KeySpec, ValueKind};
 
+/// A document and the library that it belongs to.
+pub struct Loaded {
+    /// The entries.
+    pub document: Document,
+    /// The parent library that has the operators already, by its number in the configuration.
+    pub parent: Option<usize>,
+}
+
 /// One spec file.
 #[derive(Clone, Debug)]
 pub struct Document {

@@ -2,14 +2,7 @@
 //!
 //! A file in another encoding is read as far as it can be, so that its other mistakes are found too.
 
-use crate::diagnostics::{Diagnostics, SourceId, SourceMap, Span, catalogue};
-
-/// Characters that change the direction of the text around them, so that it is not in the order in which it
-/// is shown. Rust refuses them in source code.
-pub const BIDIRECTIONAL: [char; 9] = [
-    '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
-    '\u{2069}',
-];
+use crate::diagnostics::{BIDIRECTIONAL, Diagnostics, SourceId, SourceMap, Span, catalogue};
 
 /// Adds a file to the sources. Bytes that are not UTF-8 are reported and stand as replacement characters.
 pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>, diagnostics: &mut Diagnostics) -> SourceId {

@@ -179,8 +179,11 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         .iter()
         .map(|name| ReturnDef { name: Some(leak(name)), ty: ArgType { kind: output_kind, optional: false } })
         .collect();
-    let entries = [[Some(run as KernelFn); DType::COUNT]; Backend::COUNT];
+    let entries = DType::ALL.map(|dtype| (dtype, run as KernelFn));
     let location = leak(&format!("{}:{}", active.kernel.source.display(), active.kernel.function));
+    let table = Backend::ALL
+        .into_iter()
+        .fold(KernelTable::new(), |table, backend| table.with(backend, location, &entries));
     let all_inputs = (1u64 << inputs) - 1;
     // Without a gradient nothing is kept for it; asking for it is an error then.
     let reads = if active.bprop.is_some() { u64::MAX } else { 0 };
@@ -205,7 +208,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         custom: Some(Box::leak(Box::new(Declared { active: RwLock::new(None) }))),
         element_types: elements.leak(),
         contiguous: all_inputs,
-        kernels: Kernels::of(Box::leak(Box::new(KernelTable::new(entries, [location; Backend::COUNT])))),
+        kernels: Kernels::of(Box::leak(Box::new(table))),
         grad: Some(Box::leak(Box::new(grad))),
         ..OpDef::new(leak(&signature.name), schema, location, home())
     }))

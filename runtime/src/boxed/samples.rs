@@ -27,7 +27,7 @@ impl Sample {
             )));
         }
         let argument = |(index, def): (usize, &ArgDef)| match (
-            self.args.iter().find(|(given, _)| *given == index),
+            self.args.iter().find(|(given, _)| *given == def.name),
             &def.default,
         ) {
             (Some((_, value)), _) => {

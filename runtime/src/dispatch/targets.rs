@@ -34,7 +34,8 @@ fn rows(tensor: &Tensor) -> i64 {
     tensor.shape().iter().filter(|size| **size > 0).fold(1, |rows, size| rows.saturating_mul(*size))
 }
 
-/// Refuses an input that shows its elements again and again without end, if the outputs do not have as many.
+/// Refuses an input that shows its elements again and again without end, if the outputs do not have as many, and an
+/// output with as many rows without elements.
 pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut found = None;
@@ -50,7 +51,10 @@ pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> R
                 .with_help("do this before the tensor is expanded"));
         }
     }
-    Ok(())
+    match outs.iter().filter(|out| out.numel() == 0).find_map(endless) {
+        Some(what) => Err(Error::value(format!("the result {what}")).with_help("ask for smaller sizes")),
+        None => Ok(()),
+    }
 }
 
 /// Whether an argument shows the target's storage without being the same elements.

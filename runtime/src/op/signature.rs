@@ -145,6 +145,18 @@ impl ArgKind {
     }
 }
 
+impl ReturnDef {
+    /// A result without a name.
+    pub const fn new(ty: ArgType) -> ReturnDef {
+        ReturnDef { name: None, ty }
+    }
+
+    /// A result with a name.
+    pub const fn named(name: &'static str, ty: ArgType) -> ReturnDef {
+        ReturnDef { name: Some(name), ty }
+    }
+}
+
 impl ArgDef {
     /// A required argument of which nothing more is said.
     pub const fn new(name: &'static str, ty: ArgType) -> ArgDef {

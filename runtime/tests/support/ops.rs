@@ -29,9 +29,7 @@ pub fn unary(
         [(_, DType::F32), (_, DType::F32)] => |args| like(args, &[DType::F32; 2]),
         _ => unreachable!("a test says how to infer its dtypes"),
     };
-    let mut kernels = [[None; DType::COUNT]; Backend::COUNT];
-    kernels[Backend::Cpu.index()][DType::F32.index()] = Some(kernel);
-    let table = KernelTable::new(kernels, ["tests::kernel"; Backend::COUNT]);
+    let table = KernelTable::new().with(Backend::Cpu, "tests::kernel", &[(DType::F32, kernel)]);
     let returns: Vec<ReturnDef> =
         outs.iter().map(|(name, _)| ReturnDef { name: *name, ty: required(ArgKind::Tensor) }).collect();
     let schema = Schema { text: "", args: ARGS, returns: Vec::leak(returns) };

@@ -2,7 +2,6 @@
 
 use super::super::{Diagnostic, Span};
 use super::{near_or_all, ticked};
-use crate::spec::document::keys::CONSTRAINT_SYNONYMS;
 
 /// What `attributes` looks like.
 const EXAMPLE: &str = "attributes: {p: {min: 0, max: 1}, reduction: {one_of: [none, mean, sum]}}";
@@ -13,10 +12,9 @@ pub fn constraints_not_mapping(span: Span, name: &str) -> Diagnostic {
         .with_help(format!("write `{EXAMPLE}`"))
 }
 
-/// A constraint that does not exist.
-pub fn constraint_unknown(span: Span, key: &str, known: &[&str]) -> Diagnostic {
-    let meant = CONSTRAINT_SYNONYMS.iter().find(|(other, _)| *other == key).map(|(_, meant)| *meant);
-    let help = meant.map_or_else(|| near_or_all(key, known, "constraints"), super::did_you_mean);
+/// A constraint that does not exist; `synonym` is the constraint that has its meaning.
+pub fn constraint_unknown(span: Span, key: &str, synonym: Option<&str>, known: &[&str]) -> Diagnostic {
+    let help = synonym.map_or_else(|| near_or_all(key, known, "constraints"), super::did_you_mean);
     Diagnostic::error("E0480", format!("there is no constraint `{key}`"), span, "unknown constraint")
         .with_help(help)
 }

@@ -1,8 +1,20 @@
 //! Mistakes of entries, keys and kinds of values.
 
 use super::super::{Diagnostic, Span, nearest};
-use crate::spec::document::keys::SYNONYMS;
-use crate::spec::document::{KeySpec, ValueKind};
+
+/// A key as messages show it.
+pub struct ShownKey {
+    /// The key.
+    pub name: &'static str,
+    /// Its meaning in one line.
+    pub doc: &'static str,
+    /// An example of its value, after "write".
+    pub expected: String,
+    /// The kind of its value, after "must be".
+    pub noun: &'static str,
+    /// Whether its value is one text.
+    pub is_text: bool,
+}
 
 /// A file that is a list, or text.
 pub fn file_not_mapping(span: Span, is_list: bool) -> Diagnostic {
@@ -63,10 +75,9 @@ pub fn func_missing(span: Span, noun: &str) -> Diagnostic {
         .with_help(format!("add a line such as `{example}`"))
 }
 
-/// A key that does not exist.
-pub fn key_unknown(span: Span, key: &str, noun: &str, known: &[&str]) -> Diagnostic {
-    let synonym = SYNONYMS.iter().find(|(other, meant)| *other == key && known.contains(meant));
-    let help = match synonym.map(|(_, meant)| *meant).or_else(|| nearest(key, known.iter().copied())) {
+/// A key that does not exist; `synonym` is the known key that has its meaning.
+pub fn key_unknown(span: Span, key: &str, noun: &str, synonym: Option<&str>, known: &[&str]) -> Diagnostic {
+    let help = match synonym.or_else(|| nearest(key, known.iter().copied())) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
@@ -83,8 +94,8 @@ pub fn key_unknown(span: Span, key: &str, noun: &str, known: &[&str]) -> Diagnos
 }
 
 /// `key:` and nothing.
-pub fn value_missing(span: Span, spec: &KeySpec) -> Diagnostic {
-    let expected = expected(spec);
+pub fn value_missing(span: Span, spec: &ShownKey) -> Diagnostic {
+    let expected = &spec.expected;
     let help = match spec.name {
         // Nothing works without these.
         "func" => "write a signature such as `relu(Tensor self) -> Tensor` after `func: `".to_owned(),
@@ -97,19 +108,19 @@ pub fn value_missing(span: Span, spec: &KeySpec) -> Diagnostic {
 }
 
 /// A list or mapping where text belongs.
-pub fn value_not_text(span: Span, spec: &KeySpec, found: &str, written: Option<&str>) -> Diagnostic {
+pub fn value_not_text(span: Span, spec: &ShownKey, found: &str, written: Option<&str>) -> Diagnostic {
     let help = match written {
-        Some(written) if spec.kind == ValueKind::Text && !written.contains('"') => {
+        Some(written) if spec.is_text && !written.contains('"') => {
             format!("text that starts with a bracket must be quoted: `{}: \"{written}\"`", spec.name)
         }
-        Some(written) if spec.kind == ValueKind::Text && !written.contains('\'') => {
+        Some(written) if spec.is_text && !written.contains('\'') => {
             format!("text that starts with a bracket must be quoted: `{}: '{written}'`", spec.name)
         }
-        _ => format!("write {}", expected(spec)),
+        _ => format!("write {}", spec.expected),
     };
     Diagnostic::error(
         "E0208",
-        format!("`{}` must be {}, not {found}", spec.name, one(spec)),
+        format!("`{}` must be {}, not {found}", spec.name, spec.noun),
         span,
         format!("{found} here"),
     )
@@ -118,7 +129,7 @@ pub fn value_not_text(span: Span, spec: &KeySpec, found: &str, written: Option<&
 }
 
 /// A flag that is neither `true` nor `false`.
-pub fn value_not_flag(span: Span, spec: &KeySpec, written: Option<&str>) -> Diagnostic {
+pub fn value_not_flag(span: Span, spec: &ShownKey, written: Option<&str>) -> Diagnostic {
     let meant = match written.map(str::to_ascii_lowercase).as_deref() {
         Some("yes" | "on" | "y" | "true" | "1") => "write `true`",
         Some("no" | "off" | "n" | "false" | "0") => "write `false`",
@@ -130,26 +141,26 @@ pub fn value_not_flag(span: Span, spec: &KeySpec, written: Option<&str>) -> Diag
 }
 
 /// Text or a list where a mapping belongs.
-pub fn value_not_mapping(span: Span, spec: &KeySpec, found: &str) -> Diagnostic {
+pub fn value_not_mapping(span: Span, spec: &ShownKey, found: &str) -> Diagnostic {
     Diagnostic::error(
         "E0210",
         format!("`{}` must be a mapping, not {found}", spec.name),
         span,
         format!("{found} here"),
     )
-    .with_help(format!("write {}", expected(spec)))
+    .with_help(format!("write {}", spec.expected))
     .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
 /// A key of a mapping without its value.
-pub fn map_value_missing(span: Span, key: &str, spec: &KeySpec) -> Diagnostic {
+pub fn map_value_missing(span: Span, key: &str, spec: &ShownKey) -> Diagnostic {
     Diagnostic::error("E0207", format!("`{key}` in `{}` has no value", spec.name), span, "expected a value")
         .with_help(format!("write `{key}: …`, or remove it"))
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
 /// An item that is no text.
-pub fn item_not_text(span: Span, spec: &KeySpec, found: &str) -> Diagnostic {
+pub fn item_not_text(span: Span, spec: &ShownKey, found: &str) -> Diagnostic {
     let message = format!("an item of `{}` must be text, not {found}", spec.name);
     Diagnostic::error("E0211", message, span, format!("{found} here"))
         .with_help("quote text that starts with a bracket or holds `: `")
@@ -171,27 +182,6 @@ pub fn item_split(span: Span, written: &str) -> Diagnostic {
     Diagnostic::error("E0212", "YAML splits this item at the comma", span, "meant as one item")
         .with_help(help)
         .with_note("between `[` and `]` or `{` and `}`, a comma ends an item even inside parentheses")
-}
-
-/// What to write for a key, for help lines.
-fn expected(spec: &KeySpec) -> String {
-    let name = spec.name;
-    match spec.kind {
-        ValueKind::Text => format!("text after `{name}: `"),
-        ValueKind::Flag => format!("`{name}: true` or `{name}: false`"),
-        ValueKind::TextList => format!("a list such as `{name}: [a, b]`"),
-        ValueKind::TextMap => format!("one `name: text` a line under `{name}:`"),
-        ValueKind::TextListMap => format!("one `name: text` or `name: [text, text]` a line under `{name}:`"),
-        ValueKind::Entries => "a list of entries, each starting with `- func: `".to_owned(),
-        ValueKind::Any => format!("a value after `{name}:`"),
-    }
-}
-
-fn one(spec: &KeySpec) -> &'static str {
-    match spec.kind {
-        ValueKind::TextList => "text or a list of texts",
-        _ => "text",
-    }
 }
 
 fn article(noun: &str) -> &'static str {

@@ -1,7 +1,6 @@
 //! Mistakes inside a signature.
 
 use super::super::{Diagnostic, Span, nearest};
-use crate::spec::schema::{BaseType, Type};
 
 const EXAMPLE: &str = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor";
 
@@ -82,7 +81,7 @@ pub fn signature_trailing(span: Span) -> Diagnostic {
 }
 
 /// A type that does not exist.
-pub fn unknown_type(span: Span, name: &str) -> Diagnostic {
+pub fn unknown_type(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     // Names for the same thing in Rust, C++, Python and NumPy.
     let foreign = match name {
         "double" | "f32" | "f64" | "float32" | "float64" => Some("float"),
@@ -100,14 +99,11 @@ pub fn unknown_type(span: Span, name: &str) -> Diagnostic {
         "List" | "Vec" | "list" => return unknown_type_hint(span, name, "a list is written `Tensor[]`"),
         _ => None,
     };
-    let names = BaseType::ALL.iter().map(|ty| ty.name());
-    match foreign.or_else(|| nearest(name, names.clone())) {
+    match foreign.or_else(|| nearest(name, known.iter().copied())) {
         Some(known) => unknown_type_hint(span, name, &format!("did you mean `{known}`?")),
-        None => unknown_type_hint(
-            span,
-            name,
-            &format!("the types are {}", names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
-        ),
+        None => {
+            unknown_type_hint(span, name, &format!("the types are {}", super::ticked(known.iter().copied())))
+        }
     }
 }
 
@@ -132,11 +128,7 @@ pub fn argument_without_type(span: Span, written: &str) -> Diagnostic {
 }
 
 /// `name: type`
-pub fn argument_type_after_name(span: Span, name: &str, written: &str) -> Diagnostic {
-    let ty = match written.split(|c: char| !c.is_ascii_alphanumeric()).next() {
-        Some(word) if BaseType::from_name(word).is_some() => written,
-        _ => "Tensor",
-    };
+pub fn argument_type_after_name(span: Span, name: &str, ty: &str) -> Diagnostic {
     Diagnostic::error(
         "E0112",
         format!("the type of `{name}` must stand before its name"),
@@ -263,7 +255,7 @@ pub fn string_not_closed(span: Span) -> Diagnostic {
 }
 
 /// `None` for an argument that must be there.
-pub fn default_none(span: Span, ty: &Type) -> Diagnostic {
+pub fn default_none(span: Span, ty: &str) -> Diagnostic {
     Diagnostic::error("E0120", format!("`{ty}` cannot be `None`"), span, "not optional")
         .with_help(format!("make the argument optional: `{ty}?`"))
 }
@@ -271,7 +263,7 @@ pub fn default_none(span: Span, ty: &Type) -> Diagnostic {
 /// A default of another kind than the type.
 pub fn default_of_wrong_kind(
     span: Span,
-    ty: &Type,
+    ty: &str,
     text: &str,
     (is_item, found): (bool, &str),
     expected: &str,
@@ -292,7 +284,7 @@ pub fn default_spelling(span: Span, name: &str, meant: &str) -> Diagnostic {
 }
 
 /// A list whose length contradicts the type.
-pub fn default_length(span: Span, ty: &Type, wanted: u32, found: usize) -> Diagnostic {
+pub fn default_length(span: Span, ty: &str, wanted: u32, found: usize) -> Diagnostic {
     Diagnostic::error(
         "E0122",
         format!("the default of `{ty}` has {found} item{}", if found == 1 { "" } else { "s" }),
@@ -303,12 +295,11 @@ pub fn default_length(span: Span, ty: &Type, wanted: u32, found: usize) -> Diagn
 }
 
 /// A constant that the type does not have.
-pub fn default_name_unknown(span: Span, ty: &Type, name: &str, known: &[&str]) -> Diagnostic {
+pub fn default_name_unknown(span: Span, ty: &str, name: &str, known: &[&str]) -> Diagnostic {
     let help = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         _ => format!("known are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
     };
-    let ty = ty.without_optional();
     Diagnostic::error("E0123", format!("`{name}` is no value of `{ty}`"), span, "unknown constant")
         .with_help(help)
 }

@@ -6,7 +6,7 @@ use quote::quote;
 
 use super::Emit;
 use crate::emit::bind::item_type;
-use crate::expr::Expr;
+use crate::model::expr::Expr;
 use crate::model::{Item, Kind, Ty};
 
 impl Emit<'_> {

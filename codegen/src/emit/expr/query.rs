@@ -5,8 +5,8 @@ use quote::quote;
 
 use super::Emit;
 use crate::emit::names::ident;
-use crate::expr::{Expr, ExprKind, Query};
 use crate::model::Kind;
+use crate::model::expr::{Expr, ExprKind, Query};
 
 impl Emit<'_> {
     /// A question to a tensor: answered from saved metadata if its elements are not at hand.

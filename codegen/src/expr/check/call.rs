@@ -7,7 +7,8 @@ use opsmith_core::rules::{self, Rule, RuleParam};
 
 use super::{Checker, Mode};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind, path};
+use crate::expr::path;
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{FunctionReturn, Kind, Ty};
 
 /// The arguments of a call.

@@ -2,7 +2,7 @@
 
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Item, Kind, Ty};
 
 /// How much a conversion changes: none, an implied widening, or not possible.

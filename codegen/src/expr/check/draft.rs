@@ -5,12 +5,11 @@
 
 use std::ops::Range;
 
-use super::Checker;
 use super::call::Given;
 use super::coerce::Fit;
-use crate::expr::{Expr, ExprKind};
+use super::{Checker, Undeclared};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Kind, Ty};
-use crate::pipeline::Undeclared;
 
 impl Checker<'_> {
     /// The call of a function that nothing declares, if this is a draft.

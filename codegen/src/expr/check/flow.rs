@@ -6,7 +6,7 @@ use syn::Stmt;
 
 use super::{Checker, Mode};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Kind, Ty};
 
 impl Checker<'_> {

@@ -19,11 +19,11 @@ use std::ops::Range;
 use syn::Lit;
 
 use super::parse::{self, ParseError, Places};
-use super::{Expr, ExprKind};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span, catalogue};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Item, Kind, Ty};
 
-pub use scope::{Mode, OpTable, Scope};
+pub use scope::{Mode, OpTable, Scope, Undeclared};
 
 /// Parses and checks one expression; `want` is the type its place needs.
 ///

@@ -6,7 +6,7 @@ use opsmith_core::DType;
 
 use super::{Checker, Mode};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind, IMAGINARY_UNIT, Variable};
+use crate::model::expr::{Expr, ExprKind, IMAGINARY_UNIT, Variable};
 use crate::model::{Arg, Element, Kind, Ty};
 
 /// Names with a meaning everywhere.

@@ -9,7 +9,7 @@ use super::call::Given;
 use super::overload::cost;
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Kind, OpId, Operator, Symbol, Ty};
 
 fn symbol_of(op: &BinOp) -> Option<Symbol> {

@@ -9,7 +9,7 @@ use super::Checker;
 use super::call::{Given, Named};
 use super::coerce::Fit;
 use crate::diagnostics::{catalogue, nearest};
-use crate::expr::{Expr, ExprKind};
+use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Default, FunctionReturn, Kind, Op, OpId, Ty};
 
 impl Checker<'_> {

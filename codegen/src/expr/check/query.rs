@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
-use crate::expr::{Expr, ExprKind, QUERIES, Query};
+use crate::model::expr::{Expr, ExprKind, QUERIES, Query};
 use crate::model::{Kind, Ty};
 
 impl Checker<'_> {

@@ -5,7 +5,17 @@ use std::collections::{HashMap, HashSet};
 
 use crate::expr::path;
 use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output, Ty};
-use crate::pipeline::Undeclared;
+
+/// Whether formulas may call functions that nothing declares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Undeclared {
+    /// Such a call is a mistake.
+    #[default]
+    Refused,
+    /// Such a call has whatever type its place wants: for a draft, whose model says what is to be
+    /// declared, and from which nothing can be generated.
+    Allowed,
+}
 
 /// The kinds of places an expression can stand in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ use read::Reader;
 use simplify::{branch, call, conjugate, infix, prefix};
 
 /// The name of the imaginary unit in formulas.
-pub(super) const IMAGINARY_UNIT: &str = crate::expr::IMAGINARY_UNIT;
+pub(super) const IMAGINARY_UNIT: &str = crate::model::expr::IMAGINARY_UNIT;
 
 /// A pointwise expression.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,5 +1,7 @@
 //! The keys of a spec: one row each, from which the checks, the docs and the JSON schema come.
 
+use crate::diagnostics::catalogue::ShownKey;
+
 /// What a key's value looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValueKind {
@@ -28,6 +30,26 @@ pub struct KeySpec {
     pub kind: ValueKind,
     /// What it says, in one line.
     pub doc: &'static str,
+}
+
+impl KeySpec {
+    /// The key in messages.
+    pub fn shown(&self) -> ShownKey {
+        let KeySpec { name, kind, doc } = *self;
+        let expected = match kind {
+            ValueKind::Text => format!("text after `{name}: `"),
+            ValueKind::Flag => format!("`{name}: true` or `{name}: false`"),
+            ValueKind::TextList => format!("a list such as `{name}: [a, b]`"),
+            ValueKind::TextMap => format!("one `name: text` a line under `{name}:`"),
+            ValueKind::TextListMap => {
+                format!("one `name: text` or `name: [text, text]` a line under `{name}:`")
+            }
+            ValueKind::Entries => "a list of entries, each starting with `- func: `".to_owned(),
+            ValueKind::Any => format!("a value after `{name}:`"),
+        };
+        let noun = if kind == ValueKind::TextList { "text or a list of texts" } else { "text" };
+        ShownKey { name, doc, expected, noun, is_text: kind == ValueKind::Text }
+    }
 }
 
 /// A row of a key table.
@@ -236,6 +258,17 @@ pub const SYNONYMS: &[(&str, &str)] = &[
     ("alias", "alias_of"),
     ("aliases", "alias_of"),
 ];
+
+/// The key among those known that has the meaning of a word.
+pub fn synonym(word: &str, known: &[&str]) -> Option<&'static str> {
+    let found = SYNONYMS.iter().find(|(other, meant)| *other == word && known.contains(meant));
+    found.map(|(_, meant)| *meant)
+}
+
+/// The constraint that has the meaning of a word.
+pub fn constraint_synonym(word: &str) -> Option<&'static str> {
+    CONSTRAINT_SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant)
+}
 
 /// The row of a key.
 pub fn find(table: &'static [KeySpec], name: &str) -> Option<&'static KeySpec> {

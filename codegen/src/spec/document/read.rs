@@ -145,7 +145,13 @@ impl Reader<'_> {
             }
             let Some(spec) = keys::find(table, &key.text) else {
                 let names: Vec<&str> = table.iter().map(|row| row.name).collect();
-                self.diagnostics.push(catalogue::key_unknown(key.span, &key.text, noun, &names));
+                self.diagnostics.push(catalogue::key_unknown(
+                    key.span,
+                    &key.text,
+                    noun,
+                    keys::synonym(&key.text, &names),
+                    &names,
+                ));
                 continue;
             };
             if self.value(spec, key, value) {
@@ -162,7 +168,7 @@ impl Reader<'_> {
             return false;
         }
         if value.is_null() {
-            self.diagnostics.push(catalogue::value_missing(key.span, spec));
+            self.diagnostics.push(catalogue::value_missing(key.span, &spec.shown()));
             return false;
         }
         let errors = self.diagnostics.len();
@@ -176,20 +182,36 @@ impl Reader<'_> {
             },
             ValueKind::TextMap => match value.as_map() {
                 Some(entries) => entries.iter().for_each(|(key, item)| match item.is_null() {
-                    true => self.diagnostics.push(catalogue::map_value_missing(key.span, &key.text, spec)),
+                    true => self.diagnostics.push(catalogue::map_value_missing(
+                        key.span,
+                        &key.text,
+                        &spec.shown(),
+                    )),
                     false => self.item(spec, item),
                 }),
-                None => self.diagnostics.push(catalogue::value_not_mapping(value.span, spec, kind_of(value))),
+                None => self.diagnostics.push(catalogue::value_not_mapping(
+                    value.span,
+                    &spec.shown(),
+                    kind_of(value),
+                )),
             },
             ValueKind::TextListMap => match value.as_map() {
                 Some(entries) => entries.iter().for_each(|(key, item)| match item.as_seq() {
                     _ if item.is_null() => {
-                        self.diagnostics.push(catalogue::map_value_missing(key.span, &key.text, spec));
+                        self.diagnostics.push(catalogue::map_value_missing(
+                            key.span,
+                            &key.text,
+                            &spec.shown(),
+                        ));
                     }
                     Some(items) => items.iter().for_each(|item| self.item(spec, item)),
                     None => self.item(spec, item),
                 }),
-                None => self.diagnostics.push(catalogue::value_not_mapping(value.span, spec, kind_of(value))),
+                None => self.diagnostics.push(catalogue::value_not_mapping(
+                    value.span,
+                    &spec.shown(),
+                    kind_of(value),
+                )),
             },
             ValueKind::Entries | ValueKind::Any => {}
         }
@@ -202,23 +224,23 @@ impl Reader<'_> {
             let flow = is_flow(written) && !written.contains('\n');
             let place = if flow { value.span } else { key.span };
             let written = flow.then_some(written);
-            self.diagnostics.push(catalogue::value_not_text(place, spec, kind_of(value), written));
+            self.diagnostics.push(catalogue::value_not_text(place, &spec.shown(), kind_of(value), written));
         } else if value.as_text().is_some_and(|text| text.trim().is_empty()) {
-            self.diagnostics.push(catalogue::value_missing(value.span, spec));
+            self.diagnostics.push(catalogue::value_missing(value.span, &spec.shown()));
         }
     }
 
     fn flag(&mut self, spec: &'static KeySpec, value: &Node) {
         match value.as_text() {
             Some(text) if keys::flag_value(text).is_some() => {}
-            text => self.diagnostics.push(catalogue::value_not_flag(value.span, spec, text)),
+            text => self.diagnostics.push(catalogue::value_not_flag(value.span, &spec.shown(), text)),
         }
     }
 
     /// An item of a list or mapping of texts.
     fn item(&mut self, spec: &'static KeySpec, item: &Node) {
         if item.as_text().is_none() {
-            self.diagnostics.push(catalogue::item_not_text(start_of(item), spec, kind_of(item)));
+            self.diagnostics.push(catalogue::item_not_text(start_of(item), &spec.shown(), kind_of(item)));
         }
     }
 

@@ -35,13 +35,17 @@ impl Parser<'_> {
             && let Some(misfit) = misfit(ty, &value)
         {
             let expected = expected_default(ty);
+            let shown = ty.to_string();
             self.report(range.clone(), |span| match misfit {
-                Misfit::None => catalogue::default_none(span, ty),
+                Misfit::None => catalogue::default_none(span, &shown),
                 Misfit::Kind { is_item, found } => {
-                    catalogue::default_of_wrong_kind(span, ty, &text, (is_item, found), &expected)
+                    catalogue::default_of_wrong_kind(span, &shown, &text, (is_item, found), &expected)
                 }
-                Misfit::Length { wanted, found } => catalogue::default_length(span, ty, wanted, found),
-                Misfit::Name(known) => catalogue::default_name_unknown(span, ty, &text, &known),
+                Misfit::Length { wanted, found } => catalogue::default_length(span, &shown, wanted, found),
+                Misfit::Name(known) => {
+                    let ty = ty.without_optional().to_string();
+                    catalogue::default_name_unknown(span, &ty, &text, &known)
+                }
             });
         }
         Ok(ArgumentDefault { value, text, range })

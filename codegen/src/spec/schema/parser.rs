@@ -233,8 +233,11 @@ impl<'a> Parser<'a> {
             TokenKind::Char(':') => {
                 let end = self.tokens[self.item_end_index()].range.start;
                 let written = self.text[next.range.end..end].trim();
+                let first_word = written.split(|letter: char| !letter.is_ascii_alphanumeric()).next();
+                let is_type = first_word.is_some_and(|word| BaseType::from_name(word).is_some());
+                let ty = if is_type { written } else { "Tensor" };
                 let range = first.start..next.range.end;
-                Err(self.report(range, |span| catalogue::argument_type_after_name(span, word, written)))
+                Err(self.report(range, |span| catalogue::argument_type_after_name(span, word, ty)))
             }
             _ => Ok(()),
         }

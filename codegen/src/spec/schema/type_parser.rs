@@ -25,8 +25,9 @@ impl Parser<'_> {
             match BaseType::from_name(name) {
                 Some(base) => Type::Base(base),
                 None => {
-                    let reported =
-                        self.report(name_range.clone(), |span| catalogue::unknown_type(span, name));
+                    let reported = self.report(name_range.clone(), |span| {
+                        catalogue::unknown_type(span, name, BaseType::NAMES)
+                    });
                     let bracket = self.peek() == TokenKind::Char('[') && !self.list_follows();
                     // `Option<Tensor>`, `List[int]`
                     if bracket || self.peek() == TokenKind::Char('<') {

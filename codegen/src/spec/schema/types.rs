@@ -27,6 +27,9 @@ macro_rules! base_types {
             /// Every base type.
             pub const ALL: &[BaseType] = &[$(BaseType::$variant,)*];
 
+            /// Their names, in the same order.
+            pub const NAMES: &[&str] = &[$($name,)*];
+
             /// The name in a signature.
             pub const fn name(self) -> &'static str {
                 match self { $(BaseType::$variant => $name,)* }

@@ -61,13 +61,7 @@ pub const fn formula(
 }
 
 pub const fn cpu(kernels: &[(DType, KernelFn)]) -> KernelTable {
-    let mut all = [[None; DType::COUNT]; Backend::COUNT];
-    let mut index = 0;
-    while index < kernels.len() {
-        all[Backend::Cpu.index()][kernels[index].0.index()] = Some(kernels[index].1);
-        index += 1;
-    }
-    KernelTable::new(all, [""; Backend::COUNT])
+    KernelTable::new().with(Backend::Cpu, "", kernels)
 }
 
 /// A table of CPU kernels by dtype.

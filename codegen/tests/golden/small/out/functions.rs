@@ -41,8 +41,16 @@ impl PlusOptions {
 /// - `other`: Tensor
 /// - `alpha`: Scalar, `1` by default
 ///
+/// # Results
+/// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
+/// - computed in `int64`, `bfloat16`, `float32`
+///
+/// # Gradients
+/// - `self`: `grad`
+/// - `other`: `grown(grad)`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:8`.
 #[track_caller]
@@ -59,21 +67,10 @@ pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus).
 #[track_caller]
 pub fn plus_with(
     self_: &rt::Tensor,
@@ -88,23 +85,12 @@ pub fn plus_with(
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// In place: writes the result into the first argument, which must have the result's shape.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus).
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
     rt::call::invoke_inplace(
@@ -119,23 +105,12 @@ pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// In place: writes the result into the first argument, which must have the result's shape.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_with_(
     self_: &rt::Tensor,
@@ -150,23 +125,12 @@ pub fn plus_with_(
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// Writes the result into `out`, which must have the result's shape or no elements.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus).
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_out(
     self_: &rt::Tensor,
@@ -186,23 +150,12 @@ pub fn plus_out(
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// Writes the result into `out`, which must have the result's shape or no elements.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_with_out(
     self_: &rt::Tensor,
@@ -252,8 +205,15 @@ impl GrownOptions {
 /// - `self`: Tensor
 /// - `twice`: bool, `false` by default
 ///
+/// # Results
+/// - shape `follow(self)` (the shape of the given input); dtype `promote_float(self)` (the operands' promoted dtype; an integer result becomes the default float)
+/// - computed in `float32`
+///
+/// # Gradients
+/// - `self`: `not_implemented("of an example")`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:22`.
 #[track_caller]
@@ -266,18 +226,10 @@ pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
 
 /// Grows each element; integers become floats.
 ///
-/// ```text
-/// grown(Tensor self, bool twice=False) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `twice`: bool, `false` by default
+/// As [`grown`](fn@super::grown), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:22`.
+/// As [`grown`](fn@super::grown).
 #[track_caller]
 pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(
@@ -296,8 +248,19 @@ pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::
 /// - `self`: Tensor
 /// - `mat2`: Tensor
 ///
+/// # Results
+/// - shape `[self.size(0), mat2.size(1)]`; dtype `same(self, mat2)` (the dtype all operands share; different dtypes are an error)
+/// - computed in `float32`, `float64`
+///
+/// # Gradients
+/// - `self`: `product(grad, flipped(mat2, 0, 1))`
+/// - `mat2`: `flipped(self, 0, 1).product(grad)`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - unless `self.dim() == 2`
+/// - unless `mat2.dim() == 2`
+/// - unless `self.size(1) == mat2.size(-2)`
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:30`.
 #[track_caller]
@@ -312,18 +275,10 @@ pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> 
 ///
 /// Writes the result into `out`, which must have the result's shape or no elements.
 ///
-/// ```text
-/// product(Tensor self, Tensor mat2) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `mat2`: Tensor
+/// As [`product`](fn@super::product).
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:30`.
+/// As [`product`](fn@super::product). If a result does not fit into its tensor.
 #[track_caller]
 pub fn product_out(
     self_: &rt::Tensor,
@@ -372,8 +327,16 @@ impl LargestOptions {
 /// - `self`: Tensor
 /// - `dim`: int?, `None` by default
 ///
+/// # Results
+/// - `values`: shape `follow(self)` (the shape of the given input); dtype `follow(self)` (the dtype of the given input)
+/// - `indices`: shape `follow(self)` (the shape of the given input); dtype `int64`
+/// - computed in `float32`
+///
+/// # Gradients
+/// - `self`: `spread(grad, indices, self.sizes())`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:43`.
 #[track_caller]
@@ -386,18 +349,10 @@ pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
 
 /// A kernel in C++.
 ///
-/// ```text
-/// largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `dim`: int?, `None` by default
+/// As [`largest`](fn@super::largest), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:43`.
+/// As [`largest`](fn@super::largest).
 #[track_caller]
 pub fn largest_with(
     self_: &rt::Tensor,
@@ -423,8 +378,12 @@ pub fn largest_with(
 /// - `index`: Tensor
 /// - `size`: int[]
 ///
+/// # Results
+/// - shape `full(size)` (the given sizes); dtype `follow(self)` (the dtype of the given input)
+/// - computed in `float32`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:53`.
 #[track_caller]
@@ -450,8 +409,12 @@ pub fn spread(
 /// - `dim0`: int
 /// - `dim1`: int
 ///
+/// # Gradients
+/// - `self`: `flipped(grad, dim0, dim1)`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - unless `self.dim() >= 2`
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:62`.
 #[track_caller]
@@ -473,7 +436,7 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 /// - `other`: Tensor
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:69`.
 #[track_caller]
@@ -500,7 +463,8 @@ pub fn sum_and_growth(
 /// - `self`: Tensor
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - unless `self.numel() == 1`
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:73`.
 #[track_caller]

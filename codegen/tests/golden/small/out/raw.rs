@@ -2,9 +2,6 @@
 // One operator's share: `opsmith expand NAME`.
 
 /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-///
-/// # Errors
-/// As the function users call.
 pub fn plus_tensor(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -17,9 +14,6 @@ pub fn plus_tensor(
 }
 
 /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
-///
-/// # Errors
-/// As the function users call.
 pub fn grown(self_: &rt::Tensor, twice: bool) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(
         &super::defs::GROWN,
@@ -28,9 +22,6 @@ pub fn grown(self_: &rt::Tensor, twice: bool) -> rt::Result<rt::Tensor> {
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
-///
-/// # Errors
-/// As the function users call.
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(
         &super::defs::PRODUCT,
@@ -39,9 +30,6 @@ pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> 
 }
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
-///
-/// # Errors
-/// As the function users call.
 pub fn largest(
     self_: &rt::Tensor,
     dim: Option<i64>,
@@ -56,9 +44,6 @@ pub fn largest(
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
-///
-/// # Errors
-/// As the function users call.
 pub fn spread(
     self_: &rt::Tensor,
     index: &rt::Tensor,
@@ -71,9 +56,6 @@ pub fn spread(
 }
 
 /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:62.
-///
-/// # Errors
-/// As the function users call.
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(
         &super::defs::FLIPPED,
@@ -82,9 +64,6 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 }
 
 /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:69.
-///
-/// # Errors
-/// As the function users call.
 pub fn sum_and_growth(
     self_: &rt::Tensor,
     other: &rt::Tensor,
@@ -99,9 +78,6 @@ pub fn sum_and_growth(
 }
 
 /// `item(Tensor self) -> Scalar`, declared at spec.yaml:73.
-///
-/// # Errors
-/// As the function users call.
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
     rt::call::host_result(
         rt::call::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,

@@ -1,0 +1,157 @@
+//! Flow of gradients through operators, and its limits.
+//!
+//! In: the derivatives and compositions of the model. Out: whether a result depends on a tensor argument through
+//! operators that have gradients (`zeros(self.sizes())` does not, although it is made of operators); results that
+//! formulas read but do not follow; why a gradient cannot be differentiated again.
+
+use std::collections::HashMap;
+
+use opsmith_core::DTypeSet;
+
+use super::reads::{Place, reads};
+use crate::model::expr::{Expr, ExprKind, Variable};
+use crate::model::{Derivative, Element, GradientSource, Kind, Model, Op, OpId, Output};
+
+/// A composition that may call itself is looked into so often.
+const DEEPEST: usize = 32;
+
+/// Whether any gradient flows through an operator.
+pub fn gradients_flow(model: &Model, op: &Op) -> bool {
+    flows_through(model, op, DEEPEST)
+}
+
+fn flows_through(model: &Model, op: &Op, depth: usize) -> bool {
+    match op.gradient_source() {
+        GradientSource::None => false,
+        GradientSource::Composition => op.body.composite.as_ref().is_some_and(|composite| {
+            depth > 0 && Walk { model, op, depth: depth - 1 }.flows(composite, &HashMap::new())
+        }),
+        GradientSource::View => true,
+        GradientSource::Written | GradientSource::Derived => {
+            (0..op.args.len()).any(|argument| has_formula(op, argument))
+        }
+    }
+}
+
+fn has_formula(op: &Op, argument: usize) -> bool {
+    op.derivatives.iter().any(|derivative| {
+        derivative.arguments.contains(&argument)
+            && !matches!(derivative.formula.kind, ExprKind::NotImplemented(_) | ExprKind::Opaque(_))
+    })
+}
+
+/// A walk through the composition of one operator.
+struct Walk<'a> {
+    model: &'a Model,
+    op: &'a Op,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    /// Whether a value depends on a tensor argument; `known` says it of local names.
+    fn flows(&self, expr: &Expr, known: &HashMap<&str, bool>) -> bool {
+        let any = |parts: &[Expr]| parts.iter().any(|part| self.flows(part, known));
+        match &expr.kind {
+            ExprKind::Variable(Variable::Arg(index)) => self.op.args[*index].ty.holds_tensors(),
+            ExprKind::Variable(Variable::Local(name)) => known.get(name.as_str()).copied().unwrap_or(false),
+            ExprKind::Op(id, args) => self.flows_through_call(*id, args, known),
+            ExprKind::List(parts) | ExprKind::Tuple(parts) => any(parts),
+            ExprKind::If(_, yes, no) => self.flows(yes, known) || self.flows(no, known),
+            ExprKind::Block(bindings, tail) => {
+                let mut known = known.clone();
+                for (name, value) in bindings {
+                    let flows = self.flows(value, &known);
+                    known.insert(name, flows);
+                }
+                self.flows(tail, &known)
+            }
+            ExprKind::Index(base, position) => {
+                let stopped = match (&base.kind, &position.kind) {
+                    (ExprKind::Op(id, _), ExprKind::Int(position)) => self.model.ops[id.0]
+                        .outputs
+                        .get(*position as usize)
+                        .is_some_and(|output| !output.differentiable),
+                    _ => false,
+                };
+                !stopped && self.flows(base, known)
+            }
+            ExprKind::Convert(value) => self.flows(value, known),
+            // Of the questions, those about optional tensors give the tensor itself.
+            ExprKind::Query(_, base, args) => {
+                expr.ty.holds_tensors() && (self.flows(base, known) || any(args))
+            }
+            _ => false,
+        }
+    }
+
+    fn flows_through_call(&self, id: OpId, args: &[Expr], known: &HashMap<&str, bool>) -> bool {
+        let called = &self.model.ops[id.0];
+        let written = !called.derivatives.is_empty();
+        let into =
+            |(index, arg): (usize, &Expr)| (!written || has_formula(called, index)) && self.flows(arg, known);
+        args.iter().enumerate().any(into) && flows_through(self.model, called, self.depth)
+    }
+}
+
+/// Results that a formula of an operator reads, that may change with an input, and that have no gradient: where
+/// they are differentiated, the formula is wrong.
+pub fn unfollowed_results(op: &Op, formula: &Expr) -> impl Iterator<Item = usize> {
+    reads(formula).values.into_iter().filter_map(|place| match place {
+        Place::Result(index) if is_unfollowed(op, &op.outputs[index]) => Some(index),
+        _ => None,
+    })
+}
+
+/// Whether a result may change with an input and has no gradient.
+fn is_unfollowed(op: &Op, output: &Output) -> bool {
+    let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+    let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
+    let is_inexact = match output.element {
+        Element::NotTensor => false,
+        Element::Fixed(_, accepted) => overlaps(accepted),
+        Element::Any => true,
+        Element::Dispatch | Element::Real => op.body.dtypes.iter().copied().any(overlaps),
+    };
+    !output.differentiable && !output.constant && output.ty.holds_tensors() && is_inexact
+}
+
+/// Why the gradients of an operator cannot be differentiated again, if they cannot: the first operator of a formula
+/// that says so.
+pub fn second_order_refusal(model: &Model, op: &Op) -> Option<String> {
+    let unfollowed = |derivative: &Derivative| {
+        let result = unfollowed_results(op, &derivative.formula).next()?;
+        Some(format!("`{}`: its derivative reads `{}`, which has none", op.name, op.result_name(result)))
+    };
+    let refusal = |derivative: &Derivative| refusal_in(model, &derivative.formula);
+    op.derivatives.iter().find_map(unfollowed).or_else(|| op.derivatives.iter().find_map(refusal))
+}
+
+/// A refusal behind a call through which the gradient flows.
+fn refusal_in(model: &Model, formula: &Expr) -> Option<String> {
+    let mut found = None;
+    formula.walk(&mut |part| {
+        let ExprKind::Op(id, args) = &part.kind else { return };
+        let called = &model.ops[id.0];
+        for (index, _) in args.iter().enumerate().filter(|(_, arg)| reads_gradient(arg)) {
+            let formulas = called.derivatives.iter().filter(|other| other.arguments.contains(&index));
+            for formula in formulas {
+                if let ExprKind::NotImplemented(why) = &formula.formula.kind {
+                    found.get_or_insert_with(|| format!("`{}`: {why}", called.name));
+                }
+            }
+        }
+    });
+    found
+}
+
+fn reads_gradient(expr: &Expr) -> bool {
+    let mut reads = false;
+    expr.walk(&mut |part| {
+        let gradient = matches!(part.kind, ExprKind::Variable(Variable::Grad(_) | Variable::Grads));
+        // A local may hold one.
+        let local = matches!(part.kind, ExprKind::Variable(Variable::Local(_)))
+            && matches!(part.ty.kind, Kind::Tensor);
+        reads |= gradient || local;
+    });
+    reads
+}

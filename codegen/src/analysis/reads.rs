@@ -1,0 +1,82 @@
+//! The values that a formula reads, which a call has to save for it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::model::expr::{Expr, ExprKind, Query, Variable};
+
+/// What a formula reads, which is what the node has to save.
+#[derive(Clone, Default, Debug)]
+pub struct Reads {
+    /// Arguments and results whose value is read.
+    pub values: BTreeSet<Place>,
+    /// Gradients of outputs.
+    pub grads: BTreeSet<usize>,
+    /// Whether the gradients of a list are read.
+    pub all_grads: bool,
+    /// Whether the wanted gradients are asked for.
+    pub mask: bool,
+}
+
+/// An argument or a result, by position.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// An argument.
+    Arg(usize),
+    /// A result.
+    Result(usize),
+}
+
+/// What a formula reads. Questions about metadata read nothing.
+pub fn reads(formula: &Expr) -> Reads {
+    let mut reads = Reads::default();
+    collect(formula, &mut reads);
+    reads
+}
+
+/// Whether an expression asks an argument or result something that needs no elements. Its first part is
+/// the argument.
+fn asks_metadata(expr: &Expr) -> bool {
+    let ExprKind::Query(query, base, _) = &expr.kind else { return false };
+    matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
+        && (base.ty.is_tensor() || *query == Query::SizesAlong)
+        && matches!(
+            query,
+            Query::Sizes
+                | Query::Size
+                | Query::Dim
+                | Query::Numel
+                | Query::DType
+                | Query::Device
+                | Query::IsComplex
+                | Query::IsFloat
+                | Query::IsInt
+                | Query::SizesAlong
+        )
+}
+
+fn collect(expr: &Expr, reads: &mut Reads) {
+    if asks_metadata(expr) {
+        return expr.children().into_iter().skip(1).for_each(|arg| collect(arg, reads));
+    }
+    match &expr.kind {
+        ExprKind::Variable(Variable::Arg(index)) => _ = reads.values.insert(Place::Arg(*index)),
+        ExprKind::Variable(Variable::Result(index)) => _ = reads.values.insert(Place::Result(*index)),
+        ExprKind::Variable(Variable::Grad(index)) => _ = reads.grads.insert(*index),
+        ExprKind::Variable(Variable::Grads) => reads.all_grads = true,
+        ExprKind::Variable(Variable::GradInputMask) => reads.mask = true,
+        _ => {}
+    }
+    expr.children().into_iter().for_each(|child| collect(child, reads));
+}
+
+/// Where a formula first reads the elements of an argument, if it does.
+pub fn first_read(formula: &Expr, argument: usize) -> Option<Range<usize>> {
+    if asks_metadata(formula) {
+        return formula.children().into_iter().skip(1).find_map(|part| first_read(part, argument));
+    }
+    match formula.kind {
+        ExprKind::Variable(Variable::Arg(index)) if index == argument => Some(formula.range.clone()),
+        _ => formula.children().into_iter().find_map(|part| first_read(part, argument)),
+    }
+}

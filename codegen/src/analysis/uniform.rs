@@ -1,0 +1,61 @@
+//! Calls that need no inference: all operands alike decide the result.
+
+use opsmith_core::DType;
+
+use crate::model::expr::{Expr, ExprKind, Variable};
+use crate::model::{Arg, Element, Op};
+
+/// The dtype of the result of operands that have one shape and one dtype; the shape is theirs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Uniform {
+    /// The operands' own.
+    Same,
+    /// The operands' own if it is floating or complex; inference decides for others.
+    SameIfInexact,
+    /// Always this one.
+    Fixed(DType),
+}
+
+/// What inference comes to where all operands are alike: decidable for pointwise operators that
+/// broadcast, from the rule of the dtype.
+pub fn uniform(op: &Op) -> Option<Uniform> {
+    let decidable = op.body.pointwise.is_some() && !checks_arguments(op);
+    let infer = op.infer.as_ref().filter(|_| decidable)?;
+    let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
+    let plain =
+        tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
+    let by_shape = matches!(infer.shapes[0].kind, ExprKind::Rule("broadcast" | "follow", _));
+    let names_all = |rule: &[Expr]| {
+        // Every tensor takes part, so that nothing else can decide.
+        let mut named = Vec::new();
+        rule.iter().for_each(|operand| {
+            operand.walk(&mut |part| {
+                if let ExprKind::Variable(Variable::Arg(index)) = part.kind {
+                    named.push(index);
+                }
+            })
+        });
+        op.args.iter().enumerate().all(|(index, arg)| !arg.ty.holds_tensors() || named.contains(&index))
+    };
+    let (inexact, by_compute) = match &infer.compute.kind {
+        ExprKind::Rule("promote" | "same" | "follow", operands) => (false, names_all(operands)),
+        ExprKind::Rule("promote_float", operands) => (true, names_all(operands)),
+        _ => (false, false),
+    };
+    if tensors.is_empty() || !plain || !by_shape || !by_compute {
+        return None;
+    }
+    Some(match (&infer.dtypes[0].kind, op.outputs[0].element) {
+        (ExprKind::DType(dtype), _) if !inexact => Uniform::Fixed(*dtype),
+        (_, Element::Dispatch) if inexact => Uniform::SameIfInexact,
+        (_, Element::Dispatch) => Uniform::Same,
+        _ => return None,
+    })
+}
+
+/// Whether a call looks at what its arguments are before it infers anything.
+pub fn checks_arguments(op: &Op) -> bool {
+    !op.checks.is_empty()
+        || !op.combinations.is_empty()
+        || op.args.iter().any(|arg| !arg.constraints.is_empty())
+}

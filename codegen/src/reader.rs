@@ -1,0 +1,133 @@
+//! Reading: the specs of a configuration and the files that they include, to entries.
+//!
+//! In: a [`Config`] and files. Out: documents in the order of reading, parents first; what no parser understands is a
+//! diagnostic. Nothing here knows the meaning of an entry.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::diagnostics::{Diagnostics, SourceId, SourceMap, catalogue};
+use crate::spec::document::{Document, Loaded};
+use crate::spec::{encoding, yaml};
+
+/// A file that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason.
+    pub error: io::Error,
+}
+
+/// The files that were read so far.
+#[derive(Default)]
+pub struct Reader {
+    /// Their texts.
+    pub sources: SourceMap,
+    /// Their mistakes as YAML and as documents.
+    pub diagnostics: Diagnostics,
+    /// Their entries.
+    pub documents: Vec<Loaded>,
+    /// The files, in order.
+    pub files: Vec<PathBuf>,
+    /// The same files, by paths that are one for each.
+    known: HashSet<PathBuf>,
+}
+
+impl Reader {
+    /// Reads the specs of the parent libraries.
+    ///
+    /// # Errors
+    /// If one cannot be read; included files that cannot be read are diagnostics.
+    pub fn read_parents(&mut self, config: &Config) -> Result<(), Unreadable> {
+        for (number, parent) in config.parents.iter().enumerate() {
+            self.read(&parent.spec, &parent.spec.display().to_string(), Some(number))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the spec itself.
+    ///
+    /// # Errors
+    /// As [`read_parents`](Reader::read_parents).
+    pub fn read_spec(&mut self, config: &Config) -> Result<(), Unreadable> {
+        self.read(&config.spec, &config.spec_name, None)
+    }
+
+    /// Takes the spec to be these bytes.
+    pub fn add_spec(&mut self, config: &Config, bytes: Vec<u8>) {
+        self.add_file(&config.spec, &config.spec_name, bytes, None);
+    }
+
+    /// Takes a text for a spec; nothing is included.
+    pub fn add_text(&mut self, name: &str, text: &str) {
+        let source = self.sources.add(name, text);
+        self.add(source, None);
+    }
+
+    fn read(&mut self, path: &Path, name: &str, parent: Option<usize>) -> Result<(), Unreadable> {
+        let bytes = std::fs::read(path).map_err(|error| Unreadable { path: path.to_owned(), error })?;
+        self.add_file(path, name, bytes, parent);
+        Ok(())
+    }
+
+    /// Adds a file and those it includes; a file is read once however often it is included.
+    fn add_file(&mut self, path: &Path, name: &str, bytes: Vec<u8>, parent: Option<usize>) {
+        if self.is_new(path) {
+            let source = encoding::add(&mut self.sources, name, bytes, &mut self.diagnostics);
+            self.add_with_includes(path, source, parent);
+        }
+    }
+
+    /// Notes a file; whether it was not known before, under whatever path.
+    fn is_new(&mut self, path: &Path) -> bool {
+        let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let new = self.known.insert(whole);
+        if new {
+            self.files.push(path.to_owned());
+        }
+        new
+    }
+
+    fn add_with_includes(&mut self, path: &Path, source: SourceId, parent: Option<usize>) {
+        let Some(document) = self.add(source, parent) else { return };
+        let includes = document.include.clone();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let name = PathBuf::from(self.sources.file(source).path());
+        for include in includes {
+            let path = folder.join(include.as_str());
+            match std::fs::read(&path) {
+                Ok(bytes) => {
+                    let name = name.with_file_name(include.as_str()).display().to_string();
+                    self.add_file(&path, &name, bytes, parent);
+                }
+                Err(error) => {
+                    let why = match error.kind() {
+                        std::io::ErrorKind::NotFound => "there is no such file",
+                        std::io::ErrorKind::PermissionDenied => "it may not be read",
+                        _ => "it cannot be read",
+                    };
+                    self.diagnostics.push(catalogue::include_unreadable(
+                        include.span(),
+                        include.as_str(),
+                        why,
+                    ));
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, source: SourceId, parent: Option<usize>) -> Option<&Document> {
+        let errors = self.diagnostics.error_count();
+        let root = yaml::parse(&self.sources, source, &mut self.diagnostics)?;
+        let intact = self.diagnostics.error_count() == errors;
+        let mut document = Document::from_node(&root, &self.sources, &mut self.diagnostics)?;
+        if !intact {
+            document.mark_incomplete();
+        }
+        self.documents.push(Loaded { document, parent });
+        self.documents.last().map(|loaded| &loaded.document)
+    }
+}

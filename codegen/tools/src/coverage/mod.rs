@@ -1,0 +1,232 @@
+//! What works with which operator: backends, dtypes, gradients, forms, tests.
+//!
+//! In: a model, and which operators tests name. Out: [`Coverage`], a row for each operator and
+//! backend. A composition supports the dtypes that every operator it calls supports, and is
+//! differentiable if they are; this understates compositions that convert in between.
+
+use std::collections::HashMap;
+
+use opsmith_core::{Backend, DType, DTypeSet};
+use serde::Serialize;
+
+use opsmith_codegen::analysis::gradients::{gradients_flow, second_order_refusal};
+use opsmith_codegen::model::expr::{Expr, ExprKind};
+use opsmith_codegen::model::{Element, GradientSource, Model, Op};
+
+/// What is known of all operators.
+#[derive(Clone, Debug, Serialize)]
+pub struct Coverage {
+    /// A row for each operator and backend, in the order of the spec.
+    pub rows: Vec<Row>,
+    /// For each backend, what share of the operators has what.
+    pub totals: Vec<Totals>,
+}
+
+/// One operator on one backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its full name.
+    pub op: String,
+    /// The backend, `CPU`.
+    pub backend: &'static str,
+    /// The dtypes it computes in.
+    pub forward: Vec<&'static str>,
+    /// Those of them for which there are gradients.
+    pub backward: Vec<&'static str>,
+    /// Whether a gradient could exist: tensors go in and come out, and the spec does not say
+    /// otherwise.
+    pub differentiable: bool,
+    /// Where gradients come from: `written`, `derived`, `composition`, `view`; empty if there are none.
+    pub gradients: &'static str,
+    /// Whether gradients can be differentiated again.
+    pub second_order: bool,
+    /// Where tangents come from; empty if forward mode refuses the operator.
+    pub forward_mode: &'static str,
+    /// Whether there is an in-place form.
+    pub inplace: bool,
+    /// Whether there is an out form.
+    pub out: bool,
+    /// Whether it has samples: the checks made for every operator with samples call it then.
+    pub sampled: bool,
+    /// Whether the text of a test names it, which says nothing of what the test asserts.
+    pub named: bool,
+}
+
+/// Shares of one backend, each as a part of a whole.
+#[derive(Clone, Debug, Serialize)]
+pub struct Totals {
+    /// The backend.
+    pub backend: &'static str,
+    /// Operators with a kernel, a view, a function or a composition, of all.
+    pub forward: Share,
+    /// Pairs of operator and dtype that compute, of all pairs.
+    pub forward_dtypes: Share,
+    /// Operators with gradients, of those that could have some and compute here.
+    pub backward: Share,
+    /// Operators whose gradients can be differentiated again, of the same.
+    pub second_order: Share,
+    /// Operators that tangents flow through, of the same.
+    pub forward_mode: Share,
+    /// Operators with an in-place form, of all.
+    pub inplace: Share,
+    /// Operators with an out form, of all.
+    pub out: Share,
+    /// Operators with samples, of all.
+    pub sampled: Share,
+    /// Operators that a test names, of all.
+    pub named: Share,
+    /// Operators with samples or named by a test, of all.
+    pub tested: Share,
+}
+
+/// A part of a whole.
+#[derive(Clone, Copy, Default, Debug, Serialize)]
+pub struct Share {
+    /// How many have it.
+    pub have: usize,
+    /// How many could.
+    pub of: usize,
+}
+
+impl Share {
+    /// In per cent, 100 of nothing.
+    pub fn per_cent(self) -> f64 {
+        if self.of == 0 { 100.0 } else { 100.0 * self.have as f64 / self.of as f64 }
+    }
+}
+
+/// Looks at every operator of a spec; `is_named` says whether a test names one.
+pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
+    let mut asked = Asked { model, known: HashMap::new() };
+    let mut rows = Vec::new();
+    for op in model.ops.iter().filter(|op| !op.is_external()) {
+        // Another name does what the operator does.
+        let meant = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
+        for backend in Backend::ALL {
+            let row = row(meant, backend, &mut asked, is_named(op));
+            let (inplace, out) = (op.forms.inplace.is_some(), op.forms.out.is_some());
+            rows.push(Row { op: op.name.clone(), inplace, out, ..row });
+        }
+    }
+    let totals = Backend::ALL.iter().map(|backend| totals(backend.key(), &rows)).collect();
+    Coverage { rows, totals }
+}
+
+fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
+    let forward = asked.dtypes(op, backend);
+    let source = op.gradient_source();
+    let takes = op.args.iter().any(|arg| arg.ty.holds_tensors() && is_inexact(arg.element));
+    let gives = op
+        .outputs
+        .iter()
+        .any(|output| output.ty.holds_tensors() && output.differentiable && is_inexact(output.element));
+    let has_gradients = gradients_flow(asked.model, op);
+    let names = |set: DTypeSet| set.iter().map(DType::name).collect::<Vec<_>>();
+    let inexact = forward.iter().filter(|dtype| dtype.is_differentiable());
+    let backward = inexact.fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(dtype)));
+    Row {
+        op: op.name.clone(),
+        backend: backend.key(),
+        forward: names(forward),
+        backward: if has_gradients { names(backward) } else { Vec::new() },
+        differentiable: takes
+            && gives
+            && (has_gradients || source != GradientSource::Composition)
+            && !op.refuses_gradients()
+            && !op.facts.backward_only
+            && backward != DTypeSet::EMPTY,
+        gradients: if has_gradients { source.word() } else { "" },
+        second_order: has_gradients && second_order_refusal(asked.model, op).is_none(),
+        forward_mode: if has_gradients { op.forward.word() } else { "" },
+        inplace: op.forms.inplace.is_some(),
+        out: op.forms.out.is_some(),
+        sampled: !op.samples.is_empty(),
+        named,
+    }
+}
+
+/// Answers about operators, kept because compositions ask again and again.
+struct Asked<'a> {
+    model: &'a Model,
+    known: HashMap<(String, Backend), DTypeSet>,
+}
+
+impl Asked<'_> {
+    /// The dtypes that an operator computes in.
+    fn dtypes(&mut self, op: &Op, backend: Backend) -> DTypeSet {
+        let key = (op.name.clone(), backend);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        // A composition that calls itself in a branch adds nothing to what the others demand.
+        self.known.insert(key.clone(), every_dtype());
+        let found = self.computed(op, backend);
+        self.known.insert(key, found);
+        found
+    }
+
+    fn computed(&mut self, op: &Op, backend: Backend) -> DTypeSet {
+        let body = &op.body;
+        // Views, functions and compositions run nowhere where no kernel does.
+        if !backend.is_built() {
+            return DTypeSet::EMPTY;
+        }
+        if body.view.is_some() || body.host.is_some() {
+            return every_dtype();
+        }
+        let own = body.dtypes_of_row(backend);
+        let Some(composite) = &body.composite else { return own };
+        let model = self.model;
+        let mut composed = every_dtype();
+        for called in called(composite, model) {
+            composed = composed.intersection(self.dtypes(called, backend));
+        }
+        own.union(composed)
+    }
+}
+
+fn every_dtype() -> DTypeSet {
+    DType::ALL.iter().fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(*dtype)))
+}
+
+/// Whether elements of a tensor can have a gradient: not those of a dtype that is fixed and exact.
+fn is_inexact(element: Element) -> bool {
+    !matches!(element, Element::Fixed(dtype, _) if !dtype.is_differentiable())
+}
+
+/// The operators that an expression calls.
+fn called<'a>(expr: &Expr, model: &'a Model) -> Vec<&'a Op> {
+    let mut found = Vec::new();
+    expr.walk(&mut |part| {
+        if let ExprKind::Op(id, _) = part.kind {
+            found.extend(model.ops.get(id.0));
+        }
+    });
+    found
+}
+
+fn totals(backend: &'static str, rows: &[Row]) -> Totals {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.backend == backend).collect();
+    let share = |of: &dyn Fn(&Row) -> bool, has: &dyn Fn(&Row) -> bool| Share {
+        have: rows.iter().filter(|row| of(row) && has(row)).count(),
+        of: rows.iter().filter(|row| of(row)).count(),
+    };
+    let all = |_: &Row| true;
+    let could = |row: &Row| row.differentiable;
+    Totals {
+        backend,
+        forward: share(&all, &|row| !row.forward.is_empty()),
+        forward_dtypes: Share {
+            have: rows.iter().map(|row| row.forward.len()).sum(),
+            of: rows.len() * DType::COUNT,
+        },
+        backward: share(&could, &|row| !row.gradients.is_empty()),
+        second_order: share(&could, &|row| row.second_order),
+        forward_mode: share(&could, &|row| !row.forward_mode.is_empty()),
+        inplace: share(&all, &|row| row.inplace),
+        out: share(&all, &|row| row.out),
+        sampled: share(&all, &|row| row.sampled),
+        named: share(&all, &|row| row.named),
+        tested: share(&all, &|row| row.sampled || row.named),
+    }
+}

@@ -1,0 +1,387 @@
+//! Everything that is known about one operator, for `opsmith explain`.
+//!
+//! In: a checked spec and its configuration. Out: [`Operator`], plain data that a command prints or
+//! writes as JSON. Nothing here evaluates an expression; that needs the runtime.
+
+pub mod source;
+mod uses;
+
+use opsmith_core::{Backend, DType, rules};
+use serde::Serialize;
+
+use opsmith_codegen::analysis::gradients::second_order_refusal;
+use opsmith_codegen::analysis::naming::Form;
+use opsmith_codegen::analysis::reads::{Place, reads};
+use opsmith_codegen::config::Config;
+use opsmith_codegen::emit::{self};
+use opsmith_codegen::expr::print::print;
+use opsmith_codegen::model::expr::{Expr, ExprKind};
+use opsmith_codegen::model::{Forward, KernelSource, Kind, Model, Op};
+use opsmith_codegen::pipeline::Checked;
+use source::Sources;
+
+pub use uses::{Use, uses};
+
+/// What is known about an operator.
+#[derive(Clone, Debug, Serialize)]
+pub struct Operator {
+    /// Its full name.
+    pub name: String,
+    /// The signature.
+    pub signature: String,
+    /// Where it is declared, `ops.yaml:12`.
+    pub declared: String,
+    /// The documentation.
+    pub doc: String,
+    /// The names by which it can be called with boxed arguments, with the form each calls.
+    pub names: Vec<Name>,
+    /// Rust operators that call it.
+    pub operators: Vec<String>,
+    /// Its Rust functions.
+    pub functions: Vec<Function>,
+    /// What computes the result on each backend.
+    pub kernels: Vec<Kernel>,
+    /// How outputs get their shapes and dtypes.
+    pub inference: Option<Inference>,
+    /// Conditions on the arguments.
+    pub checks: Vec<String>,
+    /// The operator in terms of others.
+    pub decomposes_to: Option<Decomposition>,
+    /// Gradient formulas.
+    pub derivatives: Vec<Derivative>,
+    /// Where the operator's gradients come from, in a word; empty if there are none.
+    pub gradients_by: &'static str,
+    /// Where tangents come from in forward mode; empty if it refuses the operator.
+    pub forward_by: &'static str,
+    /// The formulas of tangents, as written.
+    pub tangents: Vec<String>,
+    /// Why gradients cannot be differentiated again, if they cannot.
+    pub second_order_refused: Option<String>,
+    /// Which operators call it.
+    pub used_by: Vec<Use>,
+}
+
+/// A name for calls with boxed arguments.
+#[derive(Clone, Debug, Serialize)]
+pub struct Name {
+    /// The name.
+    pub name: String,
+    /// `functional`, `inplace` or `out`.
+    pub form: &'static str,
+}
+
+/// A Rust function.
+#[derive(Clone, Debug, Serialize)]
+pub struct Function {
+    /// `functional`, `inplace` or `out`.
+    pub form: &'static str,
+    /// Its declaration.
+    pub function: String,
+    /// The call as a method.
+    pub method: Option<String>,
+}
+
+/// What computes the result for some dtypes of a backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kernel {
+    /// The backend whose tensors it takes, `CPU`; `any` for what needs none.
+    pub backend: String,
+    /// The dtypes of the computation it is for.
+    pub dtypes: Vec<&'static str>,
+    /// `Rust function`, `C++ function`, `expression`, `view`, `composition` or `host function`.
+    pub kind: &'static str,
+    /// What the spec says.
+    pub text: String,
+    /// Where its source is, `kernels/src/cpu/linalg/mod.rs:32`.
+    pub source: Option<String>,
+    /// The function that it must be, if it is one that a person writes.
+    pub signature: Option<String>,
+}
+
+/// How outputs get their shapes and dtypes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inference {
+    /// The rule for each output's shape.
+    pub shapes: Vec<Rule>,
+    /// The rule for each output's shape before a run, where only a run tells it all.
+    pub run_shapes: Vec<Rule>,
+    /// The sizes that a run tells, each with what it is at most.
+    pub run_sizes: Vec<RunSize>,
+    /// The rule for each output's dtype.
+    pub dtypes: Vec<Rule>,
+    /// The rule for the dtype that chooses the kernel.
+    pub compute: Rule,
+}
+
+/// A size of a result that only a run tells.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSize {
+    /// Its name in the rules of shapes before a run.
+    pub name: String,
+    /// What it is at most.
+    pub at_most: Rule,
+}
+
+/// A rule of inference.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rule {
+    /// The expression.
+    pub rule: String,
+    /// The same in words, for rules that have a name.
+    pub meaning: Option<String>,
+    /// Where the Rust functions are that the rule calls.
+    pub sources: Vec<String>,
+}
+
+/// An operator in terms of others.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decomposition {
+    /// The expression.
+    pub expression: String,
+    /// The operators it calls.
+    pub calls: Vec<String>,
+    /// Where it is written.
+    pub source: Option<String>,
+}
+
+/// A gradient formula.
+#[derive(Clone, Debug, Serialize)]
+pub struct Derivative {
+    /// The arguments it gives gradients of.
+    pub of: Vec<String>,
+    /// The formula as written, or as derived from the expression of one element.
+    pub formula: String,
+    /// Whether it was derived.
+    pub derived: bool,
+    /// What a recorded call keeps for it: arguments, results and attributes. Empty if it needs sizes
+    /// and dtypes at most.
+    pub saves: Vec<String>,
+}
+
+/// Everything about an operator of the model.
+pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
+    let model = &checked.model;
+    let mut sources = Sources::new(config);
+    let names = [
+        (Some(&op.name), Form::Functional),
+        (op.forms.inplace.as_ref(), Form::Inplace),
+        (op.forms.out.as_ref(), Form::Out),
+    ];
+    let names = names
+        .into_iter()
+        .filter_map(|(name, form)| Some(Name { name: name?.clone(), form: form_name(form) }));
+    let functions = emit::signatures(op).into_iter().map(|signature| Function {
+        form: form_name(signature.form),
+        function: signature.function,
+        method: signature.method,
+    });
+    let operators = op.operators.iter().map(|operator| {
+        format!("{}{}", if operator.reversed { "reversed " } else { "" }, operator.symbol.spelling())
+    });
+    let inference = op.infer.as_ref().map(|infer| {
+        let mut rule = |expr: &Expr| describe_rule(expr, op, model, &mut sources);
+        Inference {
+            shapes: infer.shapes.iter().map(&mut rule).collect(),
+            run_shapes: infer.run_shapes.iter().map(&mut rule).collect(),
+            run_sizes: infer
+                .run_sizes
+                .iter()
+                .map(|(name, most)| RunSize { name: name.clone(), at_most: rule(most) })
+                .collect(),
+            dtypes: infer.dtypes.iter().map(&mut rule).collect(),
+            compute: rule(&infer.compute),
+        }
+    });
+    let decomposes_to = op.body.composite.as_ref().map(|body| Decomposition {
+        expression: print(body, op, model),
+        calls: called(body, model),
+        source: source::of_key(checked, op, "decompose"),
+    });
+    Operator {
+        name: op.name.clone(),
+        signature: op.signature.clone(),
+        declared: op.location.clone(),
+        doc: op.doc.clone(),
+        names: names.collect(),
+        operators: operators.collect(),
+        functions: functions.collect(),
+        kernels: kernels(checked, op, &mut sources),
+        inference,
+        checks: op.checks.iter().map(|check| check.text.clone()).collect(),
+        decomposes_to,
+        derivatives: op.derivatives.iter().map(|derivative| describe_derivative(derivative, op)).collect(),
+        gradients_by: op.gradient_source().word(),
+        forward_by: op.forward.word(),
+        tangents: match &op.forward {
+            Forward::Formulas(formulas) => {
+                formulas.iter().map(|formula| formula.text.trim().to_owned()).collect()
+            }
+            _ => Vec::new(),
+        },
+        second_order_refused: second_order_refusal(model, op),
+        used_by: uses(model, op),
+    }
+}
+
+/// The kernel that a call computing in a dtype runs on a backend, and why; the reason alone if there is
+/// none.
+pub fn choose(op: &Operator, backend: Backend, dtype: Option<DType>) -> (Option<&Kernel>, String) {
+    let key = backend.key();
+    if let Some(kernel) =
+        op.kernels.iter().find(|kernel| kernel.backend == "any" && kernel.kind != "composition")
+    {
+        return (Some(kernel), format!("a {} serves every backend and dtype", kernel.kind));
+    }
+    let of_backend = || op.kernels.iter().filter(|kernel| kernel.backend == key);
+    let fits = |kernel: &&Kernel| dtype.is_none_or(|dtype| kernel.dtypes.contains(&dtype.name()));
+    if let Some(kernel) = of_backend().find(fits) {
+        let why = match dtype {
+            Some(dtype) => format!("the table has a row for {key} and {dtype}"),
+            None => format!("the table has a row for {key}; the dtypes are those it lists"),
+        };
+        return (Some(kernel), why);
+    }
+    let missing = match dtype {
+        Some(dtype) => format!("no kernel for {key} and {dtype}"),
+        None => format!("no kernel for {key}"),
+    };
+    match op.kernels.iter().find(|kernel| kernel.kind == "composition") {
+        Some(kernel) => (Some(kernel), format!("{missing}, so the composition runs")),
+        None => {
+            let known: Vec<&str> = of_backend().flat_map(|kernel| kernel.dtypes.iter().copied()).collect();
+            let there = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+            (None, format!("{missing}, and no composition: the call is an error; {key} has {there}"))
+        }
+    }
+}
+
+fn form_name(form: Form) -> &'static str {
+    match form {
+        Form::Functional => "functional",
+        Form::Inplace => "inplace",
+        Form::Out => "out",
+    }
+}
+
+/// What computes the result, in the order in which it is looked for.
+fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
+    let body = &op.body;
+    let mut found = Vec::new();
+    let any = |kind: &'static str, text: String, source: Option<String>| Kernel {
+        backend: "any".to_owned(),
+        dtypes: Vec::new(),
+        kind,
+        text,
+        source,
+        signature: None,
+    };
+    if let Some(path) = &body.view {
+        found.push(any("view", path.clone(), sources.rust(path)));
+    }
+    if let Some(path) = &body.host {
+        found.push(any("host function", path.clone(), sources.rust(path)));
+    }
+    for kernel in &body.kernels {
+        let (kind, source) = match &kernel.source {
+            KernelSource::Rust { path, .. } => ("Rust function", sources.cpu_kernel(path)),
+            KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
+            KernelSource::Aot { file, symbol } => (
+                if kernel.backend == Backend::Cpu { "custom kernel" } else { "custom kernel on a device" },
+                sources.foreign(file, symbol),
+            ),
+        };
+        let of_host = body.kernel_of_row(Backend::Cpu).is_some_and(|used| std::ptr::eq(used, kernel));
+        let row = if of_host { Backend::Cpu } else { kernel.backend };
+        let signature = match &kernel.source {
+            KernelSource::Rust { path, arguments } => {
+                let name = path.rsplit("::").next().unwrap_or(path);
+                Some(emit::rust_kernel_signature(op, name, arguments))
+            }
+            KernelSource::Foreign { symbol, .. } => Some(emit::c_declaration(op, symbol)),
+            // Its type is the interface's.
+            KernelSource::Aot { .. } => None,
+        };
+        found.push(Kernel {
+            signature,
+            backend: row.key().to_owned(),
+            dtypes: body.dtypes[kernel.backend.index()].iter().map(DType::name).collect(),
+            kind,
+            text: kernel.text.clone(),
+            source,
+        });
+    }
+    let has_cpu = body.kernels.iter().any(|kernel| kernel.backend == Backend::Cpu);
+    if let Some(expression) = body.pointwise.as_ref().filter(|_| !has_cpu) {
+        found.push(Kernel {
+            backend: Backend::Cpu.key().to_owned(),
+            dtypes: body.dtypes[Backend::Cpu.index()].iter().map(DType::name).collect(),
+            kind: "expression",
+            text: print(expression, op, &checked.model),
+            signature: None,
+            source: source::of_key(checked, op, "pointwise"),
+        });
+    }
+    if let Some(expression) = &body.composite {
+        found.push(any(
+            "composition",
+            print(expression, op, &checked.model),
+            source::of_key(checked, op, "decompose"),
+        ));
+    }
+    found
+}
+
+fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut Sources) -> Rule {
+    let meaning = match &expr.kind {
+        ExprKind::Rule(name, _) => {
+            let rule =
+                if expr.ty.kind == Kind::DType { rules::dtype_rule(name) } else { rules::shape_rule(name) };
+            rule.map(|rule| rule.doc.to_owned())
+        }
+        ExprKind::DType(dtype) => Some(format!("always {dtype}")),
+        _ => None,
+    };
+    let mut natives = Vec::new();
+    expr.walk(&mut |part| {
+        if let ExprKind::Native(path, _) = &part.kind {
+            natives.push(path.clone());
+        }
+    });
+    let sources = natives.iter().map(|path| match sources.rust(path) {
+        Some(place) => format!("{path} at {place}"),
+        None => format!("{path}, which was not found"),
+    });
+    Rule { rule: print(expr, op, model), meaning, sources: sources.collect() }
+}
+
+fn describe_derivative(derivative: &opsmith_codegen::model::Derivative, op: &Op) -> Derivative {
+    let of = derivative.arguments.iter().map(|index| op.args[*index].name.clone()).collect();
+    let saves = reads(&derivative.formula).values.into_iter().map(|place| match place {
+        Place::Arg(index) => op.args[index].name.clone(),
+        Place::Result(index) => match (&op.outputs[index].name, op.outputs.len()) {
+            (Some(name), _) => name.clone(),
+            (None, 1) => "result".to_owned(),
+            (None, _) => format!("result{index}"),
+        },
+    });
+    Derivative {
+        of,
+        formula: derivative.text.trim().to_owned(),
+        derived: derivative.derived,
+        saves: saves.collect(),
+    }
+}
+
+/// The operators an expression calls, each once, in the order of their first call.
+fn called(expr: &Expr, model: &Model) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    expr.walk(&mut |part| {
+        if let ExprKind::Op(id, _) = part.kind
+            && let Some(op) = model.ops.get(id.0)
+            && !names.contains(&op.name)
+        {
+            names.push(op.name.clone());
+        }
+    });
+    names
+}

@@ -1,0 +1,56 @@
+//! Files that people start from: a new crate (`opsmith init`), a new operator (`opsmith new`).
+//!
+//! In: names and a signature. Out: [`Change`]s to files, which the command makes all or not at all.
+//! Nothing here touches the disk but to read what is there. The texts are templates beside this file.
+
+mod krate;
+mod op;
+mod sample;
+
+use std::path::PathBuf;
+
+use minijinja::{Environment, Value};
+
+use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
+
+pub use krate::{Dependencies, krate};
+pub use op::{KernelLanguage, NewOperator, operator};
+
+/// A file to write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// All that it shall hold.
+    pub text: String,
+    /// Whether it is there already.
+    pub exists: bool,
+}
+
+/// Why nothing can be written.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The spec would have mistakes; which ones, and the texts they refer to.
+    Mistakes(SourceMap, Diagnostics),
+    /// In words.
+    Because(String),
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Refusal {
+        Refusal::Because(text)
+    }
+}
+
+/// A template with its holes filled.
+fn render(template: &str, context: Value) -> Result<String, Refusal> {
+    let rendered = Environment::new().render_str(template, context);
+    let text = rendered.map_err(|error| format!("a template failed, which is a defect: {error}"))?;
+    Ok(format!("{}\n", text.trim_end()))
+}
+
+/// Whether a text can be the name of a package, and of its library with underscores for hyphens.
+pub fn is_package_name(name: &str) -> bool {
+    let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    letters && opsmith_codegen::expr::path::is_identifier(&name.replace('-', "_"))
+}
