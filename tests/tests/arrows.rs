@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-#[path = "arrows/runtime.rs"]
-mod runtime;
+mod arrows {
+    pub mod runtime;
+}
 
 /// The modules at the root of a crate, from the lowest, each with those that it may use.
 struct Table {
@@ -69,7 +70,7 @@ fn modules_of_the_generator_use_only_lower_ones() {
 
 #[test]
 fn modules_of_the_runtime_use_only_lower_ones_and_the_core() {
-    check(&runtime::TABLE);
+    check(&arrows::runtime::TABLE);
 }
 
 #[track_caller]

@@ -3,7 +3,7 @@
 //! The core depends on itself: a definition (`op`) has backward functions (`grad`), which hold tensors, which know their
 //! place in the graph of automatic differentiation, which calls operators. Add no module to it.
 
-use super::Table;
+use crate::Table;
 
 pub const TABLE: Table = Table {
     folder: "runtime/src",
