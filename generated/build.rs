@@ -1,14 +1,16 @@
-//! Generates the stock library from `../ops.yaml`, and tells dependents where it is.
+//! Generates the stock library from `ops.yaml`, and tells dependents where it is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn main() {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let root = Path::new(&manifest).parent().expect("the crate is a folder of the workspace");
-    let include = root.join("kernels").join("include");
-    println!("cargo::metadata=SPEC={}", root.join("ops.yaml").display());
-    println!("cargo::metadata=INCLUDE={}", include.display());
-    let mut config = opsmith_codegen::Config::stock(root.join("ops.yaml"));
-    config.include.push(include);
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    // A link to the workspace's; in a package, a file.
+    let spec = Path::new(&folder).join("ops.yaml");
+    let spec = spec.canonicalize().unwrap_or(spec);
+    let include = std::env::var_os("DEP_OPSMITH_KERNELS_INCLUDE").expect("opsmith-kernels tells it");
+    println!("cargo::metadata=SPEC={}", spec.display());
+    println!("cargo::metadata=INCLUDE={}", Path::new(&include).display());
+    let mut config = opsmith_codegen::Config::stock(spec);
+    config.include.push(PathBuf::from(include));
     opsmith_codegen::build_with(&config);
 }

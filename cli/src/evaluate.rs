@@ -13,7 +13,9 @@ mod tests;
 use opsmith_codegen::model::expr::Expr;
 use opsmith_codegen::model::{Infer, Op};
 use opsmith_runtime::infer::expr::{Check, Expr as Tree, Rules};
-use opsmith_runtime::symbolic::{Argument, Condition, Context, Inference, Meta, Origin, Size, Symbol, infer};
+use opsmith_runtime::infer::symbolic::{
+    Argument, Condition, Context, Inference, Meta, Origin, Size, Symbol, infer,
+};
 use opsmith_runtime::{DType, Error};
 
 pub use arguments::{Given, GivenShape, GivenSize};

@@ -80,5 +80,5 @@ include_ops!();
 
 /// The programs of the guide are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/graphs.md")]
+#[doc = include_str!("../graphs.md")]
 mod guide {}

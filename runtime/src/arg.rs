@@ -1,5 +1,6 @@
 //! Arguments of a call: borrowed ([`Arg`]) on the way in, owned ([`Value`]) at the boxed boundary.
 
+mod from_lists;
 mod from_value;
 
 use std::fmt;
@@ -9,7 +10,6 @@ use opsmith_core::DType;
 use crate::device::Device;
 use crate::error::{Error, Operand, Result};
 use crate::lists::{AnyLists, ListItem, Lists, OwnedLists, Text};
-use crate::op::ItemKind;
 use crate::random::Generator;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -329,20 +329,6 @@ accessors! {
     memory_layout: MemoryLayout => MemoryLayout;
     /// The generator.
     generator: Generator => &'a Generator;
-}
-
-impl ItemKind {
-    /// Lists of lists of it, for messages.
-    pub(crate) fn lists(self) -> &'static str {
-        match self {
-            ItemKind::Bool => "a list of lists of bools",
-            ItemKind::Int => "a list of lists of ints",
-            ItemKind::Float => "a list of lists of floats",
-            ItemKind::Scalar => "a list of lists of numbers",
-            ItemKind::Str => "a list of lists of strs",
-            ItemKind::DType => "a list of lists of dtypes",
-        }
-    }
 }
 
 impl<'a> Arg<'a> {

@@ -6,6 +6,7 @@
 //! ones.
 
 mod overload;
+mod samples;
 
 pub(crate) use overload::choose_linked;
 
@@ -14,15 +15,15 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, MemoryFormat, Value};
+use crate::call;
 use crate::constraint::Constraint;
-use crate::dispatch;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::{Form, Library};
 use crate::lists::{self, OwnedLists};
 use crate::op::{ArgDef, ArgKind, ArgType, DefaultValue, OpDef, Outputs};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// An argument given by name.
 type Keyword<'a> = &'a (&'a str, Value);
@@ -40,7 +41,7 @@ pub fn call(
     args: &[Value],
     kwargs: &[(&str, Value)],
 ) -> Result<Vec<Value>> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     let (op, form) = overload::choose(library, name, args, kwargs)?;
     let (outs, kwargs): (Vec<Keyword<'_>>, Vec<Keyword<'_>>) =
         kwargs.iter().partition(|(key, _)| is_out_name(op, key));
@@ -51,7 +52,7 @@ pub fn call(
         (Form::Functional, true) => functional(op, &args),
         (Form::Inplace, true) if !op.inplace_pairs.is_empty() => pairs(op, &args),
         (Form::Inplace, true) => {
-            dispatch::invoke_inplace(op, &args)?;
+            call::invoke_inplace(op, &args)?;
             Ok(vec![args[0].to_value()])
         }
         (Form::Out, true) => Err(Error::argument("the tensors to write into are not given")
@@ -70,7 +71,7 @@ pub fn call(
 /// If the arguments do not fit, or the operator itself fails.
 #[track_caller]
 pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Vec<Value>> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     with_bound(op, args, kwargs, |args| functional(op, args))
 }
 
@@ -97,16 +98,16 @@ pub(crate) fn with_bound<R>(
 /// Whatever the operator reports.
 pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     if op.host.is_some() {
-        return dispatch::invoke_host(op, args);
+        return call::invoke_host(op, args);
     }
-    let outs = dispatch::invoke(op, args)?;
+    let outs = call::invoke(op, args)?;
     Ok(results(op, outs, op.present_results(args)?))
 }
 
 /// The results of an in-place form: those that no argument was written with, as the typed function
 /// returns them, or the arguments if there are no others.
 fn pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
-    let others = dispatch::invoke_pairs(op, args)?;
+    let others = call::invoke_pairs(op, args)?;
     if !others.is_empty() {
         return Ok(others.into_iter().map(Value::Tensor).collect());
     }
@@ -170,7 +171,7 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
     }
     let given = tensors.clone();
     let mut outs: Vec<&mut Tensor> = tensors.iter_mut().collect();
-    dispatch::invoke_out(op, args, &mut outs)?;
+    call::invoke_out(op, args, &mut outs)?;
     // The caller's tensor takes what was made in its place, because the values that hold it are only lent.
     for (given, made) in given.iter().zip(&tensors) {
         if !given.same(made) {

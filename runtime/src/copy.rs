@@ -1,14 +1,18 @@
-//! Copying elements between tensors of any layout and dtype.
+//! Copying elements: between tensors of any layout and dtype, and out of tensors.
+//!
+//! In: tensors. Out: tensors of the same elements, or the elements as numbers of Rust. Must know no operator.
 
 use num_complex::Complex;
+use opsmith_core::DType;
 
 use crate::arg::Arg;
-use crate::error::Result;
-use crate::graph::recorder;
+use crate::dispatch::Borrows;
+use crate::element::Element;
+use crate::error::{Error, Result};
 use crate::op::KernelCall;
 use crate::pointwise::for_each_row;
-use crate::storage::Borrows;
-use crate::tensor::Tensor;
+use crate::scalar::Scalar;
+use crate::tensor::{Tensor, observer};
 use crate::with_dtype;
 
 /// Writes the elements of `source`, broadcast and converted, into `target`.
@@ -22,11 +26,11 @@ use crate::with_dtype;
 /// If the two overlap and there is no memory for a copy of `source`.
 pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     // Elements that overlap at other positions would be read after they were written.
-    if crate::dispatch::overlap(target, source) && target.layout() != source.layout() {
+    if target.overlaps(source) && target.layout() != source.layout() {
         return copy(target, &source.cast_untracked(source.dtype())?);
     }
-    if recorder::is_active() {
-        return recorder::copy(target, source);
+    if let Some(observer) = observer::observer() {
+        return observer.copied(target, source);
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;
@@ -82,6 +86,58 @@ fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) 
             }
         }
     })
+}
+
+impl Tensor {
+    /// The elements in row-major order, copied.
+    ///
+    /// # Errors
+    /// If `T` is not the tensor's element type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if self.dtype() != T::DTYPE {
+            return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
+                .with_help("convert it first, or ask for the type it holds"));
+        }
+        let reads = [Arg::Tensor(self)];
+        let _held = Borrows::acquire(&reads, &[])?;
+        let mut elements = Vec::new();
+        if !crate::allocator::fits(self.numel() as usize * size_of::<T>())
+            || elements.try_reserve_exact(self.numel() as usize).is_err()
+        {
+            return Err(Error::memory(format!("there is no memory for a copy of {} elements", self.numel()))
+                .with_help("take parts of the tensor one after the other"));
+        }
+        // SAFETY: the dtype was checked and the borrow is held.
+        elements.extend(unsafe { self.view_unchecked::<T>() }.iter());
+        Ok(elements)
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    /// If there is not exactly one.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.numel() != 1 {
+            return Err(Error::shape(format!("a tensor with {} elements has no single value", self.numel()))
+                .with_help("reduce it or select one element first"));
+        }
+        let reads = [Arg::Tensor(self)];
+        let _held = Borrows::acquire(&reads, &[])?;
+        // SAFETY: one element of the dtype, and the borrow is held.
+        Ok(crate::with_dtype!(self.dtype(), T => unsafe { *self.data_ptr().cast::<T>() }.to_scalar()))
+    }
+
+    /// A copy of the elements with another dtype, outside any graph.
+    pub(crate) fn cast_untracked(&self, dtype: DType) -> Result<Tensor> {
+        let result = Tensor::uninitialized(self.shape(), dtype, self.device())?;
+        copy(&result, self)?;
+        Ok(result)
+    }
+
+    /// The tensor itself if it is row-major, else a row-major copy outside any graph.
+    pub(crate) fn contiguous_untracked(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.cast_untracked(self.dtype()) }
+    }
 }
 
 /// Conversion of one element to another type, as a C cast would.

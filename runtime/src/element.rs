@@ -116,6 +116,28 @@ macro_rules! complex_element {
 
 complex_element! { Complex32, f32, C64; Complex64, f64, C128; }
 
+/// The Rust types of elements by the names of their dtypes.
+#[doc(hidden)]
+pub mod named {
+    use super::{Complex32, Complex64, bf16, f16};
+
+    pub type Bool = bool;
+    pub type U8 = u8;
+    pub type U16 = u16;
+    pub type U32 = u32;
+    pub type U64 = u64;
+    pub type I8 = i8;
+    pub type I16 = i16;
+    pub type I32 = i32;
+    pub type I64 = i64;
+    pub type F16 = f16;
+    pub type BF16 = bf16;
+    pub type F32 = f32;
+    pub type F64 = f64;
+    pub type C64 = Complex32;
+    pub type C128 = Complex64;
+}
+
 /// A number rounded to an element, in the type that elements compute in: 0.1 as a `float16` is 0.09998.
 #[inline(always)]
 pub fn rounded<T: Element>(number: Scalar) -> T::Compute {

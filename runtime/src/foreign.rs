@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::lists::Text;
+use crate::op::KernelCall;
 use crate::random::{Generator, Stream, default_generator};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -81,6 +82,16 @@ impl<'a> ForeignTensor<'a> {
     /// Describes each tensor of a list of which some may be absent.
     pub fn of_each_present(tensors: &'a [Option<Tensor>]) -> SmallVec<[Option<ForeignTensor<'a>>; 4]> {
         tensors.iter().map(|tensor| tensor.as_ref().map(ForeignTensor::of)).collect()
+    }
+}
+
+impl<'a> KernelCall<'a> {
+    /// An output as C sees it, for writing.
+    ///
+    /// # Panics
+    /// If its elements were handed out before, or it shares memory with an input.
+    pub fn foreign_output(&self, index: usize) -> ForeignTensor<'a> {
+        ForeignTensor::of(self.raw_output(index))
     }
 }
 

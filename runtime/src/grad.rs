@@ -1,5 +1,6 @@
 //! How gradients and tangents flow through an operator, as the generator writes it into static data.
 
+use opsmith_core::Backend;
 use smallvec::SmallVec;
 
 use crate::autograd::{ForwardContext, GradContext, Gradient};
@@ -39,6 +40,56 @@ pub struct Formula {
     pub backends: u8,
     /// Computes the gradients.
     pub backward: fn(&GradContext<'_>) -> Result<Gradients>,
+}
+
+impl GradDef {
+    /// Formulas, and the results that can have a gradient; tangents flow as the formulas say.
+    pub const fn new(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+        GradDef {
+            formulas,
+            differentiable_outputs,
+            constant_outputs: 0,
+            non_differentiable: 0,
+            forward: Forward::Transposed,
+        }
+    }
+}
+
+impl Formula {
+    /// The gradients of some arguments on every backend, from those of the outputs alone.
+    pub const fn new(
+        arguments: &'static [u8],
+        backward: fn(&GradContext<'_>) -> Result<Gradients>,
+    ) -> Formula {
+        Formula {
+            arguments,
+            reads_arguments: 0,
+            reads_outputs: 0,
+            reads_attributes: 0,
+            backends: u8::MAX,
+            backward,
+        }
+    }
+}
+
+/// A set of positions, a bit each.
+pub const fn bits(positions: &[u32]) -> u64 {
+    let (mut set, mut index) = (0, 0);
+    while index < positions.len() {
+        set |= 1 << positions[index];
+        index += 1;
+    }
+    set
+}
+
+/// A set of backends, a bit each.
+pub const fn backends(members: &[Backend]) -> u8 {
+    let (mut set, mut index) = (0, 0);
+    while index < members.len() {
+        set |= 1 << members[index].index();
+        index += 1;
+    }
+    set
 }
 
 /// How tangents flow through an operator.

@@ -1,11 +1,14 @@
-//! The named inference rules: shapes and dtypes of results from those of operands.
+//! Inference: shapes and dtypes of results from those of operands.
 //!
-//! Every rule of `opsmith_core::rules` is a function here under its own name.
+//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name. [`expr`] has rules as
+//! data, [`context`] a call as hand-written inference sees it, and [`symbolic`] what is known before sizes are. Must not
+//! know the dispatcher, automatic differentiation or graphs.
 
 pub mod context;
 pub mod dtype;
 pub mod expr;
 pub mod shape;
+pub mod symbolic;
 
 pub use context::InferContext;
 

@@ -10,6 +10,8 @@ pub mod arg;
 pub mod arith;
 pub mod autograd;
 pub mod boxed;
+pub mod call;
+pub mod checked;
 pub mod constraint;
 pub mod copy;
 pub mod declared;
@@ -36,8 +38,8 @@ pub mod sample;
 pub mod scalar;
 pub mod scratch;
 pub mod storage;
-pub mod symbolic;
 pub mod tensor;
+mod trace_hook;
 mod untyped;
 pub mod view;
 

@@ -1,5 +1,6 @@
 //! A set of operators that were generated together, and the libraries it builds on.
 
+pub(crate) mod declared;
 mod lookup;
 
 pub(crate) use lookup::edit_distance;

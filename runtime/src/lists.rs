@@ -10,8 +10,6 @@ use std::ops::Index;
 
 use opsmith_core::DType;
 
-use crate::arg::{Arg, Value};
-use crate::op::ItemKind;
 use crate::scalar::Scalar;
 
 /// A text that is a constant or owned.
@@ -146,6 +144,37 @@ impl<T: Clone + 'static> From<&[Vec<T>]> for Lists<T> {
 impl<T: Clone + 'static> From<&Lists<T>> for Lists<T> {
     fn from(lists: &Lists<T>) -> Lists<T> {
         lists.clone()
+    }
+}
+
+/// What an item of a list of lists is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ItemKind {
+    /// A truth value.
+    Bool,
+    /// An integer.
+    Int,
+    /// A floating-point number.
+    Float,
+    /// A number of any kind.
+    Scalar,
+    /// A text.
+    Str,
+    /// An element type.
+    DType,
+}
+
+impl ItemKind {
+    /// Lists of lists of it, for messages.
+    pub(crate) fn lists(self) -> &'static str {
+        match self {
+            ItemKind::Bool => "a list of lists of bools",
+            ItemKind::Int => "a list of lists of ints",
+            ItemKind::Float => "a list of lists of floats",
+            ItemKind::Scalar => "a list of lists of numbers",
+            ItemKind::Str => "a list of lists of strs",
+            ItemKind::DType => "a list of lists of dtypes",
+        }
     }
 }
 
@@ -288,30 +317,6 @@ pub(crate) fn convert(lists: AnyLists<'_>, to: ItemKind) -> Option<OwnedLists> {
     })
 }
 
-impl<'a, T: ListItem> From<&'a Lists<T>> for Arg<'a> {
-    fn from(lists: &'a Lists<T>) -> Arg<'a> {
-        Arg::Lists(T::borrow(lists))
-    }
-}
-
-impl<'a, T: ListItem> From<Option<&'a Lists<T>>> for Arg<'a> {
-    fn from(lists: Option<&'a Lists<T>>) -> Arg<'a> {
-        lists.map_or(Arg::None, Arg::from)
-    }
-}
-
-impl<T: ListItem> From<Lists<T>> for Value {
-    fn from(lists: Lists<T>) -> Value {
-        Value::Lists(Box::new(T::own(lists)))
-    }
-}
-
-impl<T: ListItem> From<Vec<Vec<T>>> for Value {
-    fn from(rows: Vec<Vec<T>>) -> Value {
-        Value::from(Lists::<T>::from(rows))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,11 +346,5 @@ mod tests {
         let empty = Lists::<i64>::from(vec![Vec::<i64>::new(); 2]);
         let texts = OwnedLists::Str(vec![Vec::<Text>::new(); 2].into());
         assert_eq!(convert(AnyLists::Int(&empty), ItemKind::Str), Some(texts));
-    }
-
-    /// Every call passes arguments by value.
-    #[test]
-    fn arguments_are_no_larger_than_a_number_of_any_kind_makes_them() {
-        assert_eq!(size_of::<Arg<'_>>(), size_of::<Scalar>().max(24));
     }
 }

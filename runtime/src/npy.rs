@@ -13,10 +13,11 @@ use opsmith_core::DType;
 
 use crate::arg::Arg;
 use crate::device::Device;
+use crate::dispatch::Borrows;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, numel};
 use crate::replace::replace;
-use crate::storage::{Borrows, Storage};
+use crate::storage::Storage;
 use crate::tensor::Tensor;
 
 impl Tensor {

@@ -1,29 +1,32 @@
 //! The definition of an operator, as the generator writes it into static data.
 
 mod call;
+mod custom;
 mod signature;
 mod table;
 
 use opsmith_core::{Backend, DType, DTypeSet};
 use smallvec::SmallVec;
 
-use crate::arg::{Arg, Value};
+use crate::arg::{Arg, Value, describe_operands};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, NumberUse};
-pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents};
+pub use crate::grad::{Formula, Forward, GradDef, Gradients, Tangents, backends, bits};
 use crate::infer::context::InferFunction;
 use crate::infer::expr::Rules;
 use crate::layout::{Dims, Layout};
-use crate::library::Library;
+use crate::library::{Form, Library};
 use crate::sample::{Sample, Tolerance};
 use crate::tensor::Tensor;
 
 pub(crate) use call::make_valid;
 pub use call::{Kernel, KernelCall, KernelFn};
-pub use table::{KernelTable, Kernels};
+pub use custom::CustomOp;
+pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
+pub use table::{KernelTable, Kernels, same_kernel};
 
-pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
+pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
 pub struct OpDef {
@@ -45,7 +48,7 @@ pub struct OpDef {
     /// The hand-written function that `infer` calls, which takes sizes that are not known as well.
     pub infer_function: Option<InferFunction>,
     /// What an operator declared while the program runs carries; its inference is there.
-    pub custom: Option<&'static crate::aot::Declared>,
+    pub custom: Option<&'static dyn CustomOp>,
     /// What inference comes to where every tensor has one shape and dtype.
     pub uniform: Uniform,
     /// The element type each argument has when a kernel sees it, by argument.
@@ -303,6 +306,17 @@ impl OpDef {
         position.or_else(|| args.iter().position(|arg| arg.aliases.contains(&name)))
     }
 
+    /// The name of a form; the operator's where the form has none.
+    #[inline]
+    pub(crate) fn form_name(&'static self, form: Form) -> &'static &'static str {
+        let name = match form {
+            Form::Functional => None,
+            Form::Inplace => self.forms.inplace.as_ref(),
+            Form::Out => self.forms.out.as_ref(),
+        };
+        name.unwrap_or(&self.name)
+    }
+
     /// Infers a call's outputs; `None` for views and compositions, which do not say them.
     #[inline]
     pub(crate) fn inferred(&self, args: &[Arg<'_>]) -> Option<Result<Inferred>> {
@@ -311,6 +325,21 @@ impl OpDef {
             (None, Some(custom)) => Some(custom.infer(self, args)),
             (None, None) => None,
         }
+    }
+
+    /// The error of a call, with the name it was made by and its operands, unless it names a call already.
+    #[cold]
+    pub(crate) fn error_of_call(&'static self, error: Error, name: &'static str, args: &[Arg<'_>]) -> Error {
+        if error.op().is_some() {
+            return error;
+        }
+        let names = self.schema.args.iter().map(|arg| arg.name);
+        error.in_op(name, describe_operands(names.zip(args.iter().copied())))
+    }
+
+    /// Whether there is a kernel, so that the operator's composition is not needed.
+    pub(crate) fn has_kernel(&self, backend: Backend, compute: DType) -> bool {
+        self.kernels.get(backend, compute).is_some()
     }
 
     /// Which results of a call are there, a bit each.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use num_complex::Complex64;
 
 use crate::arg::Arg;
-use crate::dispatch;
+use crate::call;
 use crate::error::{Error, Result};
 use crate::library::{OperandKind, Symbol, linked};
 use crate::op::OpDef;
@@ -41,7 +41,7 @@ fn call(op: &'static OpDef, operands: &[Arg<'_>]) -> Result<Tensor> {
             None => Arg::None,
         });
     }
-    dispatch::invoke_single(op, &args)
+    call::invoke_single(op, &args)
 }
 
 #[track_caller]

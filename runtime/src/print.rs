@@ -11,10 +11,10 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::arg::Arg;
 use crate::device::Device;
+use crate::dispatch::Borrows;
 use crate::element::Element;
 use crate::error::ShapeText;
 use crate::layout::Dims;
-use crate::storage::Borrows;
 use crate::tensor::Tensor;
 use crate::view::View;
 
@@ -76,24 +76,27 @@ pub fn set_print_options(options: PrintOptions) -> PrintOptions {
     std::mem::replace(&mut OPTIONS.write().unwrap_or_else(PoisonError::into_inner), options)
 }
 
-/// Prints the elements.
-pub(crate) fn write_tensor(f: &mut fmt::Formatter<'_>, tensor: &Tensor) -> fmt::Result {
-    write_elements(f, tensor, 0)
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_elements(f, self, 0)
+    }
 }
 
 /// Prints `tensor(elements, dtype=…, shape=…)`, and whether the tensor is part of a graph.
-pub(crate) fn write_debug(f: &mut fmt::Formatter<'_>, tensor: &Tensor) -> fmt::Result {
-    const PREFIX: &str = "tensor(";
-    f.write_str(PREFIX)?;
-    write_elements(f, tensor, PREFIX.len())?;
-    write!(f, ", dtype={}, shape={}", tensor.dtype(), ShapeText(tensor.shape()))?;
-    if tensor.device() != Device::CPU {
-        write!(f, ", device={}", tensor.device())?;
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PREFIX: &str = "tensor(";
+        f.write_str(PREFIX)?;
+        write_elements(f, self, PREFIX.len())?;
+        write!(f, ", dtype={}, shape={}", self.dtype(), ShapeText(self.shape()))?;
+        if self.device() != Device::CPU {
+            write!(f, ", device={}", self.device())?;
+        }
+        if self.requires_grad() {
+            f.write_str(", requires_grad=true")?;
+        }
+        f.write_str(")")
     }
-    if tensor.requires_grad() {
-        f.write_str(", requires_grad=true")?;
-    }
-    f.write_str(")")
 }
 
 /// Prints the elements after `column` characters of the line are taken.

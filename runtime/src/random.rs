@@ -8,6 +8,7 @@
 mod distribution;
 mod draws;
 mod normal;
+pub(crate) mod observer;
 mod philox;
 
 use std::fmt;
@@ -17,8 +18,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 pub use distribution::{Distribution, Integers, Normal, Uniform, permutation};
 pub(crate) use draws::{Draws, noted, repeated};
 pub use philox::philox4x32_10;
-
-use crate::graph::{generators, recorder};
 
 /// A random generator; clones share their state, across threads too.
 ///
@@ -65,8 +64,8 @@ impl Generator {
     /// One that a traced function makes starts there in each run of the graph, as in each call of the function.
     pub fn new(seed: u64) -> Generator {
         let generator = Generator::at(GeneratorState { seed, offset: 0 });
-        if recorder::is_active() {
-            generators::made(&generator);
+        if let Some(observer) = observer::observer() {
+            observer.made(&generator);
         }
         generator
     }
@@ -98,16 +97,16 @@ impl Generator {
 
     /// Seed and offset, from which [`Generator::set_state`] continues exactly.
     pub fn state(&self) -> GeneratorState {
-        if recorder::is_active() {
-            generators::read(self);
+        if let Some(observer) = observer::observer() {
+            observer.read(self);
         }
         self.place()
     }
 
     /// Goes to a place that [`Generator::state`] gave.
     pub fn set_state(&self, state: GeneratorState) {
-        if recorder::is_active() {
-            generators::set(self);
+        if let Some(observer) = observer::observer() {
+            observer.set(self);
         }
         self.go_to(state);
     }
@@ -126,8 +125,8 @@ impl Generator {
     ///
     /// Past 2^64 blocks the sequence starts over.
     pub fn reserve(&self, blocks: u64) -> Stream {
-        if recorder::is_active() {
-            generators::read(self);
+        if let Some(observer) = observer::observer() {
+            observer.read(self);
         }
         draws::next(|| {
             let mut state = self.lock();

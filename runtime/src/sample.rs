@@ -1,25 +1,26 @@
 //! Argument values that a spec declares for an operator, for tests and documents.
 //!
-//! In: static data that the generator writes. Out: arguments of a call. The numbers are fixed, so
-//! that a failure repeats; they are distinct and lie at no round place, where functions have kinks.
+//! In: static data that the generator writes. Out: arguments of a call, which `boxed::samples` makes. Must know no
+//! tensor and no operator.
 
 pub use opsmith_core::Check;
 
-use crate::arg::Value;
-use crate::error::{Error, Result};
-use crate::lists::{ListItem, Lists, Text};
-use crate::op::{ArgKind, ElementType, ItemKind, OpDef};
-use crate::scalar::Scalar;
-use crate::tensor::Tensor;
-use crate::{Complex64, DType};
+use opsmith_core::DType;
 
 /// One call: values of some arguments; the others have their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Arguments by position, with their values.
-    pub args: &'static [(usize, SampleValue)],
     /// As the spec says it.
     pub text: &'static str,
+    /// Arguments by name, with their values.
+    pub args: &'static [(&'static str, SampleValue)],
+}
+
+impl Sample {
+    /// A call, as the spec says it and by its arguments.
+    pub const fn new(text: &'static str, args: &'static [(&'static str, SampleValue)]) -> Sample {
+        Sample { text, args }
+    }
 }
 
 /// The value of an argument.
@@ -71,6 +72,31 @@ pub enum Fill {
     Places(&'static [i64]),
 }
 
+/// A tensor of numbers between two.
+pub const fn between(shape: &'static [i64], low: f64, high: f64) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Between(low, high) }
+}
+
+/// A tensor of integers from the first to before the second.
+pub const fn integers(shape: &'static [i64], low: i64, high: i64) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Integers(low, high) }
+}
+
+/// A tensor of truth values.
+pub const fn mask(shape: &'static [i64]) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Mask }
+}
+
+/// A tensor of these numbers.
+pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Numbers(values) }
+}
+
+/// A tensor of these integers.
+pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTensor {
+    SampleTensor { shape, fill: Fill::Places(values) }
+}
+
 /// What tests allow an operator, and why.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
@@ -89,190 +115,4 @@ pub enum ToleranceOf {
     DType(DType),
     /// In one check.
     Check(Check),
-}
-
-impl Sample {
-    /// Every argument of the call, in order. Tensors of numbers get the given dtype.
-    ///
-    /// # Errors
-    /// If an argument has neither a value nor a default, or the dtype cannot hold such numbers: a sample with a
-    /// complex attribute is one of complex tensors.
-    pub fn values(&self, op: &OpDef, dtype: DType) -> Result<Vec<Value>> {
-        if !dtype.is_complex() && self.args.iter().any(|(_, value)| value.is_complex()) {
-            return Err(Error::dtype(format!(
-                "the sample has a complex number, which `{dtype}` cannot hold"
-            )));
-        }
-        let argument = |(index, def): (usize, &crate::op::ArgDef)| match (
-            self.args.iter().find(|(given, _)| *given == index),
-            &def.default,
-        ) {
-            (Some((_, value)), _) => {
-                let dtype = match op.element_types.get(index) {
-                    Some(ElementType::Real) => dtype.to_real(),
-                    Some(ElementType::Fixed { kernel, accepted }) if !accepted.contains(dtype) => *kernel,
-                    _ => dtype,
-                };
-                value.build(def.ty.kind, dtype, index)
-            }
-            (None, Some(default)) => Ok(default.as_arg(def.ty).to_value()),
-            (None, None) if def.ty.optional => Ok(Value::None),
-            (None, None) => Err(Error::argument(format!("the sample has no value for `{}`", def.name))),
-        };
-        op.schema.args.iter().enumerate().map(argument).collect()
-    }
-}
-
-impl SampleValue {
-    fn is_complex(&self) -> bool {
-        match self {
-            SampleValue::Complex(..) => true,
-            SampleValue::List(items) => items.iter().any(SampleValue::is_complex),
-            _ => false,
-        }
-    }
-
-    fn truth(&self) -> Option<bool> {
-        if let SampleValue::Bool(value) = self { Some(*value) } else { None }
-    }
-
-    fn int(&self) -> Option<i64> {
-        if let SampleValue::Int(value) = self { Some(*value) } else { None }
-    }
-
-    fn scalar(&self) -> Option<Scalar> {
-        Some(match *self {
-            SampleValue::Bool(value) => value.into(),
-            SampleValue::Int(value) => value.into(),
-            SampleValue::Float(value) => value.into(),
-            SampleValue::Complex(re, im) => Complex64::new(re, im).into(),
-            _ => return None,
-        })
-    }
-
-    fn text(&self) -> Option<Text> {
-        if let SampleValue::Str(text) = self { Some(Text::Borrowed(text)) } else { None }
-    }
-
-    fn dtype(&self) -> Option<DType> {
-        if let SampleValue::DType(dtype) = self { Some(*dtype) } else { None }
-    }
-
-    fn build(&self, kind: ArgKind, dtype: DType, seed: usize) -> Result<Value> {
-        Ok(match *self {
-            SampleValue::None => Value::None,
-            SampleValue::Bool(value) => match kind {
-                ArgKind::Scalar => Value::Scalar(value.into()),
-                _ => Value::Bool(value),
-            },
-            SampleValue::Int(value) => match kind {
-                ArgKind::Scalar => Value::Scalar(value.into()),
-                ArgKind::Float => Value::Float(value as f64),
-                _ => Value::Int(value),
-            },
-            SampleValue::Float(value) => match kind {
-                ArgKind::Scalar => Value::Scalar(value.into()),
-                _ => Value::Float(value),
-            },
-            SampleValue::Complex(re, im) => Value::Scalar(Complex64::new(re, im).into()),
-            SampleValue::Str(value) => Value::Str(value.to_owned()),
-            SampleValue::DType(value) => Value::DType(value),
-            SampleValue::List(items) => list(kind, items),
-            SampleValue::Tensor(tensor) => Value::Tensor(tensor.build(dtype, seed)?),
-            SampleValue::Tensors(items) => {
-                let tensors = items
-                    .iter()
-                    .enumerate()
-                    .map(|(item, tensor)| {
-                        tensor.map(|tensor| tensor.build(dtype, seed + 7 * (item + 1))).transpose()
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                match kind {
-                    ArgKind::Tensors => Value::Tensors(tensors.into_iter().flatten().collect()),
-                    _ => Value::OptionalTensors(tensors),
-                }
-            }
-        })
-    }
-}
-
-/// A list of an argument's kind. Items are of the kind's, because the generator checked them.
-fn list(kind: ArgKind, items: &[SampleValue]) -> Value {
-    fn rows<T: ListItem>(items: &[SampleValue], item: fn(&SampleValue) -> Option<T>) -> Value {
-        let rows = items.iter().map(|row| match row {
-            SampleValue::List(items) => items.iter().filter_map(item).collect(),
-            _ => Vec::new(),
-        });
-        Value::from(Lists::<T>::from_iter(rows))
-    }
-    let float = |item: &SampleValue| item.scalar().map(Scalar::to_f64);
-    match kind {
-        ArgKind::Bools(_) => Value::Bools(items.iter().filter_map(SampleValue::truth).collect()),
-        ArgKind::Ints(_) => Value::Ints(items.iter().filter_map(SampleValue::int).collect()),
-        ArgKind::Floats => Value::Floats(items.iter().filter_map(float).collect()),
-        ArgKind::Strs => Value::Strs(items.iter().filter_map(SampleValue::text).collect()),
-        ArgKind::DTypes => Value::DTypes(items.iter().filter_map(SampleValue::dtype).collect()),
-        ArgKind::Scalars => Value::Scalars(items.iter().filter_map(SampleValue::scalar).collect()),
-        ArgKind::Lists(ItemKind::Bool) => rows(items, SampleValue::truth),
-        ArgKind::Lists(ItemKind::Int) => rows(items, SampleValue::int),
-        ArgKind::Lists(ItemKind::Float) => rows(items, float),
-        ArgKind::Lists(ItemKind::Scalar) => rows(items, SampleValue::scalar),
-        ArgKind::Lists(ItemKind::Str) => rows(items, SampleValue::text),
-        ArgKind::Lists(ItemKind::DType) => rows(items, SampleValue::dtype),
-        _ => Value::None,
-    }
-}
-
-impl SampleTensor {
-    /// The tensor; other seeds give other numbers.
-    ///
-    /// # Errors
-    /// If there is no memory.
-    pub fn build(&self, dtype: DType, seed: usize) -> Result<Tensor> {
-        let count = self.shape.iter().product::<i64>() as usize;
-        match self.fill {
-            Fill::Between(low, high) => {
-                numbers(&between(low, high, count, seed), low, high, self.shape, dtype)
-            }
-            Fill::Numbers(values) => Tensor::from_slice(values, self.shape)?.cast_untracked(dtype),
-            Fill::Places(values) => Tensor::from_slice(values, self.shape),
-            Fill::Integers(low, high) => {
-                let span = (high - low) as usize;
-                let place = |index: usize| low + ((index * 7 + seed * 3 + index / span) % span) as i64;
-                Tensor::from_slice(&(0..count).map(place).collect::<Vec<i64>>(), self.shape)
-            }
-            Fill::Mask => {
-                let value = |index: usize| !(index * 5 + seed).is_multiple_of(3);
-                Tensor::from_slice(&(0..count).map(value).collect::<Vec<bool>>(), self.shape)
-            }
-        }
-    }
-}
-
-/// Numbers in a dtype; complex ones get an imaginary part from the same range.
-fn numbers(real: &[f64], low: f64, high: f64, shape: &[i64], dtype: DType) -> Result<Tensor> {
-    if !dtype.is_complex() {
-        return Tensor::from_slice(real, shape)?.cast_untracked(dtype);
-    }
-    let imaginary = between(low.min(-high / 2.0), high, real.len(), real.len() + 17);
-    let values: Vec<Complex64> = real.iter().zip(imaginary).map(|(re, im)| Complex64::new(*re, im)).collect();
-    Tensor::from_slice(&values, shape)?.cast_untracked(dtype)
-}
-
-/// Evenly spread numbers in a shuffled order: no two are near each other, so that a small step changes
-/// neither which is larger nor on which side of a kink one lies.
-fn between(low: f64, high: f64, count: usize, seed: usize) -> Vec<f64> {
-    // A step without a common factor with the count visits every place once.
-    let mut step = (count as f64 * 0.618) as usize + 1;
-    while gcd(step, count.max(1)) != 1 {
-        step += 1;
-    }
-    // Tensors of one call must not meet each other's numbers, nor round ones.
-    let shift = 0.137 + 0.611 * ((seed as f64 * 0.754_877_666) % 1.0);
-    let place = |index: usize| ((index * step + seed * 5) % count.max(1)) as f64 + shift;
-    (0..count).map(|index| low + (high - low) * place(index) / count as f64).collect()
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -3,18 +3,14 @@
 //! The header stands in front of the data in one block, so a small tensor costs one cached
 //! allocation. It carries two words that make sharing safe: a borrow state (readers, or one writer)
 //! that kernels take for the time they run, and a version that grows with every write, by which
-//! automatic differentiation notices a saved tensor that was changed.
+//! automatic differentiation notices a saved tensor that was changed. Must know no tensor, operator or tracer; the
+//! borrows of a call are the dispatcher's (`dispatch::borrows`).
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::allocator::{self, ALIGNMENT, Block};
-use crate::arg::Arg;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
-use crate::library::Form;
-use crate::op::OpDef;
-use crate::tensor::Tensor;
 
 /// A handle to shared memory; cloning counts references.
 pub struct Storage(NonNull<Header>);
@@ -28,8 +24,8 @@ struct Header {
     class: u32,
     bytes: usize,
     data: *mut u8,
-    /// The operator whose in-place or out form wrote last, for messages.
-    writer: AtomicPtr<OpDef>,
+    /// The name of the form that wrote last, for messages.
+    writer: AtomicPtr<&'static str>,
     /// Memory that belongs to somebody else, kept alive while the storage lives.
     owner: Option<Box<dyn Send + Sync>>,
 }
@@ -156,7 +152,7 @@ impl Storage {
         }
     }
 
-    /// Ends [`Storage::lock`]; nothing was written.
+    /// Ends [`Storage::lock`], or a write that wrote nothing.
     pub(crate) fn unlock(&self) {
         self.header().borrow.fetch_sub(WRITER, Ordering::Release);
     }
@@ -166,21 +162,17 @@ impl Storage {
         self.header().version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Remembers which operator changed the memory, and in which form.
+    /// Remembers the name of the form that changed the memory.
     #[inline]
-    pub(crate) fn set_last_writer(&self, op: &'static OpDef, form: Form) {
-        // The definition is aligned, so the lowest bit is free to say which form it was.
-        let pointer =
-            std::ptr::from_ref(op).cast_mut().map_addr(|address| address | usize::from(form == Form::Out));
-        self.header().writer.store(pointer, Ordering::Relaxed);
+    pub(crate) fn set_last_writer(&self, name: &'static &'static str) {
+        self.header().writer.store(std::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
     }
 
     /// The name of the form that changed the memory last, if it was an operator's.
     pub(crate) fn last_writer(&self) -> Option<&'static str> {
         let writer = self.header().writer.load(Ordering::Relaxed);
-        // SAFETY: without the lowest bit the pointer is null or came from a reference to static data.
-        let op = unsafe { writer.map_addr(|address| address & !1).as_ref() }?;
-        Some(if writer.addr() & 1 == 0 { op.forms.inplace } else { op.forms.out }.unwrap_or(op.name))
+        // SAFETY: the pointer is null or came from a reference to static data.
+        unsafe { writer.as_ref() }.copied()
     }
 
     /// Enters a reader; fails while somebody writes.
@@ -253,122 +245,6 @@ impl Drop for Storage {
     }
 }
 
-/// The storages an operation reads and writes, held for as long as it runs.
-///
-/// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
-/// written is not read besides; one that is read twice is counted twice.
-pub(crate) struct Borrows<'a> {
-    reads: &'a [Arg<'a>],
-    writes: &'a [Tensor],
-}
-
-impl<'a> Borrows<'a> {
-    /// Borrows the storages of the tensors among `reads`, and those of `writes`, waiting while other
-    /// threads use them.
-    ///
-    /// # Errors
-    /// If there are no elements behind a storage: it belongs to a traced function.
-    #[inline]
-    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
-        while !try_acquire(reads, writes) {
-            refuse_meta(reads, writes)?;
-            std::thread::yield_now();
-        }
-        Ok(Borrows { reads, writes })
-    }
-}
-
-#[cold]
-fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
-    let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
-    let mut changed = writes.iter().any(|tensor| recorder::changes(tensor.storage()));
-    for arg in reads {
-        arg.for_each_tensor(|tensor| {
-            meta |= tensor.storage().is_meta();
-            changed |= recorder::changes(tensor.storage());
-        });
-    }
-    if changed {
-        return Err(Error::graph("the traced function changes a tensor, and then asks for its elements")
-            .with_help("they exist when the graph runs: compute with the tensor instead of its elements"));
-    }
-    if !meta {
-        return Ok(());
-    }
-    Err(Error::graph("a tensor of a traced function has no elements: they exist when the graph runs")
-        .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
-}
-
-/// Whether an earlier tensor of the list shows the same storage.
-#[inline]
-fn is_repeated(writes: &[Tensor], index: usize) -> bool {
-    writes[..index].iter().any(|earlier| earlier.storage().same(writes[index].storage()))
-}
-
-#[inline]
-fn is_written(writes: &[Tensor], storage: &Storage) -> bool {
-    writes.iter().any(|tensor| tensor.storage().same(storage))
-}
-
-#[inline]
-fn for_each_read(reads: &[Arg<'_>], writes: &[Tensor], mut visit: impl FnMut(&Storage)) {
-    for arg in reads {
-        arg.for_each_tensor(|tensor| {
-            if !is_written(writes, tensor.storage()) {
-                visit(tensor.storage());
-            }
-        });
-    }
-}
-
-#[inline]
-fn try_acquire(reads: &[Arg<'_>], writes: &[Tensor]) -> bool {
-    for (index, tensor) in writes.iter().enumerate() {
-        if !is_repeated(writes, index) && !tensor.storage().try_write() {
-            abandon_writes(&writes[..index]);
-            return false;
-        }
-    }
-    let (mut held, mut refused) = (0usize, false);
-    for_each_read(reads, writes, |storage| {
-        if !refused {
-            if storage.try_read() { held += 1 } else { refused = true }
-        }
-    });
-    if refused {
-        for_each_read(reads, writes, |storage| {
-            if held > 0 {
-                storage.end_read();
-                held -= 1;
-            }
-        });
-        abandon_writes(writes);
-    }
-    !refused
-}
-
-/// Gives writes back that wrote nothing.
-#[cold]
-fn abandon_writes(writes: &[Tensor]) {
-    for (index, tensor) in writes.iter().enumerate() {
-        if !is_repeated(writes, index) {
-            tensor.storage().header().borrow.fetch_sub(WRITER, Ordering::Release);
-        }
-    }
-}
-
-impl Drop for Borrows<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        for_each_read(self.reads, self.writes, Storage::end_read);
-        for (index, tensor) in self.writes.iter().enumerate() {
-            if !is_repeated(self.writes, index) {
-                tensor.storage().end_write();
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,26 +261,6 @@ mod tests {
         assert_eq!(storage.version(), 0);
         storage.end_write();
         assert_eq!(storage.version(), 1);
-    }
-
-    #[test]
-    fn writers_in_many_threads_exclude_each_other() {
-        let tensor = Tensor::of(&[0i64]);
-        let storage = tensor.storage();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..1000 {
-                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor)).unwrap();
-                        // SAFETY: borrowed for writing.
-                        unsafe { *storage.data().cast::<u64>() += 1 };
-                    }
-                });
-            }
-        });
-        // SAFETY: the threads have ended.
-        assert_eq!(unsafe { *storage.data().cast::<u64>() }, 4000);
-        assert_eq!(storage.version(), 4000);
     }
 
     #[test]

@@ -1,24 +1,21 @@
 //! The tensor handle.
 
 mod body;
+pub(crate) mod observer;
 mod tracking;
 
-use std::fmt;
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, Weak};
 
 use opsmith_core::DType;
 
-use crate::arg::Arg;
 use crate::autograd::{self, AutogradMeta};
-use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::graph::recorder;
 use crate::layout::{Layout, checked_numel};
 use crate::scalar::Scalar;
-use crate::storage::{Borrows, Storage};
+use crate::storage::Storage;
 use crate::view::{View, ViewMut};
 use body::{Body, Later};
 
@@ -96,9 +93,9 @@ impl Tensor {
     /// [`Tensor::with_memory`].
     #[inline]
     pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
-        if recorder::is_active() {
+        if let Some(observer) = observer::observer() {
             let tensor = Tensor::meta(sizes, dtype, device)?;
-            recorder::allocated(&tensor);
+            observer.allocated(&tensor);
             return Ok(tensor);
         }
         Tensor::with_memory(sizes, dtype, device)
@@ -150,8 +147,8 @@ impl Tensor {
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
         }
-        if recorder::is_active() {
-            recorder::made(&tensor);
+        if let Some(observer) = observer::observer() {
+            observer.made(&tensor);
         }
         Ok(tensor)
     }
@@ -168,8 +165,8 @@ impl Tensor {
         let tensor = Tensor::with_memory(&[], dtype, Device::CPU).expect("memory for one element");
         // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
-        if recorder::is_active() {
-            recorder::made(&tensor);
+        if let Some(observer) = observer::observer() {
+            observer.made(&tensor);
         }
         tensor
     }
@@ -259,6 +256,21 @@ impl Tensor {
     #[inline]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         self.body().storage.same(&other.body().storage)
+    }
+
+    /// Whether both tensors touch a common byte of one storage (by their lowest and highest addresses).
+    pub(crate) fn overlaps(&self, other: &Tensor) -> bool {
+        if !self.shares_storage(other) {
+            return false;
+        }
+        let bytes = |tensor: &Tensor| {
+            let size = tensor.dtype().size() as i64;
+            tensor.layout().extent().map(|(low, high)| (low * size, high * size))
+        };
+        match (bytes(self), bytes(other)) {
+            (Some((low, high)), Some((other_low, other_high))) => low < other_high && other_low < high,
+            _ => false,
+        }
     }
 
     /// A handle that does not keep the tensor alive.
@@ -366,56 +378,6 @@ impl Tensor {
         // SAFETY: the layout stays inside the storage.
         unsafe { ViewMut::from_raw(self.data_ptr().cast(), self.shape(), self.strides()) }
     }
-
-    /// The elements in row-major order, copied.
-    ///
-    /// # Errors
-    /// If `T` is not the tensor's element type.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if self.dtype() != T::DTYPE {
-            return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
-                .with_help("convert it first, or ask for the type it holds"));
-        }
-        let reads = [Arg::Tensor(self)];
-        let _held = Borrows::acquire(&reads, &[])?;
-        let mut elements = Vec::new();
-        if !crate::allocator::fits(self.numel() as usize * size_of::<T>())
-            || elements.try_reserve_exact(self.numel() as usize).is_err()
-        {
-            return Err(Error::memory(format!("there is no memory for a copy of {} elements", self.numel()))
-                .with_help("take parts of the tensor one after the other"));
-        }
-        // SAFETY: the dtype was checked and the borrow is held.
-        elements.extend(unsafe { self.view_unchecked::<T>() }.iter());
-        Ok(elements)
-    }
-
-    /// The only element.
-    ///
-    /// # Errors
-    /// If there is not exactly one.
-    pub fn item(&self) -> Result<Scalar> {
-        if self.numel() != 1 {
-            return Err(Error::shape(format!("a tensor with {} elements has no single value", self.numel()))
-                .with_help("reduce it or select one element first"));
-        }
-        let reads = [Arg::Tensor(self)];
-        let _held = Borrows::acquire(&reads, &[])?;
-        // SAFETY: one element of the dtype, and the borrow is held.
-        Ok(crate::with_dtype!(self.dtype(), T => unsafe { *self.data_ptr().cast::<T>() }.to_scalar()))
-    }
-
-    /// A copy of the elements with another dtype, outside any graph.
-    pub(crate) fn cast_untracked(&self, dtype: DType) -> Result<Tensor> {
-        let result = Tensor::uninitialized(self.shape(), dtype, self.device())?;
-        copy::copy(&result, self)?;
-        Ok(result)
-    }
-
-    /// The tensor itself if it is row-major, else a row-major copy outside any graph.
-    pub(crate) fn contiguous_untracked(&self) -> Result<Tensor> {
-        if self.is_contiguous() { Ok(self.clone()) } else { self.cast_untracked(self.dtype()) }
-    }
 }
 
 impl WeakTensor {
@@ -427,17 +389,5 @@ impl WeakTensor {
     /// The tensor, if it still exists.
     pub fn upgrade(&self) -> Option<Tensor> {
         self.0.upgrade().map(Tensor)
-    }
-}
-
-impl fmt::Display for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::print::write_tensor(f, self)
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::print::write_debug(f, self)
     }
 }

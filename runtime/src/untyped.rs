@@ -6,6 +6,8 @@
 use opsmith_core::DType;
 
 use crate::element::Element;
+use crate::op::KernelCall;
+use crate::scratch::Scratch;
 use crate::tensor::Tensor;
 use crate::view::View;
 
@@ -85,6 +87,40 @@ impl<'a> Untyped<'a> {
     #[inline]
     pub(crate) unsafe fn with_elements(tensor: &'a Tensor) -> Untyped<'a> {
         Untyped { elements: Elements::Of(tensor), ..Untyped::from(tensor) }
+    }
+}
+
+impl<'a> KernelCall<'a> {
+    /// A tensor argument of any dtype.
+    pub fn untyped(&self, index: usize) -> Untyped<'a> {
+        self.any(self.args()[index].tensor())
+    }
+
+    /// An optional tensor argument of any dtype.
+    pub fn optional_untyped(&self, index: usize) -> Option<Untyped<'a>> {
+        self.args()[index].optional(|arg| self.any(arg.tensor()))
+    }
+
+    /// Each tensor of a list argument of any dtypes.
+    pub fn all_untyped(&self, index: usize) -> Scratch<Untyped<'a>> {
+        self.args()[index].tensors().iter().map(|tensor| self.any(tensor)).collect()
+    }
+
+    /// Each tensor of a list argument of any dtypes of which some may be absent.
+    pub fn optional_all_untyped(&self, index: usize) -> Scratch<Option<Untyped<'a>>> {
+        let tensors = self.args()[index].optional_tensors().iter();
+        tensors.map(|tensor| tensor.as_ref().map(|tensor| self.any(tensor))).collect()
+    }
+
+    /// A tensor of any dtype. Its elements can be read unless it may be an output, too.
+    #[inline]
+    fn any(&self, tensor: &'a Tensor) -> Untyped<'a> {
+        if self.op().forms.elementwise {
+            return Untyped::from(tensor);
+        }
+        // SAFETY: no output overlaps an input of such an operator, and nothing writes it while the call lives, as who
+        // made the call promised.
+        unsafe { Untyped::with_elements(tensor) }
     }
 }
 

@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use opsmith_runtime::facts::ValueUse;
 use opsmith_runtime::infer::InferContext;
 use opsmith_runtime::infer::context::infer_by;
+use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::{ArgDef, ArgKind, ArgType, OpDef, ReturnDef, Schema};
-use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::{Arg, DType, Error, Result, Scalar, Tensor};
 
 static LIBRARY: Library = Library { name: "tests", ..Library::EMPTY };

@@ -1,6 +1,6 @@
 //! Symbolic sizes: what is computed with formulas is what is computed with the numbers behind them.
 
-use opsmith_runtime::symbolic::{Bindings, Origin, Shape, Size, Symbol, Symbols};
+use opsmith_runtime::infer::symbolic::{Bindings, Origin, Shape, Size, Symbol, Symbols};
 use proptest::prelude::*;
 
 /// A computation over four symbols, done with sizes and with numbers.

@@ -2,8 +2,8 @@
 
 use opsmith::{DType, LIBRARY, Tensor, TensorOps, Value};
 use opsmith_runtime::graph::{Dim, Graph, InputSpec};
+use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::{Arg, Result};
 
 fn op(name: &str) -> &'static OpDef {

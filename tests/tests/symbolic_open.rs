@@ -2,8 +2,8 @@
 
 use opsmith::{DType, LIBRARY, Tensor};
 use opsmith_runtime::Arg;
+use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Outputs, Shape, Size, infer};
 
 fn op(name: &str) -> &'static OpDef {
     LIBRARY.ops.iter().find(|op| op.name == name).unwrap()

@@ -1,8 +1,8 @@
 //! `infer`: what inference before a run costs, for one call and for a chain of 10,000.
 
 use anyhow::{Context as _, Result};
+use opsmith::runtime::infer::symbolic::{Argument, Context, Inference, Meta, Shape, Size, infer};
 use opsmith::runtime::op::OpDef;
-use opsmith::runtime::symbolic::{Argument, Context, Inference, Meta, Shape, Size, infer};
 use opsmith::{DType, LIBRARY};
 
 use crate::harness::{CALL, Harness};

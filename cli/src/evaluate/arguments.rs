@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::model::{Arg, Default, Element, Item, Kind, Op};
-use opsmith_runtime::symbolic::{self, Meta, Shape, Size};
+use opsmith_runtime::infer::symbolic::{self, Meta, Shape, Size};
 use opsmith_runtime::{
     DType, Device, MemoryFormat, MemoryLayout, Scalar, Text, Value, layout, lists::ListItem,
 };

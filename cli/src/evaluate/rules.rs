@@ -8,7 +8,8 @@ use opsmith_codegen::model::{Combination, Kind, Op, Symbol, Ty, ValueUse};
 use opsmith_runtime::facts::ValueUse as Use;
 use opsmith_runtime::infer::expr::{Conversion, Expr as Tree, Rules};
 use opsmith_runtime::library::Library;
-use opsmith_runtime::op::{self, ArgDef, ArgKind, ArgType, ItemKind, OpDef, ReturnDef, Schema};
+use opsmith_runtime::lists::ItemKind;
+use opsmith_runtime::op::{self, ArgDef, ArgKind, ArgType, OpDef, ReturnDef, Schema};
 
 /// Operators of the command are in no library.
 static NOWHERE: Library = Library { name: "", ..Library::EMPTY };

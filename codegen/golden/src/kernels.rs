@@ -54,7 +54,7 @@ pub mod mode_ok {
 /// Rules of inference.
 pub mod rules {
     use opsmith_runtime::infer::InferContext;
-    use opsmith_runtime::symbolic::{Condition, Size};
+    use opsmith_runtime::infer::symbolic::{Condition, Size};
 
     use super::*;
 

@@ -88,7 +88,7 @@ fn samples_and_tolerances_arrive() {
         for sample in def.samples {
             let values = sample.values(def, DType::F64).unwrap();
             let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-            opsmith_runtime::dispatch::invoke(def, &args).unwrap();
+            opsmith_runtime::call::invoke(def, &args).unwrap();
         }
     };
     assert_eq!(def.tolerances[0].of, ToleranceOf::DType(DType::F16));

@@ -187,7 +187,7 @@ fn samples_give_them() -> Result<()> {
     let op = op("digest");
     let values = op.samples[0].values(op, DType::F64)?;
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-    let out = autograd::no_grad(|| opsmith_runtime::dispatch::invoke_single(op, &args))?;
+    let out = autograd::no_grad(|| opsmith_runtime::call::invoke_single(op, &args))?;
     assert_eq!(numbers(&out), EXPECTED);
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Results: hidden ones, in-place pairs, lists with a length, and results that follow others.
 
 use opsmith_golden as golden;
+use opsmith_runtime::infer::symbolic::{Argument, Context, Inference, Meta, Shape, Size, Symbol, infer};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::symbolic::{Argument, Context, Inference, Meta, Shape, Size, Symbol, infer};
 use opsmith_runtime::{Arg, DType, ErrorKind, Result, Scalar, Tensor, Value, autograd, f16};
 
 fn op(name: &str) -> &'static OpDef {

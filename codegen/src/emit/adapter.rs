@@ -8,12 +8,12 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::kernels::{Adapter, adapter_name, element_type, rust_type};
+use super::kernels::{Adapter, Entries, adapter_name, element_type, rust_type};
 use super::names::{doc, parameter, part_name};
 use super::{Generation, bind, header};
 use crate::analysis::rows::plainest_dtype;
 use crate::model::{Body, Element, Kernel, KernelSource, Kind, Op};
-use opsmith_core::{Backend, DType};
+use opsmith_core::Backend;
 
 /// A parameter of a kernel: `name: type`.
 pub(super) struct Parameter {
@@ -106,12 +106,15 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     let first = plainest_dtype(op).map(|dtype| vec![rust_type(dtype)]);
     let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
     let definition = definition(generation, op, path, &declared);
-    let names = Names::of(op);
-    let entry = move |dtype: DType| {
-        let call = names.call(&[rust_type(dtype)]);
-        quote!(|call| #call)
+    let (name, call) = (kernel_macro(op), Names::of(op).call(&[quote!($T)]));
+    let definition = quote! {
+        #definition
+
+        macro_rules! #name {
+            ($T:ty) => { |call| #call };
+        }
     };
-    Adapter { definition, entry: Box::new(entry) }
+    Adapter { definition, entries: Entries::Macro(name) }
 }
 
 /// What a declaration says of a kernel.
@@ -160,6 +163,11 @@ impl Names {
     }
 }
 
+/// The macro that gives the kernel for a type of elements.
+fn kernel_macro(op: &Op) -> Ident {
+    part_name(op, "kernel_of")
+}
+
 /// The import of a kernel, the function that takes it at its exact type, and the struct that takes it at any.
 pub(super) fn definition(
     generation: &Generation<'_>,
@@ -182,7 +190,7 @@ pub(super) fn definition(
     let assertion = first.as_ref().map(|types| {
         let explicit = if *inferred { quote!() } else { quote!(::<#(#types),*>) };
         quote! {
-            const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> =
+            const _: fn(&KernelCall<'_>) -> rt::Result<()> =
                 |call| #function #explicit(call, #place::<#(#types),*>);
         }
     });
@@ -192,7 +200,7 @@ pub(super) fn definition(
 
         #doc
         fn #function<#(#generics: rt::Element),*>(
-            call: &rt::op::KernelCall<'_>,
+            call: &KernelCall<'_>,
             kernel: fn(#(#signature),*) -> rt::Result<()>,
         ) -> rt::Result<()> {
             #any::<#(#generics,)* _>(kernel, std::marker::PhantomData).run_declared(call)
@@ -204,7 +212,7 @@ pub(super) fn definition(
         struct #any<#(#generics,)* F>(F, std::marker::PhantomData<#held>);
 
         impl<#(#generics: rt::Element,)* F: Fn(#(#types),*) -> rt::Result<()>> #any<#(#generics,)* F> {
-            fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+            fn run_declared(self, call: &KernelCall<'_>) -> rt::Result<()> {
                 let kernel = self.0;
                 rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
             }

@@ -31,9 +31,6 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        #[doc = ""]
-        #[doc = " # Errors"]
-        #[doc = " As the function users call."]
         pub fn #name(#(#params),*) -> rt::Result<#result> {
             #call
         }
@@ -44,22 +41,22 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
 fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> TokenStream {
     let def = generation.definition(op);
     if op.is_supplied() {
-        return quote!(rt::dispatch::supplied(&#def));
+        return quote!(rt::call::supplied(&#def));
     }
     if !op.returns_tensors() {
-        return quote!(rt::dispatch::host_result(rt::dispatch::invoke_host(&#def, #args)?));
+        return quote!(rt::call::host_result(rt::call::invoke_host(&#def, #args)?));
     }
     if op.may_lack_results() {
         return with_absent(op, &def, &args);
     }
     match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors => {
-            quote!(Ok(rt::dispatch::invoke(&#def, #args)?.into_vec()))
+            quote!(Ok(rt::call::invoke(&#def, #args)?.into_vec()))
         }
-        [_] => quote!(rt::dispatch::invoke_single(&#def, #args)),
+        [_] => quote!(rt::call::invoke_single(&#def, #args)),
         several => {
             let hidden = several.len() - op.visible().len();
-            taken_apart(op.visible().len(), hidden, quote!(rt::dispatch::invoke(&#def, #args)?))
+            taken_apart(op.visible().len(), hidden, quote!(rt::call::invoke(&#def, #args)?))
         }
     }
 }
@@ -70,7 +67,7 @@ fn taken_apart(visible: usize, hidden: usize, outputs: TokenStream) -> TokenStre
     let ignored = std::iter::repeat_n(quote!(_), hidden);
     let pattern = names.iter().map(|name| quote!(#name)).chain(ignored);
     quote! {
-        let [#(#pattern),*] = rt::dispatch::several(#outputs);
+        let [#(#pattern),*] = rt::call::several(#outputs);
         Ok((#(#names),*))
     }
 }
@@ -87,7 +84,7 @@ fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
     });
     quote! {
         let args = #args;
-        let [#(#names),*] = rt::dispatch::several(rt::dispatch::invoke(&#def, args)?);
+        let [#(#names),*] = rt::call::several(rt::call::invoke(&#def, args)?);
         let present = #def.present_results(args)?;
         Ok((#(#values),*))
     }
@@ -96,11 +93,11 @@ fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
 /// The call of the in-place form.
 fn inplace_call(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
     if op.forms.pairs.is_empty() {
-        return quote!(rt::dispatch::invoke_inplace(&#def, #args));
+        return quote!(rt::call::invoke_inplace(&#def, #args));
     }
     match op.unpaired().count() {
-        0 => quote!(rt::dispatch::invoke_pairs(&#def, #args).map(drop)),
-        count => taken_apart(count, 0, quote!(rt::dispatch::invoke_pairs(&#def, #args)?)),
+        0 => quote!(rt::call::invoke_pairs(&#def, #args).map(drop)),
+        count => taken_apart(count, 0, quote!(rt::call::invoke_pairs(&#def, #args)?)),
     }
 }
 
@@ -239,7 +236,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let params = params.iter().map(|(name, ty)| quote!(#name: #ty));
     let (bindings, call) = call(generation, function);
     let result = function.result();
-    let doc = doc(&document::function(function));
+    let doc = doc(&document::function(function, generation.model));
     let attributes = document::attributes(op);
     quote! {
         #doc
@@ -257,7 +254,7 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
     let op = function.op;
     let def = generation.definition(op);
     if op.is_supplied() {
-        return (TokenStream::new(), quote!(rt::dispatch::supplied(&#def)));
+        return (TokenStream::new(), quote!(rt::call::supplied(&#def)));
     }
     let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
     for arg in &op.args {
@@ -277,7 +274,7 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
         Form::Inplace => inplace_call(op, &def, &args),
         Form::Out => {
             let outs = out_names(op);
-            quote!(rt::dispatch::invoke_out(&#def, #args, &mut [#(#outs),*]))
+            quote!(rt::call::invoke_out(&#def, #args, &mut [#(#outs),*]))
         }
     };
     (bindings, call)

@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::adapter::{self, Declared, Names, Parameter};
-use super::kernels::{Adapter, rust_type};
+use super::kernels::{Adapter, Entries, rust_type};
 use super::names::parameter;
 use super::{Generation, bind, header};
 use crate::analysis::rows::columns;
@@ -33,7 +33,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
         let branches = rows.iter().filter(|row| row.inputs[0].1 == first).map(|row| {
             let conditions = row.inputs.iter().skip(1).map(|(argument, dtype)| {
                 let dtype = super::names::ident(dtype.ident());
-                quote!(call.args()[#argument].tensor().dtype() == rt::DType::#dtype)
+                quote!(call.args()[#argument].tensor().dtype() == DType::#dtype)
             });
             let run = names.call(&types_of_row(row, &taken));
             match conditions.reduce(|all, one| quote!(#all && #one)) {
@@ -48,7 +48,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
             }
         }
     };
-    Adapter { definition, entry: Box::new(entry) }
+    Adapter { definition, entries: Entries::Each(Box::new(entry)) }
 }
 
 /// The type parameters of a kernel that takes these arguments, and its parameters: `name: type`.

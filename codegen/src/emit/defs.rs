@@ -21,19 +21,21 @@ fn definition(op: &Op) -> TokenStream {
     let (full_name, signature, location) = (&op.name, &op.signature, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
-        let name = optional_text(output.name.as_deref());
         let ty = arg_type(&output.ty);
-        quote!(rt::op::ReturnDef { name: #name, ty: #ty })
+        match &output.name {
+            Some(name) => quote!(ReturnDef::named(#name, #ty)),
+            None => quote!(ReturnDef::new(#ty)),
+        }
     });
     let fields = fields(op);
     let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
         #summary
-        pub static #name: rt::op::OpDef = rt::op::OpDef {
+        pub static #name: OpDef = OpDef {
             #fields
-            ..rt::op::OpDef::new(
+            ..OpDef::new(
                 #full_name,
-                rt::op::Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
+                Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
                 #location,
                 &super::library::LIBRARY,
             )
@@ -56,7 +58,7 @@ fn fields(op: &Op) -> TokenStream {
     let out = optional_text(op.forms.out.as_deref());
     let elementwise = op.body.pointwise.is_some();
     let has_forms = op.forms.inplace.is_some() || op.forms.out.is_some() || elementwise;
-    let forms = quote!(rt::op::Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
+    let forms = quote!(Forms { inplace: #inplace, out: #out, elementwise: #elementwise });
     field(has_forms, quote!(forms), forms);
     let function = |suffix: &str| {
         let name = part_name(op, suffix);
@@ -76,18 +78,18 @@ fn fields(op: &Op) -> TokenStream {
         .iter()
         .enumerate() // Custom kernels see no strides.
         .filter(|(_, arg)| arg.contiguous || op.body.is_aot() && arg.ty.holds_tensors());
-    let contiguous = contiguous.fold(0u64, |bits, (index, _)| bits | 1 << index);
-    field(contiguous != 0, quote!(contiguous), quote!(#contiguous));
+    let contiguous: Vec<_> = contiguous.map(|(index, _)| position(index)).collect();
+    field(!contiguous.is_empty(), quote!(contiguous), quote!(bits(&[#(#contiguous),*])));
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
-    field(has_kernels(op), quote!(kernels), quote!(rt::op::Kernels::of(&super::kernel_tables::#name)));
+    field(has_kernels(op), quote!(kernels), quote!(Kernels::of(&super::kernel_tables::#name)));
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));
-            quote!((#argument, rt::DType::#dtype))
+            quote!((#argument, DType::#dtype))
         });
         let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
-        quote!(rt::op::Combination { inputs: &[#(#inputs),*], outputs: &[#(rt::DType::#outputs),*] })
+        quote!(Combination { inputs: &[#(#inputs),*], outputs: &[#(DType::#outputs),*] })
     });
     field(!op.combinations.is_empty(), quote!(combinations), quote!(&[#(#combinations),*]));
     field(op.may_lack_results(), quote!(present), function("present"));
@@ -111,11 +113,11 @@ fn fields(op: &Op) -> TokenStream {
 
 fn uniform_value(uniform: Uniform) -> TokenStream {
     match uniform {
-        Uniform::Same => quote!(rt::op::Uniform::Same),
-        Uniform::SameIfInexact => quote!(rt::op::Uniform::SameIfInexact),
+        Uniform::Same => quote!(Uniform::Same),
+        Uniform::SameIfInexact => quote!(Uniform::SameIfInexact),
         Uniform::Fixed(dtype) => {
             let dtype = ident(dtype.ident());
-            quote!(rt::op::Uniform::Fixed(rt::DType::#dtype))
+            quote!(Uniform::Fixed(DType::#dtype))
         }
     }
 }
@@ -137,8 +139,8 @@ fn numbers(op: &Op) -> Vec<TokenStream> {
         let number = op.number_use(index).filter(|number| *number != NumberUse::Free);
         let real = is_among_reals(op, index).then(|| "Real".to_owned());
         for word in number.map(|number| naming::camel(number.word())).into_iter().chain(real) {
-            let (index, word) = (index as u8, format_ident!("{word}"));
-            found.push(quote!((#index, rt::facts::NumberUse::#word)));
+            let (index, word) = (position(index), format_ident!("{word}"));
+            found.push(quote!((#index, NumberUse::#word)));
         }
     }
     found
@@ -200,13 +202,13 @@ fn argument(arg: &Arg) -> TokenStream {
     }
     match arg.value {
         ValueUse::None => {}
-        ValueUse::Optional => fields.extend(quote!(value: rt::facts::ValueUse::Optional,)),
-        ValueUse::Masks => fields.extend(quote!(value: rt::facts::ValueUse::Masks,)),
-        ValueUse::Required => fields.extend(quote!(value: rt::facts::ValueUse::Required,)),
+        ValueUse::Optional => fields.extend(quote!(value: ValueUse::Optional,)),
+        ValueUse::Masks => fields.extend(quote!(value: ValueUse::Masks,)),
+        ValueUse::Required => fields.extend(quote!(value: ValueUse::Required,)),
     }
     match fields.is_empty() {
-        true => quote!(rt::op::ArgDef::new(#name, #ty)),
-        false => quote!(rt::op::ArgDef { #fields ..rt::op::ArgDef::new(#name, #ty) }),
+        true => quote!(ArgDef::new(#name, #ty)),
+        false => quote!(ArgDef { #fields ..ArgDef::new(#name, #ty) }),
     }
 }
 
@@ -218,12 +220,12 @@ fn facts(facts: &Facts) -> TokenStream {
         Some(deprecated) => {
             let since = optional_text(deprecated.since.as_deref());
             let instead = optional_text(deprecated.instead.as_ref().map(|(full, _)| full.as_str()));
-            quote!(Some(rt::facts::Deprecated { since: #since, instead: #instead }))
+            quote!(Some(Deprecated { since: #since, instead: #instead }))
         }
         None => quote!(None),
     };
     quote! {
-        rt::facts::Facts {
+        Facts {
             since: #since,
             deprecated: #deprecated,
             deterministic: #deterministic,
@@ -256,12 +258,12 @@ fn constraint(constraint: &Constraint) -> TokenStream {
             quote!(OneOf(std::borrow::Cow::Borrowed(const { &[#(#choices),*] })))
         }
         Constraint::MultipleOf(step) => {
-            let step = super::expr::int(*step);
+            let step = super::expr::plain_int(*step);
             quote!(MultipleOf(#step))
         }
         Constraint::Named(names) => {
             let names = names.iter().map(|(name, value)| {
-                let value = super::expr::int(*value);
+                let value = super::expr::plain_int(*value);
                 quote!((std::borrow::Cow::Borrowed(#name), #value))
             });
             quote!(Named(std::borrow::Cow::Borrowed(const { &[#(#names),*] })))
@@ -272,22 +274,22 @@ fn constraint(constraint: &Constraint) -> TokenStream {
         }
         Constraint::MinLen(least) => quote!(MinLen(#least)),
     };
-    quote!(rt::constraint::Constraint::#value)
+    quote!(Constraint::#value)
 }
 
 fn literal(literal: &Literal) -> TokenStream {
     let value = match literal {
         Literal::Int(value) => {
-            let value = super::expr::int(*value);
+            let value = super::expr::plain_int(*value);
             quote!(Int(#value))
         }
         Literal::Float(value) => {
-            let value = super::expr::float(*value);
+            let value = super::expr::plain_float(*value);
             quote!(Float(#value))
         }
         Literal::Str(text) => quote!(Str(std::borrow::Cow::Borrowed(#text))),
     };
-    quote!(rt::constraint::Literal::#value)
+    quote!(Literal::#value)
 }
 
 fn arg_type(ty: &Ty) -> TokenStream {
@@ -318,7 +320,7 @@ fn arg_type(ty: &Ty) -> TokenStream {
         Kind::DTypes => quote!(DTypes),
         Kind::Lists(item) => {
             let item = ident(&format!("{item:?}"));
-            quote!(Lists(rt::op::ItemKind::#item))
+            quote!(Lists(ItemKind::#item))
         }
         Kind::DType => quote!(DType),
         Kind::Device => quote!(Device),
@@ -330,22 +332,22 @@ fn arg_type(ty: &Ty) -> TokenStream {
         }
     };
     match ty.optional {
-        true => quote!(rt::op::ArgKind::#kind.optional()),
-        false => quote!(rt::op::ArgKind::#kind.required()),
+        true => quote!(ArgKind::#kind.optional()),
+        false => quote!(ArgKind::#kind.required()),
     }
 }
 
 fn element(element: Element) -> TokenStream {
     match element {
-        Element::NotTensor => quote!(rt::op::ElementType::NotTensor),
-        Element::Dispatch => quote!(rt::op::ElementType::Dispatch),
-        Element::Real => quote!(rt::op::ElementType::Real),
-        Element::Any => quote!(rt::op::ElementType::Any),
+        Element::NotTensor => quote!(ElementType::NotTensor),
+        Element::Dispatch => quote!(ElementType::Dispatch),
+        Element::Real => quote!(ElementType::Real),
+        Element::Any => quote!(ElementType::Any),
         Element::Fixed(kernel, accepted) => {
             let kernel = ident(kernel.ident());
             let bits = accepted.0;
             quote! {
-                rt::op::ElementType::Fixed { kernel: rt::DType::#kernel, accepted: rt::DTypeSet(#bits) }
+                ElementType::Fixed { kernel: DType::#kernel, accepted: DTypeSet(#bits) }
             }
         }
     }

@@ -1,21 +1,46 @@
 //! What the documentation of a generated function says, from the spec: arguments with what they may be,
 //! versions, determinism.
 
-use opsmith_core::constraint;
+use opsmith_core::rules::{self, Rule};
+use opsmith_core::{Backend, DTypeSet, constraint};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::api::Function;
+use super::api::{self, Function};
 use super::enums;
 use crate::analysis::naming::{self, Form};
-use crate::model::{Arg, Default, NumberUse, Op, ValueUse};
+use crate::expr::print::print;
+use crate::model::expr::{Expr, ExprKind};
+use crate::model::{Arg, Default, Derivative, Model, NumberUse, Op, ValueUse};
 
-/// The documentation of a public function, as text.
-pub(super) fn function(function: &Function<'_>) -> String {
+/// The documentation of a public function, as text: all that the spec says at the operator's first function, and at the
+/// others what is different there.
+pub(super) fn function(function: &Function<'_>, model: &Model) -> String {
     let op = function.op;
-    let mut text = op.doc.clone();
-    match function.form {
-        Form::Functional => {}
+    let first = api::forms(op).into_iter().next();
+    let first =
+        first.filter(|first| first.form != function.form || first.with_options != function.with_options);
+    let Some(first) = first else { return whole(op, function.form, model) };
+    let summary = op.doc.split("\n\n").next().unwrap_or_default();
+    let mut text = format!("{summary}\n\n");
+    if let Some(difference) = difference(op, function.form) {
+        text.push_str(&format!("{difference}\n\n"));
+    }
+    let options = if function.with_options { ", with options" } else { "" };
+    let name = first.name();
+    text.push_str(&format!(
+        "As [`{name}`](fn@super::{name}){options}.\n\n# Errors\nAs [`{name}`](fn@super::{name})."
+    ));
+    if function.form != Form::Functional {
+        text.push_str(" If a result does not fit into its tensor.");
+    }
+    text.trim_start().to_owned()
+}
+
+/// How a form differs from the functional one.
+fn difference(op: &Op, form: Form) -> Option<String> {
+    match form {
+        Form::Functional => None,
         Form::Inplace if !op.forms.pairs.is_empty() => {
             let written: Vec<String> = op
                 .forms
@@ -26,28 +51,117 @@ pub(super) fn function(function: &Function<'_>) -> String {
                     None => format!("result {output} into `{}`", op.args[*argument].name),
                 })
                 .collect();
-            text.push_str(&format!(
-                "\n\nIn place: writes {}; returns the other results.",
-                written.join(", ")
-            ));
+            Some(format!("In place: writes {}; returns the other results.", written.join(", ")))
         }
-        Form::Inplace => text.push_str(
-            "\n\nIn place: writes the result into the first argument, which must have the result's shape.",
+        Form::Inplace => Some(
+            "In place: writes the result into the first argument, which must have the result's shape."
+                .to_owned(),
         ),
-        Form::Out => text
-            .push_str("\n\nWrites the result into `out`, which must have the result's shape or no elements."),
+        Form::Out => Some(
+            "Writes the result into `out`, which must have the result's shape or no elements.".to_owned(),
+        ),
+    }
+}
+
+/// All that the spec says of an operator.
+fn whole(op: &Op, form: Form, model: &Model) -> String {
+    let mut text = op.doc.clone();
+    if let Some(difference) = difference(op, form) {
+        text.push_str(&format!("\n\n{difference}"));
     }
     text.push_str(&format!("\n\n```text\n{}\n```\n", op.signature));
-    let described: Vec<String> = op.args.iter().map(argument).collect();
-    if !described.is_empty() {
-        text.push_str(&format!("\n# Arguments\n{}\n", described.join("\n")));
-    }
-    text.push_str("\n# Errors\nIf shapes, dtypes or attributes do not go together; the error says which and what to do.\n");
+    let mut section = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n# {title}\n{}\n", lines.join("\n")));
+        }
+    };
+    section("Arguments", op.args.iter().map(argument).collect());
+    section("Results", results(op, model));
+    section("Gradients", gradients(op));
+    section("Errors", errors(op));
     for fact in facts(op) {
         text.push_str(&format!("\n{fact}\n"));
     }
+    if let Some(sample) = op.samples.first() {
+        text.push_str(&format!("\nA sample: `{}`.\n", sample.text.replace('`', "'")));
+    }
     text.push_str(&format!("\nDeclared at `{}`.", op.location));
     text.trim_start().to_owned()
+}
+
+/// Shape and dtype of each result as the rules say, and the dtypes that are computed with.
+fn results(op: &Op, model: &Model) -> Vec<String> {
+    let mut lines = Vec::new();
+    let rules = op.infer.iter().flat_map(|infer| {
+        let shapes = if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes };
+        shapes.iter().zip(&infer.dtypes)
+    });
+    for (index, (shape, dtype)) in rules.enumerate() {
+        let name = match op.outputs.get(index).and_then(|output| output.name.as_ref()) {
+            Some(name) => format!("`{name}`: "),
+            None => String::new(),
+        };
+        let shape = rule(shape, op, model, rules::shape_rule);
+        let dtype = rule(dtype, op, model, rules::dtype_rule);
+        lines.push(format!("- {name}shape {shape}; dtype {dtype}"));
+    }
+    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+    if dtypes != DTypeSet::EMPTY {
+        lines.push(format!("- computed in {}", named(dtypes)));
+    }
+    lines
+}
+
+/// A rule as the spec says it, with what it means.
+fn rule(expr: &Expr, op: &Op, model: &Model, known: fn(&str) -> Option<&'static Rule>) -> String {
+    let text = print(expr, op, model).replace('`', "'");
+    let meaning = match &expr.kind {
+        ExprKind::Rule(name, _) => known(name).map(|rule| format!(" ({})", rule.doc)),
+        _ => None,
+    };
+    format!("`{text}`{}", meaning.unwrap_or_default())
+}
+
+/// A set of dtypes by its name, or by its members.
+fn named(dtypes: DTypeSet) -> String {
+    match DTypeSet::NAMED.iter().find(|(_, set)| *set == dtypes) {
+        Some(("all", _)) => "all dtypes".to_owned(),
+        Some((name, _)) => format!("{name} dtypes"),
+        None => dtypes.iter().map(|dtype| format!("`{dtype}`")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn gradients(op: &Op) -> Vec<String> {
+    let formula = |derivative: &Derivative| {
+        let arguments: Vec<String> =
+            derivative.arguments.iter().map(|index| format!("`{}`", op.args[*index].name)).collect();
+        let text = derivative.text.replace('`', "'");
+        let derived = if derivative.derived { ", derived from the expression" } else { "" };
+        format!(
+            "- {}: `{}`{derived}",
+            arguments.join(", "),
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        )
+    };
+    op.derivatives.iter().map(formula).collect()
+}
+
+/// What is refused: the conditions of the spec, and what every operator refuses.
+fn errors(op: &Op) -> Vec<String> {
+    let mut lines: Vec<String> =
+        op.checks.iter().map(|check| format!("- unless `{}`", check.text.replace('`', "'"))).collect();
+    if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
+        lines.push("- if an attribute is not what is said of it above".to_owned());
+    }
+    if op.args.iter().any(|arg| arg.ty.holds_tensors()) {
+        lines.push(
+            "- if the shapes, dtypes or devices of tensors do not fit the rules of the results".to_owned(),
+        );
+    }
+    if lines.is_empty() {
+        lines.push("- if there is no memory for the result".to_owned());
+    }
+    lines
 }
 
 /// `- `p`: float, at least 0 and at most 1, `0.5` by default`

@@ -12,18 +12,16 @@ use super::{Generation, bind};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Forward, Kind, Op};
 
-/// How tangents flow, for the operator's definition.
-pub(super) fn rule(op: &Op) -> TokenStream {
+/// How tangents flow, for the operator's definition, if not by the transpose of the backward formulas.
+pub(super) fn rule(op: &Op) -> Option<TokenStream> {
     match &op.forward {
-        Forward::Linear => quote!(rt::op::Forward::Linear),
-        Forward::ElementWise { declared } => quote!(rt::op::Forward::ElementWise { complex: #declared }),
+        Forward::Linear => Some(quote!(Forward::Linear)),
+        Forward::ElementWise { declared } => Some(quote!(Forward::ElementWise { complex: #declared })),
         Forward::Formulas(_) => {
             let function = part_name(op, "forward");
-            quote!(rt::op::Forward::Formula(#function))
+            Some(quote!(Forward::Formula(#function)))
         }
-        Forward::None | Forward::Composition | Forward::View | Forward::Transposed => {
-            quote!(rt::op::Forward::Transposed)
-        }
+        Forward::None | Forward::Composition | Forward::View | Forward::Transposed => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use opsmith_core::Backend;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
@@ -11,7 +12,7 @@ use super::{Generation, bind};
 use crate::analysis::reads::{Place, Reads, reads};
 use crate::analysis::rows::defines_gradients;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Derivative, Kind, Op};
+use crate::model::{Derivative, Kind, Op, Output};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -28,51 +29,71 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
     let formulas = op.derivatives.iter().enumerate().map(|(index, derivative)| {
-        let reads = reads(&derivative.formula);
-        let arguments = derivative.arguments.iter().map(|index| *index as u8);
-        let (mut tensors, mut attributes, mut outputs) = (0u64, 0u64, 0u64);
-        for place in &reads.values {
-            match place {
-                Place::Arg(index) if op.args[*index].ty.holds_tensors() => tensors |= 1 << index,
-                Place::Arg(index) => attributes |= 1 << index,
-                Place::Result(index) => outputs |= 1 << index,
+        let mut fields = TokenStream::new();
+        let mut field = |name: TokenStream, read: &dyn Fn(&Place) -> Option<usize>| {
+            let positions: Vec<_> =
+                reads(&derivative.formula).values.iter().filter_map(read).map(position).collect();
+            if !positions.is_empty() {
+                fields.extend(quote!(#name: bits(&[#(#positions),*]),));
             }
+        };
+        let holds_tensors = |index: usize| op.args[index].ty.holds_tensors();
+        field(quote!(reads_arguments), &|place| match place {
+            Place::Arg(index) if holds_tensors(*index) => Some(*index),
+            _ => None,
+        });
+        field(quote!(reads_outputs), &|place| match place {
+            Place::Result(index) => Some(*index),
+            _ => None,
+        });
+        field(quote!(reads_attributes), &|place| match place {
+            Place::Arg(index) if !holds_tensors(*index) => Some(*index),
+            _ => None,
+        });
+        let all = Backend::ALL.iter().fold(0, |bits, backend| bits | 1u8 << backend.index());
+        if derivative.backends.0 != all {
+            let backends =
+                Backend::ALL.iter().filter(|backend| derivative.backends.0 & 1 << backend.index() != 0);
+            let backends = backends.map(|backend| format_ident!("{backend:?}"));
+            fields.extend(quote!(backends: rt::op::backends(&[#(rt::Backend::#backends),*]),));
         }
-        let function = part_name(op, &index.to_string());
-        let backends = derivative.backends.0;
-        quote! {
-            rt::op::Formula {
-                arguments: &[#(#arguments),*],
-                reads_arguments: #tensors,
-                reads_outputs: #outputs,
-                reads_attributes: #attributes,
-                backends: #backends,
-                backward: #function,
-            }
+        let arguments = derivative.arguments.iter().map(|index| position(*index));
+        let function = formula_name(op, index);
+        let formula = quote!(Formula::new(&[#(#arguments),*], #function));
+        match fields.is_empty() {
+            true => formula,
+            false => quote!(Formula { #fields ..#formula }),
         }
     });
-    let outputs = op
-        .outputs
-        .iter()
-        .enumerate()
-        .filter(|(_, output)| output.ty.holds_tensors() && output.differentiable)
-        .fold(0u64, |bits, (index, _)| bits | 1 << index);
-    let constants = op
-        .outputs
-        .iter()
-        .enumerate()
-        .filter(|(_, output)| output.constant)
-        .fold(0u64, |bits, (index, _)| bits | 1 << index);
-    let stopped = op.non_differentiable.iter().fold(0u64, |bits, index| bits | 1 << index);
-    let forward = super::forward::rule(op);
-    quote! {
-        pub static #name: rt::op::GradDef = rt::op::GradDef {
-            formulas: &[#(#formulas),*],
-            differentiable_outputs: #outputs,
-            constant_outputs: #constants,
-            non_differentiable: #stopped,
-            forward: #forward,
-        };
+    let formulas = quote!(&[#(#formulas),*]);
+    let outputs = op.outputs.iter().enumerate();
+    let chosen = |wanted: &dyn Fn(&Output) -> bool| -> Vec<_> {
+        outputs.clone().filter(|(_, output)| wanted(output)).map(|(index, _)| position(index)).collect()
+    };
+    let differentiable = chosen(&|output| output.ty.holds_tensors() && output.differentiable);
+    let constants = chosen(&|output| output.constant);
+    let stopped: Vec<_> = op.non_differentiable.iter().map(|index| position(*index)).collect();
+    let mut fields = TokenStream::new();
+    if !constants.is_empty() {
+        fields.extend(quote!(constant_outputs: bits(&[#(#constants),*]),));
+    }
+    if !stopped.is_empty() {
+        fields.extend(quote!(non_differentiable: bits(&[#(#stopped),*]),));
+    }
+    fields.extend(super::forward::rule(op).map(|rule| quote!(forward: #rule,)));
+    let definition = quote!(GradDef::new(#formulas, bits(&[#(#differentiable),*])));
+    let definition = match fields.is_empty() {
+        true => definition,
+        false => quote!(GradDef { #fields ..#definition }),
+    };
+    quote!(pub static #name: GradDef = #definition;)
+}
+
+/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments.
+fn formula_name(op: &Op, index: usize) -> Ident {
+    match op.derivatives[index].arguments.as_slice() {
+        [only] => part_name(op, &format!("grad_{}", op.args[*only].name.to_lowercase())),
+        _ => part_name(op, &format!("grads_{index}")),
     }
 }
 
@@ -99,7 +120,7 @@ impl Names<'_> {
 }
 
 fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Derivative) -> TokenStream {
-    let name = part_name(op, &index.to_string());
+    let name = formula_name(op, index);
     let reads = reads(&derivative.formula);
     let taken = Taken::by(op, [&derivative.formula]);
     let names = Names { op, cx: taken.free("cx"), taken };
@@ -137,12 +158,12 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
         Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
     let value = emit.owned(&derivative.formula);
     let result = match derivative.arguments.len() {
-        1 => quote!(Ok(rt::autograd::Gradient::one(#value))),
+        1 => quote!(Ok(Gradient::one(#value))),
         count => {
             let each: Vec<_> = (0..count).map(|index| format_ident!("gradient{index}")).collect();
             quote! {
                 let (#(#each),*) = #value;
-                Ok(rt::autograd::Gradient::each([#(#each.into()),*]))
+                Ok(Gradient::each([#(#each.into()),*]))
             }
         }
     };
@@ -156,8 +177,7 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
     ));
     quote! {
         #doc
-        #[allow(unused_variables, reason = "a formula may consist of a refusal")]
-        pub fn #name(#cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+        pub fn #name(#cx: &GradContext<'_>) -> rt::Result<Gradients> {
             #bindings
             #result
         }
@@ -178,7 +198,7 @@ fn bindings(names: &Names<'_>, derivative: &Derivative, reads: &Reads) -> TokenS
             let output = position(output);
             tokens.extend(quote! {
                 let Some(#name) = #cx.grad(#output) else {
-                    return Ok(rt::autograd::Gradient::none(#count));
+                    return Ok(Gradient::none(#count));
                 };
             });
         }

@@ -114,7 +114,6 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a rule need not use every argument")]
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 #bindings
                 #checks
@@ -151,7 +150,6 @@ fn by_function(
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        #[allow(unused_variables, reason = "a rule need not use every argument")]
         pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
             #start
             rt::infer::context::infer_by(&super::defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
@@ -182,7 +180,6 @@ fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
             doc(&format!("Which results of `{}` are there, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a condition need not use every argument")]
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<u64> {
                 #bindings
                 let mut #found = 0u64;
@@ -270,13 +267,13 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
             [only] if only.ty.optional => {
-                quote!(Ok(std::iter::once(rt::dispatch::or_empty(#value)?).collect()))
+                quote!(Ok(std::iter::once(rt::call::or_empty(#value)?).collect()))
             }
             [_] => quote!(Ok(std::iter::once(#value).collect())),
             several => {
                 let names: Vec<_> = (0..several.len()).map(|index| format_ident!("out{index}")).collect();
                 let values = names.iter().zip(several).map(|(name, output)| match output.ty.optional {
-                    true => quote!(rt::dispatch::or_empty(#name)?),
+                    true => quote!(rt::call::or_empty(#name)?),
                     false => quote!(#name),
                 });
                 quote! {
@@ -288,7 +285,6 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            #[allow(unused_variables, reason = "a composition need not use every argument")]
             pub fn #name(#list: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
                 #bindings
                 #checks

@@ -6,7 +6,7 @@ use opsmith_core::{Backend, DType, DTypeSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::names::{Taken, def_name, doc, part_name};
+use super::names::{Taken, def_name, doc, ident, part_name};
 use super::{Generation, adapter, header, pointwise};
 use crate::analysis::rows::has_kernels;
 use crate::model::{Element, Kernel, KernelSource, Op};
@@ -29,7 +29,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    let Adapter { definition, entry } = match op.body.kernel_of_row(Backend::Cpu) {
+    let Adapter { definition, entries } = match op.body.kernel_of_row(Backend::Cpu) {
         Some(Kernel { source: KernelSource::Rust { path, arguments }, .. })
             if !op.combinations.is_empty() =>
         {
@@ -44,25 +44,20 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
         }
         None => pointwise_kernel(generation, op),
     };
-    let rows = Backend::ALL.map(|backend| {
-        let supported = if backend.is_built() { op.body.dtypes_of_row(backend) } else { DTypeSet::EMPTY };
+    let rows = Backend::ALL.into_iter().filter(|backend| backend.is_built()).map(|backend| {
+        let supported = op.body.dtypes_of_row(backend);
         if supported == DTypeSet::EMPTY {
-            return quote!([None; rt::DType::COUNT]);
+            return TokenStream::new();
         }
-        let entries = DType::ALL.map(|dtype| match supported.contains(dtype) {
-            true => {
-                let entry = entry(dtype);
-                quote!(Some(#entry))
-            }
-            false => quote!(None),
-        });
-        quote!([#(#entries),*])
+        let row = ident(&format!("{backend:?}"));
+        let source = row_source(op, backend).unwrap_or_default();
+        let kernels = entries.row(supported);
+        quote!(.with(Backend::#row, #source, #kernels))
     });
-    let sources = Backend::ALL.map(|backend| row_source(op, backend).unwrap_or_default());
     quote! {
         #definition
         #doc
-        pub static #name: rt::op::KernelTable = rt::op::KernelTable::new([#(#rows),*], [#(#sources),*]);
+        pub static #name: KernelTable = KernelTable::new()#(#rows)*;
     }
 }
 
@@ -70,8 +65,33 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
 pub(super) struct Adapter {
     /// Its definition.
     pub definition: TokenStream,
-    /// The table's entry for an element type.
-    pub entry: Box<dyn Fn(DType) -> TokenStream>,
+    /// The table's entries.
+    pub entries: Entries,
+}
+
+/// The kernels of a row.
+pub(super) enum Entries {
+    /// A macro gives the kernel for a type of elements.
+    Macro(Ident),
+    /// One function serves all.
+    Function(Ident),
+    /// Each dtype has an expression of its own.
+    Each(Box<dyn Fn(DType) -> TokenStream>),
+}
+
+impl Entries {
+    /// The kernels for some dtypes, each with its dtype.
+    fn row(&self, dtypes: DTypeSet) -> TokenStream {
+        let names = dtypes.iter().map(|dtype| ident(dtype.ident()));
+        match self {
+            Entries::Macro(kernel) => quote!(&rt::kernels_of!(#kernel: #(#names)*)),
+            Entries::Function(kernel) => quote!(&rt::op::same_kernel(#kernel, [#(DType::#names),*])),
+            Entries::Each(entry) => {
+                let entries = dtypes.iter().map(entry);
+                quote!(&[#((DType::#names, #entries)),*])
+            }
+        }
+    }
 }
 
 /// What computes a row of the table, as written in the spec.
@@ -125,7 +145,7 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
         macro_rules! #name {
             ($T:ty) => {{
                 #[allow(unused, reason = "an expression need not use everything")]
-                fn kernel(#call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+                fn kernel(#call: &KernelCall<'_>) -> rt::Result<()> {
                     type T = $T;
                     #body
                 }
@@ -133,12 +153,7 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
             }};
         }
     };
-    Adapter { definition, entry: Box::new(move |dtype| pointwise_entry(&name, dtype)) }
-}
-
-fn pointwise_entry(name: &Ident, dtype: DType) -> TokenStream {
-    let ty = rust_type(dtype);
-    quote!(#name!(#ty))
+    Adapter { definition, entries: Entries::Macro(name) }
 }
 
 /// One function for all element types: the kernel finds the type in its tensors.
@@ -147,29 +162,29 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
     let call = Taken::by(op, []).free("call");
     let body = header::call(op, symbol, &call);
     let definition = quote! {
-        fn #name(#call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        fn #name(#call: &KernelCall<'_>) -> rt::Result<()> {
             #body
         }
     };
-    Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
+    Adapter { definition, entries: Entries::Function(name) }
 }
 
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
 fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str, target: Backend) -> Adapter {
     let name = adapter_name(op);
     let target = match target {
-        Backend::Cpu => quote!(rt::Backend::Cpu),
-        Backend::Cuda => quote!(rt::Backend::Cuda),
+        Backend::Cpu => quote!(Backend::Cpu),
+        Backend::Cuda => quote!(Backend::Cuda),
     };
     // From the crate's folder, so that equal specs give equal code wherever they are.
     let file = generation.config.folder.join(file).display().to_string();
     let path = format!("/{file}");
     let definition = quote! {
-        fn #name(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        fn #name(call: &KernelCall<'_>) -> rt::Result<()> {
             static KERNEL: rt::aot::SpecKernel =
                 rt::aot::SpecKernel::new(concat!(env!("CARGO_MANIFEST_DIR"), #path), #file, #symbol, #target);
             KERNEL.run(call)
         }
     };
-    Adapter { definition, entry: Box::new(move |_| quote!(#name)) }
+    Adapter { definition, entries: Entries::Function(name) }
 }

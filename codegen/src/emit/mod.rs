@@ -65,6 +65,8 @@ pub struct Emitter {
     pub divisible: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
+    /// What its text names without a path, as an import from the runtime.
+    pub imports: &'static str,
     /// Writes it.
     pub emit: fn(&Generation<'_>) -> TokenStream,
 }
@@ -78,6 +80,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
+        imports: "{DType, DTypeSet, lists::ItemKind, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, Kernels, OpDef, ReturnDef, Schema, Uniform, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
         emit: defs::emit,
     },
     Emitter {
@@ -87,6 +90,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
+        imports: "",
         emit: api::emit_raw,
     },
     Emitter {
@@ -96,6 +100,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The functions users call.",
+        imports: "",
         emit: api::emit_functions,
     },
     Emitter {
@@ -105,6 +110,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "The same operators as methods of tensors.",
+        imports: "",
         emit: methods::emit,
     },
     Emitter {
@@ -114,6 +120,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Shape and dtype inference.",
+        imports: "",
         emit: infer::emit,
     },
     Emitter {
@@ -123,6 +130,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The same rules as data, for sizes that are not known yet.",
+        imports: "{DType, infer::expr::{Check, Conversion, Expr, Operation, Query, Rules}}",
         emit: rules::emit,
     },
     Emitter {
@@ -132,6 +140,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
+        imports: "{Backend, DType, op::{KernelCall, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -141,6 +150,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
+        imports: "{autograd::{GradContext, Gradient}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {
@@ -150,6 +160,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: false,
         divisible: false,
         doc: "The table of all operators, and calls by name.",
+        imports: "",
         emit: library::emit,
     },
 ];
@@ -254,30 +265,45 @@ fn with_head(emitter: &Emitter, generation: &Generation<'_>, text: &str) -> Stri
 fn root(generation: &Generation<'_>) -> Result<File, String> {
     let runtime = &generation.config.runtime;
     let kernels = &generation.config.kernels;
-    let mut tokens = TokenStream::new();
-    let supplied = generation.own_ops().any(Op::is_supplied).then(|| {
-        quote::quote!(#[allow(unused_variables, reason = "a call of what another project supplies reads nothing")])
-    });
+    let mut modules = TokenStream::new();
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
         let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
-        let visibility = if emitter.public { quote::quote!(pub) } else { quote::quote!() };
-        tokens.extend(quote::quote! {
+        let imports = (!emitter.imports.is_empty()).then(|| {
+            let names: TokenStream = emitter.imports.parse().expect("a literal list of names");
+            quote::quote!(use #runtime::#names;)
+        });
+        modules.extend(quote::quote! {
             #doc
-            #[allow(unused_imports, reason = "every module has the same imports")]
-            #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
-            #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
-            #[allow(deprecated, reason = "what is deprecated still has to work")]
-            #supplied
-            #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-            #visibility mod #module {
+            pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
+                #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }
         });
     }
+    let public = EMITTERS.iter().filter(|emitter| emitter.public);
+    let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
+    let mut tokens = quote::quote! {
+        /// One module an emitter.
+        #[allow(unused_imports, reason = "every module has the same imports")]
+        #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
+        #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
+        #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+        #[allow(deprecated, reason = "deprecated operators still have to work")]
+        #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
+        mod generated {
+            #modules
+            pub use functions::*;
+        }
+
+        pub use generated::functions::*;
+        pub use generated::library::{LIBRARY, call};
+        pub use generated::methods::TensorOps;
+        pub use generated::{#(#public),*};
+    };
     let parents: Vec<&RustPath> =
         generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| &parent.path).collect();
     if !parents.is_empty() {
@@ -289,11 +315,6 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             }
         });
     }
-    tokens.extend(quote::quote! {
-        pub use functions::*;
-        pub use library::{LIBRARY, call};
-        pub use methods::TensorOps;
-    });
     let text = format::source(|| tokens.clone())?;
     Ok(File {
         name: "lib.rs".into(),

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::Generation;
-use super::expr::{float, int};
+use super::expr::{plain_float as float, plain_int as int};
 use super::names::{def_name, ident, position};
 use crate::analysis::rows::has_rules;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
@@ -20,7 +20,7 @@ fn rules(op: &Op) -> TokenStream {
     if !op.checks.is_empty() {
         let checks = op.checks.iter().map(|check| {
             let (condition, text) = (tree(&check.condition), &check.text);
-            quote!(rt::infer::expr::Check { condition: #condition, text: #text })
+            quote!(Check { condition: #condition, text: #text })
         });
         fields.extend(quote!(checks: &[#(#checks),*],));
     }
@@ -51,9 +51,9 @@ fn rules(op: &Op) -> TokenStream {
     }
     let name = def_name(op);
     quote! {
-        pub static #name: rt::infer::expr::Rules = rt::infer::expr::Rules {
+        pub static #name: Rules = Rules {
             #fields
-            ..rt::infer::expr::Rules::NONE
+            ..Rules::NONE
         };
     }
 }
@@ -83,7 +83,7 @@ fn tree(expr: &Expr) -> TokenStream {
         ExprKind::Str(text) => quote!(Str(#text)),
         ExprKind::DType(dtype) => {
             let dtype = ident(dtype.ident());
-            quote!(DType(rt::DType::#dtype))
+            quote!(DType(DType::#dtype))
         }
         ExprKind::None => quote!(None),
         ExprKind::List(items) => {
@@ -101,11 +101,11 @@ fn tree(expr: &Expr) -> TokenStream {
         ExprKind::Query(query, base, args) => {
             let query = query_name(*query);
             let parts = std::iter::once(&**base).chain(args).map(tree);
-            quote!(Query(rt::infer::expr::Query::#query, &[#(#parts),*]))
+            quote!(Query(Query::#query, &[#(#parts),*]))
         }
         ExprKind::Binary(symbol, a, b) => {
             let (operation, a, b) = (ident(&format!("{symbol:?}")), tree(a), tree(b));
-            quote!(Binary(rt::infer::expr::Operation::#operation, &[#a, #b]))
+            quote!(Binary(Operation::#operation, &[#a, #b]))
         }
         ExprKind::Logical(and, a, b) => {
             let (a, b) = (tree(a), tree(b));
@@ -133,7 +133,7 @@ fn tree(expr: &Expr) -> TokenStream {
         }
         ExprKind::Convert(inner) => {
             let (to, inner) = (conversion(&inner.ty, &expr.ty), tree(inner));
-            quote!(Convert(rt::infer::expr::Conversion::#to, &#inner))
+            quote!(Convert(Conversion::#to, &#inner))
         }
         ExprKind::Variable(_)
         | ExprKind::Op(..)
@@ -142,7 +142,7 @@ fn tree(expr: &Expr) -> TokenStream {
         | ExprKind::NotImplemented(_)
         | ExprKind::Opaque(_) => unreachable!("the checker lets no rule say {expr:?}"),
     };
-    quote!(rt::infer::expr::Expr::#node)
+    quote!(Expr::#node)
 }
 
 fn query_name(query: Query) -> proc_macro2::Ident {

@@ -3,18 +3,18 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::expr::{float, int};
-use super::names::{ident, position};
+use super::expr::{plain_float as float, plain_int as int};
+use super::names::ident;
 use crate::model::{Fill, Op, SampleTensor, SampleValue, ToleranceOf};
 
 pub(super) fn samples(op: &Op) -> TokenStream {
     let samples = op.samples.iter().map(|sample| {
         let args = sample.args.iter().map(|(index, given)| {
-            let (index, value) = (position(*index), value(given));
-            quote!((#index, rt::sample::SampleValue::#value))
+            let (name, value) = (&op.args[*index].name, value(given));
+            quote!((#name, #value))
         });
         let text = &sample.text;
-        quote!(rt::sample::Sample { args: &[#(#args),*], text: #text })
+        quote!(Sample::new(#text, &[#(#args),*]))
     });
     quote!(&[#(#samples),*])
 }
@@ -24,11 +24,11 @@ pub(super) fn tolerances(op: &Op) -> TokenStream {
         let of = match tolerance.of {
             ToleranceOf::DType(dtype) => {
                 let dtype = ident(dtype.ident());
-                quote!(DType(rt::DType::#dtype))
+                quote!(DType(DType::#dtype))
             }
             ToleranceOf::Check(check) => {
                 let check = ident(&format!("{check:?}"));
-                quote!(Check(rt::sample::Check::#check))
+                quote!(Check(Check::#check))
             }
         };
         let allow = match tolerance.allow {
@@ -39,13 +39,13 @@ pub(super) fn tolerances(op: &Op) -> TokenStream {
             None => quote!(None),
         };
         let reason = &tolerance.reason;
-        quote!(rt::sample::Tolerance { of: rt::sample::ToleranceOf::#of, allow: #allow, reason: #reason })
+        quote!(Tolerance { of: ToleranceOf::#of, allow: #allow, reason: #reason })
     });
     quote!(&[#(#tolerances),*])
 }
 
 fn value(given: &SampleValue) -> TokenStream {
-    match given {
+    let value = match given {
         SampleValue::None => quote!(None),
         SampleValue::Bool(value) => quote!(Bool(#value)),
         SampleValue::Int(value) => {
@@ -63,13 +63,10 @@ fn value(given: &SampleValue) -> TokenStream {
         SampleValue::Str(value) => quote!(Str(#value)),
         SampleValue::DType(dtype) => {
             let dtype = ident(dtype.ident());
-            quote!(DType(rt::DType::#dtype))
+            quote!(DType(DType::#dtype))
         }
         SampleValue::List(items) => {
-            let items = items.iter().map(|item| {
-                let item = value(item);
-                quote!(rt::sample::SampleValue::#item)
-            });
+            let items = items.iter().map(value);
             quote!(List(&[#(#items),*]))
         }
         SampleValue::Tensor(given) => {
@@ -86,29 +83,30 @@ fn value(given: &SampleValue) -> TokenStream {
             });
             quote!(Tensors(&[#(#items),*]))
         }
-    }
+    };
+    quote!(SampleValue::#value)
 }
 
 fn tensor(given: &SampleTensor) -> TokenStream {
     let shape = given.shape.iter().map(|size| int(*size));
-    let fill = match &given.fill {
+    let shape = quote!(&[#(#shape),*]);
+    match &given.fill {
         Fill::Between(low, high) => {
             let (low, high) = (float(*low), float(*high));
-            quote!(Between(#low, #high))
+            quote!(between(#shape, #low, #high))
         }
         Fill::Integers(low, high) => {
             let (low, high) = (int(*low), int(*high));
-            quote!(Integers(#low, #high))
+            quote!(integers(#shape, #low, #high))
         }
-        Fill::Mask => quote!(Mask),
+        Fill::Mask => quote!(mask(#shape)),
         Fill::Numbers(values) => {
             let values = values.iter().map(|value| float(*value));
-            quote!(Numbers(&[#(#values),*]))
+            quote!(numbers(#shape, &[#(#values),*]))
         }
         Fill::Places(values) => {
             let values = values.iter().map(|value| int(*value));
-            quote!(Places(&[#(#values),*]))
+            quote!(places(#shape, &[#(#values),*]))
         }
-    };
-    quote!(rt::sample::SampleTensor { shape: &[#(#shape),*], fill: rt::sample::Fill::#fill })
+    }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use opsmith_runtime::infer::InferContext;
-use opsmith_runtime::symbolic::{Shape, Size};
+use opsmith_runtime::infer::symbolic::{Shape, Size};
 use opsmith_runtime::{Dims, Error, Result, Scalar, Tensor, with_dtype};
 
 /// `self` in the shape that the elements of `shape` are; one of them may be -1.

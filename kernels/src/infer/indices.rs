@@ -5,7 +5,7 @@
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::infer::InferContext;
-use opsmith_runtime::symbolic::{Shape, Size};
+use opsmith_runtime::infer::symbolic::{Shape, Size};
 use opsmith_runtime::{DType, DTypeCategory, Dims, Error, Result, Scratch, Tensor};
 
 use super::indexing::broadcast_pair;

@@ -9,8 +9,9 @@ use opsmith_core::DType;
 
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result};
+use crate::lists::ItemKind;
 use crate::lists::{AnyLists, Lists};
-use crate::op::{ArgKind, DefaultValue, ItemKind};
+use crate::op::{ArgKind, DefaultValue};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -15,7 +15,7 @@ use super::manifest::{Entry, Manifest};
 use crate::error::{Error, Result};
 
 /// The header that kernels include, beside which existing sources compile unchanged.
-const HEADER: &str = include_str!("../../../kernels/include/custom_aot_extra.h");
+const HEADER: &str = include_str!("custom_aot_extra.h");
 const HEADER_NAME: &str = "custom_aot_extra.h";
 
 /// What a library is made from.

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use super::attributes::{AttrValue, Attributes};
-use super::registry::Active;
+use super::registry::{Active, Declared};
 use crate::arg::{Arg, Value};
 use crate::autograd::{GradContext, Gradient, TensorMeta};
+use crate::call;
 use crate::copy;
-use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::grad::Gradients;
 use crate::op::{ArgKind, OpDef};
@@ -90,7 +90,7 @@ impl BpropContext {
 /// The backward formula of every operator declared at run time.
 pub(super) fn backward(context: &GradContext<'_>) -> Result<Gradients> {
     let op = context.op();
-    let active = match op.custom {
+    let active = match Declared::of(op) {
         Some(declared) => declared.active()?,
         None => return Err(Error::autograd(format!("`{}` was not declared at run time", op.name))),
     };
@@ -169,5 +169,5 @@ fn run(op: &'static OpDef, takes_outputs: bool, call: &BpropContext) -> Result<V
         values.push(value);
     }
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-    Ok(dispatch::invoke(op, &args)?.into_iter().map(Some).collect())
+    Ok(call::invoke(op, &args)?.into_iter().map(Some).collect())
 }

@@ -20,9 +20,9 @@ use crate::error::{Error, Result, ShapeText};
 use crate::layout::Dims;
 
 /// A size that is not known.
-pub const UNKNOWN_DIM: i64 = -1;
+pub const UNKNOWN_DIM: i64 = crate::op::UNKNOWN_DIM;
 /// The only entry of a shape whose number of dimensions is not known.
-pub const UNKNOWN_RANK: i64 = -2;
+pub const UNKNOWN_RANK: i64 = crate::op::UNKNOWN_RANK;
 
 /// What a function that computes shapes or dtypes works from.
 pub struct InferContext<'a> {

@@ -55,9 +55,6 @@ pub use gradient::{BpropContext, BpropFn};
 pub use infer::{InferContext, UNKNOWN_DIM, UNKNOWN_RANK};
 pub use inspect::{Inspection, KernelFacts, inspect};
 pub use operator::Operator;
-pub use registry::Declared;
 pub use signature::InputKind;
 pub use spec::SpecKernel;
 pub use strings::StringAbi;
-
-pub(crate) use registry::{all, find};

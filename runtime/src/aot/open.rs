@@ -11,38 +11,32 @@ use opsmith_core::DType;
 use super::infer::{Inference, OutputShapes, UNKNOWN_RANK};
 use super::instance::{Shape, Slot};
 use super::kernel::Kernel;
-use super::registry::Declared;
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::layout::Dims;
 use crate::op::OpDef;
 
-impl Declared {
-    /// Sizes and dtype of each output. `sizes` are those of the tensors in `args` that are there, in order.
-    ///
-    /// # Errors
-    /// If the operator was unloaded, its library cannot be had, no combination of dtypes fits, or nothing says how
-    /// many outputs there are.
-    pub(crate) fn infer_open(
-        &self,
-        op: &OpDef,
-        args: &[Arg<'_>],
-        sizes: Vec<Dims>,
-    ) -> Result<Vec<(Dims, DType)>> {
-        let active = self.active()?;
-        let kernel = &active.kernel;
-        let mut shape = Shape::of(op.schema.args, args, &[]);
-        let there = shape.slots.iter_mut().filter(|slot| slot.dtype.is_some());
-        there.zip(sizes).for_each(|(slot, sizes)| slot.sizes = sizes);
-        kernel.choose(&mut shape.slots)?;
-        // What computes shapes is a user's, and may take it for granted that there are some.
-        let inferred = catch_unwind(AssertUnwindSafe(|| kernel.infer_slots(&shape)));
-        let known = |slot: Slot| (slot.sizes, slot.dtype.unwrap_or(DType::F32));
-        match inferred {
-            Ok(Ok(outs)) => Ok(outs.into_iter().map(known).collect()),
-            Ok(Err(error)) => unknown(kernel, &shape, Some(error)),
-            Err(_) => unknown(kernel, &shape, None),
-        }
+/// Sizes and dtype of each output. `sizes` are those of the tensors in `args` that are there, in order.
+///
+/// # Errors
+/// If the kernel's library cannot be had, no combination of dtypes fits, or nothing says how many outputs there are.
+pub(super) fn infer(
+    kernel: &Kernel,
+    op: &OpDef,
+    args: &[Arg<'_>],
+    sizes: Vec<Dims>,
+) -> Result<Vec<(Dims, DType)>> {
+    let mut shape = Shape::of(op.schema.args, args, &[]);
+    let there = shape.slots.iter_mut().filter(|slot| slot.dtype.is_some());
+    there.zip(sizes).for_each(|(slot, sizes)| slot.sizes = sizes);
+    kernel.choose(&mut shape.slots)?;
+    // What computes shapes is a user's, and may take it for granted that there are some.
+    let inferred = catch_unwind(AssertUnwindSafe(|| kernel.infer_slots(&shape)));
+    let known = |slot: Slot| (slot.sizes, slot.dtype.unwrap_or(DType::F32));
+    match inferred {
+        Ok(Ok(outs)) => Ok(outs.into_iter().map(known).collect()),
+        Ok(Err(error)) => unknown(kernel, &shape, Some(error)),
+        Err(_) => unknown(kernel, &shape, None),
     }
 }
 

@@ -14,9 +14,9 @@ use super::elf::LibraryFacts;
 use super::file::KernelFile;
 use super::inspect::Inspection;
 use super::instance::{Shape, Slot};
-use super::registry::{self, Active};
+use super::registry::{self, Active, Declared};
 use crate::arg::{Arg, Value};
-use crate::dispatch;
+use crate::call;
 use crate::error::{Error, Result};
 use crate::layout::Dims;
 use crate::op::{OpDef, Outputs};
@@ -62,7 +62,7 @@ impl Operator {
         if plain && defs.iter().all(|def| def.ty.is_tensor()) {
             let args: smallvec::SmallVec<[Arg<'_>; 8]> =
                 inputs.iter().map(|input| Arg::Tensor(input)).collect();
-            return dispatch::invoke(self.op, &args);
+            return call::invoke(self.op, &args);
         }
         self.call_bound(inputs, attributes)
     }
@@ -113,7 +113,7 @@ impl Operator {
                 .with_help(format!("the signature is {}", self.op.schema.text))
                 .in_op(self.op.name, Vec::new()));
         }
-        dispatch::invoke(self.op, args)
+        call::invoke(self.op, args)
     }
 
     /// Compiles the source if it has to be, and loads the library, so that the first call need not.
@@ -214,8 +214,8 @@ impl Operator {
     }
 
     fn active(self) -> Result<Arc<Active>> {
-        let declared =
-            self.op.custom.ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
+        let declared = Declared::of(self.op)
+            .ok_or_else(|| Error::not_found("the operator was not declared at run time"))?;
         declared.active().map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 

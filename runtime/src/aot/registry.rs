@@ -5,25 +5,29 @@
 //! operator is unloaded, a few hundred bytes without a kernel, and serves again when one of the same name
 //! and signature is declared.
 
-use std::collections::{BTreeMap, HashMap};
+use std::any::Any;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use opsmith_core::{Backend, DType};
 
 use super::gradient::{self, Bprop};
 use super::kernel::Kernel;
+use super::open;
 use super::signature::{InputKind, Signature};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::grad::{Formula, Forward, GradDef};
+use crate::layout::Dims;
 use crate::library::Library;
+use crate::library::declared::{Taken, register, withdraw};
 use crate::op::{
-    ArgDef, ArgKind, ArgType, DefaultValue, ElementType, Inferred, KernelCall, KernelFn, KernelTable,
-    Kernels, OpDef, ReturnDef, Schema,
+    ArgDef, ArgKind, ArgType, CustomOp, DefaultValue, ElementType, Inferred, KernelCall, KernelFn,
+    KernelTable, Kernels, OpDef, ReturnDef, Schema,
 };
 
 /// What stands behind the definition of an operator that was declared at run time.
-pub struct Declared {
+pub(super) struct Declared {
     active: RwLock<Option<Arc<Active>>>,
 }
 
@@ -34,6 +38,13 @@ pub(super) struct Active {
 }
 
 impl Declared {
+    /// What stands behind a definition, if it was declared at run time.
+    #[inline]
+    pub(super) fn of(op: &OpDef) -> Option<&'static Declared> {
+        let custom: &dyn Any = op.custom?;
+        custom.downcast_ref()
+    }
+
     /// The operator, until it is unloaded.
     ///
     /// # Errors
@@ -42,14 +53,15 @@ impl Declared {
     pub(super) fn active(&self) -> Result<Arc<Active>> {
         self.active.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(unloaded)
     }
+}
 
-    /// Infers a call's outputs.
-    ///
-    /// # Errors
-    /// If the operator was unloaded, or inference fails.
-    #[inline]
-    pub(crate) fn infer(&self, op: &OpDef, args: &[Arg<'_>]) -> Result<Inferred> {
+impl CustomOp for Declared {
+    fn infer(&self, op: &OpDef, args: &[Arg<'_>]) -> Result<Inferred> {
         self.active()?.kernel.infer(op.schema.args, args)
+    }
+
+    fn infer_open(&self, op: &OpDef, args: &[Arg<'_>], sizes: Vec<Dims>) -> Result<Vec<(Dims, DType)>> {
+        open::infer(&self.active()?.kernel, op, args, sizes)
     }
 }
 
@@ -60,24 +72,13 @@ fn unloaded() -> Error {
 
 /// The entry of every table.
 fn run(call: &KernelCall<'_>) -> Result<()> {
-    match call.op().custom {
+    match Declared::of(call.op()) {
         Some(declared) => declared.active()?.kernel.run(call),
         None => Err(unloaded()),
     }
 }
 
-static NAMED: RwLock<BTreeMap<String, &'static OpDef>> = RwLock::new(BTreeMap::new());
 static UNUSED: LazyLock<Mutex<HashMap<String, Vec<&'static OpDef>>>> = LazyLock::new(Mutex::default);
-
-/// The operator of that name, if one is declared at run time.
-pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
-    NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name).copied()
-}
-
-/// Every operator that is declared at run time and has a name.
-pub(crate) fn all() -> Vec<&'static OpDef> {
-    NAMED.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
-}
 
 /// Makes an operator known.
 ///
@@ -85,40 +86,39 @@ pub(crate) fn all() -> Vec<&'static OpDef> {
 /// If there is one of that name already, and this one is to be found by name.
 pub(super) fn declare(active: Active, doc: &str, listed: bool) -> Result<&'static OpDef> {
     let name = active.kernel.signature.name.clone();
-    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
-    if listed && named.contains_key(&name) {
-        return Err(Error::argument(format!("the operator `{name}` is already declared")).with_help(
+    let make = || {
+        let text = schema_text(&active.kernel.signature);
+        let key = format!("{text}\n{}\n{doc}", active.bprop.is_some());
+        let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key).and_then(Vec::pop);
+        let op = unused.unwrap_or_else(|| define(&active, &text, doc));
+        if let Some(declared) = Declared::of(op) {
+            *declared.active.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(active));
+        }
+        op
+    };
+    match listed {
+        true => register(&name, make).map_err(|taken| refused(&name, &taken)),
+        false => Ok(make()),
+    }
+}
+
+#[cold]
+fn refused(name: &str, taken: &Taken) -> Error {
+    match taken {
+        Taken::Declared => Error::argument(format!("the operator `{name}` is already declared")).with_help(
             "choose another name, unload the other first, or declare this one with `unlisted()`, so that it has no name for calls by name",
-        ));
+        ),
+        Taken::Generated(library) => {
+            Error::argument(format!("`{name}` is an operator of the library `{}`", library.name))
+                .with_help("choose another name")
+        }
     }
-    if listed
-        && let Some(library) =
-            crate::library::linked().find(|library| library.find_generated(&name).is_some())
-    {
-        return Err(Error::argument(format!("`{name}` is an operator of the library `{}`", library.name))
-            .with_help("choose another name"));
-    }
-    let text = schema_text(&active.kernel.signature);
-    let key = format!("{text}\n{}\n{doc}", active.bprop.is_some());
-    let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key).and_then(Vec::pop);
-    let op = unused.unwrap_or_else(|| define(&active, &text, doc));
-    if let Some(declared) = op.custom {
-        *declared.active.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(active));
-    }
-    if listed {
-        named.insert(name, op);
-    }
-    Ok(op)
 }
 
 /// Takes the operator away. Calls that run finish; then its library is closed.
 pub(super) fn unload(op: &'static OpDef) {
-    let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
-    if named.get(op.name).is_some_and(|known| std::ptr::eq(*known, op)) {
-        named.remove(op.name);
-    }
-    drop(named);
-    let Some(declared) = op.custom else { return };
+    withdraw(op);
+    let Some(declared) = Declared::of(op) else { return };
     let active = declared.active.write().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(active) = active {
         let key = format!("{}\n{}\n{}", op.schema.text, active.bprop.is_some(), op.doc);
@@ -179,8 +179,11 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         .iter()
         .map(|name| ReturnDef { name: Some(leak(name)), ty: ArgType { kind: output_kind, optional: false } })
         .collect();
-    let entries = [[Some(run as KernelFn); DType::COUNT]; Backend::COUNT];
+    let entries = DType::ALL.map(|dtype| (dtype, run as KernelFn));
     let location = leak(&format!("{}:{}", active.kernel.source.display(), active.kernel.function));
+    let table = Backend::ALL
+        .into_iter()
+        .fold(KernelTable::new(), |table, backend| table.with(backend, location, &entries));
     let all_inputs = (1u64 << inputs) - 1;
     // Without a gradient nothing is kept for it; asking for it is an error then.
     let reads = if active.bprop.is_some() { u64::MAX } else { 0 };
@@ -205,7 +208,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         custom: Some(Box::leak(Box::new(Declared { active: RwLock::new(None) }))),
         element_types: elements.leak(),
         contiguous: all_inputs,
-        kernels: Kernels::of(Box::leak(Box::new(KernelTable::new(entries, [location; Backend::COUNT])))),
+        kernels: Kernels::of(Box::leak(Box::new(table))),
         grad: Some(Box::leak(Box::new(grad))),
         ..OpDef::new(leak(&signature.name), schema, location, home())
     }))

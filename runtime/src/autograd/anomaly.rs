@@ -51,15 +51,15 @@ pub(super) struct Forward {
     nan: bool,
 }
 
-/// The frames of a backtrace outside the dispatcher, innermost first.
+/// The frames of a backtrace outside the front door (`call`), innermost first.
 fn callers(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().map(str::trim).collect();
     // Of a function that was inlined the name has no path, but its place is known.
-    let is_dispatcher = |line: &&str| {
-        line.contains("::dispatch::invoke")
-            || (line.starts_with("at ") && line.contains(crate::dispatch::FILE))
+    let front_door = file!().replace("autograd", "call").replace("anomaly.rs", "mod.rs");
+    let is_front_door = |line: &&str| {
+        line.contains("::call::invoke") || (line.starts_with("at ") && line.contains(&*front_door))
     };
-    let start = lines.iter().rposition(is_dispatcher).map_or(0, |last| last + 1);
+    let start = lines.iter().rposition(is_front_door).map_or(0, |last| last + 1);
     let mut shown = String::new();
     let mut frames = 0;
     for line in &lines[start..] {

@@ -14,11 +14,13 @@ use super::mode::enable_grad;
 use super::recording;
 use super::saved::{SavedName, SavedTensor, Slot};
 use crate::device::Device;
+use crate::dispatch::Borrows;
 use crate::error::{Error, Result};
-use crate::graph::{generators, recorder};
+use crate::random::observer::traced_draws;
 use crate::random::{GeneratorState, default_generator};
-use crate::storage::{Borrows, Storage};
+use crate::storage::Storage;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
@@ -48,9 +50,9 @@ pub fn checkpoint(
         replayed: Mutex::default(),
     });
     let _scope = Scope::enter(Collecting::Places { segment: segment.clone(), count: 0 });
-    let before = generators::draws();
+    let before = traced_draws();
     let outputs = (segment.function)(&tensors)?;
-    segment.drew.store(generators::draws() > before, Ordering::Relaxed);
+    segment.drew.store(traced_draws() > before, Ordering::Relaxed);
     Ok(outputs)
 }
 
@@ -160,7 +162,7 @@ impl Segment {
 
     /// Runs the function again and collects what its calls save.
     fn run(&self) -> Result<Replayed> {
-        if recorder::is_active() && self.drew.load(Ordering::Relaxed) {
+        if trace_hook::is_tracing() && self.drew.load(Ordering::Relaxed) {
             return Err(Error::graph(
                 "a checkpointed function draws random numbers, and a graph cannot draw the same ones again",
             )

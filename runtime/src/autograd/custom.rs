@@ -8,7 +8,7 @@ use super::engine::Passed;
 use super::mode::no_grad;
 use super::node::{Edge, Edges, Kind, Node, OutputMetas};
 use super::saved::{SavedName, SavedTensor, SavedTensors, Slot, tracked_at};
-use super::{attach, edge_of, forward, recording};
+use super::{attach, edge_of, forward_mode, recording};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -121,10 +121,10 @@ pub fn custom(
 ) -> Result<Vec<Tensor>> {
     let name = name.into();
     let args: Vec<Arg<'_>> = inputs.iter().map(|input| Arg::Tensor(input)).collect();
-    if forward::is_active()
-        && let Some(level) = forward::top_level(&args)
+    if forward_mode::is_active()
+        && let Some(level) = forward_mode::top_level(&args)
     {
-        return forward::custom(inputs, level, |inputs| custom(name, inputs, forward, backward));
+        return forward_mode::custom(inputs, level, |inputs| custom(name, inputs, forward, backward));
     }
     let tracked = recording() && inputs.iter().any(|input| input.requires_grad());
     let edges = if tracked {

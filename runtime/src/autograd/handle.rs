@@ -12,9 +12,9 @@ use crate::copy;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::graph::recorder;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// How a backward pass treats the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,7 +128,7 @@ impl Tensor {
 /// As [`Tensor::backward_with`].
 #[track_caller]
 pub fn backward(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -> Result<()> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     engine::backward(roots(outputs, gradients, options)?, options)
 }
 
@@ -146,7 +146,7 @@ pub fn grad(
     gradients: &[Option<&Tensor>],
     options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
-    let _site = recorder::enter(Location::caller());
+    let _site = trace_hook::enter(Location::caller());
     let target = |(index, input): (usize, &&Tensor)| {
         edge_of(input)?.ok_or_else(|| {
             Error::autograd(format!("input {index} is not part of a graph, so it has no gradient"))
@@ -179,7 +179,11 @@ fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -
         roots.gradients.push(match gradient {
             Some(gradient) => {
                 check_like("the gradient", gradient, "the output", &TensorMeta::of(output))?;
-                if options.create_graph { (*gradient).clone() } else { super::forward::untracked(gradient)? }
+                if options.create_graph {
+                    (*gradient).clone()
+                } else {
+                    super::forward_mode::untracked(gradient)?
+                }
             }
             None => one_like(output)?,
         });

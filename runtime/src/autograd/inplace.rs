@@ -22,11 +22,11 @@ use crate::tensor::Tensor;
 /// The in-place form, recorded if an argument is tracked.
 pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     if !any_tracked(args) {
-        return dispatch::forward_inplace(op, args);
+        return dispatch::inplace(op, args);
     }
     let target = args[0].tensor();
     if !target.dtype().is_differentiable() {
-        return no_grad(|| dispatch::forward_inplace(op, args));
+        return no_grad(|| dispatch::inplace(op, args));
     }
     refuse_leaf(target)?;
     if target.is_unrecorded_view() {
@@ -38,7 +38,7 @@ pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> R
     let edge = match (op.grad, op.composite) {
         (Some(grad), _) => {
             let recording = Recording::start(op, grad, args, Some(target))?;
-            no_grad(|| dispatch::forward_inplace(op, args))?;
+            no_grad(|| dispatch::inplace(op, args))?;
             // What was written does not depend on a tracked tensor if no formula is needed.
             recording.map(|recording| {
                 let node = recording.into_node(std::slice::from_ref(target));
@@ -47,7 +47,7 @@ pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> R
         }
         (None, Some(composite)) => compose_inplace(op, composite, args)?,
         (None, None) => {
-            no_grad(|| dispatch::forward_inplace(op, args))?;
+            no_grad(|| dispatch::inplace(op, args))?;
             None
         }
     };
@@ -188,7 +188,7 @@ fn refuse_leaf(target: &Tensor) -> Result<()> {
 
 /// Refuses an out form whose tensors are tracked.
 pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> Result<()> {
-    super::forward::check_out(op, args, outs)?;
+    super::forward_mode::check_out(op, args, outs)?;
     if !recording() {
         return Ok(());
     }

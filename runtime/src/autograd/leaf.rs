@@ -2,9 +2,9 @@
 
 use super::attach;
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::Roles;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// Adds to the gradient that a tensor, usually a leaf, holds.
 pub(super) fn accumulate(
@@ -13,7 +13,7 @@ pub(super) fn accumulate(
     mut roles: impl FnMut() -> Result<&'static Roles>,
 ) -> Result<()> {
     let Some(mut gradient) = gradient else { return Ok(()) };
-    if recorder::is_active() && !leaf.storage().is_meta() {
+    if trace_hook::is_tracing() && !leaf.storage().is_meta() {
         return Err(Error::graph(
             "backward in a traced function would leave a gradient without elements in a tensor from outside it",
         )
@@ -65,6 +65,6 @@ fn own(mut gradient: Tensor) -> Result<Tensor> {
     if let Some(edge) = edge {
         attach(&mut copy, edge);
     }
-    super::forward::share_tangents(&gradient, &copy)?;
+    super::forward_mode::share_tangents(&gradient, &copy)?;
     Ok(copy)
 }

@@ -12,7 +12,7 @@ mod checkpoint;
 mod context;
 mod custom;
 mod engine;
-mod forward;
+mod forward_mode;
 mod graph;
 mod handle;
 mod hooks;
@@ -31,13 +31,13 @@ pub use anomaly::detect_anomaly;
 pub use checkpoint::checkpoint;
 pub use context::{GradContext, Gradient, TensorMeta, not_implemented};
 pub use custom::{CustomContext, Saver, custom};
-pub use forward::{ForwardContext, hessian, hvp, jacobian, jvp, vjp};
+pub use forward_mode::{ForwardContext, hessian, hvp, jacobian, jvp, vjp};
 pub use graph::GraphNode;
 pub use handle::{Options, backward, grad};
 pub use hooks::HookHandle;
 pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 
-pub(crate) use forward::is_active as forward_is_active;
+pub(crate) use forward_mode::is_active as forward_is_active;
 use inplace::invoke_inplace_recorded;
 pub(crate) use inplace::{check_out, view_requires_grad};
 pub(crate) use strided::add_into;
@@ -64,7 +64,7 @@ pub struct AutogradMeta {
     /// Whether the tensor, no leaf, keeps its gradient all the same.
     retains: bool,
     /// The tensor's tangents, if it has been part of a derivative in forward mode.
-    tangents: Option<Arc<forward::TangentList>>,
+    tangents: Option<Arc<forward_mode::TangentList>>,
 }
 
 impl AutogradMeta {
@@ -78,29 +78,39 @@ impl AutogradMeta {
     }
 }
 
+/// The functional form, with the tangents and the node that this thread asks for; errors name the call.
+///
+/// # Errors
+/// Whatever inference, conversion or the kernel report, and a derivative's rule.
+#[inline]
+pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let result = if forward_is_active() { invoke_with_tangents(op, args) } else { invoke_tracked(op, args) };
+    result.map_err(|error| op.error_of_call(error, op.name, args))
+}
+
 /// The functional form where an argument may have a tangent.
 #[cold]
-pub(crate) fn invoke_forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    match forward::top_level(args) {
-        Some(level) => forward::invoke(op, args, level),
-        None => invoke(op, args),
+fn invoke_with_tangents(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    match forward_mode::top_level(args) {
+        Some(level) => forward_mode::invoke(op, args, level),
+        None => invoke_tracked(op, args),
     }
 }
 
 /// The functional form where an argument may be part of a graph.
 #[inline]
-pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    if must_record(args) { record::invoke_recorded(op, args) } else { dispatch::forward(op, args) }
+fn invoke_tracked(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    if must_record(args) { record::invoke_recorded(op, args) } else { dispatch::functional(op, args) }
 }
 
 /// The in-place form where an argument may be part of a graph or have a tangent.
 pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    if forward::is_active()
-        && let Some(level) = forward::top_level(args)
+    if forward_mode::is_active()
+        && let Some(level) = forward_mode::top_level(args)
     {
-        return forward::invoke_inplace(op, args, level);
+        return forward_mode::invoke_inplace(op, args, level);
     }
-    if recording() { invoke_inplace_recorded(op, args) } else { dispatch::forward_inplace(op, args) }
+    if recording() { invoke_inplace_recorded(op, args) } else { dispatch::inplace(op, args) }
 }
 
 /// Whether operators record themselves in this thread now.

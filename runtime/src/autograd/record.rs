@@ -40,7 +40,7 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
 fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let input = args[0].tensor();
     let edge = edge_of(input)?;
-    let mut outs = dispatch::forward(op, args)?;
+    let mut outs = dispatch::functional(op, args)?;
     for out in outs.iter_mut().filter(|_| edge.is_some()) {
         let (base, view) = (input.layout().clone(), out.layout().clone());
         let node = Strided { step: Step::Take, base, view }.into_node(smallvec![edge.clone()], out);
@@ -52,7 +52,11 @@ fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// The call itself. A view keeps the mode, which decides whether its base knows of it; it computes
 /// nothing that could be recorded.
 fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    if op.view.is_some() { dispatch::forward(op, args) } else { no_grad(|| dispatch::forward(op, args)) }
+    if op.view.is_some() {
+        dispatch::functional(op, args)
+    } else {
+        no_grad(|| dispatch::functional(op, args))
+    }
 }
 
 /// A call that is being recorded, before its outputs exist.

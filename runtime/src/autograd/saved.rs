@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::checkpoint::{self, Place};
 use super::context::{TensorMeta, copy_dims};
-use super::forward::{self, LevelId, TangentList};
+use super::forward_mode::{self, LevelId, TangentList};
 use super::node::Edge;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
@@ -90,7 +90,7 @@ impl SavedTensor {
     pub fn restore(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
         let tensor = self.restore_elements(meta, name)?;
         if let Some(tangents) = &self.tangents {
-            forward::adopt(&tensor, tangents);
+            forward_mode::adopt(&tensor, tangents);
         }
         Ok(tensor)
     }
@@ -158,7 +158,7 @@ impl SavedTensors {
     /// Notes that the call has tangents at a level, of which this is one.
     pub fn note_tangents(&self, level: LevelId, tangent: &Tensor) {
         let noted = self.lock().noted.get_or_insert_default().clone();
-        forward::put(&noted, level, Some(tangent.clone()));
+        forward_mode::put(&noted, level, Some(tangent.clone()));
     }
 
     /// Whether an input of the call has a tangent at a level that this thread sees.

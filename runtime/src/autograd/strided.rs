@@ -12,19 +12,18 @@ use smallvec::smallvec;
 
 use super::context::TensorMeta;
 use super::engine::Passed;
-use super::forward::with_tangents;
+use super::forward_mode::with_tangents;
 use super::node::{Edge, Edges, Kind, Node};
 use super::{attach, edge_of, recording};
 use crate::arg::Arg;
 use crate::copy;
 use crate::device::Device;
+use crate::dispatch::Borrows;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
-use crate::graph::recorder;
 use crate::layout::Layout;
 use crate::pointwise::for_each_row;
-use crate::storage::Borrows;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, observer};
 
 /// A linear step between a base and a view of it, with the layouts both have in one memory.
 #[derive(Clone)]
@@ -194,8 +193,8 @@ fn alias(tensor: &Tensor, offset: i64, layout: &Layout) -> Tensor {
 
 /// Adds elements to a tensor that may show one element at several indices.
 fn add(target: &Tensor, source: &Tensor) -> Result<()> {
-    if recorder::is_active() {
-        return recorder::add(target, source);
+    if let Some(observer) = observer::observer() {
+        return observer.added(target, source);
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;

@@ -34,7 +34,8 @@ fn rows(tensor: &Tensor) -> i64 {
     tensor.shape().iter().filter(|size| **size > 0).fold(1, |rows, size| rows.saturating_mul(*size))
 }
 
-/// Refuses an input that shows its elements again and again without end, if the outputs do not have as many.
+/// Refuses an input that shows its elements again and again without end, if the outputs do not have as many, and an
+/// output with as many rows without elements.
 pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut found = None;
@@ -50,7 +51,10 @@ pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> R
                 .with_help("do this before the tensor is expanded"));
         }
     }
-    Ok(())
+    match outs.iter().filter(|out| out.numel() == 0).find_map(endless) {
+        Some(what) => Err(Error::value(format!("the result {what}")).with_help("ask for smaller sizes")),
+        None => Ok(()),
+    }
 }
 
 /// Whether an argument shows the target's storage without being the same elements.
@@ -70,7 +74,7 @@ pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Res
 }
 
 /// Whether an argument holds what an in-place form writes into it.
-pub(super) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: DType) -> Result<()> {
+pub(crate) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(
             "the result has the shape {}, which {name} of shape {} cannot hold in place",
@@ -122,7 +126,7 @@ pub(super) fn check_out(
     refuse_overlapping_target(out, &name)
 }
 
-pub(super) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<()> {
+pub(crate) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<()> {
     if target.layout().has_internal_overlap() {
         return Err(Error::aliasing(format!(
             "{name} shows one memory location at several indices (strides {:?})",
@@ -133,21 +137,6 @@ pub(super) fn refuse_overlapping_target(target: &Tensor, name: &str) -> Result<(
     Ok(())
 }
 
-/// Whether two tensors touch a common byte of one storage (by their lowest and highest addresses).
-pub(crate) fn overlap(a: &Tensor, b: &Tensor) -> bool {
-    if !a.shares_storage(b) {
-        return false;
-    }
-    let bytes = |tensor: &Tensor| {
-        let size = tensor.dtype().size() as i64;
-        tensor.layout().extent().map(|(low, high)| (low * size, high * size))
-    };
-    match (bytes(a), bytes(b)) {
-        (Some((a_low, a_high)), Some((b_low, b_high))) => a_low < b_high && b_low < a_high,
-        _ => false,
-    }
-}
-
 fn same_elements(a: &Tensor, b: &Tensor) -> bool {
     a.dtype() == b.dtype() && a.layout() == b.layout()
 }
@@ -156,7 +145,7 @@ pub(crate) fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Ten
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut clash = false;
         arg.for_each_tensor(|tensor| {
-            clash |= overlap(tensor, out) && !(op.forms.elementwise && same_elements(tensor, out));
+            clash |= tensor.overlaps(out) && !(op.forms.elementwise && same_elements(tensor, out));
         });
         if clash {
             return Err(Error::aliasing(format!("out shares memory with the input `{}`", def.name)).with_help(
@@ -175,7 +164,7 @@ pub(super) fn refuse_partial_overlap(op: &OpDef, args: &[Arg<'_>], target: &Tens
     for (arg, def) in args.iter().zip(op.schema.args).skip(1) {
         let mut clash = false;
         arg.for_each_tensor(|tensor| {
-            clash |= !tensor.same(target) && overlap(tensor, target) && !same_elements(tensor, target);
+            clash |= !tensor.same(target) && tensor.overlaps(target) && !same_elements(tensor, target);
         });
         if clash {
             return Err(Error::aliasing(format!(

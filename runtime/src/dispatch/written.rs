@@ -9,15 +9,15 @@
 
 use opsmith_core::{Backend, DType};
 
+use super::borrows::Borrows;
 use super::convert::convert_inputs;
-use super::in_op;
 use crate::arg::Arg;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{Dims, Layout, checked_numel};
 use crate::op::{Inferred, Kernel, KernelCall, OpDef, OutSpec, Outputs};
 use crate::random::{self, Draws};
 use crate::scratch::Scratch;
-use crate::storage::{Borrows, Storage};
+use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::view::Positions;
 
@@ -46,7 +46,7 @@ pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
 /// If an element of an output is left unwritten or, being a `bool`, is neither true nor false; and whatever
 /// inference and the kernel report.
 pub fn check_written(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
-    check_call(op, args).map_err(|error| in_op(error, op.name, op, args))
+    check_call(op, args).map_err(|error| op.error_of_call(error, op.name, args))
 }
 
 fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
@@ -56,7 +56,7 @@ fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     let Some(inferred) = op.inferred(args) else { return Ok(()) };
     let inferred = inferred?;
     let backend = inferred.device.backend;
-    if op.composite.is_some() && !super::has_kernel(op, backend, inferred.compute) {
+    if op.composite.is_some() && !op.has_kernel(backend, inferred.compute) {
         return Ok(());
     }
     let kernel = op.kernel(backend, inferred.compute)?;
@@ -150,7 +150,7 @@ unsafe fn run_checked(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     // Other devices' memory is not for the host to fill.
     let mut shared = call.device().backend != Backend::Cpu;
     call.args().iter().for_each(|arg| {
-        arg.for_each_tensor(|tensor| shared |= outs.iter().any(|out| super::overlap(tensor, out)));
+        arg.for_each_tensor(|tensor| shared |= outs.iter().any(|out| tensor.overlaps(out)));
     });
     if shared {
         // SAFETY: the caller's promise.

@@ -1,7 +1,7 @@
 //! What a graph has, for those who look at one.
 
 use super::ir::{Buffer, BufferId, Graph, Guard, Node, SymbolInfo, SymbolSource, TensorId, TensorInfo};
-use crate::symbolic::{Size, Symbol};
+use crate::infer::symbolic::{Size, Symbol};
 
 impl Graph {
     /// The steps in the order they run.

@@ -11,9 +11,9 @@ use super::file::verify::Verifier;
 use super::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolicScalar, TensorId};
 use crate::arg::{Arg, Value};
 use crate::error::{Error, Result, ShapeText};
+use crate::infer::symbolic::Size;
 use crate::layout::{Layout, MAX_NUMEL};
 use crate::scalar::Scalar;
-use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
 /// A graph's tensors at known sizes, and its arguments as calls get them.

@@ -12,13 +12,13 @@ use super::check::GraphErrors;
 use super::ir::Graph;
 use super::open::OpenGraph;
 use super::probe::check_ranks;
-use super::recorder;
 use super::surveyed::Surveyed;
 use super::trace::InputSpec;
 use crate::arg::Value;
 use crate::boxed;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// Makes a graph from calls by name, as the documentation of `opsmith` shows.
 #[derive(Default)]
@@ -151,7 +151,7 @@ impl GraphBuilder {
         let traced = Graph::trace(
             |inputs: &[Tensor]| {
                 let mut results = replay(&self.calls, inputs, &mut |call, args, named| {
-                    let _site = recorder::enter(call.site);
+                    let _site = trace_hook::enter(call.site);
                     make(&call.name, args, named)
                 });
                 let outputs = results.all(outputs);

@@ -12,6 +12,7 @@ use crate::copy;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::{Dims, Layout};
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// Runs one of two functions: the first if the predicate, a single truth value, is true.
 ///
@@ -66,7 +67,7 @@ pub fn while_loop(
     condition: impl Fn(&[Tensor]) -> Result<Tensor>,
     body: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
 ) -> Result<Vec<Tensor>> {
-    if !recorder::is_active() {
+    if !trace_hook::is_tracing() {
         let mut state = state.to_vec();
         loop {
             let predicate = condition(&state)?;
@@ -113,7 +114,7 @@ pub fn scan(
         return Err(Error::graph("a scan is not recorded for gradients")
             .with_help("write the loop in Rust, or detach what goes in"));
     }
-    if recorder::is_active() {
+    if trace_hook::is_tracing() {
         scan_traced(state, over, length, body)
     } else {
         scan_eager(state, over, length, body)

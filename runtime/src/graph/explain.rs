@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 
 use super::probe::Point;
-use crate::symbolic::{Size, Symbol};
+use crate::infer::symbolic::{Size, Symbol};
 
 /// The whole part of a symbol and a number, divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

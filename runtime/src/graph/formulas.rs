@@ -10,8 +10,8 @@ use super::check::Steps;
 use super::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId, TensorInfo};
 use super::survey::Survey;
 use crate::error::{Error, Result};
+use crate::infer::symbolic::{self, Condition, Meta, Shape, Size, Strides, Symbol};
 use crate::op::OpDef;
-use crate::symbolic::{self, Condition, Meta, Shape, Size, Strides, Symbol};
 use crate::tensor::Tensor;
 
 pub(super) struct Formulas<'a> {

@@ -5,7 +5,7 @@
 //! would draw other numbers than eager mode. A generator from outside is in the graph as it is, and goes on from run
 //! to run.
 
-use super::recorder::{RawArg, RawKind, is_active, with};
+use super::recorder::{RawArg, RawKind, with};
 use crate::arg::Value;
 use crate::error::{Error, Result};
 use crate::random::{Generator, GeneratorState, Start};
@@ -30,7 +30,7 @@ struct Made {
 }
 
 /// Notes a generator that the function makes.
-pub(crate) fn made(generator: &Generator) {
+pub(super) fn made(generator: &Generator) {
     with(|recorder| match recorder.is_in_region() {
         true => recorder.generators.refuse("makes a random generator inside of a branch or loop"),
         false => recorder.generators.made.push(Made { own: generator.clone(), in_graph: None }),
@@ -39,7 +39,7 @@ pub(crate) fn made(generator: &Generator) {
 
 /// Notes that numbers are drawn from a generator, or its place is looked at, while no graph runs. That repeats only
 /// if the function made the generator and no step has drawn from it.
-pub(crate) fn read(generator: &Generator) {
+pub(super) fn read(generator: &Generator) {
     with(|recorder| match recorder.generators.find(generator) {
         Some(Made { in_graph: None, .. }) => {}
         Some(_) => recorder.generators.refuse("looks at a random generator that operators drew from before"),
@@ -48,7 +48,7 @@ pub(crate) fn read(generator: &Generator) {
 }
 
 /// Notes that a generator goes to another place.
-pub(crate) fn set(generator: &Generator) {
+pub(super) fn set(generator: &Generator) {
     with(|recorder| {
         let in_region = recorder.is_in_region();
         match recorder.generators.find(generator) {
@@ -59,9 +59,9 @@ pub(crate) fn set(generator: &Generator) {
     });
 }
 
-/// How many steps drew from the default generator so far; 0 if no function is traced.
-pub(crate) fn draws() -> usize {
-    if is_active() { with(|recorder| recorder.generators.draws) } else { 0 }
+/// How many steps drew from the default generator so far.
+pub(super) fn draws() -> usize {
+    with(|recorder| recorder.generators.draws)
 }
 
 impl Generators {

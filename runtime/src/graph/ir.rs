@@ -19,10 +19,10 @@ use super::stages::Stage;
 use super::variants::Variant;
 use crate::arg::Value;
 use crate::device::Device;
+use crate::infer::symbolic::Size;
 use crate::layout::Layout;
 use crate::op::OpDef;
 use crate::random::GeneratorState;
-use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
 /// The number of a tensor in [`Graph::tensors`].

@@ -16,9 +16,9 @@ use super::recorder::{RawArg, RawKind, RawNode, RawStorage, RawTrace};
 use super::run::Plans;
 use super::trace::{InputSpec, Run};
 use crate::arg::Value;
+use crate::infer::symbolic::{Size, Symbol};
 use crate::layout::Layout;
 use crate::scalar::Scalar;
-use crate::symbolic::{Size, Symbol};
 use crate::tensor::Tensor;
 
 /// Why runs make no common graph.

@@ -19,7 +19,7 @@ use super::surveyed::Surveyed;
 use super::trace::{Dim, InputSpec};
 use super::{describe, dot, html, open_sheet};
 use crate::error::{Error, Result};
-use crate::symbolic::{Meta, Symbols};
+use crate::infer::symbolic::{Meta, Symbols};
 use crate::tensor::Tensor;
 
 /// A graph of calls by name whose inputs may have any number of dimensions, made by [`GraphBuilder::open`].

@@ -12,7 +12,7 @@ use super::open::OpenGraph;
 use super::sheet::{BoxKind, Drawing, Line, Row, Sheet};
 use super::trace::Dim;
 use crate::arg::Value;
-use crate::symbolic::{Meta, Size, Strides, Symbols};
+use crate::infer::symbolic::{Meta, Size, Strides, Symbols};
 use crate::tensor::Tensor;
 
 pub(super) fn sheet(graph: &OpenGraph) -> Sheet {

@@ -253,7 +253,7 @@ impl Builder<'_> {
     fn step(&mut self, node: &Node) -> Result<Option<Step>> {
         let empty =
             !node.outs.is_empty() && node.outs.iter().all(|out| self.plan.tensors[out.index()].numel() == 0);
-        let number = |size: &crate::symbolic::Size| {
+        let number = |size: &crate::infer::symbolic::Size| {
             let value = size.evaluate(|symbol| *self.bound.symbols.get(symbol.0 as usize)?);
             value.ok_or_else(|| Error::graph(format!("the size {size} is not known")))
         };

@@ -5,9 +5,8 @@
 //! differentiation to the code that always does them, so a graph runs exactly the kernels that eager
 //! mode runs. Traced tensors have sizes and no elements (`Storage::meta`).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::panic::Location;
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -15,6 +14,7 @@ use smallvec::SmallVec;
 use super::elements::{Elements, Relied};
 use super::generators::Generators;
 use super::ir::{Site, TensorId};
+use super::observer::Observing;
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -23,16 +23,10 @@ use crate::op::OpDef;
 use crate::random::GeneratorState;
 use crate::storage::Storage;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 thread_local! {
-    static ACTIVE: Cell<bool> = const { Cell::new(false) };
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
-}
-
-/// Whether this thread traces a function.
-#[inline]
-pub(crate) fn is_active() -> bool {
-    ACTIVE.get()
 }
 
 /// What one run of a function did.
@@ -106,7 +100,6 @@ pub(super) struct Recorder {
     by_address: HashMap<usize, u32>,
     /// Steps of the regions around the current one, which is `trace.nodes`.
     outside: Vec<Vec<RawNode>>,
-    site: Option<&'static Location<'static>>,
     /// Memory of tensors that the function makes from numbers.
     made: Vec<Storage>,
     /// What stands for sizes that depend on elements, in order.
@@ -142,17 +135,16 @@ pub(super) fn record<R>(
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
-            ACTIVE.set(false);
             RECORDER.with_borrow_mut(|recorder| *recorder = None);
         }
     }
-    if is_active() {
+    if trace_hook::is_tracing() {
         let error = Error::graph("a function is traced while another one is");
         return Err(error.with_help("call the inner function instead of tracing it").into());
     }
     RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
-    ACTIVE.set(true);
     let _end = End;
+    let _observing = Observing::begin();
     let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
     let mut recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
     let relied = recorder.elements.take_relied();
@@ -164,7 +156,7 @@ pub(super) fn record<R>(
 ///
 /// # Errors
 /// As [`record`].
-pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(super) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>) -> Result<R> {
     let run = || {
         args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
         function()
@@ -172,42 +164,17 @@ pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>
     record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
 }
 
+/// Where the step that is recorded was asked for.
+fn site() -> Site {
+    trace_hook::site().map_or(Site::Unknown, Site::Here)
+}
+
 pub(super) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
 }
 
-/// The outermost call that is running, for as long as the value lives.
-pub(crate) struct SiteScope(bool);
-
-/// Notes where a call was made, unless it is part of another one.
-#[inline]
-pub(crate) fn enter(site: &'static Location<'static>) -> SiteScope {
-    if !is_active() {
-        return SiteScope(false);
-    }
-    SiteScope(with(|recorder| {
-        let outermost = recorder.site.is_none();
-        recorder.site.get_or_insert(site);
-        outermost
-    }))
-}
-
-impl Drop for SiteScope {
-    #[inline]
-    fn drop(&mut self) {
-        if self.0 && is_active() {
-            with(|recorder| recorder.site = None);
-        }
-    }
-}
-
-/// Notes new memory: the tensor shows all of it.
-pub(crate) fn allocated(tensor: &Tensor) {
-    with(|recorder| recorder.tensor(tensor));
-}
-
 /// Notes a kernel that would run, on outputs that others know if they are `shared`.
-pub(crate) fn call(
+pub(super) fn call(
     op: &'static OpDef,
     compute: DType,
     args: &[Arg<'_>],
@@ -242,30 +209,30 @@ fn count_writes(outs: &[Tensor]) -> Result<()> {
 ///
 /// # Errors
 /// If the function changes what they are.
-pub(crate) fn decided_by(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+pub(super) fn decided_by(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     with(|recorder| {
-        let site = recorder.site.map_or(Site::Unknown, Site::Here);
+        let site = site();
         recorder.elements.decide(op, args, &site)
     })
 }
 
 /// Whether the traced function writes this storage; if so its contents are stale while tracing.
-pub(crate) fn changes(storage: &Storage) -> bool {
-    is_active() && with(|recorder| recorder.elements.is_written(storage))
+pub(super) fn changes(storage: &Storage) -> bool {
+    with(|recorder| recorder.elements.is_written(storage))
 }
 
 /// Notes a tensor that the function makes from numbers.
-pub(crate) fn made(tensor: &Tensor) {
+pub(super) fn made(tensor: &Tensor) {
     with(|recorder| recorder.made.push(tensor.storage().clone()));
 }
 
 /// Notes views of the first argument.
-pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+pub(super) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     push(RawKind::View { op }, args, outs)
 }
 
 /// Notes a copy of elements.
-pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
+pub(super) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     count_writes(std::slice::from_ref(target))?;
     push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
@@ -285,7 +252,7 @@ pub(super) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
 }
 
 /// Notes an addition of elements to a tensor that may show one at several indices.
-pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+pub(super) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     count_writes(std::slice::from_ref(target))?;
     push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
@@ -350,7 +317,7 @@ impl Recorder {
 
     fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
         self.generators.count(&kind, &args);
-        let site = self.site.map_or(Site::Unknown, Site::Here);
+        let site = site();
         self.trace.nodes.push(RawNode { kind, args, outs, site });
     }
 

@@ -16,18 +16,18 @@ use super::explain::Quotient;
 use super::ir::{Graph, SymbolSource, TensorId};
 use super::plan::{Plan, Step, StepArg, StepKind};
 use super::pool;
-use super::recorder;
 use super::stages;
 use crate::arg::{Arg, Value, describe_operands};
 use crate::autograd;
 use crate::copy;
+use crate::dispatch::Borrows;
 use crate::dispatch::{endless, written};
 use crate::error::{Error, Result, ShapeText};
 use crate::op::KernelCall;
 use crate::random::GeneratorState;
 use crate::scratch::Scratch;
-use crate::storage::Borrows;
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// Where the generators that a function makes stand, by number.
 pub(super) type Places = Scratch<GeneratorState>;
@@ -202,7 +202,7 @@ impl Graph {
             return Err(Error::graph(format!("input `{}` {what}", self.input_names[number]))
                 .with_help("expand the tensor in the traced function"));
         }
-        if recorder::is_active() || input.storage().is_meta() {
+        if trace_hook::is_tracing() || input.storage().is_meta() {
             return Err(Error::graph("a graph runs while a function is traced")
                 .with_help("call the function that the graph was traced from"));
         }

@@ -14,10 +14,10 @@ use super::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, Tenso
 use super::levels::moments;
 use super::run::Places;
 use crate::arg::{Arg, Value};
-use crate::dispatch;
+use crate::call;
 use crate::error::{Error, Result, ShapeText};
+use crate::infer::symbolic::Symbol;
 use crate::random::{Generator, Start};
-use crate::symbolic::Symbol;
 use crate::tensor::Tensor;
 
 /// A stretch of a graph, and the step that ends it.
@@ -199,7 +199,7 @@ fn run_last(
         }
     }
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-    let outs = crate::autograd::no_grad(|| dispatch::invoke(op, &args))
+    let outs = crate::autograd::no_grad(|| call::invoke(op, &args))
         .map_err(|error| error.with_note(format!("called at {}", node.site)))?;
     own.iter().for_each(|(number, own)| places[*number] = own.place());
     for (&id, out) in node.outs.iter().zip(&outs) {

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::alike::same_value;
+use super::compose::infer_composition;
 use super::ir::Site;
 use crate::error::{Error, Result};
-use crate::op::OpDef;
-use crate::symbolic::{
-    Argument, Condition, Context, Guard, Inference, Meta, Outputs, Owned, Size, infer, infer_composition,
+use crate::infer::symbolic::{
+    Argument, Condition, Context, Guard, Inference, Meta, Outputs, Owned, Size, infer,
 };
+use crate::op::OpDef;
 
 /// What has to hold of sizes, and who asks for it.
 #[derive(Clone, PartialEq, Eq, Debug)]

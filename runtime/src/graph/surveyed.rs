@@ -13,9 +13,9 @@ use super::trace::{Dim, InputSpec};
 use crate::arg::Arg;
 use crate::boxed;
 use crate::error::{Error, Result};
+use crate::infer::symbolic::{Condition, Meta, Owned, Shape, Size};
 use crate::layout::Layout;
 use crate::op::{ArgKind, OpDef};
-use crate::symbolic::{Condition, Meta, Owned, Shape, Size};
 use crate::tensor::Tensor;
 
 /// What is known of the tensors of calls.

@@ -19,8 +19,8 @@ use super::ties;
 use super::variants::{self, Settled, Tracing};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::infer::symbolic::{Size, Symbol};
 use crate::op::Outputs;
-use crate::symbolic::{Size, Symbol};
 use crate::tensor::Tensor;
 
 /// What an input of a graph is like.

@@ -11,12 +11,12 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::facts::ValueUse;
+use crate::infer::symbolic::{Argument, Context, Inference, Meta, Origin, Owned, Size, Symbol, infer};
 use crate::op::{ArgDef, OpDef, Outputs};
-use crate::symbolic::{Argument, Context, Inference, Meta, Origin, Owned, Size, Symbol, infer};
 use crate::tensor::Tensor;
 
 /// Whether inference of a call wants elements that a traced function does not have.
-pub(crate) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
+pub(super) fn wants_elements(op: &OpDef, args: &[Arg<'_>]) -> bool {
     let by_run = op.rules.is_some_and(|rules| !rules.run_sizes.is_empty());
     op.schema.args.iter().zip(args).any(|(def, arg)| {
         // Where elements are of use but not needed, inference goes without them.
@@ -40,7 +40,7 @@ fn lacks_elements(def: &ArgDef, arg: &Arg<'_>) -> bool {
 ///
 /// # Errors
 /// If the elements must be known when the graph is made.
-pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+pub(super) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let mut defined = op.schema.args.iter().zip(args);
     if defined.any(|(def, arg)| def.value == ValueUse::Required && lacks_elements(def, arg)) {
         return Err(must_be_known(op, args));

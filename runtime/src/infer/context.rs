@@ -16,8 +16,8 @@ use crate::arg::Arg;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::facts::ValueUse;
+use crate::infer::symbolic::{Argument, Condition, Context, Guard, Meta, Shape, Size, Symbols};
 use crate::op::{ArgDef, ArgKind, Inferred, OpDef, OutSpec};
-use crate::symbolic::{Argument, Condition, Context, Guard, Meta, Shape, Size, Symbols};
 use crate::tensor::Tensor;
 
 /// A hand-written inference function: `infer: shapes::mine` in a spec names one of the kernels crate.
@@ -231,7 +231,7 @@ impl<'a> InferContext<'a> {
     /// # Errors
     /// If they do not broadcast whatever the sizes are.
     pub fn broadcast(&mut self, a: &Shape, b: &Shape) -> Result<Shape> {
-        crate::symbolic::broadcast_shapes(self.op, self.context, a, b)
+        crate::infer::symbolic::broadcast_shapes(self.op, self.context, a, b)
     }
 
     /// An attribute.

@@ -6,7 +6,7 @@
 use opsmith_core::spelling::{self, ForeignNames, Meaning};
 use smallvec::SmallVec;
 
-use super::{Form, Library};
+use super::{Form, Library, declared};
 use crate::error::{Error, Result};
 use crate::op::OpDef;
 
@@ -29,7 +29,7 @@ impl Library {
 
     /// The operator or form of exactly this name.
     fn find_exactly(&self, name: &str) -> Option<Named> {
-        self.find_generated(name).or_else(|| Some((crate::aot::find(name)?, Form::Functional)))
+        self.find_generated(name).or_else(|| Some((declared::find(name)?, Form::Functional)))
     }
 
     /// The same, of generated operators only.
@@ -125,7 +125,7 @@ impl Library {
         let mut ranked: Vec<((usize, usize), &str)> = self
             .all_ops()
             .iter()
-            .chain(&crate::aot::all())
+            .chain(&declared::all())
             .flat_map(|op| std::iter::once(op.name).chain(op.forms.inplace).chain(op.forms.out))
             .chain(self.known_names())
             .filter_map(|known| {

@@ -13,10 +13,8 @@ use crate::arg::Arg;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::foreign::ForeignTensor;
 use crate::scratch::Scratch;
 use crate::tensor::Tensor;
-use crate::untyped::Untyped;
 use crate::view::{Positions, View, ViewMut};
 
 /// A kernel as tables are made from: writes every element of the call's outputs, which have their final shape.
@@ -189,44 +187,12 @@ impl<'a> KernelCall<'a> {
     fn typed_view<T: Element>(&self, tensor: &'a Tensor) -> View<'a, T> {
         assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's input type differs from the declared one");
         if self.op.forms.elementwise {
-            let shared = self.outs.iter().any(|out| crate::dispatch::overlap(tensor, out));
+            let shared = self.outs.iter().any(|out| tensor.overlaps(out));
             assert!(!shared, "an input that is also the output is read by `pointwise::map1` and its like");
         }
         // SAFETY: the dtype was checked, no output overlaps the tensor, and nothing writes it while the call lives,
         // as who made the call promised.
         unsafe { tensor.view_unchecked() }
-    }
-
-    /// A tensor argument of any dtype.
-    pub fn untyped(&self, index: usize) -> Untyped<'a> {
-        self.any(self.args[index].tensor())
-    }
-
-    /// An optional tensor argument of any dtype.
-    pub fn optional_untyped(&self, index: usize) -> Option<Untyped<'a>> {
-        self.args[index].optional(|arg| self.any(arg.tensor()))
-    }
-
-    /// Each tensor of a list argument of any dtypes.
-    pub fn all_untyped(&self, index: usize) -> Scratch<Untyped<'a>> {
-        self.args[index].tensors().iter().map(|tensor| self.any(tensor)).collect()
-    }
-
-    /// Each tensor of a list argument of any dtypes of which some may be absent.
-    pub fn optional_all_untyped(&self, index: usize) -> Scratch<Option<Untyped<'a>>> {
-        let tensors = self.args[index].optional_tensors().iter();
-        tensors.map(|tensor| tensor.as_ref().map(|tensor| self.any(tensor))).collect()
-    }
-
-    /// A tensor of any dtype. Its elements can be read unless it may be an output, too.
-    #[inline]
-    fn any(&self, tensor: &'a Tensor) -> Untyped<'a> {
-        if self.op.forms.elementwise {
-            return Untyped::from(tensor);
-        }
-        // SAFETY: no output overlaps an input of such an operator, and nothing writes it while the call lives, as who
-        // made the call promised.
-        unsafe { Untyped::with_elements(tensor) }
     }
 
     /// An output's elements, for writing.
@@ -300,28 +266,28 @@ impl<'a> KernelCall<'a> {
         }
         let mut shared = false;
         self.args.iter().for_each(|arg| {
-            arg.for_each_tensor(|tensor| shared |= crate::dispatch::overlap(tensor, out));
+            arg.for_each_tensor(|tensor| shared |= tensor.overlaps(out));
         });
         assert!(!shared, "an output that is also an input is written by `pointwise::map1` and its like");
     }
 
-    /// An output as C sees it, for writing.
+    /// An output, for kernels to which its address is given; nobody else can have its elements.
     ///
     /// # Panics
     /// If its elements were handed out before, or it shares memory with an input.
-    pub fn foreign_output(&self, index: usize) -> ForeignTensor<'a> {
+    pub(crate) fn raw_output(&self, index: usize) -> &'a Tensor {
         self.take(index);
         let tensor = &self.outs[index];
         if !self.holds_elements {
             make_valid(tensor);
         }
-        ForeignTensor::of(tensor)
+        tensor
     }
 
     /// The outputs, for kernels of which the runtime takes addresses; nobody else can have their elements.
     ///
     /// # Panics
-    /// As [`KernelCall::foreign_output`].
+    /// As [`KernelCall::raw_output`].
     pub(crate) fn raw_outputs(&self) -> &'a [Tensor] {
         self.take_all();
         if !self.holds_elements {

@@ -2,11 +2,11 @@
 //! their types, defaults, and what else is known of each.
 
 use opsmith_core::DType;
+use opsmith_core::constraint::Constraint;
 
 use crate::arg::Arg;
-use crate::constraint::Constraint;
 use crate::facts::ValueUse;
-use crate::lists::{AnyLists, Text};
+use crate::lists::{AnyLists, ItemKind, Text};
 use crate::scalar::Scalar;
 
 /// A signature.
@@ -100,23 +100,6 @@ pub enum ArgKind {
     Generator,
 }
 
-/// What an item of a list of lists is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ItemKind {
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A floating-point number.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// An element type.
-    DType,
-}
-
 /// A default in a signature.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DefaultValue {
@@ -159,6 +142,18 @@ impl ArgKind {
     /// The type of something that may be absent.
     pub const fn optional(self) -> ArgType {
         ArgType { kind: self, optional: true }
+    }
+}
+
+impl ReturnDef {
+    /// A result without a name.
+    pub const fn new(ty: ArgType) -> ReturnDef {
+        ReturnDef { name: None, ty }
+    }
+
+    /// A result with a name.
+    pub const fn named(name: &'static str, ty: ArgType) -> ReturnDef {
+        ReturnDef { name: Some(name), ty }
     }
 }
 

@@ -14,26 +14,53 @@ pub struct KernelTable {
 }
 
 impl KernelTable {
-    /// A table from kernels by backend and dtype.
-    pub const fn new(
-        kernels: [[Option<KernelFn>; DType::COUNT]; Backend::COUNT],
-        sources: [&'static str; Backend::COUNT],
-    ) -> KernelTable {
-        let mut entries =
+    /// A table without kernels.
+    #[allow(clippy::new_without_default, reason = "tables are statics, which a default cannot make")]
+    pub const fn new() -> KernelTable {
+        let entries =
             [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; DType::COUNT] }; Backend::COUNT];
-        let mut backend = 0;
-        while backend < Backend::COUNT {
-            let mut dtype = 0;
-            while dtype < DType::COUNT {
-                if let Some(kernel) = kernels[backend][dtype] {
-                    entries[backend][dtype] = AtomicPtr::new(kernel as *mut ());
-                }
-                dtype += 1;
-            }
-            backend += 1;
-        }
-        KernelTable { entries, sources }
+        KernelTable { entries, sources: [""; Backend::COUNT] }
     }
+
+    /// The table with kernels of a backend, by dtype; `source` is what the spec calls them.
+    #[must_use]
+    pub const fn with(
+        mut self,
+        backend: Backend,
+        source: &'static str,
+        kernels: &[(DType, KernelFn)],
+    ) -> KernelTable {
+        let row = backend.index();
+        self.sources[row] = source;
+        let mut index = 0;
+        while index < kernels.len() {
+            let (dtype, kernel) = kernels[index];
+            self.entries[row][dtype.index()] = AtomicPtr::new(kernel as *mut ());
+            index += 1;
+        }
+        self
+    }
+}
+
+/// One kernel for several dtypes, as [`KernelTable::with`] takes it: it finds the dtype in its tensors.
+pub const fn same_kernel<const N: usize>(kernel: KernelFn, dtypes: [DType; N]) -> [(DType, KernelFn); N] {
+    let mut kernels = [(DType::Bool, kernel); N];
+    let mut index = 0;
+    while index < N {
+        kernels[index].0 = dtypes[index];
+        index += 1;
+    }
+    kernels
+}
+
+/// Kernels as [`KernelTable::with`](crate::op::KernelTable::with) takes them, each given by a macro for the Rust type of
+/// its dtype: `kernels_of!(add_kernel: F32 F64)`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kernels_of {
+    ($kernel:ident: $($dtype:ident)*) => {
+        [$(($crate::DType::$dtype, $kernel!($crate::element::named::$dtype))),*]
+    };
 }
 
 /// The kernels of one definition. Those of another cannot be taken for it: a kernel relies on what the inference of its

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses some of this")]
 
-use opsmith_runtime::dispatch;
+use opsmith_runtime::call;
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::*;
 use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor};
@@ -29,9 +29,7 @@ pub fn unary(
         [(_, DType::F32), (_, DType::F32)] => |args| like(args, &[DType::F32; 2]),
         _ => unreachable!("a test says how to infer its dtypes"),
     };
-    let mut kernels = [[None; DType::COUNT]; Backend::COUNT];
-    kernels[Backend::Cpu.index()][DType::F32.index()] = Some(kernel);
-    let table = KernelTable::new(kernels, ["tests::kernel"; Backend::COUNT]);
+    let table = KernelTable::new().with(Backend::Cpu, "tests::kernel", &[(DType::F32, kernel)]);
     let returns: Vec<ReturnDef> =
         outs.iter().map(|(name, _)| ReturnDef { name: *name, ty: required(ArgKind::Tensor) }).collect();
     let schema = Schema { text: "", args: ARGS, returns: Vec::leak(returns) };
@@ -52,5 +50,5 @@ fn like(args: &[Arg<'_>], dtypes: &[DType]) -> Result<Inferred> {
 
 /// Calls the functional form.
 pub fn call(op: &'static OpDef, x: &Tensor) -> Result<Vec<Tensor>> {
-    Ok(dispatch::invoke(op, &[x.into()])?.into_vec())
+    Ok(call::invoke(op, &[x.into()])?.into_vec())
 }

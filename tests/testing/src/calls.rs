@@ -5,7 +5,7 @@
 
 use opsmith::{Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, dispatch};
+use opsmith_runtime::{Arg, call};
 
 /// The tensors among some arguments.
 pub fn tensors(args: &[Value]) -> Vec<Tensor> {
@@ -39,7 +39,7 @@ pub fn mapped(value: &Value, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Value {
 /// Whatever the operator reports.
 pub fn call(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
     let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
-    Ok(dispatch::invoke(op, &args)?.into_vec())
+    Ok(call::invoke(op, &args)?.into_vec())
 }
 
 /// A tensor of other sizes with elements like those of a sample; dimensions of one element stay.

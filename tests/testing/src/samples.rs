@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use opsmith::{DType, Tensor, Value};
-use opsmith_runtime::dispatch;
+use opsmith_runtime::call;
 use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
 use opsmith_runtime::sample::{Fill, SampleTensor};
 use opsmith_runtime::{Arg, Scalar, boxed};
@@ -127,7 +127,7 @@ impl Choice {
         let outs = |dtype: DType| {
             let values = self.build(op, dtype)?;
             let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
-            repeatable(op, || dispatch::invoke(op, &args)).ok()
+            repeatable(op, || call::invoke(op, &args)).ok()
         };
         // An operator may know complex numbers only, or be written for one dtype.
         let Some(outs) = DTYPES.into_iter().find_map(outs) else { return false };

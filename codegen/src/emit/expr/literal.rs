@@ -54,3 +54,23 @@ pub fn float(value: f64) -> TokenStream {
         quote!(#literal)
     }
 }
+
+/// An integer where its type is known from its place.
+pub fn plain_int(value: i64) -> TokenStream {
+    match value {
+        i64::MIN => quote!(i64::MIN),
+        _ => {
+            let literal = Literal::u64_unsuffixed(value.unsigned_abs());
+            if value < 0 { quote!(-#literal) } else { quote!(#literal) }
+        }
+    }
+}
+
+/// A floating-point number where its type is known from its place.
+pub fn plain_float(value: f64) -> TokenStream {
+    if !value.is_finite() {
+        return float(value);
+    }
+    let literal = Literal::f64_unsuffixed(value.abs());
+    if value.is_sign_negative() { quote!(-#literal) } else { quote!(#literal) }
+}

@@ -3,7 +3,7 @@
 use opsmith::Result;
 use opsmith::runtime::Error;
 use opsmith::runtime::infer::InferContext;
-use opsmith::runtime::symbolic::Size;
+use opsmith::runtime::infer::symbolic::Size;
 
 /// Where `project` stands in the signature. It is found there whichever of the inputs before it are absent.
 const PROJECT: usize = 10;

@@ -7,7 +7,7 @@ use super::ops::{Formulas, ONE, UNARY, blank, cpu, scaled, table, times};
 use super::{check_error, gradient, leaf, values};
 use crate::arg::Arg;
 use crate::autograd::{GradContext, Gradient, Options, grad, jvp};
-use crate::dispatch::invoke_single;
+use crate::call::invoke_single;
 use crate::error::{Error, Result};
 use crate::infer;
 use crate::op::*;

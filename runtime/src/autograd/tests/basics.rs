@@ -261,7 +261,7 @@ fn a_saved_tensor_that_was_changed_is_an_error() {
     );
     let out = exponential(&a).unwrap();
     let mut alias = out.detach();
-    crate::dispatch::invoke_out(&PLUS, &[(&b).into(), (&b).into()], &mut [&mut alias]).unwrap();
+    crate::call::invoke_out(&PLUS, &[(&b).into(), (&b).into()], &mut [&mut alias]).unwrap();
     check_error(
         out.backward(),
         "`exponential` saved its result for backward, and its memory was changed in place since, last by `plus.out` (version 1, saved at 0)\n  in backward: the gradient of `self` of `exponential` (tests.yaml:1)\n  help: use the functional form of the call that changed it, or give it a copy",
@@ -336,12 +336,12 @@ fn in_place_and_out_forms_of_leaves_are_refused() {
     );
     let mut out = Tensor::of(&[0.0]);
     check_error(
-        crate::dispatch::invoke_out(&PLUS, &[(&a).into(), (&b).into()], &mut [&mut out]),
+        crate::call::invoke_out(&PLUS, &[(&a).into(), (&b).into()], &mut [&mut out]),
         "plus.out: an input is part of a graph, and the out form is not recorded\n  self: float64 (1)\n  other: float64 (1)\n  help: use the functional form `plus`, or call the out form under no_grad",
     );
     let mut out = a.clone();
     check_error(
-        crate::dispatch::invoke_out(&PLUS, &[(&b).into(), (&b).into()], &mut [&mut out]),
+        crate::call::invoke_out(&PLUS, &[(&b).into(), (&b).into()], &mut [&mut out]),
         "plus.out: out is part of a graph, and the out form is not recorded\n  self: float64 (1)\n  other: float64 (1)\n  help: use the functional form `plus`, or call the out form under no_grad",
     );
     no_grad(|| plus_(&a, &b)).unwrap();

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::ops::{Formulas, ONE, UNARY, arg, blank, cpu, formula, plus, result, scaled, table, times};
 use crate::arg::Arg;
 use crate::autograd::{GradContext, Gradient};
-use crate::dispatch::{invoke, invoke_inplace, invoke_single};
+use crate::call::{invoke, invoke_inplace, invoke_single};
 use crate::error::{Error, Result};
 use crate::infer;
 use crate::op::*;

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::arg::Arg;
 use crate::autograd::{GradContext, Gradient};
-use crate::dispatch::{invoke_inplace, invoke_single};
+use crate::call::{invoke_inplace, invoke_single};
 use crate::element::Element;
 use crate::error::Result;
 use crate::infer::{self, dtype, shape};
@@ -61,13 +61,7 @@ pub const fn formula(
 }
 
 pub const fn cpu(kernels: &[(DType, KernelFn)]) -> KernelTable {
-    let mut all = [[None; DType::COUNT]; Backend::COUNT];
-    let mut index = 0;
-    while index < kernels.len() {
-        all[Backend::Cpu.index()][kernels[index].0.index()] = Some(kernels[index].1);
-        index += 1;
-    }
-    KernelTable::new(all, [""; Backend::COUNT])
+    KernelTable::new().with(Backend::Cpu, "", kernels)
 }
 
 /// A table of CPU kernels by dtype.

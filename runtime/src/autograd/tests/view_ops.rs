@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use super::ops::{Formulas, ONE, UNARY, WITH_SIZES, arg, blank, formula, same_gradient};
 use crate::arg::Arg;
 use crate::autograd::GradContext;
-use crate::dispatch::invoke_single;
+use crate::call::invoke_single;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
 use crate::op::*;

@@ -22,10 +22,10 @@ use super::structure;
 use crate::arg::{MemoryFormat, MemoryLayout, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::infer::symbolic::{Size, Symbol};
 use crate::lists::{ListItem, Text};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
-use crate::symbolic::{Size, Symbol};
 use crate::tensor::Tensor;
 
 /// The graph that `graph.json` and `constants.safetensors` hold.

@@ -12,12 +12,12 @@ use super::super::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, Tens
 use super::changes;
 use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
 use crate::arg::{Arg, MemoryFormat, Value};
+use crate::dispatch::Borrows;
 use crate::error::{Error, ErrorKind, Result};
+use crate::infer::symbolic::Size;
 use crate::lists::{OwnedLists, Text};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
-use crate::storage::Borrows;
-use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
 /// `graph.json` and `constants.safetensors`.
@@ -250,7 +250,7 @@ fn size(size: &Size) -> format::Size {
         Size::Const(value) => format::Size::Number(*value),
         Size::Unknown => format::Size::Unknown(()),
         Size::Formula(formula) => {
-            let term = |term: &crate::symbolic::Term| format::Term {
+            let term = |term: &crate::infer::symbolic::Term| format::Term {
                 times: term.coefficient,
                 of: term
                     .powers

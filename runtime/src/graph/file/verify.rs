@@ -12,9 +12,9 @@ use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::{Result, ShapeText};
 use crate::facts::ValueUse;
+use crate::infer::symbolic::Size;
 use crate::layout::MAX_NUMEL;
 use crate::op::{Inferred, OpDef};
-use crate::symbolic::Size;
 use crate::tensor::Tensor;
 
 /// What is known of memory while steps are bound one after the other.
@@ -151,7 +151,7 @@ impl<'a> Verifier<'a> {
                 )));
             }
             // Views share memory by what the graph says, which here is one tensor's over another's.
-            if outs[..number].iter().any(|other| dispatch::overlap(other, out)) {
+            if outs[..number].iter().any(|other| other.overlaps(out)) {
                 return Err(malformed(format!("two results of `{}` share memory", op.name)));
             }
             if out.layout().has_internal_overlap() {

@@ -11,7 +11,7 @@ use opsmith_core::DType;
 use super::super::ir::{BufferId, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 use super::facts::{Facts, is_outside};
 use super::{for_each_mention, repeats};
-use crate::symbolic::Size;
+use crate::infer::symbolic::Size;
 
 pub(super) fn merge(graph: &mut Graph) {
     let facts = Facts::of(graph);

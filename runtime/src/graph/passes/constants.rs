@@ -13,11 +13,11 @@ use super::facts::Facts;
 use super::{Passes, repeats};
 use crate::arg::{Arg, Value};
 use crate::copy;
+use crate::dispatch::Borrows;
 use crate::dispatch::{self, written};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, checked_numel};
 use crate::op::{KernelCall, OpDef};
-use crate::storage::Borrows;
 use crate::tensor::Tensor;
 
 /// How large results may be whatever they are made from.

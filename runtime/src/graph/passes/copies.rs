@@ -7,7 +7,7 @@
 use super::super::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, SymbolicLayout, TensorId};
 use super::facts::{Facts, is_outside};
 use super::for_each_mention;
-use crate::symbolic::Size;
+use crate::infer::symbolic::Size;
 
 pub(super) fn drop(graph: &mut Graph) {
     drop_copies(graph);

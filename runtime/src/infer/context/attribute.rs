@@ -5,10 +5,10 @@ use opsmith_core::DType;
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::Error;
+use crate::infer::symbolic::{Argument, Size};
 use crate::lists::{AnyLists, Text};
 use crate::op::ArgDef;
 use crate::scalar::Scalar;
-use crate::symbolic::{Argument, Size};
 
 /// A type that an attribute can be asked for as.
 pub trait Attribute<'a>: Sized {

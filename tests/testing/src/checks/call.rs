@@ -3,7 +3,7 @@
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, Complex64, Scalar, dispatch};
+use opsmith_runtime::{Arg, Complex64, Scalar, call};
 
 use crate::calls::mapped;
 use crate::samples::repeatable;
@@ -71,7 +71,7 @@ impl Call {
     /// The results that can have gradients.
     pub fn run(&self) -> Result<Vec<Tensor>> {
         let args: Vec<Arg<'_>> = self.args.iter().map(Value::as_arg).collect();
-        let outs = repeatable(self.op, || dispatch::invoke(self.op, &args))?;
+        let outs = repeatable(self.op, || call::invoke(self.op, &args))?;
         let declared = self.op.grad.map_or(u64::MAX, |grad| grad.differentiable_outputs);
         let last = self.op.schema.returns.len().saturating_sub(1);
         let outs = outs.into_iter().enumerate();

@@ -1,7 +1,7 @@
 //! Gradients that must not depend on how a call is made: strides, forms, what else is asked for.
 
 use opsmith::{DType, Result, Tensor};
-use opsmith_runtime::{Arg, Value, dispatch};
+use opsmith_runtime::{Arg, Value, call};
 
 use super::call::{Call, elements, leaf, numbers_like, pull};
 use super::text;
@@ -204,7 +204,7 @@ pub fn inplace(call: &Call) -> Outcome {
         tensors[0] = if through_view { text(opsmith::alias(&copy))? } else { copy.clone() };
         let changed = call.with_inputs(&tensors);
         let args: Vec<Arg<'_>> = changed.args.iter().map(Value::as_arg).collect();
-        text(repeatable(call.op, || dispatch::invoke_inplace(call.op, &args)))?;
+        text(repeatable(call.op, || call::invoke_inplace(call.op, &args)))?;
         let what = if through_view { "in place, through a view" } else { "in place" };
         if elements(&copy) != elements(&outs[0]) {
             return Err(format!("{what}: the result differs from that of the functional form"));

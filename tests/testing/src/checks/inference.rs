@@ -3,11 +3,11 @@
 
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::op::OpDef;
-use opsmith_runtime::symbolic::{
+use opsmith_runtime::graph::infer_composition;
+use opsmith_runtime::infer::symbolic::{
     Argument, Bindings, Context, Inference, Meta, Origin, Outputs, Shape, Size, Strides, Symbol, infer,
-    infer_composition,
 };
+use opsmith_runtime::op::OpDef;
 
 use crate::calls::{call, reshaped};
 use crate::report::Report;

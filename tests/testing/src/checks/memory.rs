@@ -2,7 +2,7 @@
 
 use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, dispatch};
+use opsmith_runtime::{Arg, call};
 
 use super::exact_calls;
 use crate::calls::{bits, call};
@@ -53,7 +53,7 @@ fn written_into_empty(
     let empty = |like: &Tensor| opsmith::to_dtype(&opsmith::zeros([0])?, like.dtype());
     let mut outs = expected.iter().map(empty).collect::<opsmith::Result<Vec<Tensor>>>()?;
     let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
-    repeatable(op, || dispatch::invoke_out(op, &args, &mut outs.iter_mut().collect::<Vec<_>>()))?;
+    repeatable(op, || call::invoke_out(op, &args, &mut outs.iter_mut().collect::<Vec<_>>()))?;
     Ok(outs.iter().zip(expected).enumerate().find_map(|(number, (out, like))| {
         if out.shape() != like.shape() {
             return Some(format!("result {number} has the shape {:?}, not {:?}", out.shape(), like.shape()));

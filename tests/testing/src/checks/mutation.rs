@@ -6,7 +6,7 @@ use std::cell::Cell;
 use opsmith::autograd::{GradContext, Gradient};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::{Formula, GradDef, Gradients, OpDef};
-use opsmith_runtime::{Arg, Complex64, dispatch};
+use opsmith_runtime::{Arg, Complex64, call};
 
 use super::call::elements;
 use super::{Call, calls, exact_calls, numeric};
@@ -192,6 +192,6 @@ pub fn read_results(op: &'static OpDef) -> ReadResults {
 /// Whether a result of a call can have a gradient.
 fn is_inexact(call: &Call, output: usize) -> bool {
     let args: Vec<Arg<'_>> = call.args.iter().map(Value::as_arg).collect();
-    let outs = crate::samples::repeatable(call.op, || dispatch::invoke(call.op, &args));
+    let outs = crate::samples::repeatable(call.op, || call::invoke(call.op, &args));
     outs.is_ok_and(|outs| outs.get(output).is_some_and(|out| out.dtype().is_differentiable()))
 }

@@ -177,8 +177,10 @@ fn sampled(op: &'static OpDef, real: DType) -> Vec<Vec<(String, Given)>> {
         let sample = |args: &Vec<Value>| op.schema.args.iter().zip(args).enumerate().map(argument).collect();
         return samples(op, real).iter().filter_map(sample).collect();
     }
-    let argument = |&(index, ref value): &(usize, SampleValue)| {
-        (op.schema.args[index].name.to_owned(), Given::of_sample(value, index))
+    let argument = |(name, value): &(&str, SampleValue)| {
+        let index =
+            op.schema.args.iter().position(|arg| arg.name == *name).expect("an argument of the operator");
+        ((*name).to_owned(), Given::of_sample(value, index))
     };
     op.samples.iter().map(|sample| sample.args.iter().map(argument).collect()).collect()
 }

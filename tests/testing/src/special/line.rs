@@ -4,7 +4,7 @@
 
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
-use opsmith_runtime::{Arg, dispatch};
+use opsmith_runtime::{Arg, call};
 use serde_json::{Map, Value as Json, json};
 
 use super::digest::Digest;
@@ -145,7 +145,7 @@ pub(super) fn grown(args: &[(String, Given)], grow: &Grow, to: i64) -> Vec<(Stri
 /// Every result of a call.
 pub(super) fn invoke(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
     let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
-    Ok(dispatch::invoke(op, &args)?.into_vec())
+    Ok(call::invoke(op, &args)?.into_vec())
 }
 
 impl Outcome {

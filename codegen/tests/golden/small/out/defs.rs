@@ -2,42 +2,37 @@
 // One operator's share: `opsmith expand NAME`.
 
 /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
+pub static PLUS_TENSOR: OpDef = OpDef {
     doc: "Adds `alpha * other` to `self`.\n\nA second paragraph.",
-    forms: rt::op::Forms {
+    forms: Forms {
         inplace: Some("plus_.Tensor"),
         out: Some("plus.out"),
         elementwise: true,
     },
     infer: Some(super::inference::plus_tensor_infer),
     rules: Some(&super::rules::PLUS_TENSOR),
-    uniform: rt::op::Uniform::Same,
+    uniform: Uniform::Same,
     element_types: &[
-        rt::op::ElementType::Dispatch,
-        rt::op::ElementType::Dispatch,
-        rt::op::ElementType::NotTensor,
+        ElementType::Dispatch,
+        ElementType::Dispatch,
+        ElementType::NotTensor,
     ],
-    kernels: rt::op::Kernels::of(&super::kernel_tables::PLUS_TENSOR),
+    kernels: Kernels::of(&super::kernel_tables::PLUS_TENSOR),
     grad: Some(&super::gradients::PLUS_TENSOR),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "plus.Tensor",
-        rt::op::Schema {
+        Schema {
             text: "plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef::new("other", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef {
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef::new("other", ArgKind::Tensor.required()),
+                ArgDef {
                     default: Some(rt::op::DefaultValue::Int(1i64)),
                     keyword_only: true,
-                    ..rt::op::ArgDef::new("alpha", rt::op::ArgKind::Scalar.required())
+                    ..ArgDef::new("alpha", ArgKind::Scalar.required())
                 },
             ],
-            returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-            ],
+            returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
         "spec.yaml:8",
         &super::library::LIBRARY,
@@ -45,36 +40,31 @@ pub static PLUS_TENSOR: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
-pub static GROWN: rt::op::OpDef = rt::op::OpDef {
+pub static GROWN: OpDef = OpDef {
     doc: "Grows each element; integers become floats.",
-    forms: rt::op::Forms {
+    forms: Forms {
         inplace: None,
         out: None,
         elementwise: true,
     },
     infer: Some(super::inference::grown_infer),
     rules: Some(&super::rules::GROWN),
-    uniform: rt::op::Uniform::SameIfInexact,
-    element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::NotTensor],
-    kernels: rt::op::Kernels::of(&super::kernel_tables::GROWN),
+    uniform: Uniform::SameIfInexact,
+    element_types: &[ElementType::Dispatch, ElementType::NotTensor],
+    kernels: Kernels::of(&super::kernel_tables::GROWN),
     grad: Some(&super::gradients::GROWN),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "grown",
-        rt::op::Schema {
+        Schema {
             text: "grown(Tensor self, bool twice=False) -> Tensor",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef {
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef {
                     default: Some(rt::op::DefaultValue::Bool(false)),
-                    ..rt::op::ArgDef::new("twice", rt::op::ArgKind::Bool.required())
+                    ..ArgDef::new("twice", ArgKind::Bool.required())
                 },
             ],
-            returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-            ],
+            returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
         "spec.yaml:22",
         &super::library::LIBRARY,
@@ -82,33 +72,28 @@ pub static GROWN: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
-pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
+pub static PRODUCT: OpDef = OpDef {
     doc: "The matrix product.",
-    forms: rt::op::Forms {
+    forms: Forms {
         inplace: None,
         out: Some("product.out"),
         elementwise: false,
     },
     infer: Some(super::inference::product_infer),
     rules: Some(&super::rules::PRODUCT),
-    element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::Dispatch],
-    contiguous: 2,
-    kernels: rt::op::Kernels::of(&super::kernel_tables::PRODUCT),
+    element_types: &[ElementType::Dispatch, ElementType::Dispatch],
+    contiguous: bits(&[1]),
+    kernels: Kernels::of(&super::kernel_tables::PRODUCT),
     grad: Some(&super::gradients::PRODUCT),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "product",
-        rt::op::Schema {
+        Schema {
             text: "product(Tensor self, Tensor mat2) -> Tensor",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef::new("mat2", rt::op::ArgKind::Tensor.required()),
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef::new("mat2", ArgKind::Tensor.required()),
             ],
-            returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-            ],
+            returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
         "spec.yaml:30",
         &super::library::LIBRARY,
@@ -116,33 +101,27 @@ pub static PRODUCT: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
-pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
+pub static LARGEST: OpDef = OpDef {
     doc: "A kernel in C++.",
     infer: Some(super::inference::largest_infer),
     rules: Some(&super::rules::LARGEST),
-    element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::NotTensor],
-    kernels: rt::op::Kernels::of(&super::kernel_tables::LARGEST),
+    element_types: &[ElementType::Dispatch, ElementType::NotTensor],
+    kernels: Kernels::of(&super::kernel_tables::LARGEST),
     grad: Some(&super::gradients::LARGEST),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "largest",
-        rt::op::Schema {
+        Schema {
             text: "largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef {
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef {
                     default: Some(rt::op::DefaultValue::None),
-                    ..rt::op::ArgDef::new("dim", rt::op::ArgKind::Int.optional())
+                    ..ArgDef::new("dim", ArgKind::Int.optional())
                 },
             ],
             returns: &[
-                rt::op::ReturnDef {
-                    name: Some("values"),
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-                rt::op::ReturnDef {
-                    name: Some("indices"),
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
+                ReturnDef::named("values", ArgKind::Tensor.required()),
+                ReturnDef::named("indices", ArgKind::Tensor.required()),
             ],
         },
         "spec.yaml:43",
@@ -151,35 +130,30 @@ pub static LARGEST: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
-pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
+pub static SPREAD: OpDef = OpDef {
     doc: "Puts values at indices.",
     infer: Some(super::inference::spread_infer),
     rules: Some(&super::rules::SPREAD),
     element_types: &[
-        rt::op::ElementType::Dispatch,
-        rt::op::ElementType::Fixed {
-            kernel: rt::DType::I64,
-            accepted: rt::DTypeSet(256u16),
+        ElementType::Dispatch,
+        ElementType::Fixed {
+            kernel: DType::I64,
+            accepted: DTypeSet(256u16),
         },
-        rt::op::ElementType::NotTensor,
+        ElementType::NotTensor,
     ],
-    kernels: rt::op::Kernels::of(&super::kernel_tables::SPREAD),
+    kernels: Kernels::of(&super::kernel_tables::SPREAD),
     grad: Some(&super::gradients::SPREAD),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "spread",
-        rt::op::Schema {
+        Schema {
             text: "spread(Tensor self, Tensor index, int[] size) -> Tensor",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef::new("index", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef::new("size", rt::op::ArgKind::Ints(None).required()),
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef::new("index", ArgKind::Tensor.required()),
+                ArgDef::new("size", ArgKind::Ints(None).required()),
             ],
-            returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-            ],
+            returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
         "spec.yaml:53",
         &super::library::LIBRARY,
@@ -187,31 +161,26 @@ pub static SPREAD: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:62.
-pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
+pub static FLIPPED: OpDef = OpDef {
     doc: "Swaps two dimensions.",
     rules: Some(&super::rules::FLIPPED),
     element_types: &[
-        rt::op::ElementType::Dispatch,
-        rt::op::ElementType::NotTensor,
-        rt::op::ElementType::NotTensor,
+        ElementType::Dispatch,
+        ElementType::NotTensor,
+        ElementType::NotTensor,
     ],
     view: Some(super::inference::flipped_view),
     grad: Some(&super::gradients::FLIPPED),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "flipped",
-        rt::op::Schema {
+        Schema {
             text: "flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef::new("dim0", rt::op::ArgKind::Int.required()),
-                rt::op::ArgDef::new("dim1", rt::op::ArgKind::Int.required()),
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef::new("dim0", ArgKind::Int.required()),
+                ArgDef::new("dim1", ArgKind::Int.required()),
             ],
-            returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-            ],
+            returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
         "spec.yaml:62",
         &super::library::LIBRARY,
@@ -219,27 +188,21 @@ pub static FLIPPED: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:69.
-pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
+pub static SUM_AND_GROWTH: OpDef = OpDef {
     doc: "Two results, built from others.",
-    element_types: &[rt::op::ElementType::Dispatch, rt::op::ElementType::Dispatch],
+    element_types: &[ElementType::Dispatch, ElementType::Dispatch],
     composite: Some(super::inference::sum_and_growth_composite),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "sum_and_growth",
-        rt::op::Schema {
+        Schema {
             text: "sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)",
             args: &[
-                rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required()),
-                rt::op::ArgDef::new("other", rt::op::ArgKind::Tensor.required()),
+                ArgDef::new("self", ArgKind::Tensor.required()),
+                ArgDef::new("other", ArgKind::Tensor.required()),
             ],
             returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Tensor.required(),
-                },
+                ReturnDef::new(ArgKind::Tensor.required()),
+                ReturnDef::new(ArgKind::Tensor.required()),
             ],
         },
         "spec.yaml:69",
@@ -248,22 +211,17 @@ pub static SUM_AND_GROWTH: rt::op::OpDef = rt::op::OpDef {
 };
 
 /// `item(Tensor self) -> Scalar`, declared at spec.yaml:73.
-pub static ITEM: rt::op::OpDef = rt::op::OpDef {
+pub static ITEM: OpDef = OpDef {
     doc: "The only element.",
     rules: Some(&super::rules::ITEM),
-    element_types: &[rt::op::ElementType::Dispatch],
+    element_types: &[ElementType::Dispatch],
     host: Some(super::inference::item_host),
-    ..rt::op::OpDef::new(
+    ..OpDef::new(
         "item",
-        rt::op::Schema {
+        Schema {
             text: "item(Tensor self) -> Scalar",
-            args: &[rt::op::ArgDef::new("self", rt::op::ArgKind::Tensor.required())],
-            returns: &[
-                rt::op::ReturnDef {
-                    name: None,
-                    ty: rt::op::ArgKind::Scalar.required(),
-                },
-            ],
+            args: &[ArgDef::new("self", ArgKind::Tensor.required())],
+            returns: &[ReturnDef::new(ArgKind::Scalar.required())],
         },
         "spec.yaml:73",
         &super::library::LIBRARY,

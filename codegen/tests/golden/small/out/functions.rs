@@ -41,13 +41,21 @@ impl PlusOptions {
 /// - `other`: Tensor
 /// - `alpha`: Scalar, `1` by default
 ///
+/// # Results
+/// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
+/// - computed in `int64`, `bfloat16`, `float32`
+///
+/// # Gradients
+/// - `self`: `grad`
+/// - `other`: `grown(grad)`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:8`.
 #[track_caller]
 pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PLUS_TENSOR,
         &[
             rt::Arg::from(self_),
@@ -59,28 +67,17 @@ pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus).
 #[track_caller]
 pub fn plus_with(
     self_: &rt::Tensor,
     other: &rt::Tensor,
     options: &PlusOptions,
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
     )
@@ -88,26 +85,15 @@ pub fn plus_with(
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// In place: writes the result into the first argument, which must have the result's shape.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus).
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
-    rt::dispatch::invoke_inplace(
+    rt::call::invoke_inplace(
         &super::defs::PLUS_TENSOR,
         &[
             rt::Arg::from(self_),
@@ -119,30 +105,19 @@ pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// In place: writes the result into the first argument, which must have the result's shape.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_with_(
     self_: &rt::Tensor,
     other: &rt::Tensor,
     options: &PlusOptions,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_inplace(
+    rt::call::invoke_inplace(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
     )
@@ -150,30 +125,19 @@ pub fn plus_with_(
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// Writes the result into `out`, which must have the result's shape or no elements.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus).
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_out(
     self_: &rt::Tensor,
     other: &rt::Tensor,
     out: &mut rt::Tensor,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_out(
+    rt::call::invoke_out(
         &super::defs::PLUS_TENSOR,
         &[
             rt::Arg::from(self_),
@@ -186,23 +150,12 @@ pub fn plus_out(
 
 /// Adds `alpha * other` to `self`.
 ///
-/// A second paragraph.
-///
 /// Writes the result into `out`, which must have the result's shape or no elements.
 ///
-/// ```text
-/// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `other`: Tensor
-/// - `alpha`: Scalar, `1` by default
+/// As [`plus`](fn@super::plus), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:8`.
+/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
 #[track_caller]
 pub fn plus_with_out(
     self_: &rt::Tensor,
@@ -210,7 +163,7 @@ pub fn plus_with_out(
     out: &mut rt::Tensor,
     options: &PlusOptions,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_out(
+    rt::call::invoke_out(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
         &mut [out],
@@ -252,13 +205,20 @@ impl GrownOptions {
 /// - `self`: Tensor
 /// - `twice`: bool, `false` by default
 ///
+/// # Results
+/// - shape `follow(self)` (the shape of the given input); dtype `promote_float(self)` (the operands' promoted dtype; an integer result becomes the default float)
+/// - computed in `float32`
+///
+/// # Gradients
+/// - `self`: `not_implemented("of an example")`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:22`.
 #[track_caller]
 pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::GROWN,
         &[rt::Arg::from(self_), rt::Arg::Bool(false)],
     )
@@ -266,21 +226,13 @@ pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
 
 /// Grows each element; integers become floats.
 ///
-/// ```text
-/// grown(Tensor self, bool twice=False) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `twice`: bool, `false` by default
+/// As [`grown`](fn@super::grown), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:22`.
+/// As [`grown`](fn@super::grown).
 #[track_caller]
 pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::GROWN,
         &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
     )
@@ -296,13 +248,24 @@ pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::
 /// - `self`: Tensor
 /// - `mat2`: Tensor
 ///
+/// # Results
+/// - shape `[self.size(0), mat2.size(1)]`; dtype `same(self, mat2)` (the dtype all operands share; different dtypes are an error)
+/// - computed in `float32`, `float64`
+///
+/// # Gradients
+/// - `self`: `product(grad, flipped(mat2, 0, 1))`
+/// - `mat2`: `flipped(self, 0, 1).product(grad)`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - unless `self.dim() == 2`
+/// - unless `mat2.dim() == 2`
+/// - unless `self.size(1) == mat2.size(-2)`
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:30`.
 #[track_caller]
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PRODUCT,
         &[rt::Arg::from(self_), rt::Arg::from(mat2)],
     )
@@ -312,25 +275,17 @@ pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> 
 ///
 /// Writes the result into `out`, which must have the result's shape or no elements.
 ///
-/// ```text
-/// product(Tensor self, Tensor mat2) -> Tensor
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `mat2`: Tensor
+/// As [`product`](fn@super::product).
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:30`.
+/// As [`product`](fn@super::product). If a result does not fit into its tensor.
 #[track_caller]
 pub fn product_out(
     self_: &rt::Tensor,
     mat2: &rt::Tensor,
     out: &mut rt::Tensor,
 ) -> rt::Result<()> {
-    rt::dispatch::invoke_out(
+    rt::call::invoke_out(
         &super::defs::PRODUCT,
         &[rt::Arg::from(self_), rt::Arg::from(mat2)],
         &mut [out],
@@ -372,42 +327,39 @@ impl LargestOptions {
 /// - `self`: Tensor
 /// - `dim`: int?, `None` by default
 ///
+/// # Results
+/// - `values`: shape `follow(self)` (the shape of the given input); dtype `follow(self)` (the dtype of the given input)
+/// - `indices`: shape `follow(self)` (the shape of the given input); dtype `int64`
+/// - computed in `float32`
+///
+/// # Gradients
+/// - `self`: `spread(grad, indices, self.sizes())`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:43`.
 #[track_caller]
 pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
-            &super::defs::LARGEST,
-            &[rt::Arg::from(self_), rt::Arg::None],
-        )?,
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(&super::defs::LARGEST, &[rt::Arg::from(self_), rt::Arg::None])?,
     );
     Ok((out0, out1))
 }
 
 /// A kernel in C++.
 ///
-/// ```text
-/// largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)
-/// ```
-///
-/// # Arguments
-/// - `self`: Tensor
-/// - `dim`: int?, `None` by default
+/// As [`largest`](fn@super::largest), with options.
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
-///
-/// Declared at `spec.yaml:43`.
+/// As [`largest`](fn@super::largest).
 #[track_caller]
 pub fn largest_with(
     self_: &rt::Tensor,
     options: &LargestOptions,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::LARGEST,
             &[rt::Arg::from(self_), rt::Arg::from(options.dim)],
         )?,
@@ -426,8 +378,12 @@ pub fn largest_with(
 /// - `index`: Tensor
 /// - `size`: int[]
 ///
+/// # Results
+/// - shape `full(size)` (the given sizes); dtype `follow(self)` (the dtype of the given input)
+/// - computed in `float32`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:53`.
 #[track_caller]
@@ -436,7 +392,7 @@ pub fn spread(
     index: &rt::Tensor,
     size: impl AsRef<[i64]>,
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::SPREAD,
         &[rt::Arg::from(self_), rt::Arg::from(index), rt::Arg::Ints(size.as_ref())],
     )
@@ -453,13 +409,17 @@ pub fn spread(
 /// - `dim0`: int
 /// - `dim1`: int
 ///
+/// # Gradients
+/// - `self`: `flipped(grad, dim0, dim1)`
+///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - unless `self.dim() >= 2`
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:62`.
 #[track_caller]
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::FLIPPED,
         &[rt::Arg::from(self_), rt::Arg::from(dim0), rt::Arg::from(dim1)],
     )
@@ -476,7 +436,7 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 /// - `other`: Tensor
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:69`.
 #[track_caller]
@@ -484,8 +444,8 @@ pub fn sum_and_growth(
     self_: &rt::Tensor,
     other: &rt::Tensor,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::SUM_AND_GROWTH,
             &[rt::Arg::from(self_), rt::Arg::from(other)],
         )?,
@@ -503,12 +463,13 @@ pub fn sum_and_growth(
 /// - `self`: Tensor
 ///
 /// # Errors
-/// If shapes, dtypes or attributes do not go together; the error says which and what to do.
+/// - unless `self.numel() == 1`
+/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
 /// Declared at `spec.yaml:73`.
 #[track_caller]
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
-    rt::dispatch::host_result(
-        rt::dispatch::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
+    rt::call::host_result(
+        rt::call::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
     )
 }

@@ -2,197 +2,128 @@
 // One operator's share: `opsmith expand NAME`.
 
 /// `plus.Tensor`, self: `grad` (spec.yaml:8).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn plus_tensor_0(
-    cx: &rt::autograd::GradContext<'_>,
-) -> rt::Result<rt::op::Gradients> {
+pub fn plus_tensor_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     let Some(grad0) = cx.grad(0) else {
-        return Ok(rt::autograd::Gradient::none(1));
+        return Ok(Gradient::none(1));
     };
-    Ok(rt::autograd::Gradient::one(Some(grad0.clone())))
+    Ok(Gradient::one(Some(grad0.clone())))
 }
 
 /// `plus.Tensor`, other: `grown(grad)` (spec.yaml:8).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn plus_tensor_1(
-    cx: &rt::autograd::GradContext<'_>,
-) -> rt::Result<rt::op::Gradients> {
+pub fn plus_tensor_grad_other(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     let Some(grad0) = cx.grad(0) else {
-        return Ok(rt::autograd::Gradient::none(1));
+        return Ok(Gradient::none(1));
     };
-    Ok(rt::autograd::Gradient::one(Some(super::raw::grown(grad0, false)?)))
+    Ok(Gradient::one(Some(super::raw::grown(grad0, false)?)))
 }
 
-pub static PLUS_TENSOR: rt::op::GradDef = rt::op::GradDef {
-    formulas: &[
-        rt::op::Formula {
-            arguments: &[0],
-            reads_arguments: 0,
-            reads_outputs: 0,
-            reads_attributes: 0,
-            backends: 3,
-            backward: plus_tensor_0,
-        },
-        rt::op::Formula {
-            arguments: &[1],
-            reads_arguments: 0,
-            reads_outputs: 0,
-            reads_attributes: 0,
-            backends: 3,
-            backward: plus_tensor_1,
-        },
-    ],
-    differentiable_outputs: 1,
-    constant_outputs: 0,
-    non_differentiable: 0,
-    forward: rt::op::Forward::ElementWise {
+pub static PLUS_TENSOR: GradDef = GradDef {
+    forward: Forward::ElementWise {
         complex: false,
     },
+    ..GradDef::new(
+        &[
+            Formula::new(&[0], plus_tensor_grad_self),
+            Formula::new(&[1], plus_tensor_grad_other),
+        ],
+        bits(&[0]),
+    )
 };
 
 /// `grown`, self: `not_implemented("of an example")` (spec.yaml:22).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn grown_0(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+pub fn grown_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     Ok(
-        rt::autograd::Gradient::one(
+        Gradient::one(
             rt::autograd::not_implemented::<Option<rt::Tensor>>("of an example")?,
         ),
     )
 }
 
-pub static GROWN: rt::op::GradDef = rt::op::GradDef {
-    formulas: &[
-        rt::op::Formula {
-            arguments: &[0],
-            reads_arguments: 0,
-            reads_outputs: 0,
-            reads_attributes: 0,
-            backends: 3,
-            backward: grown_0,
-        },
-    ],
-    differentiable_outputs: 1,
-    constant_outputs: 0,
-    non_differentiable: 0,
-    forward: rt::op::Forward::Transposed,
-};
+pub static GROWN: GradDef = GradDef::new(
+    &[Formula::new(&[0], grown_grad_self)],
+    bits(&[0]),
+);
 
 /// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:30).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn product_0(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+pub fn product_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     let Some(grad0) = cx.grad(0) else {
-        return Ok(rt::autograd::Gradient::none(1));
+        return Ok(Gradient::none(1));
     };
     let mat2 = &cx.tensor(1)?;
     Ok(
-        rt::autograd::Gradient::one(
+        Gradient::one(
             Some(super::raw::product(grad0, &super::raw::flipped(mat2, 0i64, 1i64)?)?),
         ),
     )
 }
 
 /// `product`, mat2: `flipped(self, 0, 1).product(grad)` (spec.yaml:30).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn product_1(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+pub fn product_grad_mat2(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     let Some(grad0) = cx.grad(0) else {
-        return Ok(rt::autograd::Gradient::none(1));
+        return Ok(Gradient::none(1));
     };
     let self_ = &cx.tensor(0)?;
     Ok(
-        rt::autograd::Gradient::one(
+        Gradient::one(
             Some(super::raw::product(&super::raw::flipped(self_, 0i64, 1i64)?, grad0)?),
         ),
     )
 }
 
-pub static PRODUCT: rt::op::GradDef = rt::op::GradDef {
-    formulas: &[
-        rt::op::Formula {
-            arguments: &[0],
-            reads_arguments: 2,
-            reads_outputs: 0,
-            reads_attributes: 0,
-            backends: 3,
-            backward: product_0,
+pub static PRODUCT: GradDef = GradDef::new(
+    &[
+        Formula {
+            reads_arguments: bits(&[1]),
+            ..Formula::new(&[0], product_grad_self)
         },
-        rt::op::Formula {
-            arguments: &[1],
-            reads_arguments: 1,
-            reads_outputs: 0,
-            reads_attributes: 0,
-            backends: 3,
-            backward: product_1,
+        Formula {
+            reads_arguments: bits(&[0]),
+            ..Formula::new(&[1], product_grad_mat2)
         },
     ],
-    differentiable_outputs: 1,
-    constant_outputs: 0,
-    non_differentiable: 0,
-    forward: rt::op::Forward::Transposed,
-};
+    bits(&[0]),
+);
 
 /// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:43).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn largest_0(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+pub fn largest_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     let Some(grad0) = cx.grad(0) else {
-        return Ok(rt::autograd::Gradient::none(1));
+        return Ok(Gradient::none(1));
     };
     let result1 = &cx.result(1)?;
-    Ok(
-        rt::autograd::Gradient::one(
-            Some(super::raw::spread(grad0, result1, &cx.meta(0).sizes[..])?),
-        ),
-    )
+    Ok(Gradient::one(Some(super::raw::spread(grad0, result1, &cx.meta(0).sizes[..])?)))
 }
 
-pub static LARGEST: rt::op::GradDef = rt::op::GradDef {
-    formulas: &[
-        rt::op::Formula {
-            arguments: &[0],
-            reads_arguments: 0,
-            reads_outputs: 2,
-            reads_attributes: 0,
-            backends: 3,
-            backward: largest_0,
+pub static LARGEST: GradDef = GradDef::new(
+    &[
+        Formula {
+            reads_outputs: bits(&[1]),
+            ..Formula::new(&[0], largest_grad_self)
         },
     ],
-    differentiable_outputs: 1,
-    constant_outputs: 0,
-    non_differentiable: 0,
-    forward: rt::op::Forward::Transposed,
-};
+    bits(&[0]),
+);
 
-pub static SPREAD: rt::op::GradDef = rt::op::GradDef {
-    formulas: &[],
-    differentiable_outputs: 1,
-    constant_outputs: 0,
-    non_differentiable: 1,
-    forward: rt::op::Forward::Transposed,
+pub static SPREAD: GradDef = GradDef {
+    non_differentiable: bits(&[0]),
+    ..GradDef::new(&[], bits(&[0]))
 };
 
 /// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:62).
-#[allow(unused_variables, reason = "a formula may consist of a refusal")]
-pub fn flipped_0(cx: &rt::autograd::GradContext<'_>) -> rt::Result<rt::op::Gradients> {
+pub fn flipped_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
     let Some(grad0) = cx.grad(0) else {
-        return Ok(rt::autograd::Gradient::none(1));
+        return Ok(Gradient::none(1));
     };
     let dim0 = cx.attribute(1).int();
     let dim1 = cx.attribute(2).int();
-    Ok(rt::autograd::Gradient::one(Some(super::raw::flipped(grad0, dim0, dim1)?)))
+    Ok(Gradient::one(Some(super::raw::flipped(grad0, dim0, dim1)?)))
 }
 
-pub static FLIPPED: rt::op::GradDef = rt::op::GradDef {
-    formulas: &[
-        rt::op::Formula {
-            arguments: &[0],
-            reads_arguments: 0,
-            reads_outputs: 0,
-            reads_attributes: 6,
-            backends: 3,
-            backward: flipped_0,
+pub static FLIPPED: GradDef = GradDef::new(
+    &[
+        Formula {
+            reads_attributes: bits(&[1, 2]),
+            ..Formula::new(&[0], flipped_grad_self)
         },
     ],
-    differentiable_outputs: 1,
-    constant_outputs: 0,
-    non_differentiable: 0,
-    forward: rt::op::Forward::Transposed,
-};
+    bits(&[0]),
+);

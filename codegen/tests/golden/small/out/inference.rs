@@ -2,7 +2,6 @@
 // One operator's share: `opsmith expand NAME`.
 
 /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-#[allow(unused_variables, reason = "a rule need not use every argument")]
 pub fn plus_tensor_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
     let self_ = args[0].tensor();
     let other = args[1].tensor();
@@ -21,7 +20,6 @@ pub fn plus_tensor_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
 }
 
 /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
-#[allow(unused_variables, reason = "a rule need not use every argument")]
 pub fn grown_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
     let self_ = args[0].tensor();
     let twice = args[1].bool();
@@ -37,7 +35,6 @@ pub fn grown_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
-#[allow(unused_variables, reason = "a rule need not use every argument")]
 pub fn product_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
     let self_ = args[0].tensor();
     let mat2 = args[1].tensor();
@@ -57,15 +54,15 @@ pub fn product_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
             ),
         );
     }
-    if !(rt::dispatch::size(self_.shape(), 1i64)?
-        == rt::dispatch::size(mat2.shape(), -2i64)?)
+    if !(rt::checked::size(self_.shape(), 1i64)?
+        == rt::checked::size(mat2.shape(), -2i64)?)
     {
         return Err(
             rt::infer::check_failed(
                 "self.size(1) == mat2.size(-2)",
                 &[
-                    rt::dispatch::size(self_.shape(), 1i64)?,
-                    rt::dispatch::size(mat2.shape(), -2i64)?,
+                    rt::checked::size(self_.shape(), 1i64)?,
+                    rt::checked::size(mat2.shape(), -2i64)?,
                 ],
             ),
         );
@@ -78,8 +75,8 @@ pub fn product_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
                 (
                     rt::Dims::from_slice(
                         &[
-                            rt::dispatch::size(self_.shape(), 0i64)?,
-                            rt::dispatch::size(mat2.shape(), 1i64)?,
+                            rt::checked::size(self_.shape(), 0i64)?,
+                            rt::checked::size(mat2.shape(), 1i64)?,
                         ],
                     ),
                     compute,
@@ -92,7 +89,6 @@ pub fn product_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
 }
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
-#[allow(unused_variables, reason = "a rule need not use every argument")]
 pub fn largest_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
     let self_ = args[0].tensor();
     let dim = args[1].optional(rt::Arg::int);
@@ -111,7 +107,6 @@ pub fn largest_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
-#[allow(unused_variables, reason = "a rule need not use every argument")]
 pub fn spread_infer(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
     let self_ = args[0].tensor();
     let index = args[1].tensor();
@@ -146,7 +141,6 @@ pub fn flipped_view(
 }
 
 /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:69.
-#[allow(unused_variables, reason = "a composition need not use every argument")]
 pub fn sum_and_growth_composite(args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Outputs> {
     let self_ = args[0].tensor();
     let other = args[1].tensor();

@@ -21,7 +21,7 @@ use rt::declared::Misfit as _;
 macro_rules! plus_tensor_kernel {
     ($T:ty) => {{
         #[allow(unused, reason = "an expression need not use everything")]
-        fn kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        fn kernel(call: &KernelCall<'_>) -> rt::Result<()> {
             type T = $T;
             use rt::Element as _;
             type C = <T as rt::Element>::Compute;
@@ -48,34 +48,17 @@ macro_rules! plus_tensor_kernel {
 }
 
 /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-pub static PLUS_TENSOR: rt::op::KernelTable = rt::op::KernelTable::new(
-    [
-        [
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            Some(plus_tensor_kernel!(i64)),
-            None,
-            Some(plus_tensor_kernel!(rt::bf16)),
-            Some(plus_tensor_kernel!(f32)),
-            None,
-            None,
-            None,
-        ],
-        [None; rt::DType::COUNT],
-    ],
-    ["pointwise", ""],
-);
+pub static PLUS_TENSOR: KernelTable = KernelTable::new()
+    .with(
+        Backend::Cpu,
+        "pointwise",
+        &rt::kernels_of!(plus_tensor_kernel : I64 BF16 F32),
+    );
 
 macro_rules! grown_kernel {
     ($T:ty) => {{
         #[allow(unused, reason = "an expression need not use everything")]
-        fn kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+        fn kernel(call: &KernelCall<'_>) -> rt::Result<()> {
             type T = $T;
             use rt::Element as _;
             type C = <T as rt::Element>::Compute;
@@ -109,29 +92,8 @@ macro_rules! grown_kernel {
 }
 
 /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
-pub static GROWN: rt::op::KernelTable = rt::op::KernelTable::new(
-    [
-        [
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            Some(grown_kernel!(f32)),
-            None,
-            None,
-            None,
-        ],
-        [None; rt::DType::COUNT],
-    ],
-    ["pointwise", ""],
-);
+pub static GROWN: KernelTable = KernelTable::new()
+    .with(Backend::Cpu, "pointwise", &rt::kernels_of!(grown_kernel : F32));
 
 use crate::kernels::kernel::product as product_at_spec_yaml_30;
 
@@ -139,7 +101,7 @@ use product_at_spec_yaml_30 as product_in_rust;
 
 /// The type that `crate::kernels::kernel::product` must have for spec.yaml:30.
 fn product_kernel<T: rt::Element>(
-    call: &rt::op::KernelCall<'_>,
+    call: &KernelCall<'_>,
     kernel: fn(
         self_: rt::View<'_, T>,
         mat2: rt::View<'_, T>,
@@ -149,7 +111,7 @@ fn product_kernel<T: rt::Element>(
     Any_product_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
 }
 
-const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> = |call| product_kernel(
+const _: fn(&KernelCall<'_>) -> rt::Result<()> = |call| product_kernel(
     call,
     product_at_spec_yaml_30::<f32>,
 );
@@ -161,7 +123,7 @@ impl<
     T: rt::Element,
     F: Fn(rt::View<'_, T>, rt::View<'_, T>, rt::ViewMut<'_, T>) -> rt::Result<()>,
 > Any_product_kernel<T, F> {
-    fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+    fn run_declared(self, call: &KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
         rt::scratch::or_out_of_memory(|| kernel(
             call.view(0),
@@ -171,44 +133,22 @@ impl<
     }
 }
 
-/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
-pub static PRODUCT: rt::op::KernelTable = rt::op::KernelTable::new(
-    [
-        [
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            Some(|call| {
-                Any_product_kernel::<
-                    f32,
-                    _,
-                >(product_in_rust::<f32>, std::marker::PhantomData)
-                    .run_declared(call)
-            }),
-            Some(|call| {
-                Any_product_kernel::<
-                    f64,
-                    _,
-                >(product_in_rust::<f64>, std::marker::PhantomData)
-                    .run_declared(call)
-            }),
-            None,
-            None,
-        ],
-        [None; rt::DType::COUNT],
-    ],
-    ["kernel::product", ""],
-);
+macro_rules! product_kernel_of {
+    ($T:ty) => {
+        | call | Any_product_kernel:: < $T, _ > (product_in_rust:: < $T >,
+        std::marker::PhantomData).run_declared(call)
+    };
+}
 
-fn largest_kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
+pub static PRODUCT: KernelTable = KernelTable::new()
+    .with(
+        Backend::Cpu,
+        "kernel::product",
+        &rt::kernels_of!(product_kernel_of : F32 F64),
+    );
+
+fn largest_kernel(call: &KernelCall<'_>) -> rt::Result<()> {
     let mut context = rt::foreign::Context::new(
         "golden_largest",
         "kernels/largest.cc",
@@ -235,29 +175,12 @@ fn largest_kernel(call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
 }
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
-pub static LARGEST: rt::op::KernelTable = rt::op::KernelTable::new(
-    [
-        [
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            Some(largest_kernel),
-            None,
-            None,
-            None,
-        ],
-        [None; rt::DType::COUNT],
-    ],
-    ["kernels/largest.cc:golden_largest", ""],
-);
+pub static LARGEST: KernelTable = KernelTable::new()
+    .with(
+        Backend::Cpu,
+        "kernels/largest.cc:golden_largest",
+        &rt::op::same_kernel(largest_kernel, [DType::F32]),
+    );
 
 use crate::kernels::kernel::spread as spread_at_spec_yaml_53;
 
@@ -265,7 +188,7 @@ use spread_at_spec_yaml_53 as spread_in_rust;
 
 /// The type that `crate::kernels::kernel::spread` must have for spec.yaml:53.
 fn spread_kernel<T: rt::Element>(
-    call: &rt::op::KernelCall<'_>,
+    call: &KernelCall<'_>,
     kernel: fn(
         self_: rt::View<'_, T>,
         index: rt::View<'_, i64>,
@@ -276,7 +199,7 @@ fn spread_kernel<T: rt::Element>(
     Any_spread_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
 }
 
-const _: fn(&rt::op::KernelCall<'_>) -> rt::Result<()> = |call| spread_kernel(
+const _: fn(&KernelCall<'_>) -> rt::Result<()> = |call| spread_kernel(
     call,
     spread_at_spec_yaml_53::<f32>,
 );
@@ -293,7 +216,7 @@ impl<
             rt::ViewMut<'_, T>,
         ) -> rt::Result<()>,
 > Any_spread_kernel<T, F> {
-    fn run_declared(self, call: &rt::op::KernelCall<'_>) -> rt::Result<()> {
+    fn run_declared(self, call: &KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
         rt::scratch::or_out_of_memory(|| kernel(
             call.view(0),
@@ -304,33 +227,13 @@ impl<
     }
 }
 
+macro_rules! spread_kernel_of {
+    ($T:ty) => {
+        | call | Any_spread_kernel:: < $T, _ > (spread_in_rust:: < $T >,
+        std::marker::PhantomData).run_declared(call)
+    };
+}
+
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
-pub static SPREAD: rt::op::KernelTable = rt::op::KernelTable::new(
-    [
-        [
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            Some(|call| {
-                Any_spread_kernel::<
-                    f32,
-                    _,
-                >(spread_in_rust::<f32>, std::marker::PhantomData)
-                    .run_declared(call)
-            }),
-            None,
-            None,
-            None,
-        ],
-        [None; rt::DType::COUNT],
-    ],
-    ["kernel::spread", ""],
-);
+pub static SPREAD: KernelTable = KernelTable::new()
+    .with(Backend::Cpu, "kernel::spread", &rt::kernels_of!(spread_kernel_of : F32));

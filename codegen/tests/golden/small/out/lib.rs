@@ -1,7 +1,8 @@
 // @generated from spec.yaml.
 
-/// The definition of each operator, as the dispatcher reads it.
+/// One module an emitter.
 #[allow(unused_imports, reason = "every module has the same imports")]
+#[allow(unused_variables, reason = "formulas and rules need not use every argument")]
 #[allow(
     unused_parens,
     reason = "expressions keep the parentheses that give them their order"
@@ -10,160 +11,90 @@
     non_snake_case,
     reason = "underscores and capital letters keep names of a spec apart"
 )]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
+#[allow(deprecated, reason = "deprecated operators still have to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-pub mod defs {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/defs.rs"));
+mod generated {
+    /// The definition of each operator, as the dispatcher reads it.
+    pub mod defs {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        use ::opsmith::runtime::{
+            DType, DTypeSet, constraint::{Constraint, Literal},
+            facts::{Deprecated, Facts, NumberUse, ValueUse},
+            op::{
+                ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind,
+                Kernels, OpDef, ReturnDef, Schema, Uniform, bits,
+            },
+            sample::{
+                Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf,
+                between, integers, mask, numbers, places,
+            },
+        };
+        include!(concat!(env!("OUT_DIR"), "/opsmith/defs.rs"));
+    }
+    /// Each operator with all its arguments in order, for generated formulas.
+    pub mod raw {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
+    }
+    /// The functions users call.
+    pub mod functions {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
+    }
+    /// The same operators as methods of tensors.
+    pub mod methods {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
+    }
+    /// Shape and dtype inference.
+    pub mod inference {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
+    }
+    /// The same rules as data, for sizes that are not known yet.
+    pub mod rules {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        use ::opsmith::runtime::{
+            DType, infer::expr::{Check, Conversion, Expr, Operation, Query, Rules},
+        };
+        include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
+    }
+    /// Kernels by backend and dtype.
+    pub mod kernel_tables {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        use ::opsmith::runtime::{Backend, DType, op::{KernelCall, KernelTable}};
+        include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
+    }
+    /// Backward formulas, and forward ones that the spec writes.
+    pub mod gradients {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        use ::opsmith::runtime::{
+            autograd::{GradContext, Gradient},
+            op::{Formula, Forward, GradDef, Gradients, bits},
+        };
+        include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
+    }
+    /// The table of all operators, and calls by name.
+    pub mod library {
+        use ::opsmith::runtime as rt;
+        use crate::kernels::{self as kernels};
+        include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
+    }
+    pub use functions::*;
 }
 
-/// Each operator with all its arguments in order, for generated formulas.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-pub mod raw {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
-}
+pub use generated::functions::*;
 
-/// The functions users call.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod functions {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
-}
+pub use generated::library::{LIBRARY, call};
 
-/// The same operators as methods of tensors.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod methods {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
-}
+pub use generated::methods::TensorOps;
 
-/// Shape and dtype inference.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod inference {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
-}
-
-/// The same rules as data, for sizes that are not known yet.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod rules {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
-}
-
-/// Kernels by backend and dtype.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod kernel_tables {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
-}
-
-/// Backward formulas, and forward ones that the spec writes.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod gradients {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
-}
-
-/// The table of all operators, and calls by name.
-#[allow(unused_imports, reason = "every module has the same imports")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
-#[allow(deprecated, reason = "what is deprecated still has to work")]
-#[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
-mod library {
-    use ::opsmith::runtime as rt;
-    use crate::kernels::{self as kernels};
-    include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
-}
-
-pub use functions::*;
-
-pub use library::{LIBRARY, call};
-
-pub use methods::TensorOps;
+pub use generated::{defs, raw};

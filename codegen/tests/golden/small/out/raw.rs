@@ -2,52 +2,40 @@
 // One operator's share: `opsmith expand NAME`.
 
 /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-///
-/// # Errors
-/// As the function users call.
 pub fn plus_tensor(
     self_: &rt::Tensor,
     other: &rt::Tensor,
     alpha: rt::Scalar,
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PLUS_TENSOR,
         &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(alpha)],
     )
 }
 
 /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
-///
-/// # Errors
-/// As the function users call.
 pub fn grown(self_: &rt::Tensor, twice: bool) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::GROWN,
         &[rt::Arg::from(self_), rt::Arg::from(twice)],
     )
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
-///
-/// # Errors
-/// As the function users call.
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::PRODUCT,
         &[rt::Arg::from(self_), rt::Arg::from(mat2)],
     )
 }
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
-///
-/// # Errors
-/// As the function users call.
 pub fn largest(
     self_: &rt::Tensor,
     dim: Option<i64>,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::LARGEST,
             &[rt::Arg::from(self_), rt::Arg::from(dim)],
         )?,
@@ -56,41 +44,32 @@ pub fn largest(
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
-///
-/// # Errors
-/// As the function users call.
 pub fn spread(
     self_: &rt::Tensor,
     index: &rt::Tensor,
     size: &[i64],
 ) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::SPREAD,
         &[rt::Arg::from(self_), rt::Arg::from(index), rt::Arg::from(size)],
     )
 }
 
 /// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:62.
-///
-/// # Errors
-/// As the function users call.
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
-    rt::dispatch::invoke_single(
+    rt::call::invoke_single(
         &super::defs::FLIPPED,
         &[rt::Arg::from(self_), rt::Arg::from(dim0), rt::Arg::from(dim1)],
     )
 }
 
 /// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:69.
-///
-/// # Errors
-/// As the function users call.
 pub fn sum_and_growth(
     self_: &rt::Tensor,
     other: &rt::Tensor,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::dispatch::several(
-        rt::dispatch::invoke(
+    let [out0, out1] = rt::call::several(
+        rt::call::invoke(
             &super::defs::SUM_AND_GROWTH,
             &[rt::Arg::from(self_), rt::Arg::from(other)],
         )?,
@@ -99,11 +78,8 @@ pub fn sum_and_growth(
 }
 
 /// `item(Tensor self) -> Scalar`, declared at spec.yaml:73.
-///
-/// # Errors
-/// As the function users call.
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
-    rt::dispatch::host_result(
-        rt::dispatch::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
+    rt::call::host_result(
+        rt::call::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
     )
 }

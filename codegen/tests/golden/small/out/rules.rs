@@ -1,197 +1,101 @@
 // @generated from spec.yaml by codegen/src/emit/rules.rs.
 // One operator's share: `opsmith expand NAME`.
 
-pub static PLUS_TENSOR: rt::infer::expr::Rules = rt::infer::expr::Rules {
-    shapes: &[
-        rt::infer::expr::Expr::ShapeRule(
-            "broadcast",
-            &[rt::infer::expr::Expr::Arg(0), rt::infer::expr::Expr::Arg(1)],
-        ),
-    ],
-    dtypes: &[
-        rt::infer::expr::Expr::DTypeRule(
-            "promote",
-            &[
-                rt::infer::expr::Expr::Arg(0),
-                rt::infer::expr::Expr::Arg(1),
-                rt::infer::expr::Expr::Arg(2),
-            ],
-        ),
-    ],
+pub static PLUS_TENSOR: Rules = Rules {
+    shapes: &[Expr::ShapeRule("broadcast", &[Expr::Arg(0), Expr::Arg(1)])],
+    dtypes: &[Expr::DTypeRule("promote", &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])],
     compute: Some(
-        rt::infer::expr::Expr::DTypeRule(
-            "promote",
-            &[
-                rt::infer::expr::Expr::Arg(0),
-                rt::infer::expr::Expr::Arg(1),
-                rt::infer::expr::Expr::Arg(2),
-            ],
-        ),
+        Expr::DTypeRule("promote", &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
     ),
-    ..rt::infer::expr::Rules::NONE
+    ..Rules::NONE
 };
 
-pub static GROWN: rt::infer::expr::Rules = rt::infer::expr::Rules {
-    shapes: &[
-        rt::infer::expr::Expr::ShapeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
-    ],
-    dtypes: &[
-        rt::infer::expr::Expr::DTypeRule(
-            "promote_float",
-            &[rt::infer::expr::Expr::Arg(0)],
-        ),
-    ],
-    compute: Some(
-        rt::infer::expr::Expr::DTypeRule(
-            "promote_float",
-            &[rt::infer::expr::Expr::Arg(0)],
-        ),
-    ),
-    ..rt::infer::expr::Rules::NONE
+pub static GROWN: Rules = Rules {
+    shapes: &[Expr::ShapeRule("follow", &[Expr::Arg(0)])],
+    dtypes: &[Expr::DTypeRule("promote_float", &[Expr::Arg(0)])],
+    compute: Some(Expr::DTypeRule("promote_float", &[Expr::Arg(0)])),
+    ..Rules::NONE
 };
 
-pub static PRODUCT: rt::infer::expr::Rules = rt::infer::expr::Rules {
+pub static PRODUCT: Rules = Rules {
     checks: &[
-        rt::infer::expr::Check {
-            condition: rt::infer::expr::Expr::Binary(
-                rt::infer::expr::Operation::Eq,
-                &[
-                    rt::infer::expr::Expr::Query(
-                        rt::infer::expr::Query::Dim,
-                        &[rt::infer::expr::Expr::Arg(0)],
-                    ),
-                    rt::infer::expr::Expr::Int(2i64),
-                ],
+        Check {
+            condition: Expr::Binary(
+                Operation::Eq,
+                &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)],
             ),
             text: "self.dim() == 2",
         },
-        rt::infer::expr::Check {
-            condition: rt::infer::expr::Expr::Binary(
-                rt::infer::expr::Operation::Eq,
-                &[
-                    rt::infer::expr::Expr::Query(
-                        rt::infer::expr::Query::Dim,
-                        &[rt::infer::expr::Expr::Arg(1)],
-                    ),
-                    rt::infer::expr::Expr::Int(2i64),
-                ],
+        Check {
+            condition: Expr::Binary(
+                Operation::Eq,
+                &[Expr::Query(Query::Dim, &[Expr::Arg(1)]), Expr::Int(2)],
             ),
             text: "mat2.dim() == 2",
         },
-        rt::infer::expr::Check {
-            condition: rt::infer::expr::Expr::Binary(
-                rt::infer::expr::Operation::Eq,
+        Check {
+            condition: Expr::Binary(
+                Operation::Eq,
                 &[
-                    rt::infer::expr::Expr::Query(
-                        rt::infer::expr::Query::Size,
-                        &[
-                            rt::infer::expr::Expr::Arg(0),
-                            rt::infer::expr::Expr::Int(1i64),
-                        ],
-                    ),
-                    rt::infer::expr::Expr::Query(
-                        rt::infer::expr::Query::Size,
-                        &[
-                            rt::infer::expr::Expr::Arg(1),
-                            rt::infer::expr::Expr::Int(-2i64),
-                        ],
-                    ),
+                    Expr::Query(Query::Size, &[Expr::Arg(0), Expr::Int(1)]),
+                    Expr::Query(Query::Size, &[Expr::Arg(1), Expr::Int(-2)]),
                 ],
             ),
             text: "self.size(1) == mat2.size(-2)",
         },
     ],
     shapes: &[
-        rt::infer::expr::Expr::List(
+        Expr::List(
             &[
-                rt::infer::expr::Expr::Query(
-                    rt::infer::expr::Query::Size,
-                    &[rt::infer::expr::Expr::Arg(0), rt::infer::expr::Expr::Int(0i64)],
-                ),
-                rt::infer::expr::Expr::Query(
-                    rt::infer::expr::Query::Size,
-                    &[rt::infer::expr::Expr::Arg(1), rt::infer::expr::Expr::Int(1i64)],
-                ),
+                Expr::Query(Query::Size, &[Expr::Arg(0), Expr::Int(0)]),
+                Expr::Query(Query::Size, &[Expr::Arg(1), Expr::Int(1)]),
             ],
         ),
     ],
-    dtypes: &[
-        rt::infer::expr::Expr::DTypeRule(
-            "same",
-            &[rt::infer::expr::Expr::Arg(0), rt::infer::expr::Expr::Arg(1)],
-        ),
-    ],
-    compute: Some(
-        rt::infer::expr::Expr::DTypeRule(
-            "same",
-            &[rt::infer::expr::Expr::Arg(0), rt::infer::expr::Expr::Arg(1)],
-        ),
-    ),
-    ..rt::infer::expr::Rules::NONE
+    dtypes: &[Expr::DTypeRule("same", &[Expr::Arg(0), Expr::Arg(1)])],
+    compute: Some(Expr::DTypeRule("same", &[Expr::Arg(0), Expr::Arg(1)])),
+    ..Rules::NONE
 };
 
-pub static LARGEST: rt::infer::expr::Rules = rt::infer::expr::Rules {
+pub static LARGEST: Rules = Rules {
     shapes: &[
-        rt::infer::expr::Expr::ShapeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
-        rt::infer::expr::Expr::ShapeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
+        Expr::ShapeRule("follow", &[Expr::Arg(0)]),
+        Expr::ShapeRule("follow", &[Expr::Arg(0)]),
     ],
-    dtypes: &[
-        rt::infer::expr::Expr::DTypeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
-        rt::infer::expr::Expr::DType(rt::DType::I64),
-    ],
-    compute: Some(
-        rt::infer::expr::Expr::DTypeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
-    ),
-    ..rt::infer::expr::Rules::NONE
+    dtypes: &[Expr::DTypeRule("follow", &[Expr::Arg(0)]), Expr::DType(DType::I64)],
+    compute: Some(Expr::DTypeRule("follow", &[Expr::Arg(0)])),
+    ..Rules::NONE
 };
 
-pub static SPREAD: rt::infer::expr::Rules = rt::infer::expr::Rules {
-    shapes: &[
-        rt::infer::expr::Expr::ShapeRule("full", &[rt::infer::expr::Expr::Arg(2)]),
-    ],
-    dtypes: &[
-        rt::infer::expr::Expr::DTypeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
-    ],
-    compute: Some(
-        rt::infer::expr::Expr::DTypeRule("follow", &[rt::infer::expr::Expr::Arg(0)]),
-    ),
-    ..rt::infer::expr::Rules::NONE
+pub static SPREAD: Rules = Rules {
+    shapes: &[Expr::ShapeRule("full", &[Expr::Arg(2)])],
+    dtypes: &[Expr::DTypeRule("follow", &[Expr::Arg(0)])],
+    compute: Some(Expr::DTypeRule("follow", &[Expr::Arg(0)])),
+    ..Rules::NONE
 };
 
-pub static FLIPPED: rt::infer::expr::Rules = rt::infer::expr::Rules {
+pub static FLIPPED: Rules = Rules {
     checks: &[
-        rt::infer::expr::Check {
-            condition: rt::infer::expr::Expr::Binary(
-                rt::infer::expr::Operation::Ge,
-                &[
-                    rt::infer::expr::Expr::Query(
-                        rt::infer::expr::Query::Dim,
-                        &[rt::infer::expr::Expr::Arg(0)],
-                    ),
-                    rt::infer::expr::Expr::Int(2i64),
-                ],
+        Check {
+            condition: Expr::Binary(
+                Operation::Ge,
+                &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)],
             ),
             text: "self.dim() >= 2",
         },
     ],
-    ..rt::infer::expr::Rules::NONE
+    ..Rules::NONE
 };
 
-pub static ITEM: rt::infer::expr::Rules = rt::infer::expr::Rules {
+pub static ITEM: Rules = Rules {
     checks: &[
-        rt::infer::expr::Check {
-            condition: rt::infer::expr::Expr::Binary(
-                rt::infer::expr::Operation::Eq,
-                &[
-                    rt::infer::expr::Expr::Query(
-                        rt::infer::expr::Query::Numel,
-                        &[rt::infer::expr::Expr::Arg(0)],
-                    ),
-                    rt::infer::expr::Expr::Int(1i64),
-                ],
+        Check {
+            condition: Expr::Binary(
+                Operation::Eq,
+                &[Expr::Query(Query::Numel, &[Expr::Arg(0)]), Expr::Int(1)],
             ),
             text: "self.numel() == 1",
         },
     ],
-    ..rt::infer::expr::Rules::NONE
+    ..Rules::NONE
 };

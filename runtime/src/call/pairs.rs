@@ -5,16 +5,16 @@
 
 use std::panic::Location;
 
-use super::targets::{check_written, overlap, refuse_overlapping_target};
-use super::{in_op, invoke};
+use super::invoke;
 use crate::arg::Arg;
 use crate::autograd;
 use crate::copy;
+use crate::dispatch::{check_target, refuse_overlapping_target};
 use crate::error::{Error, Result};
-use crate::graph::recorder;
 use crate::library::Form;
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
+use crate::trace_hook;
 
 /// Calls the in-place form of an operator with pairs; returns the results that are written nowhere.
 ///
@@ -25,8 +25,8 @@ use crate::tensor::Tensor;
 /// into it is part of a graph.
 #[track_caller]
 pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
-    let _site = recorder::enter(Location::caller());
-    run(op, args).map_err(|error| in_op(error, op.forms.inplace.unwrap_or(op.name), op, args))
+    let _site = trace_hook::enter(Location::caller());
+    run(op, args).map_err(|error| op.error_of_call(error, op.forms.inplace.unwrap_or(op.name), args))
 }
 
 fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
@@ -40,7 +40,7 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         .collect();
     for (index, (target, name, _)) in targets.iter().enumerate() {
         refuse_overlapping_target(target, name)?;
-        if let Some((_, other, _)) = targets[..index].iter().find(|(other, ..)| overlap(other, target)) {
+        if let Some((_, other, _)) = targets[..index].iter().find(|(other, ..)| other.overlaps(target)) {
             return Err(Error::aliasing(format!(
                 "`{other}` and `{name}` share memory, and both are written"
             ))
@@ -54,14 +54,14 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     // All are checked before the first is written, so that a refused call changes nothing.
     for (target, name, output) in &targets {
         let result = &results[*output];
-        check_written(target, name, result.shape(), result.dtype())?;
+        check_target(target, name, result.shape(), result.dtype())?;
         if autograd::recording() && result.requires_grad() {
             return Err(in_graph(format!("what would be written into `{name}` is part of a graph"), op));
         }
     }
     for (target, _, output) in &targets {
         copy::copy(target, &results[*output])?;
-        target.storage().set_last_writer(op, Form::Inplace);
+        target.storage().set_last_writer(op.form_name(Form::Inplace));
     }
     let written = |index: &usize| op.inplace_pairs.iter().any(|(_, output)| *output as usize == *index);
     let visible = results.len() - op.hidden;

@@ -119,7 +119,7 @@ pub enum Argument<'a> {
 
 impl<'a> Argument<'a> {
     /// Calls `visit` with each tensor of the argument, in order.
-    pub(super) fn for_each_meta(self, mut visit: impl FnMut(&'a Meta)) {
+    pub(crate) fn for_each_meta(self, mut visit: impl FnMut(&'a Meta)) {
         match self {
             Argument::Tensor(meta) => visit(meta),
             Argument::Tensors(metas) => metas.iter().for_each(visit),

@@ -2,27 +2,29 @@
 //!
 //! In: an operator that is computed by others, and arguments whose sizes are formulas or unknown. Out: what its
 //! results are like. A composition is code that reads sizes, so it runs on tensors without elements, at several
-//! points where sizes are symbols ([`super::sample`]), and for several ranks where a rank is unknown.
+//! points where sizes are symbols (`symbolic::sample`), and for several ranks where a rank is unknown. What it does is
+//! recorded and dropped, as a traced function's.
 
 use smallvec::SmallVec;
 
-use super::call::{self, Owned};
-use super::condition::{Condition, Context, Guard};
-use super::infer::{Outputs, operands};
-use super::meta::{Argument, Meta};
-use super::sample;
-use super::shape::Shape;
-use super::size::Size;
+use super::recorder;
+use crate::autograd;
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::infer::symbolic::{
+    Argument, Condition, Context, Guard, Meta, Outcome, Outputs, Owned, Shape, Size, Strides, concrete,
+    infer_at_samples, operands, with_numbers,
+};
 use crate::op::OpDef;
+use crate::tensor::Tensor;
 
 /// Ranks that stand for an unknown one; what no operator does at one of these, it does at none.
 const RANKS: std::ops::Range<usize> = 0..6;
 
-/// Infers a composition, for which [`super::infer()`] says no more than that it is one.
+/// Infers a composition, for which [`crate::infer::symbolic::infer()`] says no more than that it is one.
 ///
 /// # Errors
-/// What the composition reports at every size and rank, and as [`super::infer()`]; also if this thread traces a
+/// What the composition reports at every size and rank, and as [`crate::infer::symbolic::infer()`]; also if this thread traces a
 /// function.
 pub fn infer_composition(
     op: &'static OpDef,
@@ -36,10 +38,10 @@ pub fn infer_composition(
 }
 
 fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
-    if let Some(outcome) = call::run_composition(op, args, &Size::known) {
-        return outcome.map(super::infer::concrete);
+    if let Some(outcome) = run_composition(op, args, &Size::known) {
+        return outcome.map(concrete);
     }
-    if let Some(sampled) = sample::infer(op, args, context, call::run_composition)? {
+    if let Some(sampled) = infer_at_samples(op, args, context, run_composition)? {
         let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
         return Ok(Outputs { outs, compute, present });
     }
@@ -49,11 +51,30 @@ fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
             .or_else(|| size.evaluate(|symbol| context.symbols.example(symbol).or(Some(6))))
             .or(Some(6))
     };
-    match call::run_composition(op, args, &example) {
+    match run_composition(op, args, &example) {
         Some(Err(error)) => Err(tried(error)),
         _ => Err(Error::shape("its composition accepts none of the sizes that were tried")
             .with_help("give sizes as numbers, or an example of each")),
     }
+}
+
+/// Runs what an operator is computed by on tensors without elements. `None` if a size has no value, or the operator
+/// has no composition.
+///
+/// # Errors
+/// Whatever the operators in it report.
+fn run_composition(
+    op: &'static OpDef,
+    args: &[Argument<'_>],
+    value_of: &dyn Fn(&Size) -> Option<i64>,
+) -> Option<Result<Outcome>> {
+    let composite = op.composite?;
+    with_numbers(args, value_of, |args| {
+        let outs = recorder::rehearse(args, || autograd::no_grad(|| composite(args)))?;
+        let device = outs.first().map_or(Device::CPU, Tensor::device);
+        let outs = outs.iter().map(|out| (out.layout().clone(), out.dtype())).collect();
+        Ok(Outcome { outs, compute: None, device, present: op.present_results(args)? })
+    })
 }
 
 /// What is the same at every rank that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
@@ -107,15 +128,15 @@ fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: u
             let example = |symbol| context.symbols.example(symbol).or(Some(start));
             size.evaluate(|symbol| context.symbols.value(symbol, &example)).or(Some(start))
         };
-        match call::run_composition(op, &args, &value) {
+        match run_composition(op, &args, &value) {
             Some(Err(error)) => refused = error,
             None => break,
             Some(Ok(outcome)) => {
-                let mut outputs = super::infer::concrete(outcome);
+                let mut outputs = concrete(outcome);
                 for out in &mut outputs.outs {
                     let rank = out.shape.rank().unwrap_or(0);
                     out.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
-                    out.strides = super::meta::Strides::Unknown;
+                    out.strides = Strides::Unknown;
                 }
                 return Ok(outputs);
             }

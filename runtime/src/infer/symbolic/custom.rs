@@ -9,12 +9,11 @@ use super::infer::Outputs;
 use super::meta::{Argument, Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
-use crate::aot::{Declared, UNKNOWN_DIM, UNKNOWN_RANK};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout};
-use crate::op::OpDef;
+use crate::op::{CustomOp, OpDef, UNKNOWN_DIM, UNKNOWN_RANK};
 use crate::tensor::Tensor;
 
 /// Infers a call.
@@ -23,7 +22,7 @@ use crate::tensor::Tensor;
 /// Whatever the operator's inference reports of dtypes; if an attribute depends on sizes that are not known.
 pub(super) fn infer(
     op: &OpDef,
-    declared: &Declared,
+    custom: &dyn CustomOp,
     args: &[Argument<'_>],
     device: Device,
 ) -> Result<Outputs> {
@@ -60,7 +59,7 @@ pub(super) fn infer(
         });
     }
     let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
-    let outs = declared.infer_open(op, &args, sizes)?.into_iter().map(|(sizes, dtype)| {
+    let outs = custom.infer_open(op, &args, sizes)?.into_iter().map(|(sizes, dtype)| {
         let shape = match sizes.as_slice() {
             [UNKNOWN_RANK] => Shape::UnknownRank,
             sizes => {

@@ -18,7 +18,6 @@ use super::size::Size;
 use super::symbols::Symbols;
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::dispatch;
 use crate::error::{Error, Operand, Result};
 use crate::facts::ValueUse;
 use crate::infer::InferContext;
@@ -110,8 +109,8 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
             return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
         }
-        if let Some(declared) = op.custom {
-            return custom::infer(op, declared, args, device(&on)?).map(Inference::Tensors);
+        if let Some(custom) = op.custom {
+            return custom::infer(op, custom, args, device(&on)?).map(Inference::Tensors);
         }
         return unknown(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs));
     }
@@ -121,7 +120,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
 /// An operator without a kernel for a dtype runs its composition, which then says what comes out.
 fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
     let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
-    let kernel = |compute| dispatch::has_kernel(op, device.backend, compute);
+    let kernel = |compute| op.has_kernel(device.backend, compute);
     match op.composite.is_none() || outputs.compute.is_none_or(kernel) {
         true => Inference::Tensors(outputs),
         false => Inference::Composition,
@@ -129,7 +128,7 @@ fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
 }
 
 /// What compiled inference says of numbers.
-pub(super) fn concrete(outcome: call::Outcome) -> Outputs {
+pub(crate) fn concrete(outcome: call::Outcome) -> Outputs {
     let call::Outcome { outs, compute, device, present } = outcome;
     let outs = outs.into_iter().map(|(layout, dtype)| {
         let (shape, strides) = (Shape::concrete(&layout.sizes), Strides::of(&layout));
@@ -385,7 +384,7 @@ fn calls_native(expr: &Expr) -> bool {
 }
 
 /// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
-pub(super) fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
+pub(crate) fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
         None => vec![-2],

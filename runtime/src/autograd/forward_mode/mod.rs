@@ -19,7 +19,6 @@ use smallvec::SmallVec;
 use super::node::{Edge, Kind, Node};
 use super::saved::Slot;
 use crate::arg::Arg;
-use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
@@ -40,7 +39,7 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Re
             None if op.view.is_some() => rules::view(op, args, level),
             None => {
                 let _hidden = Hidden::new(level);
-                dispatch::invoke(op, args)
+                super::invoke(op, args)
             }
         };
     };
@@ -48,7 +47,7 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Re
         if grad.formulas.is_empty() {
             // As a view it would have the tangent of its base.
             let _hidden = Hidden::new(level);
-            return Ok(dispatch::invoke(op, args)?.iter().map(Tensor::detach).collect());
+            return Ok(super::invoke(op, args)?.iter().map(Tensor::detach).collect());
         }
         return rules::view(op, args, level);
     }
@@ -92,7 +91,7 @@ pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>], level: LevelI
     let tangent = if target.dtype().is_differentiable() { tangent::tangent(&result, level)? } else { None };
     drop(result);
     let hidden = Hidden::new(level);
-    dispatch::invoke_inplace(op, args)?;
+    super::invoke_inplace(op, args)?;
     let tangent = tangent.map(|tangent| rules::fit(op, tangent, target)).transpose()?;
     keep(op, std::slice::from_ref(target), level, &inputs, std::slice::from_ref(&tangent));
     drop(hidden);

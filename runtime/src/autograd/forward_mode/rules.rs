@@ -11,9 +11,8 @@ use super::context::ForwardContext;
 use super::level::{Hidden, LevelId};
 use super::{tangent, transpose};
 use crate::arg::{Arg, Value};
-use crate::autograd::Gradient;
+use crate::autograd::{self, Gradient};
 use crate::copy;
-use crate::dispatch;
 use crate::error::Result;
 use crate::op::{Forward, GradDef, OpDef, Outputs, Tangents};
 use crate::tensor::Tensor;
@@ -104,24 +103,24 @@ pub(super) fn apply(
 ) -> Result<(Outputs, Tangents)> {
     let flows = grad.formulas.iter().flat_map(|formula| formula.arguments).any(|&arg| inputs.any(arg.into()));
     if !flows {
-        let outs = dispatch::invoke(op, args)?;
+        let outs = autograd::invoke(op, args)?;
         let tangents = Tangents::from_elem(None, outs.len());
         return Ok((outs, tangents));
     }
     let any_complex = || inputs.tensors.iter().flatten().any(|tensor| tensor.dtype().is_complex());
     match grad.forward {
         Forward::Linear => {
-            let outs = dispatch::invoke(op, args)?;
+            let outs = autograd::invoke(op, args)?;
             let tangents = linear(op, args, inputs)?;
             fit_all(op, outs, tangents)
         }
         Forward::Formula(formula) => {
-            let outs = dispatch::invoke(op, args)?;
+            let outs = autograd::invoke(op, args)?;
             let tangents = formula(&ForwardContext::new(op, args, &outs, inputs))?;
             fit_all(op, outs, tangents)
         }
         Forward::ElementWise { complex } if complex || !any_complex() => {
-            let outs = dispatch::invoke(op, args)?;
+            let outs = autograd::invoke(op, args)?;
             if !complex && outs.iter().any(|out| out.dtype().is_complex()) {
                 return transposed(op, args, inputs);
             }
@@ -137,7 +136,7 @@ fn transposed(op: &'static OpDef, args: &[Arg<'_>], inputs: &Inputs) -> Result<(
     let run = |tensors: &[Option<Tensor>]| {
         let values = replaced(args, tensors);
         let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
-        dispatch::invoke(op, &args)
+        autograd::invoke(op, &args)
     };
     transpose::transposed(&inputs.tensors, &inputs.tangents, run)
 }
@@ -155,7 +154,7 @@ fn linear(op: &'static OpDef, args: &[Arg<'_>], inputs: &Inputs) -> Result<Tange
         .collect::<Result<_>>()?;
     let values = replaced(args, &tangents);
     let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
-    Ok(dispatch::invoke(op, &args)?.into_iter().map(Some).collect())
+    Ok(autograd::invoke(op, &args)?.into_iter().map(Some).collect())
 }
 
 /// The sum of the backward formulas of the arguments, each given that argument's tangent.
@@ -254,7 +253,7 @@ pub(super) fn view(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Resu
     let input = args[0].tensor();
     let tangent = tangent::tangent(input, level)?;
     let _hidden = Hidden::new(level);
-    let outs = dispatch::invoke(op, args)?;
+    let outs = autograd::invoke(op, args)?;
     let Some(tangent) = tangent else { return Ok(outs) };
     let mut of_tangent = None;
     for (index, out) in outs.iter().enumerate().filter(|(_, out)| out.forward_base().is_none()) {
@@ -264,7 +263,7 @@ pub(super) fn view(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Resu
             let values = replaced(args, &[Some(tangent.clone())]);
             let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
             if of_tangent.is_none() {
-                of_tangent = Some(dispatch::invoke(op, &args)?);
+                of_tangent = Some(autograd::invoke(op, &args)?);
             }
             of_tangent.as_ref().map(|outs| outs[index].clone())
         } else {

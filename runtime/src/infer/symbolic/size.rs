@@ -19,7 +19,7 @@ use super::symbols::{Bindings, Symbol, Symbols};
 /// unknown.
 ///
 /// ```
-/// use opsmith_runtime::symbolic::{Size, Symbols};
+/// use opsmith_runtime::infer::symbolic::{Size, Symbols};
 ///
 /// let mut symbols = Symbols::new();
 /// let symbol = symbols.fresh();
@@ -126,7 +126,7 @@ impl Size {
     /// second degree, whichever comes first; always with whole coefficients and exact at every point.
     ///
     /// ```
-    /// use opsmith_runtime::symbolic::Size;
+    /// use opsmith_runtime::infer::symbolic::Size;
     ///
     /// let points: [(&[i64], i64); 4] = [(&[2, 3], 13), (&[5, 3], 19), (&[2, 7], 29), (&[11, 13], 71)];
     /// assert_eq!(Size::fit(&points).unwrap().to_string(), "2*s0+4*s1-3");

@@ -12,8 +12,8 @@ use super::rules;
 use super::shape::{Shape, Sizes};
 use super::size::Size;
 use crate::arg::Arg;
+use crate::checked;
 use crate::device::Device;
-use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::infer::expr::{Conversion, Expr, Operation};
 use crate::op::OpDef;
@@ -223,7 +223,7 @@ impl<'a> Evaluation<'a, '_> {
                 Operation::Sub => a - b,
                 Operation::Mul => a * b,
                 Operation::Div | Operation::Rem if *b == 0 => {
-                    return Err(dispatch::int_div(a.known().unwrap_or(0), 0).unwrap_err());
+                    return Err(checked::int_div(a.known().unwrap_or(0), 0).unwrap_err());
                 }
                 Operation::Div => symbols.quotient(a, b),
                 Operation::Rem => symbols.remainder(a, b),
@@ -356,15 +356,15 @@ fn index<'a>(base: Value<'a>, at: &Size) -> Result<Value<'a>> {
         });
     };
     Ok(match base {
-        Value::Sizes(Shape::Known(sizes)) => Value::Size(dispatch::item(&sizes, at)?.clone()),
+        Value::Sizes(Shape::Known(sizes)) => Value::Size(checked::item(&sizes, at)?.clone()),
         Value::Sizes(Shape::UnknownRank) => Value::Size(Size::Unknown),
-        Value::Tensors(list) => Value::Tensor(dispatch::item(list, at)?),
-        Value::OptionalTensors(list) => dispatch::item(list, at)?.as_ref().map_or(Value::None, Value::Tensor),
-        Value::Other(Arg::Floats(list)) => Value::Float(*dispatch::item(list, at)?),
-        Value::Other(Arg::Bools(list)) => Value::Truth(Condition::known(*dispatch::item(list, at)?)),
-        Value::Other(Arg::Scalars(list)) => Value::Scalar(*dispatch::item(list, at)?),
-        Value::Other(Arg::Strs(list)) => Value::Str(dispatch::item(list, at)?),
-        Value::Other(Arg::DTypes(list)) => Value::DType(*dispatch::item(list, at)?),
+        Value::Tensors(list) => Value::Tensor(checked::item(list, at)?),
+        Value::OptionalTensors(list) => checked::item(list, at)?.as_ref().map_or(Value::None, Value::Tensor),
+        Value::Other(Arg::Floats(list)) => Value::Float(*checked::item(list, at)?),
+        Value::Other(Arg::Bools(list)) => Value::Truth(Condition::known(*checked::item(list, at)?)),
+        Value::Other(Arg::Scalars(list)) => Value::Scalar(*checked::item(list, at)?),
+        Value::Other(Arg::Strs(list)) => Value::Str(checked::item(list, at)?),
+        Value::Other(Arg::DTypes(list)) => Value::DType(*checked::item(list, at)?),
         Value::None => return Err(Error::argument("an optional argument is absent that this call needs")),
         _ => Value::Unknown,
     })

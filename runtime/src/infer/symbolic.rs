@@ -5,7 +5,6 @@
 //! when the sizes are known is handed out as guards ([`Context`]).
 
 mod call;
-mod compose;
 mod condition;
 mod custom;
 mod evaluate;
@@ -24,13 +23,14 @@ mod stairs;
 pub mod symbols;
 
 pub use call::Call;
-pub(crate) use call::Owned;
-pub use compose::infer_composition;
+pub(crate) use call::{Outcome, Owned, with_numbers};
 pub use condition::{Condition, Context, Guard};
 pub(crate) use formula::Term;
 pub use infer::{Inference, Outputs, infer};
+pub(crate) use infer::{concrete, operands};
 pub use meta::{Argument, Meta, Strides};
 pub(crate) use rules::broadcast_shapes;
+pub(crate) use sample::infer as infer_at_samples;
 pub use shape::Shape;
 pub use size::Size;
 pub use symbols::{Bindings, Derivation, Origin, Symbol, Symbols};

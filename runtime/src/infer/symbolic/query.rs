@@ -6,7 +6,7 @@ use super::meta::{Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
 use crate::arg::Arg;
-use crate::dispatch;
+use crate::checked;
 use crate::error::{Error, Result};
 use crate::infer::expr::{Expr, Query};
 use crate::layout::wrap_dim;
@@ -22,7 +22,7 @@ impl<'a> Evaluation<'a, '_> {
             }
             (Query::IsSome, value) => Value::Truth(Condition::known(!matches!(value, Value::None))),
             (Query::IsNone, value) => Value::Truth(Condition::known(matches!(value, Value::None))),
-            (Query::Unwrap, Value::None) => return Err(dispatch::present::<()>(None).unwrap_err()),
+            (Query::Unwrap, Value::None) => return Err(checked::present::<()>(None).unwrap_err()),
             (Query::Unwrap, value) => value.clone(),
             (Query::UnwrapOr, Value::None) => self.value(&rest[0])?,
             (Query::UnwrapOr, value) => value.clone(),

@@ -25,7 +25,7 @@ const MAX_DIVISOR: i64 = 16;
 const NAMELESS: u32 = u32::MAX - 4096;
 
 /// What sampling gives.
-pub(super) struct Sampled {
+pub(crate) struct Sampled {
     pub outs: Vec<Meta>,
     pub compute: Option<DType>,
     pub present: u64,
@@ -35,7 +35,7 @@ pub(super) struct Sampled {
 ///
 /// # Errors
 /// If it refuses the example that all symbols have.
-pub(super) fn infer(
+pub(crate) fn infer(
     op: &'static OpDef,
     args: &[Argument<'_>],
     context: &mut Context,

@@ -121,7 +121,7 @@ impl Symbols {
     }
 
     /// A symbol's value from those of the symbols that it is derived from.
-    pub(super) fn value(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
+    pub(crate) fn value(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
         match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
             Some(Origin::Derived(derivation)) => {
                 derivation.value(&|size| size.evaluate(|symbol| self.value(symbol, given)))

@@ -13,10 +13,8 @@ use super::meta::{Argument, Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
 use crate::arg::{Arg, Value};
-use crate::autograd;
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::recorder;
 use crate::layout::{Dims, Layout};
 use crate::op::OpDef;
 use crate::storage::Storage;
@@ -38,7 +36,7 @@ impl Tensor {
 
 /// What compiled inference says of a call.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     pub outs: SmallVec<[(Layout, DType); 1]>,
     pub compute: Option<DType>,
     pub device: Device,
@@ -55,7 +53,7 @@ enum Held<'a> {
 }
 
 /// How a call is run with numbers for sizes. `None` if a size has no value, or it cannot be run so.
-pub(super) type Run =
+pub(crate) type Run =
     fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
 
 /// Runs the compiled inference of an operator. `None` if a size has no value, or the operator has no such
@@ -86,24 +84,16 @@ pub(super) fn run(
     }))
 }
 
-/// Runs what an operator is computed by on tensors without elements. `None` if a size has no value, or the operator
-/// has no composition.
-///
-/// # Errors
-/// Whatever the operators in it report.
-pub(super) fn run_composition(
-    op: &'static OpDef,
+/// Calls a function with arguments that have numbers in place of sizes, and tensors without elements. `None` if a
+/// size has no value.
+pub(crate) fn with_numbers<R>(
     args: &[Argument<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
-) -> Option<Result<Outcome>> {
-    let composite = op.composite?;
+    function: impl FnOnce(&[Arg<'_>]) -> R,
+) -> Option<R> {
     let held = hold_all(args, value_of)?;
     let args: SmallVec<[Arg<'_>; 8]> = held.iter().map(Held::as_arg).collect();
-    Some(recorder::rehearse(&args, || autograd::no_grad(|| composite(&args))).and_then(|outs| {
-        let device = outs.first().map_or(Device::CPU, Tensor::device);
-        let outs = outs.iter().map(|out| (out.layout().clone(), out.dtype())).collect();
-        Ok(Outcome { outs, compute: None, device, present: op.present_results(&args)? })
-    }))
+    Some(function(&args))
 }
 
 type HeldArgs<'a> = SmallVec<[Held<'a>; 8]>;
@@ -179,7 +169,7 @@ impl Owned {
     }
 
     /// Calls `visit` with each tensor, to read or to change.
-    pub(super) fn for_each_meta(&mut self, visit: &mut dyn FnMut(&mut Meta)) {
+    pub(crate) fn for_each_meta(&mut self, visit: &mut dyn FnMut(&mut Meta)) {
         match self {
             Owned::Tensor(only) => visit(only),
             Owned::Tensors(metas) => metas.iter_mut().for_each(visit),

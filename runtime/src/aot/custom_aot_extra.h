@@ -1,0 +1,1 @@
+../../../kernels/include/custom_aot_extra.h

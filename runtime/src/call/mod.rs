@@ -1,0 +1,108 @@
+//! The front door: calls of operators, with what a thread adds to them.
+//!
+//! In: an operator definition and borrowed arguments. Out: tensors, or an error with the operator and its operands.
+//! Every form of every operator, typed or boxed, comes through here. Recording and tangents are automatic
+//! differentiation's (`autograd`), all else the dispatcher's (`dispatch`). Neither may know this file.
+
+mod pairs;
+mod values;
+
+pub use pairs::invoke_pairs;
+pub use values::{conjugated, host_result, or_empty, several};
+
+use std::panic::Location;
+
+use crate::arg::{Arg, Value};
+use crate::autograd;
+use crate::dispatch;
+use crate::error::{Error, Result};
+use crate::library::Form;
+use crate::op::{OpDef, Outputs};
+use crate::tensor::Tensor;
+use crate::trace_hook;
+
+/// Calls the functional form.
+///
+/// # Errors
+/// Whatever inference, conversion or the kernel report, with the operator and operands added.
+#[inline]
+#[track_caller]
+pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    let _site = trace_hook::enter(Location::caller());
+    autograd::invoke(op, args)
+}
+
+/// Calls the functional form of an operator with one output.
+///
+/// # Errors
+/// As [`invoke`].
+#[inline]
+#[track_caller]
+pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
+    let mut outs = invoke(op, args)?;
+    debug_assert_eq!(outs.len(), 1);
+    Ok(outs.swap_remove(0))
+}
+
+/// Calls the in-place form: writes the result into the first argument.
+///
+/// # Errors
+/// As [`invoke`], and if the result does not fit into the tensor.
+#[track_caller]
+pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let _site = trace_hook::enter(Location::caller());
+    let result = if autograd::recording() || autograd::forward_is_active() {
+        autograd::invoke_inplace(op, args)
+    } else {
+        dispatch::inplace(op, args)
+    };
+    match result {
+        Ok(()) => {
+            args[0].tensor().storage().set_last_writer(op.form_name(Form::Inplace));
+            Ok(())
+        }
+        Err(error) => Err(op.error_of_call(error, op.forms.inplace.unwrap_or(op.name), args)),
+    }
+}
+
+/// Calls the out form: writes the results into the given tensors.
+///
+/// A given tensor without elements is replaced by one of the right shape; any other shape than the
+/// result's is refused.
+///
+/// # Errors
+/// As [`invoke`], and if a result does not fit into its tensor.
+#[track_caller]
+pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    let _site = trace_hook::enter(Location::caller());
+    match autograd::check_out(op, args, outs).and_then(|()| dispatch::out(op, args, outs)) {
+        Ok(()) => {
+            for out in outs.iter() {
+                out.storage().set_last_writer(op.form_name(Form::Out));
+            }
+            Ok(())
+        }
+        Err(error) => Err(op.error_of_call(error, op.forms.out.unwrap_or(op.name), args)),
+    }
+}
+
+/// Calls an operator that returns no tensors.
+///
+/// # Errors
+/// Whatever the operator reports, with the operator and operands added.
+pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
+    let Some(host) = op.host else {
+        return Err(op.error_of_call(Error::not_implemented("the operator returns tensors"), op.name, args));
+    };
+    host(args).map_err(|error| op.error_of_call(error, op.name, args))
+}
+
+/// Refuses a call of an operator that another project computes and that has no kernel here.
+///
+/// # Errors
+/// Always, with the operator.
+#[cold]
+pub fn supplied<T>(op: &'static OpDef) -> Result<T> {
+    let error = Error::not_implemented("its kernels are supplied by another project, and none is here");
+    Err(error.in_op(op.name, Vec::new()))
+}

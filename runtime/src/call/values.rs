@@ -1,0 +1,53 @@
+//! Results of calls as generated functions and formulas want them.
+//!
+//! In: outputs or values. Out: tensors one by one, or a value of Rust.
+
+use std::borrow::Cow;
+
+use crate::arg::Value;
+use crate::error::{Error, Result};
+use crate::op::Outputs;
+use crate::tensor::Tensor;
+
+/// The complex conjugate of a tensor, by the operator for it; a real tensor is its own.
+///
+/// # Errors
+/// Whatever the operator reports.
+#[inline]
+pub fn conjugated(
+    tensor: &Tensor,
+    conjugate: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Cow<'_, Tensor>> {
+    if tensor.dtype().is_complex() { conjugate(tensor).map(Cow::Owned) } else { Ok(Cow::Borrowed(tensor)) }
+}
+
+/// The outputs of an operator that always has `N` of them.
+pub fn several<const N: usize>(outs: Outputs) -> [Tensor; N] {
+    let count = outs.len();
+    outs.into_iter()
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("inference gave {count} outputs, the signature has {N}"))
+}
+
+/// A result of a composition that may be absent, as outputs hold it: what is absent is empty.
+///
+/// # Errors
+/// If there is no memory.
+pub fn or_empty(result: Option<Tensor>) -> Result<Tensor> {
+    match result {
+        Some(tensor) => Ok(tensor),
+        None => Tensor::uninitialized(&[0], crate::infer::DEFAULT_FLOAT, crate::Device::CPU),
+    }
+}
+
+/// The one result of an operator that returns no tensor.
+///
+/// # Errors
+/// If it returned something else than its signature says.
+pub fn host_result<T: crate::arg::FromValue>(values: Vec<Value>) -> Result<T> {
+    match <[Value; 1]>::try_from(values) {
+        Ok([value]) => T::from_value(value),
+        Err(values) => Err(Error::argument(format!("{} results where one was expected", values.len()))),
+    }
+}

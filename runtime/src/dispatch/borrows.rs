@@ -1,0 +1,153 @@
+//! Borrows of the storages of a call.
+//!
+//! In: the arguments that an operation reads, and the tensors that it writes. Out: all storages borrowed for as long
+//! as it runs, or an error where a traced function has no elements. Must know no operator and no tracer.
+
+use super::observer;
+use crate::arg::Arg;
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+use crate::tensor::Tensor;
+
+/// The storages an operation reads and writes, held for as long as it runs.
+///
+/// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
+/// written is not read besides; one that is read twice is counted twice.
+pub(crate) struct Borrows<'a> {
+    reads: &'a [Arg<'a>],
+    writes: &'a [Tensor],
+}
+
+impl<'a> Borrows<'a> {
+    /// Borrows the storages of the tensors among `reads`, and those of `writes`, waiting while other
+    /// threads use them.
+    ///
+    /// # Errors
+    /// If there are no elements behind a storage: it belongs to a traced function.
+    #[inline]
+    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
+        while !try_acquire(reads, writes) {
+            refuse_meta(reads, writes)?;
+            std::thread::yield_now();
+        }
+        Ok(Borrows { reads, writes })
+    }
+}
+
+#[cold]
+fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
+    let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
+    let is_stale =
+        |storage: &Storage| observer::observer().is_some_and(|observer| observer.is_stale(storage));
+    let mut changed = writes.iter().any(|tensor| is_stale(tensor.storage()));
+    for arg in reads {
+        arg.for_each_tensor(|tensor| {
+            meta |= tensor.storage().is_meta();
+            changed |= is_stale(tensor.storage());
+        });
+    }
+    if changed {
+        return Err(Error::graph("the traced function changes a tensor, and then asks for its elements")
+            .with_help("they exist when the graph runs: compute with the tensor instead of its elements"));
+    }
+    if !meta {
+        return Ok(());
+    }
+    Err(Error::graph("a tensor of a traced function has no elements: they exist when the graph runs")
+        .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
+}
+
+/// Whether an earlier tensor of the list shows the same storage.
+#[inline]
+fn is_repeated(writes: &[Tensor], index: usize) -> bool {
+    writes[..index].iter().any(|earlier| earlier.storage().same(writes[index].storage()))
+}
+
+#[inline]
+fn is_written(writes: &[Tensor], storage: &Storage) -> bool {
+    writes.iter().any(|tensor| tensor.storage().same(storage))
+}
+
+#[inline]
+fn for_each_read(reads: &[Arg<'_>], writes: &[Tensor], mut visit: impl FnMut(&Storage)) {
+    for arg in reads {
+        arg.for_each_tensor(|tensor| {
+            if !is_written(writes, tensor.storage()) {
+                visit(tensor.storage());
+            }
+        });
+    }
+}
+
+#[inline]
+fn try_acquire(reads: &[Arg<'_>], writes: &[Tensor]) -> bool {
+    for (index, tensor) in writes.iter().enumerate() {
+        if !is_repeated(writes, index) && !tensor.storage().try_write() {
+            abandon_writes(&writes[..index]);
+            return false;
+        }
+    }
+    let (mut held, mut refused) = (0usize, false);
+    for_each_read(reads, writes, |storage| {
+        if !refused {
+            if storage.try_read() { held += 1 } else { refused = true }
+        }
+    });
+    if refused {
+        for_each_read(reads, writes, |storage| {
+            if held > 0 {
+                storage.end_read();
+                held -= 1;
+            }
+        });
+        abandon_writes(writes);
+    }
+    !refused
+}
+
+/// Gives writes back that wrote nothing.
+#[cold]
+fn abandon_writes(writes: &[Tensor]) {
+    for (index, tensor) in writes.iter().enumerate() {
+        if !is_repeated(writes, index) {
+            tensor.storage().unlock();
+        }
+    }
+}
+
+impl Drop for Borrows<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        for_each_read(self.reads, self.writes, Storage::end_read);
+        for (index, tensor) in self.writes.iter().enumerate() {
+            if !is_repeated(self.writes, index) {
+                tensor.storage().end_write();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_in_many_threads_exclude_each_other() {
+        let tensor = Tensor::of(&[0i64]);
+        let storage = tensor.storage();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let _held = Borrows::acquire(&[], std::slice::from_ref(&tensor)).unwrap();
+                        // SAFETY: borrowed for writing.
+                        unsafe { *storage.data().cast::<u64>() += 1 };
+                    }
+                });
+            }
+        });
+        // SAFETY: the threads have ended.
+        assert_eq!(unsafe { *storage.data().cast::<u64>() }, 4000);
+        assert_eq!(storage.version(), 4000);
+    }
+}

@@ -1,0 +1,102 @@
+//! The functional form without recording: from inference to new outputs.
+//!
+//! In: an operator definition and arguments. Out: outputs. What inputs are made into is in `convert`, how a kernel runs
+//! in `run`.
+
+use opsmith_core::DType;
+
+use super::observer;
+use super::run::{Call, run_kernel, run_uniform};
+use crate::arg::Arg;
+use crate::error::{Error, Result};
+use crate::layout::{checked_numel, same_sizes};
+use crate::op::{Inferred, Kernel, OpDef, OutSpec, Outputs, Uniform};
+use crate::tensor::Tensor;
+
+/// The functional form without recording.
+pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    if let Some(view) = op.view {
+        let base = args[0].tensor();
+        let outs: Outputs =
+            view(args)?.into_iter().map(|layout| base.with_layout(layout)).collect::<Result<_>>()?;
+        if let Some(observer) = observer::observer() {
+            observer.decided_by(op, args)?;
+            observer.viewed(op, args, &outs)?;
+        }
+        return Ok(outs);
+    }
+    if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
+        let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
+        // SAFETY: the operands are alike, so that the output is as inference says, and it is new.
+        unsafe {
+            run_uniform(kernel, Call { op, args, outs: std::slice::from_ref(&out), shared: false }, like)?
+        };
+        let mut outs = Outputs::new();
+        outs.push(out);
+        return Ok(outs);
+    }
+    if let Some(observer) = observer::observer() {
+        observer.decided_by(op, args)?;
+        if let Some(outs) = observer.data_dependent(op, args) {
+            return outs;
+        }
+    }
+    let Some(inferred) = op.inferred(args) else { return compose(op, args) };
+    let inferred = inferred?;
+    if op.composite.is_some() && !op.has_kernel(inferred.device.backend, inferred.compute) {
+        return compose(op, args);
+    }
+    let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
+    run_kernel(op, args, &inferred, &outs, false)?;
+    Ok(outs)
+}
+
+/// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
+/// operand has one shape, dtype and device, so that inference has nothing to decide ([`Uniform`]).
+#[inline]
+pub(super) fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel, DType, &'a Tensor)> {
+    if op.uniform == Uniform::No {
+        return None;
+    }
+    let mut first: Option<&'a Tensor> = None;
+    for arg in args {
+        match (*arg, first) {
+            (Arg::Tensor(tensor), None) => first = Some(tensor),
+            (Arg::Tensor(tensor), Some(first)) => {
+                let same = tensor.dtype() == first.dtype()
+                    && same_sizes(tensor.shape(), first.shape())
+                    && tensor.device() == first.device();
+                if !same {
+                    return None;
+                }
+            }
+            (Arg::Scalar(scalar), Some(first)) if scalar.dtype().category() > first.dtype().category() => {
+                return None;
+            }
+            (Arg::Scalar(_), None) => return None,
+            _ => {}
+        }
+    }
+    let first = first?;
+    let dtype = match op.uniform {
+        Uniform::Fixed(dtype) => dtype,
+        Uniform::SameIfInexact if !first.dtype().is_differentiable() => return None,
+        _ => first.dtype(),
+    };
+    let kernel = op.kernels.get(first.device().backend, first.dtype())?;
+    Some((kernel, dtype, first))
+}
+
+fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
+    match op.composite {
+        Some(composite) => composite(args),
+        None => Err(Error::not_implemented("the operator has neither a kernel nor a composition")),
+    }
+}
+
+#[inline]
+pub(super) fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
+    // Shapes that a spec computes by itself have passed no rule.
+    checked_numel(&spec.sizes)?;
+    Tensor::uninitialized(&spec.sizes, spec.dtype, inferred.device)
+}

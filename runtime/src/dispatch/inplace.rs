@@ -1,0 +1,46 @@
+//! The in-place form without recording: writes the result into the first argument.
+//!
+//! In: an operator definition and arguments. Out: the first argument, changed, or an error before anything was written.
+//! What the argument must be like is in `targets`.
+
+use super::functional::{functional, uniform_kernel};
+use super::run::{Call, run_kernel, run_uniform};
+use super::targets::{check_inplace, refuse_overlapping_target, refuse_partial_overlap, shares_elsewhere};
+use crate::arg::Arg;
+use crate::copy;
+use crate::error::Result;
+use crate::op::OpDef;
+
+/// The in-place form without recording.
+pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let target = args[0].tensor();
+    if let Some((kernel, dtype, like)) = uniform_kernel(op, args)
+        && dtype == target.dtype()
+        && target.is_contiguous()
+        && !shares_elsewhere(args, target)
+    {
+        let call = Call { op, args, outs: std::slice::from_ref(target), shared: true };
+        // SAFETY: the operands are alike, so that the target is as inference says; what shows its memory shows the
+        // same elements.
+        return unsafe { run_uniform(kernel, call, like) };
+    }
+    refuse_overlapping_target(target, "self")?;
+    let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
+        // The kernel may read an input after writing the output, so it gets memory of its own.
+        let results = functional(op, args)?;
+        check_inplace(target, results[0].shape(), results[0].dtype())?;
+        copy::copy(target, &results[0])?;
+        return Ok(());
+    };
+    let inferred = infer(args)?;
+    let spec = &inferred.outs[0];
+    check_inplace(target, &spec.sizes, spec.dtype)?;
+    refuse_partial_overlap(op, args, target)?;
+    if spec.dtype == target.dtype()
+        && (op.composite.is_none() || op.has_kernel(inferred.device.backend, inferred.compute))
+    {
+        return run_kernel(op, args, &inferred, std::slice::from_ref(target), true);
+    }
+    let results = functional(op, args)?;
+    copy::copy(target, &results[0])
+}

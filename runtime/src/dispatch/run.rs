@@ -1,0 +1,117 @@
+//! Running a kernel: conversion of inputs, borrows, and the call; or its event, while this thread traces.
+//!
+//! In: a definition, arguments, and outputs that exist and are as inference says. Out: the outputs, written.
+
+use opsmith_core::{DType, DTypeCategory};
+use smallvec::SmallVec;
+
+use super::borrows::Borrows;
+use super::convert::{check_dtypes, convert_inputs};
+use super::targets::refuse_endless;
+use super::{numbers, observer, written};
+use crate::arg::Arg;
+use crate::error::Result;
+use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef};
+use crate::tensor::Tensor;
+
+/// Runs the kernel for inferred outputs that exist.
+///
+/// `shared` says that others may know the outputs, so that they must be borrowed.
+pub(super) fn run_kernel(
+    op: &'static OpDef,
+    args: &[Arg<'_>],
+    inferred: &Inferred,
+    outs: &[Tensor],
+    shared: bool,
+) -> Result<()> {
+    let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
+    numbers::check(op, args, inferred.compute)?;
+    let observer = observer::observer();
+    if observer.is_none()
+        && outs.iter().all(|out| out.numel() == 0)
+        && !outs.is_empty()
+        && !reads_integers(op, args)
+    {
+        return check_dtypes(op, args, inferred.compute);
+    }
+    refuse_endless(op, args, outs)?;
+    let compute = inferred.compute;
+    let converted = convert_inputs(op, args, inferred.compute)?;
+    let mut replaced: SmallVec<[Arg<'_>; 8]> = SmallVec::new();
+    let args = match &converted {
+        None => args,
+        Some(values) => {
+            replaced.extend_from_slice(args);
+            values.iter().for_each(|(index, value)| replaced[*index] = value.as_arg());
+            &replaced
+        }
+    };
+    if let Some(observer) = observer {
+        return observer.called(op, compute, args, outs, shared);
+    }
+    // SAFETY: the caller compared the outputs with what inference says, and looked for overlaps; inputs are
+    // converted, and the kernel is the one for their dtype.
+    unsafe { run_borrowed(kernel, Call { op, args, outs, shared }) }
+}
+
+/// Whether a call has integers that its kernel was not chosen by, such as indices. They may be wrong whatever the
+/// results are, so that the kernel looks at them even if there is nothing to write.
+#[cold]
+fn reads_integers(op: &OpDef, args: &[Arg<'_>]) -> bool {
+    let mut found = false;
+    for (index, arg) in args.iter().enumerate() {
+        arg.for_each_tensor(|tensor| {
+            found |= tensor.numel() != 0 && is_checked_by_kernel(op, index, tensor.dtype());
+        });
+    }
+    found
+}
+
+/// Whether an argument of a dtype has elements that a kernel checks, whatever there is to write.
+pub(crate) fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) -> bool {
+    op.custom.is_none()
+        && dtype.category() == DTypeCategory::Int
+        && matches!(op.element_types[argument], ElementType::Fixed { .. } | ElementType::Any)
+}
+
+/// What a kernel is called with.
+pub(super) struct Call<'a> {
+    pub op: &'static OpDef,
+    pub args: &'a [Arg<'a>],
+    pub outs: &'a [Tensor],
+    /// Whether others may know the outputs, so that they hold elements and must be borrowed.
+    pub shared: bool,
+}
+
+/// Runs the kernel of operands that are alike, one of which is `like`.
+///
+/// # Safety
+/// As [`run_borrowed`].
+#[inline]
+pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) -> Result<()> {
+    numbers::check(call.op, call.args, like.dtype())?;
+    if let Some(observer) = observer::observer() {
+        return observer.called(call.op, like.dtype(), call.args, call.outs, call.shared);
+    }
+    if call.outs[0].numel() == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { run_borrowed(kernel, call) }
+}
+
+/// Runs a kernel while the storages are borrowed.
+///
+/// # Safety
+/// The kernel is one of the operator, and the call is as [`KernelCall::new`] wants it, but for the borrows.
+#[inline]
+unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>) -> Result<()> {
+    let Call { op, args, outs, shared } = call;
+    let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;
+    // SAFETY: the caller's promise; the storages are borrowed until this returns. Tensors that others know hold
+    // elements.
+    unsafe {
+        let call = KernelCall::new(op, args, outs);
+        written::run(kernel, &if shared { call.with_elements() } else { call })
+    }
+}
