@@ -89,11 +89,19 @@ fn definition(op: &Op) -> TokenStream {
     quote!(pub static #name: GradDef = #definition;)
 }
 
-/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments.
+/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if that name is not its alone: it is
+/// for several arguments, or another backend has a formula for the same one.
 fn formula_name(op: &Op, index: usize) -> Ident {
-    match op.derivatives[index].arguments.as_slice() {
-        [only] => part_name(op, &format!("grad_{}", op.args[*only].name.to_lowercase())),
-        _ => part_name(op, &format!("grads_{index}")),
+    let argument = |formula: &Derivative| match formula.arguments[..] {
+        [only] => Some(op.args[only].name.to_lowercase()),
+        _ => None,
+    };
+    let own = argument(&op.derivatives[index]);
+    match own
+        .filter(|own| op.derivatives.iter().filter_map(argument).filter(|other| other == own).count() == 1)
+    {
+        Some(argument) => part_name(op, &format!("grad_{argument}")),
+        None => part_name(op, &format!("grads_{index}")),
     }
 }
 
