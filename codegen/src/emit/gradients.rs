@@ -89,19 +89,14 @@ fn definition(op: &Op) -> TokenStream {
     quote!(pub static #name: GradDef = #definition;)
 }
 
-/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if that name is not its alone: it is
-/// for several arguments, or another backend has a formula for the same one.
+/// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments, or
+/// one of several for an argument, by backend.
 fn formula_name(op: &Op, index: usize) -> Ident {
-    let argument = |formula: &Derivative| match formula.arguments[..] {
-        [only] => Some(op.args[only].name.to_lowercase()),
-        _ => None,
-    };
-    let own = argument(&op.derivatives[index]);
-    match own
-        .filter(|own| op.derivatives.iter().filter_map(argument).filter(|other| other == own).count() == 1)
-    {
-        Some(argument) => part_name(op, &format!("grad_{argument}")),
-        None => part_name(op, &format!("grads_{index}")),
+    let arguments = &op.derivatives[index].arguments;
+    let several = op.derivatives.iter().filter(|other| other.arguments == *arguments).count() > 1;
+    match arguments.as_slice() {
+        [only] if !several => part_name(op, &format!("grad_{}", op.args[*only].name.to_lowercase())),
+        _ => part_name(op, &format!("grads_{index}")),
     }
 }
 
