@@ -134,10 +134,9 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     let mut files: Vec<PathBuf> = Vec::new();
     for op in model.ops.iter().filter(|op| !op.is_external()) {
         for kernel in op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)) {
-            if let KernelSource::Foreign { file, .. } | KernelSource::Aot { file, .. } = &kernel.source {
+            if let KernelSource::Foreign { file, .. } = &kernel.source {
                 let path = base.join(file);
-                let compiled_here = matches!(kernel.source, KernelSource::Foreign { .. });
-                if compiled_here && !files.contains(&path) {
+                if !files.contains(&path) {
                     files.push(path);
                 }
             }

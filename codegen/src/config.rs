@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use quote::{ToTokens as _, quote};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, TokenStreamExt as _, quote};
+
+use syn::parse::Parser as _;
 
 use crate::chain::{self, Library};
 
@@ -21,13 +24,56 @@ pub struct Config {
     /// The name of the library.
     pub library: String,
     /// Path of the runtime crate.
-    pub runtime: syn::Path,
+    pub runtime: RustPath,
     /// Path of the module that hand-written functions are named from.
-    pub kernels: syn::Path,
+    pub kernels: RustPath,
     /// Path of the module that `CPU:` kernels are named from.
-    pub cpu_kernels: syn::Path,
+    pub cpu_kernels: RustPath,
     /// Folders with headers for C and C++ kernels.
     pub include: Vec<PathBuf>,
+}
+
+/// The path of a crate or module of Rust, as text: syntax would have to stay in its thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RustPath(String);
+
+impl RustPath {
+    /// A path without type arguments, such as `::opsmith::runtime` or `crate::kernels`.
+    ///
+    /// # Errors
+    /// If the text is no such path.
+    pub fn parse(text: &str) -> syn::Result<RustPath> {
+        let path = syn::Path::parse_mod_style.parse_str(text)?;
+        let names = path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>();
+        let start = if path.leading_colon.is_some() { "::" } else { "" };
+        Ok(RustPath(format!("{start}{}", names.join("::"))))
+    }
+
+    /// Its names, without the colons.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split("::").filter(|name| !name.is_empty())
+    }
+}
+
+impl std::fmt::Display for RustPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl ToTokens for RustPath {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        for (index, name) in self.0.split("::").enumerate() {
+            if index > 0 {
+                tokens.extend(quote!(::));
+            }
+            match name.strip_prefix("r#") {
+                Some(name) => tokens.append(Ident::new_raw(name, Span::call_site())),
+                None if name.is_empty() => {}
+                None => tokens.append(Ident::new(name, Span::call_site())),
+            }
+        }
+    }
 }
 
 /// A library that was generated before.
@@ -36,7 +82,7 @@ pub struct Parent {
     /// Its spec.
     pub spec: PathBuf,
     /// Path of its crate.
-    pub path: syn::Path,
+    pub path: RustPath,
     /// Whether the crate itself depends on it; if not, a parent does.
     pub direct: bool,
 }
@@ -48,7 +94,7 @@ impl Parent {
     /// If no crate can have that name.
     pub fn new(spec: impl Into<PathBuf>, package: &str) -> Parent {
         let path = format!("::{}", package.replace('-', "_"));
-        let path = syn::parse_str(&path).expect("a crate's name is an identifier");
+        let path = RustPath::parse(&path).expect("a crate's name is an identifier");
         Parent { spec: spec.into(), path, direct: true }
     }
 }
@@ -59,7 +105,7 @@ impl Config {
     /// # Panics
     /// Never; the paths are literals.
     pub fn new(spec: impl AsRef<Path>) -> Config {
-        let path = |text: &str| syn::parse_str(text).expect("a literal path");
+        let path = |text: &str| RustPath::parse(text).expect("a literal path");
         let spec = spec.as_ref();
         Config {
             spec: spec.to_owned(),
@@ -84,8 +130,7 @@ impl Config {
     pub fn build_on(&mut self, libraries: &[Library]) -> Result<(), String> {
         for library in libraries {
             let parse = |path: &str| {
-                syn::parse_str::<syn::Path>(path)
-                    .map_err(|error| format!("`{path}` is not the path of a crate: {error}"))
+                RustPath::parse(path).map_err(|error| format!("`{path}` is not the path of a crate: {error}"))
             };
             let path = parse(&library.path)?;
             if library.package == chain::ROOT {
@@ -103,7 +148,7 @@ impl Config {
 
     /// Where generated code finds a public module of the library that declares something: of a parent, by
     /// its number, or of the crate itself.
-    pub(crate) fn module(&self, parent: Option<usize>, module: &str) -> proc_macro2::TokenStream {
+    pub(crate) fn module(&self, parent: Option<usize>, module: &str) -> TokenStream {
         let module = quote::format_ident!("{module}");
         match parent.and_then(|parent| self.parents.get(parent)) {
             Some(Parent { path, .. }) => quote!(#path::#module),
@@ -116,7 +161,7 @@ impl Config {
     /// # Panics
     /// Never; the paths are literals.
     pub fn stock(spec: impl AsRef<Path>) -> Config {
-        let path = |text: &str| syn::parse_str(text).expect("a literal path");
+        let path = |text: &str| RustPath::parse(text).expect("a literal path");
         Config {
             library: "opsmith".to_owned(),
             folder: PathBuf::from(".."),
@@ -137,65 +182,4 @@ fn folder_of(spec: &Path) -> PathBuf {
     }
     let here = std::env::current_dir().unwrap_or_default();
     folder.strip_prefix(here).map(Path::to_owned).unwrap_or_default()
-}
-
-/// A configuration without syntax in it, which can go to another thread.
-pub(crate) struct Portable {
-    plain: PlainConfig,
-    parents: Vec<(PathBuf, String, bool)>,
-    /// `runtime`, `kernels`, `cpu_kernels`.
-    paths: [String; 3],
-}
-
-/// What of a configuration is the same in every thread.
-struct PlainConfig {
-    spec: PathBuf,
-    spec_name: String,
-    folder: PathBuf,
-    library: String,
-    include: Vec<PathBuf>,
-}
-
-impl Portable {
-    pub(crate) fn of(config: &Config) -> Portable {
-        let Config { spec, spec_name, folder, parents, library, runtime, kernels, cpu_kernels, include } =
-            config;
-        let text = |path: &syn::Path| path.to_token_stream().to_string();
-        Portable {
-            plain: PlainConfig {
-                spec: spec.clone(),
-                spec_name: spec_name.clone(),
-                folder: folder.clone(),
-                library: library.clone(),
-                include: include.clone(),
-            },
-            parents: parents
-                .iter()
-                .map(|parent| (parent.spec.clone(), text(&parent.path), parent.direct))
-                .collect(),
-            paths: [runtime, kernels, cpu_kernels].map(text),
-        }
-    }
-
-    pub(crate) fn config(&self) -> Config {
-        let path = |text: &String| syn::parse_str(text).expect("the text of a path");
-        let [runtime, kernels, cpu_kernels] = [0, 1, 2].map(|index| path(&self.paths[index]));
-        let parent = |(spec, text, direct): &(PathBuf, String, bool)| Parent {
-            spec: spec.clone(),
-            path: path(text),
-            direct: *direct,
-        };
-        let PlainConfig { spec, spec_name, folder, library, include } = &self.plain;
-        Config {
-            spec: spec.clone(),
-            spec_name: spec_name.clone(),
-            folder: folder.clone(),
-            parents: self.parents.iter().map(parent).collect(),
-            library: library.clone(),
-            runtime,
-            kernels,
-            cpu_kernels,
-            include: include.clone(),
-        }
-    }
 }

@@ -21,7 +21,7 @@ mod reader;
 pub mod spec;
 
 pub use build::{build, build_with};
-pub use config::{Config, Parent};
+pub use config::{Config, Parent, RustPath};
 
 use diagnostics::{Diagnostics, SourceMap};
 

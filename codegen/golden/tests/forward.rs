@@ -65,9 +65,10 @@ fn an_absent_gradient_stays_absent() {
 #[test]
 fn a_backend_runs_its_own_formula_only() {
     let def = golden::LIBRARY.find("moved").unwrap().0;
+    // CPU is the first bit, CUDA the second; a formula for every backend has the bits of those to come, too.
+    let formulas = def.grad.unwrap().formulas.iter();
     let masks: Vec<(u8, u8)> =
-        def.grad.unwrap().formulas.iter().map(|formula| (formula.arguments[0], formula.backends)).collect();
-    // CPU is the first bit, CUDA the second.
+        formulas.map(|formula| (formula.arguments[0], formula.backends & 0b11)).collect();
     assert_eq!(masks, [(0, 0b10), (0, 0b01), (1, 0b11), (2, 0b11)]);
     let x = t(&[2.0]).requires_grad_(true).unwrap();
     golden::moved(&x, &t(&[5.0])).unwrap().backward().unwrap();

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 use opsmith_codegen::diagnostics::render;
 use opsmith_codegen::pipeline::{self, Checked};
-use opsmith_codegen::{Config, emit, output};
+use opsmith_codegen::{Config, RustPath, emit, output};
 
 /// Keywords, names of Rust's prelude, names that generated code uses itself, and names at the edge of what a
 /// name is.
@@ -118,7 +118,7 @@ fn filled(template: &str, number: usize, names: [&str; 4]) -> String {
 }
 
 fn config(folder: &Path) -> Config {
-    let path = |text: &str| syn::parse_str(text).unwrap();
+    let path = |text: &str| RustPath::parse(text).unwrap();
     Config {
         library: "odd".to_owned(),
         runtime: path("::opsmith_runtime"),

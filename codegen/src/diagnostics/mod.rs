@@ -15,6 +15,11 @@ pub use render::{render, summary};
 pub use source::{BIDIRECTIONAL, SourceFile, SourceId, SourceMap, Span};
 pub use suggest::nearest;
 
+/// A mistake that was found and reported: the error of a function that reports where it finds. A value that is
+/// absent without a mistake is `Ok(None)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reported;
+
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Severity {

@@ -5,18 +5,19 @@
 /// One edit is an insertion, a deletion, a replacement or a swap of two neighbours; letter case is
 /// free. A third of the letters may differ, and always one. On a tie the first candidate wins.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name: Vec<char> = name.chars().take(MAX_LENGTH + 1).collect();
-    if name.is_empty() || name.len() > MAX_LENGTH {
+    let length = letters(name);
+    if length == 0 || length > MAX_LENGTH {
         return None;
     }
+    let name = name.to_lowercase();
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
-        let letters: Vec<char> = candidate.chars().take(MAX_LENGTH + 1).collect();
-        let limit = (name.len().max(letters.len()) / 3).max(1);
-        if letters.len().abs_diff(name.len()) > limit || letters.len() <= 1 && name.len() <= 1 {
+        let other = letters(candidate);
+        let limit = (length.max(other) / 3).max(1);
+        if other.abs_diff(length) > limit || other <= 1 && length <= 1 {
             continue;
         }
-        let distance = distance(&name, &letters);
+        let distance = strsim::osa_distance(&name, &candidate.to_lowercase());
         if distance <= limit && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
@@ -27,23 +28,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// Longer names are not misspelt words, and the distance takes quadratic time.
 const MAX_LENGTH: usize = 100;
 
-/// The optimal string alignment distance.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let same = |x: char, y: char| x.to_lowercase().eq(y.to_lowercase());
-    let mut before_last = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replace = last[j - 1] + usize::from(!same(a[i - 1], b[j - 1]));
-            row[j] = replace.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]) {
-                row[j] = row[j].min(before_last[j - 2] + 1);
-            }
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
+/// The number of letters, as far as it matters.
+fn letters(name: &str) -> usize {
+    name.chars().take(MAX_LENGTH + 1).count()
 }
 
 #[cfg(test)]

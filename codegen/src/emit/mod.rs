@@ -31,7 +31,7 @@ use std::ops::Range;
 
 use proc_macro2::TokenStream;
 
-use crate::config::Config;
+use crate::config::{Config, RustPath};
 use crate::model::{Model, Op};
 
 pub use header::{HEADER, c_declarations, declaration as c_declaration};
@@ -304,7 +304,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         pub use generated::methods::TensorOps;
         pub use generated::{#(#public),*};
     };
-    let parents: Vec<&syn::Path> =
+    let parents: Vec<&RustPath> =
         generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| &parent.path).collect();
     if !parents.is_empty() {
         tokens.extend(quote::quote! {

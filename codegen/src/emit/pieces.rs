@@ -10,7 +10,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{EMITTERS, Emitter, Generation, Selection, format};
-use crate::config::Portable;
 
 /// Operators a piece.
 const PIECE: usize = 16;
@@ -77,15 +76,9 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
             }
         }
     };
-    // Paths as syntax stay in their thread.
-    let (model, selection, portable) =
-        (generation.model, &generation.selection, Portable::of(generation.config));
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|| {
-                let config = portable.config();
-                work(&Generation { model, config: &config, selection: selection.clone() }, false);
-            });
+            scope.spawn(|| work(generation, false));
         }
         work(generation, true);
     });

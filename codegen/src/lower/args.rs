@@ -3,7 +3,7 @@
 use opsmith_core::{DType, DTypeSet};
 
 use super::{Context, attributes, combinations, dtypes, facts, supplied, types};
-use crate::diagnostics::{Span, catalogue};
+use crate::diagnostics::{Reported, Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
 use crate::spec::document::{RawOp, Text, keys};
 use crate::spec::schema::{Argument, DefaultValue, Schema};
@@ -14,7 +14,7 @@ pub(super) fn lower(
     raw: &RawOp,
     schema: &Schema,
     file_aliases: &[(Key, Vec<Text>)],
-) -> Option<Vec<Arg>> {
+) -> Result<Vec<Arg>, Reported> {
     let elements = element_types(context, raw, schema);
     let contiguous = raw.texts("contiguous");
     for name in &contiguous {
@@ -45,7 +45,7 @@ pub(super) fn lower(
     let aliases = facts::argument_aliases(context, raw, schema, file_aliases);
     let values = facts::value_uses(context, raw, schema);
     let numbers = facts::number_uses(context, raw, schema);
-    let lowered: Vec<Option<Arg>> = schema
+    let lowered: Vec<Result<Arg, Reported>> = schema
         .args
         .iter()
         .zip(aliases)
@@ -65,7 +65,7 @@ pub(super) fn lower(
                 let place = raw.func.span_within(declared.range.clone(), context.sources);
                 attributes::check_default(context, default, (place, &ty), written);
             }
-            Some(Arg {
+            Ok(Arg {
                 name: arg.name.clone(),
                 ty,
                 default,
@@ -83,26 +83,35 @@ pub(super) fn lower(
     lowered.into_iter().collect()
 }
 
-fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Option<Ty> {
+fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Result<Ty, Reported> {
     // A list of tensors may be empty or have holes, but is always there.
     let supported = |ty: &Ty| !ty.optional || !matches!(ty.kind, Kind::Tensors | Kind::OptionalTensors);
     let ty = types::of_signature(&arg.ty).filter(supported).or_else(|| supplied::foreign(raw, &arg.ty));
-    if ty.is_none() {
+    ty.ok_or_else(|| {
         let place = raw.func.span_within(arg.type_range.clone(), context.sources);
         context.push(catalogue::type_unsupported(place, &arg.ty.to_string()));
-    }
-    ty
+        Reported
+    })
 }
 
-/// The default, if there is one; the outer `None` if it is none of the runtime's.
-fn default(context: &mut Context<'_>, raw: &RawOp, arg: &Argument, ty: &Ty) -> Option<Option<Default>> {
-    let Some(default) = &arg.default else { return Some(None) };
+/// The default, if there is one.
+///
+/// # Errors
+/// If the runtime has no such value.
+fn default(
+    context: &mut Context<'_>,
+    raw: &RawOp,
+    arg: &Argument,
+    ty: &Ty,
+) -> Result<Option<Default>, Reported> {
+    let Some(default) = &arg.default else { return Ok(None) };
     let value = default_value(&default.value, ty);
     if value.is_none() {
         let place = raw.func.span_within(default.range.clone(), context.sources);
         context.push(catalogue::default_unsupported(place, &default.text, &ty.to_string()));
+        return Err(Reported);
     }
-    value.map(Some)
+    Ok(value)
 }
 
 /// `types: {index: int64, condition: bool, weight: real, source: any, ids: [int64, int32]}`

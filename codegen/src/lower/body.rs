@@ -62,6 +62,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     let checks = infer::checks(context, &expressions, raw);
     let combinations = combinations::lower(context, op, raw);
     let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some(), &combinations);
+    let infer = infer.unwrap_or(None);
     let mut body = Body { dtypes: dtypes::of_backends(context, raw), ..Body::default() };
     kernel::lower(context, op, raw, &mut body);
     if !combinations.is_empty() {

@@ -29,7 +29,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
     let args = args::lower(context, raw, &schema, &loaded.document.argument_aliases);
     let outputs = outputs(context, raw, &schema);
     let rust_name = rust_name(context, raw, &schema);
-    let (args, outputs) = (args?, outputs?);
+    let (args, outputs) = (args.ok()?, outputs?);
     let forms = forms::lower(context, raw, &schema, &args, &outputs);
     let form_names = [Some(schema.name.to_string()), forms.inplace.clone(), forms.out.clone()];
     let receiver = known::receiver(context, raw, &args);

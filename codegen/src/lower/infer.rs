@@ -5,7 +5,7 @@ use std::ops::Range;
 use opsmith_core::{DType, DTypeSet};
 
 use super::{Context, combinations, dtypes, follow, names};
-use crate::diagnostics::{Span, catalogue};
+use crate::diagnostics::{Reported, Span, catalogue};
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::path;
 use crate::model::expr::{Expr, ExprKind, Variable};
@@ -50,19 +50,21 @@ pub(super) fn checks(context: &mut Context<'_>, expressions: &Expressions<'_>, r
         .collect()
 }
 
-/// The inference rules; pointwise operators broadcast and promote if they say nothing else.
+/// The inference rules, if there are any; pointwise operators broadcast and promote if they say nothing else.
 pub(super) fn lower(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
     raw: &RawOp,
     is_pointwise: bool,
     combinations: &[Combination],
-) -> Option<Infer> {
+) -> Result<Option<Infer>, Reported> {
     let op = expressions.op;
     let length = length(context, expressions, raw)?;
-    refuse_without_tensors(context, op, raw)?;
+    if has_no_rules(context, op, raw) {
+        return Ok(None);
+    }
     if let Some(entry) = raw.entry("infer") {
-        return by_function(context, expressions, raw, entry.key.span, is_pointwise);
+        return by_function(context, expressions, raw, entry.key.span, is_pointwise).map(Some);
     }
     let sizes = Ty::new(Kind::Ints(None));
     let dtype = Ty::new(Kind::DType);
@@ -70,30 +72,31 @@ pub(super) fn lower(
     let position = [(POSITION.to_owned(), Ty::new(Kind::Int))];
     let locals = if raw.get("length").is_some() { &position[..] } else { &[] };
     let shapes = match raw.get("shape") {
-        Some(_) => Some(each(context, expressions, raw, "shape", Mode::Shape, &sizes, locals)),
-        None if is_pointwise => Some(Some(vec![rule("broadcast", tensors(op), sizes)])),
-        None => None,
+        Some(_) => each(context, expressions, raw, "shape", Mode::Shape, &sizes, locals).map(Some),
+        None if is_pointwise => Ok(Some(vec![rule("broadcast", tensors(op), sizes)])),
+        None => Ok(None),
     };
     let dtypes = match raw.get("dtype") {
-        None if !combinations.is_empty() => Some(Some(combinations::dtypes(op, combinations))),
-        Some(_) => Some(each(context, expressions, raw, "dtype", Mode::DType, &dtype, locals)),
-        None if is_pointwise => Some(Some(vec![rule("promote", operands(op), dtype)])),
-        None => None,
+        None if !combinations.is_empty() => Ok(Some(combinations::dtypes(op, combinations))),
+        Some(_) => each(context, expressions, raw, "dtype", Mode::DType, &dtype, locals).map(Some),
+        None if is_pointwise => Ok(Some(vec![rule("promote", operands(op), dtype)])),
+        None => Ok(None),
     };
     let compute = raw.text("compute").map(|text| {
-        let checked = expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType))?;
+        let checked = expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType));
+        let checked = checked.ok_or(Reported)?;
         refuse_doubtful(context, &text, Mode::DType, &checked).map(|()| checked)
     });
-    let half = match (&shapes, &dtypes) {
-        (Some(_), None) => Some(("shape", "dtype")),
-        (None, Some(_)) => Some(("dtype", "shape")),
+    let half = match (matches!(shapes, Ok(None)), matches!(dtypes, Ok(None))) {
+        (false, true) => Some(("shape", "dtype")),
+        (true, false) => Some(("dtype", "shape")),
         _ => None,
     };
     if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get("combinations").is_none()) {
         let place = raw.entry(there).map_or(op.span, |entry| entry.key.span);
         context.push(catalogue::inference_half(place, &op.name, there, missing));
     }
-    let (shapes, dtypes) = (shapes??, dtypes??);
+    let (Some(shapes), Some(dtypes)) = (shapes?, dtypes?) else { return Ok(None) };
     let compute = match compute {
         Some(compute) => compute?,
         None if !combinations.is_empty() => {
@@ -102,7 +105,7 @@ pub(super) fn lower(
         None => default_compute(op, &dtypes, is_pointwise),
     };
     let (run_sizes, run_shapes) = run_sizes(context, expressions, raw)?;
-    Some(Infer { length, shapes, dtypes, compute, function: None, run_sizes, run_shapes })
+    Ok(Some(Infer { length, shapes, dtypes, compute, function: None, run_sizes, run_shapes }))
 }
 
 /// `infer: shapes::mine`: a function says everything. Fixed dtypes of `dtype` are what kernels write.
@@ -112,7 +115,7 @@ fn by_function(
     raw: &RawOp,
     place: Span,
     is_pointwise: bool,
-) -> Option<Infer> {
+) -> Result<Infer, Reported> {
     let op = expressions.op;
     let why = match () {
         () if is_pointwise => Some("an expression says what each element is, and rules the rest"),
@@ -124,13 +127,13 @@ fn by_function(
     };
     if let Some(why) = why {
         context.push(catalogue::inference_not_here(place, "infer", why));
-        return None;
+        return Err(Reported);
     }
-    let text = raw.text("infer")?;
+    let text = raw.text("infer").ok_or(Reported)?;
     if let Err(problem) = path::check(text.as_str()) {
         let place = text.span_within(problem.range, context.sources);
         context.push(catalogue::kernel_path(place, problem.label));
-        return None;
+        return Err(Reported);
     }
     let dtype = Ty::new(Kind::DType);
     let run = ["run_sizes", "run_shape"].map(|key| raw.entry(key).map(|entry| (key, entry.key.span)));
@@ -139,7 +142,7 @@ fn by_function(
         context.push(catalogue::inference_not_here(place, key, why));
     }
     if run.iter().any(Option::is_some) {
-        return None;
+        return Err(Reported);
     }
     if raw.get("shape").is_some() {
         each(context, expressions, raw, "shape", Mode::Shape, &Ty::new(Kind::Ints(None)), &[])?;
@@ -149,12 +152,12 @@ fn by_function(
         None => Vec::new(),
     };
     let compute = match raw.text("compute") {
-        Some(text) => expressions.check(context, &text, Mode::DType, &dtype)?,
+        Some(text) => expressions.check(context, &text, Mode::DType, &dtype).ok_or(Reported)?,
         None => rule("promote", operands(op), dtype),
     };
     let fixed = |index: usize| given.get(index).filter(|rule| matches!(rule.kind, ExprKind::DType(_)));
     let dtypes = (0..op.outputs.len()).map(|index| fixed(index).unwrap_or(&compute).clone()).collect();
-    Some(Infer {
+    Ok(Infer {
         length: None,
         shapes: Vec::new(),
         dtypes,
@@ -168,13 +171,17 @@ fn by_function(
 type RunSizes = (Vec<(String, Expr)>, Vec<Expr>);
 
 /// `run_sizes: {found: self.numel()}` and `run_shape: "[found]"`: what is known of a shape before a run.
-fn run_sizes(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Option<RunSizes> {
+fn run_sizes(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+) -> Result<RunSizes, Reported> {
     let op = expressions.op;
     let halves = [("run_sizes", "run_shape"), ("run_shape", "run_sizes")];
     for (there, missing) in halves {
         if let (Some(entry), None) = (raw.entry(there), raw.entry(missing)) {
             context.push(catalogue::run_sizes_half(entry.key.span, there, missing));
-            return None;
+            return Err(Reported);
         }
     }
     let mut sizes = Vec::new();
@@ -190,31 +197,34 @@ fn run_sizes(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &Raw
             None => fine = false,
         }
     }
-    if sizes.is_empty() || !fine {
-        return fine.then(RunSizes::default);
+    if !fine {
+        return Err(Reported);
+    }
+    if sizes.is_empty() {
+        return Ok(RunSizes::default());
     }
     let locals: Vec<(String, Ty)> =
         sizes.iter().map(|(name, _)| (name.clone(), Ty::new(Kind::Int))).collect();
     let want = Ty::new(Kind::Ints(None));
     let shapes = each(context, expressions, raw, "run_shape", Mode::Shape, &want, &locals)?;
     follow::agrees(context, op, raw);
-    Some((sizes, shapes))
+    Ok((sizes, shapes))
 }
 
-/// Refuses rules for results that have no sizes, or not one list of them.
-fn refuse_without_tensors(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Option<()> {
+/// Whether results have no sizes, or not one list of them, so that rules are refused.
+fn has_no_rules(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> bool {
     let why = match op.outputs.as_slice() {
-        [only] if only.ty.kind == Kind::Tensors && raw.get("length").is_some() => return Some(()),
+        [only] if only.ty.kind == Kind::Tensors && raw.get("length").is_some() => return false,
         [only] if only.ty.kind == Kind::Tensors => "the result is a list of tensors, each with its own",
         _ if !op.returns_single_tensors() => "the result is not a tensor",
-        _ => return Some(()),
+        _ => return false,
     };
     for key in ["infer", "shape", "dtype", "compute", "run_sizes", "run_shape"] {
         if let Some(entry) = raw.entry(key) {
             context.push(catalogue::inference_not_here(entry.key.span, key, why));
         }
     }
-    None
+    true
 }
 
 /// A text or a list of texts, each an expression, one for each output.
@@ -226,38 +236,43 @@ fn each(
     mode: Mode,
     want: &Ty,
     locals: &[(String, Ty)],
-) -> Option<Vec<Expr>> {
+) -> Result<Vec<Expr>, Reported> {
     let example = if mode == Mode::Shape { "\"[self.size(0), n]\"" } else { "promote(self, other)" };
-    let texts = dtypes::words(context, key, example, raw.get(key)?)?;
+    // Callers look for the key; one without a value was reported as it was read.
+    let node = raw.get(key).ok_or(Reported)?;
+    let texts = dtypes::words(context, key, example, node).ok_or(Reported)?;
     let count = expressions.op.outputs.len();
-    if texts.len() != count
-        && let Some(node) = raw.get(key)
-    {
+    if texts.len() != count {
         let name = &expressions.op.name;
         context.push(catalogue::rule_count(node.span, key, name, count, texts.len()));
-        return None;
+        return Err(Reported);
     }
-    let roots = follow::roots(context, expressions.op, raw, &texts)?;
+    let roots = follow::roots(context, expressions.op, raw, &texts).ok_or(Reported)?;
     let checked: Vec<Option<Expr>> = texts
         .iter()
         .zip(&roots)
         .enumerate()
         .map(|(index, (text, root))| match *root == index {
             true => {
-                let checked = expressions.check_with(context, text, mode, want, locals)?;
+                let checked = expressions.check_with(context, text, mode, want, locals).ok_or(Reported)?;
                 refuse_doubtful(context, text, mode, &checked)?;
-                Some(Some(checked))
+                Ok(Some(checked))
             }
-            false => Some(None),
+            false => Ok(None),
         })
-        .collect::<Option<Vec<_>>>()?;
+        .collect::<Result<_, Reported>>()?;
     // A result that follows another has its rule.
-    Some(roots.into_iter().filter_map(|root| checked[root].clone()).collect())
+    Ok(roots.into_iter().filter_map(|root| checked[root].clone()).collect())
 }
 
 /// Refuses what has a type that fits and hardly the meaning that was meant: one number for a shape, and the
 /// dtype that numbers share.
-fn refuse_doubtful(context: &mut Context<'_>, text: &Text, mode: Mode, checked: &Expr) -> Option<()> {
+fn refuse_doubtful(
+    context: &mut Context<'_>,
+    text: &Text,
+    mode: Mode,
+    checked: &Expr,
+) -> Result<(), Reported> {
     let place =
         |range: &Range<usize>, context: &Context<'_>| text.span_within(range.clone(), context.sources);
     match &checked.kind {
@@ -269,13 +284,13 @@ fn refuse_doubtful(context: &mut Context<'_>, text: &Text, mode: Mode, checked: 
         ExprKind::Convert(number) if mode == Mode::Shape && asks_a_tensor(number) => {
             let written = text.as_str().get(number.range.clone()).unwrap_or_default();
             context.push(catalogue::shape_is_number(place(&number.range, context), written));
-            None
+            Err(Reported)
         }
         ExprKind::Rule("same", operands) if operands.iter().all(|operand| !operand.ty.holds_tensors()) => {
             context.push(catalogue::dtype_of_no_tensor(place(&checked.range, context)));
-            None
+            Err(Reported)
         }
-        _ => Some(()),
+        _ => Ok(()),
     }
 }
 
@@ -284,21 +299,24 @@ fn asks_a_tensor(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Query(_, base, _) if expr.ty.kind == Kind::Int && base.ty.holds_tensors())
 }
 
-/// `length: self.size(0) / n`: how many tensors the list has that is returned. The outer `None` if there is
-/// something wrong with it.
-fn length(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Option<Option<Expr>> {
+/// `length: self.size(0) / n`: the number of tensors in the list that is returned, if it is given.
+fn length(
+    context: &mut Context<'_>,
+    expressions: &Expressions<'_>,
+    raw: &RawOp,
+) -> Result<Option<Expr>, Reported> {
     let op = expressions.op;
-    let (Some(text), Some(entry)) = (raw.text("length"), raw.entry("length")) else { return Some(None) };
+    let (Some(text), Some(entry)) = (raw.text("length"), raw.entry("length")) else { return Ok(None) };
     if !matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors) {
         context.push(catalogue::length_not_here(entry.key.span, &op.result_type().to_string()));
-        return None;
+        return Err(Reported);
     }
     if op.arg_index(POSITION).is_some() {
         let place = names::argument_place(context, raw, POSITION).unwrap_or(op.span);
         context.push(catalogue::length_position(place, POSITION));
-        return None;
+        return Err(Reported);
     }
-    expressions.check(context, &text, Mode::Shape, &Ty::new(Kind::Int)).map(Some)
+    expressions.check(context, &text, Mode::Shape, &Ty::new(Kind::Int)).map(Some).ok_or(Reported)
 }
 
 fn variable(op: &Op, index: usize) -> Expr {

@@ -73,15 +73,8 @@ fn head(config: &Config) -> Option<String> {
     let about = program.metadata().ok()?;
     let mut hasher = DefaultHasher::new();
     (program, about.len(), about.modified().ok()?, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
-    config_text(config).hash(&mut hasher);
+    format!("{config:?}").hash(&mut hasher);
     Some(format!("opsmith {} {:016x}", env!("CARGO_PKG_VERSION"), hasher.finish()))
-}
-
-fn config_text(config: &Config) -> String {
-    let path = |path: &syn::Path| quote::quote!(#path).to_string();
-    let parents: Vec<_> = config.parents.iter().map(|parent| (&parent.spec, path(&parent.path))).collect();
-    let paths = [&config.runtime, &config.kernels, &config.cpu_kernels].map(path);
-    format!("{:?}", (&config.spec, &config.spec_name, parents, &config.library, paths, &config.include))
 }
 
 fn text_hash(text: &[u8]) -> String {

@@ -3,9 +3,9 @@
 use opsmith_core::DType;
 
 use super::lexer::TokenKind;
-use super::parser::{Parser, Reported};
+use super::parser::Parser;
 use super::{ArgumentDefault, BaseType, DefaultValue, INT_CONSTANTS, Type};
-use crate::diagnostics::{catalogue, nearest};
+use crate::diagnostics::{Reported, catalogue, nearest};
 
 /// Deeper lists than this are not a default but an attack on the stack.
 const MAX_DEPTH: usize = 8;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::lexer::{Token, TokenKind, lex};
 use super::{Argument, BaseType, OpName, Return, Schema, check};
-use crate::diagnostics::{Diagnostic, Diagnostics, Span, catalogue};
+use crate::diagnostics::{Diagnostic, Diagnostics, Reported, Span, catalogue};
 
 /// See [`Schema::parse`].
 pub(super) fn parse(
@@ -41,9 +41,6 @@ const MAX_BYTES: usize = 16 << 10;
 /// Further mistakes of one signature are not reported: finding each one's place takes time that
 /// grows with the signature.
 const MAX_ERRORS: usize = 20;
-
-/// The mistake is in [`Parser::errors`]; the caller only has to skip the rest of the item.
-pub(super) struct Reported;
 
 /// The rest of the signature and what was wrong so far.
 pub(super) struct Parser<'a> {

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::lexer::TokenKind;
-use super::parser::{Parser, Reported};
+use super::parser::Parser;
 use super::{Alias, AliasAfter, BaseType, Type};
-use crate::diagnostics::catalogue;
+use crate::diagnostics::{Reported, catalogue};
 
 impl Parser<'_> {
     /// A base type with its annotation and any number of `?`, `[]` and `[n]`.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use opsmith_codegen::config::Config;
+use opsmith_codegen::config::{Config, RustPath};
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::Checked;
 
@@ -25,10 +25,10 @@ impl Sources {
     /// Where a configuration's code is.
     pub fn new(config: &Config) -> Sources {
         let folder = config.spec.parent().unwrap_or(Path::new("")).to_owned();
-        let module = |path: &syn::Path| {
-            let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let module = |path: &RustPath| {
+            let names: Vec<&str> = path.names().collect();
             match names.split_first() {
-                Some((first, rest)) if first == "crate" => folder.join("src").join(rest.join("/")),
+                Some((&"crate", rest)) => folder.join("src").join(rest.join("/")),
                 // The stock library's kernels are a crate beside the spec.
                 Some((first, rest)) => {
                     let name = first.strip_prefix("opsmith_").unwrap_or(first);

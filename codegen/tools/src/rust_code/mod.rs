@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use quote::quote;
 
 use opsmith_codegen::analysis::rows::kernel_dtypes;
-use opsmith_codegen::config::Config;
+use opsmith_codegen::config::{Config, RustPath};
 use opsmith_codegen::diagnostics::{Diagnostic, SourceMap, Span, catalogue, nearest};
 use opsmith_codegen::emit::{host_parameter_types, kernel_parameter_types, view_parameter_types};
 use opsmith_codegen::model::expr::{Expr, ExprKind};
@@ -59,8 +59,8 @@ struct Root {
 
 impl Root {
     /// The module that a configuration names, if its crate's sources are where they are expected.
-    fn of(config: &Config, module: &syn::Path) -> Option<Root> {
-        let names: Vec<String> = module.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    fn of(config: &Config, module: &RustPath) -> Option<Root> {
+        let names: Vec<String> = module.names().map(str::to_owned).collect();
         let (first, rest) = names.split_first()?;
         let folder = config.spec.parent().unwrap_or(Path::new(""));
         let (file, folder) = match first.as_str() {

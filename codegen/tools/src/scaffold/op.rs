@@ -99,7 +99,7 @@ struct Place {
 impl Place {
     fn of(config: &Config) -> Result<Place, Refusal> {
         let folder = config.spec.parent().unwrap_or(Path::new("")).to_owned();
-        let own = config.kernels.segments.first().is_some_and(|segment| segment.ident == "crate");
+        let own = config.kernels.names().next() == Some("crate");
         let library = config.library.replace('-', "_");
         let place = if own {
             Place {
