@@ -168,7 +168,8 @@ fn a_crate_builds_from_packages_alone() {
     let tests = cargo(&scratch.0.join("of-packages"), &["test", "--offline"], &target);
     assert!(tests.contains("test result: ok. 14 passed; 0 failed"), "{tests}");
     let tree = cargo(&scratch.0.join("of-packages"), &["tree", "--offline", "--prefix", "none"], &target);
-    assert!(!tree.contains(&format!("({}", root().display())), "{tree}");
+    // Only the crate itself comes from a folder.
+    assert!(tree.lines().skip(1).all(|line| !line.contains("(/")), "{tree}");
 
     // The command is a package, too.
     let command = registry.join(format!("opsmith-cli-{}", env!("CARGO_PKG_VERSION")));
