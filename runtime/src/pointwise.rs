@@ -156,10 +156,13 @@ fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body
 }
 
 /// The number of elements if all operands have them in the same order in memory, one after the other, which needs
-/// no plan.
+/// no plan; `alike` says that they have one shape.
 #[inline]
-fn natural_length<const N: usize>(operands: &[&Tensor; N]) -> Option<usize> {
+fn natural_length<const N: usize>(operands: &[&Tensor; N], alike: bool) -> Option<usize> {
     let (sizes, numel) = (operands[0].shape(), operands[0].numel());
+    if alike {
+        return operands.iter().all(|tensor| tensor.is_contiguous()).then_some(numel as usize);
+    }
     let natural = |tensor: &&Tensor| {
         tensor.is_contiguous()
             && (same_sizes(tensor.shape(), sizes)
@@ -215,7 +218,7 @@ macro_rules! map {
                     unsafe { *out.add(position) = function($(*$input.add(position)),*) }
                 }
             }
-            if let Some(length) = natural_length(&operands) {
+            if let Some(length) = natural_length(&operands, call.has_one_shape()) {
                 let out = operands[0].data_ptr().cast();
                 let inputs = ($(operands[$slot].data_ptr().cast::<$T>().cast_const(),)*);
                 // SAFETY: each operand has as many elements of its type, which was checked, and nobody else writes

@@ -12,6 +12,7 @@ use super::targets::{check_out, refuse_overlap_with_inputs, shares_elsewhere};
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
+use crate::layout::same_sizes;
 use crate::op::{Inferred, OpDef, OutSpec, Outputs};
 use crate::tensor::Tensor;
 
@@ -19,7 +20,7 @@ use crate::tensor::Tensor;
 pub(crate) fn out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
     if let ([out], Some((kernel, dtype, like))) = (&mut *outs, uniform_kernel(op, args))
         && out.dtype() == dtype
-        && out.shape() == like.shape()
+        && same_sizes(out.shape(), like.shape())
         && out.device() == like.device()
         && out.is_contiguous()
         && !shares_elsewhere(args, out)

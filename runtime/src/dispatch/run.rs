@@ -51,7 +51,7 @@ pub(super) fn run_kernel(
     }
     // SAFETY: the caller compared the outputs with what inference says, and looked for overlaps; inputs are
     // converted, and the kernel is the one for their dtype.
-    unsafe { run_borrowed(kernel, Call { op, args, outs, shared }) }
+    unsafe { run_borrowed(kernel, Call { op, args, outs, shared }, false) }
 }
 
 /// Whether a call has integers that its kernel was not chosen by, such as indices. They may be wrong whatever the
@@ -83,7 +83,7 @@ pub(super) struct Call<'a> {
     pub shared: bool,
 }
 
-/// Runs the kernel of operands that are alike, one of which is `like`.
+/// Runs the kernel of operands that are alike, one of which is `like`: tensors and output have its shape.
 ///
 /// # Safety
 /// As [`run_borrowed`].
@@ -96,22 +96,26 @@ pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) 
     if call.outs[0].numel() == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's promise.
-    unsafe { run_borrowed(kernel, call) }
+    // SAFETY: the caller's promise; operands that are alike and their result have one shape.
+    unsafe { run_borrowed(kernel, call, true) }
 }
 
 /// Runs a kernel while the storages are borrowed.
 ///
 /// # Safety
-/// The kernel is one of the operator, and the call is as [`KernelCall::new`] wants it, but for the borrows.
+/// The kernel is one of the operator, and the call is as [`KernelCall::new`] wants it, but for the borrows; its tensors
+/// have one shape if they are `alike`.
 #[inline]
-unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>) -> Result<()> {
+unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()> {
     let Call { op, args, outs, shared } = call;
     let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;
     // SAFETY: the caller's promise; the storages are borrowed until this returns. Tensors that others know hold
     // elements.
     unsafe {
-        let call = KernelCall::new(op, args, outs);
+        let mut call = KernelCall::new(op, args, outs);
+        if alike {
+            call = call.with_one_shape();
+        }
         written::run(kernel, &if shared { call.with_elements() } else { call })
     }
 }

@@ -62,7 +62,7 @@ impl Kernel {
 /// ```compile_fail,E0451
 /// # use opsmith_runtime::{Arg, Tensor, op::{KernelCall, OpDef}};
 /// fn forged<'a>(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
-///     KernelCall { op, args, outs, taken: Default::default(), holds_elements: true }
+///     KernelCall { op, args, outs, taken: Default::default(), holds_elements: true, alike: true }
 /// }
 /// ```
 ///
@@ -89,6 +89,8 @@ pub struct KernelCall<'a> {
     taken: Cell<u64>,
     /// Whether the outputs' memory holds elements of their dtypes, instead of any bytes.
     holds_elements: bool,
+    /// Whether the tensors of the call are known to have one shape.
+    alike: bool,
 }
 
 impl<'a> KernelCall<'a> {
@@ -103,7 +105,7 @@ impl<'a> KernelCall<'a> {
     ///   `elementwise` and both are the same elements.
     #[inline]
     pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
-        KernelCall { op, args, outs, taken: Cell::new(0), holds_elements: false }
+        KernelCall { op, args, outs, taken: Cell::new(0), holds_elements: false, alike: false }
     }
 
     /// The call with outputs whose memory holds elements of their dtypes, such as a caller's own tensors.
@@ -115,6 +117,23 @@ impl<'a> KernelCall<'a> {
     pub unsafe fn with_elements(mut self) -> KernelCall<'a> {
         self.holds_elements = true;
         self
+    }
+
+    /// The call with tensors of one shape, so that loops need not compare them.
+    ///
+    /// # Safety
+    /// Every tensor of the arguments and every output has the same shape.
+    #[inline]
+    #[must_use]
+    pub(crate) unsafe fn with_one_shape(mut self) -> KernelCall<'a> {
+        self.alike = true;
+        self
+    }
+
+    /// Whether the tensors of the call are known to have one shape.
+    #[inline]
+    pub(crate) fn has_one_shape(&self) -> bool {
+        self.alike
     }
 
     /// The operator.
