@@ -125,7 +125,7 @@ pub fn present_missing(span: Span, name: &str) -> Diagnostic {
         "E0528",
         format!("`present` does not say when `{name}` is there"),
         span,
-        "says it of others",
+        "lists other results only",
     )
     .with_help("name the result in the signature and add its condition: `present: {mask: train}`")
 }
