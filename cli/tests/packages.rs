@@ -1,6 +1,6 @@
-//! Packages: what `cargo package` makes of each crate is enough to build it, without the repository.
+//! Packages: the output of `cargo package` for each crate is enough to build it, without the repository.
 //!
-//! A folder with the packages and what they depend on takes the place of the registry; a crate as `opsmith init` makes it
+//! A folder of the packages and their dependencies takes the place of the registry; a crate as `opsmith init` makes it
 //! builds from that, and one that depends on the repository by git.
 
 #[allow(dead_code, reason = "what a run printed is not compared as a whole here")]
@@ -23,7 +23,7 @@ const PUBLISHED: [&str; 8] = [
     "opsmith-cli",
 ];
 
-/// What users build without debug information, so that this takes less disk.
+/// Profile of users' crates: without debug information, which takes disk.
 const PROFILE: &str = "\n[profile.dev]\ndebug = false\nincremental = false\n";
 
 fn root() -> &'static Path {

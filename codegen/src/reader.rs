@@ -1,6 +1,6 @@
 //! Reading: the specs of a configuration and the files that they include, to entries.
 //!
-//! In: a [`Config`] and files. Out: documents in the order of reading, parents first; what no parser understands is a
+//! In: a [`Config`] and files. Out: documents in the order of reading, parents first; text that no parser understands is a
 //! diagnostic. Nothing here knows the meaning of an entry.
 
 use std::collections::HashSet;

@@ -147,7 +147,7 @@ impl<T: Clone + 'static> From<&Lists<T>> for Lists<T> {
     }
 }
 
-/// What an item of a list of lists is.
+/// Type of the items of a list of lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ItemKind {
     /// A truth value.

@@ -1,6 +1,6 @@
 //! The tracing state of a thread: whether it traces a function, and where the outermost running call was made.
 //!
-//! In: a tracer that begins. Out: a check that costs one read of a thread-local flag. What happens meanwhile is told
+//! In: a tracer that begins. Out: a check that costs one read of a thread-local flag. Events meanwhile go
 //! to observers, each declared by the layer whose events it receives: `tensor::observer`, `random::observer`,
 //! `dispatch::observer`. This file must know none of those layers and no tracer; every layer may import it.
 

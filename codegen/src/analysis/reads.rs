@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
 
-/// What a formula reads, which is what the node has to save.
+/// Values a formula reads, which the node has to save.
 #[derive(Clone, Default, Debug)]
 pub struct Reads {
     /// Arguments and results whose value is read.
@@ -27,7 +27,7 @@ pub enum Place {
     Result(usize),
 }
 
-/// What a formula reads. Questions about metadata read nothing.
+/// Values a formula reads. Queries of metadata read none.
 pub fn reads(formula: &Expr) -> Reads {
     let mut reads = Reads::default();
     collect(formula, &mut reads);

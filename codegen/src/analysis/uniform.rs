@@ -16,7 +16,7 @@ pub enum Uniform {
     Fixed(DType),
 }
 
-/// What inference comes to where all operands are alike: decidable for pointwise operators that
+/// Result of inference where all operands are alike: decidable for pointwise operators that
 /// broadcast, from the rule of the dtype.
 pub fn uniform(op: &Op) -> Option<Uniform> {
     let decidable = op.body.pointwise.is_some() && !checks_arguments(op);
@@ -53,7 +53,7 @@ pub fn uniform(op: &Op) -> Option<Uniform> {
     })
 }
 
-/// Whether a call looks at what its arguments are before it infers anything.
+/// Whether a call checks its arguments before inference.
 pub fn checks_arguments(op: &Op) -> bool {
     !op.checks.is_empty()
         || !op.combinations.is_empty()

@@ -14,7 +14,7 @@ use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Arg, Default, Derivative, Model, NumberUse, Op, ValueUse};
 
 /// The documentation of a public function, as text: all that the spec says at the operator's first function, and at the
-/// others what is different there.
+/// others the differences.
 pub(super) fn function(function: &Function<'_>, model: &Model) -> String {
     let op = function.op;
     let first = api::forms(op).into_iter().next();
@@ -112,7 +112,7 @@ fn results(op: &Op, model: &Model) -> Vec<String> {
     lines
 }
 
-/// A rule as the spec says it, with what it means.
+/// A rule in the spec's words, with its meaning.
 fn rule(expr: &Expr, op: &Op, model: &Model, known: fn(&str) -> Option<&'static Rule>) -> String {
     let text = print(expr, op, model).replace('`', "'");
     let meaning = match &expr.kind {
@@ -146,7 +146,7 @@ fn gradients(op: &Op) -> Vec<String> {
     op.derivatives.iter().map(formula).collect()
 }
 
-/// What is refused: the conditions of the spec, and what every operator refuses.
+/// Refused calls: by the conditions of the spec, and by every operator.
 fn errors(op: &Op) -> Vec<String> {
     let mut lines: Vec<String> =
         op.checks.iter().map(|check| format!("- unless `{}`", check.text.replace('`', "'"))).collect();

@@ -29,10 +29,10 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
     let formulas = op.derivatives.iter().enumerate().map(|(index, derivative)| {
+        let reads = reads(&derivative.formula);
         let mut fields = TokenStream::new();
         let mut field = |name: TokenStream, read: &dyn Fn(&Place) -> Option<usize>| {
-            let positions: Vec<_> =
-                reads(&derivative.formula).values.iter().filter_map(read).map(position).collect();
+            let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
             if !positions.is_empty() {
                 fields.extend(quote!(#name: bits(&[#(#positions),*]),));
             }

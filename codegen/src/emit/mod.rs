@@ -65,7 +65,7 @@ pub struct Emitter {
     pub divisible: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
-    /// What its text names without a path, as an import from the runtime.
+    /// Names its text uses without a path, as an import from the runtime.
     pub imports: &'static str,
     /// Writes it.
     pub emit: fn(&Generation<'_>) -> TokenStream,

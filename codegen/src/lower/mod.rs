@@ -35,6 +35,8 @@ mod symbolic;
 mod tolerance;
 pub mod types;
 
+pub use supplied::note;
+
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;
 use crate::expr::check::Undeclared;

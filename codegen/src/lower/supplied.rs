@@ -69,8 +69,8 @@ pub(super) fn origin(raw: &RawOp) -> Option<Note> {
     raw.get("origin").map(note)
 }
 
-/// Recursion is as deep as the file's tree, which is limited.
-fn note(node: &Node) -> Note {
+/// A value as it was written. Recursion is as deep as the file's tree, which is limited.
+pub fn note(node: &Node) -> Note {
     match &node.kind {
         NodeKind::Null | NodeKind::Broken => Note::Null,
         NodeKind::Scalar(scalar) => Note::Text(scalar.text.clone()),

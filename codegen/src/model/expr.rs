@@ -15,7 +15,7 @@ pub const IMAGINARY_UNIT: &str = "imaginary_unit";
 /// A typed expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Ty,
@@ -23,7 +23,7 @@ pub struct Expr {
     pub range: Range<usize>,
 }
 
-/// What an expression is.
+/// Kind of an expression.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
     /// A name.
@@ -76,7 +76,7 @@ pub enum ExprKind {
     Convert(Box<Expr>),
 }
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Variable {
     /// An argument of the operator.
@@ -101,7 +101,7 @@ pub struct QuerySpec {
     pub name: &'static str,
     /// The question.
     pub query: Query,
-    /// What it answers, for documents and messages.
+    /// Its answer, for documents and messages.
     pub doc: &'static str,
 }
 

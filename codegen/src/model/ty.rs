@@ -68,7 +68,7 @@ pub enum Kind {
     RealElement,
 }
 
-/// What an item of a list of lists is.
+/// Type of the items of a list of lists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Item {
     /// A truth value.

@@ -113,6 +113,7 @@ fn owner<'m>(model: &'m Model, name: &str) -> Option<&'m Op> {
     })
 }
 
+/// Written apart from the importer's, which is under test.
 fn note(node: &Node) -> Note {
     match &node.kind {
         NodeKind::Null | NodeKind::Broken => Note::Null,

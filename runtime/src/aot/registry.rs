@@ -38,7 +38,7 @@ pub(super) struct Active {
 }
 
 impl Declared {
-    /// What stands behind a definition, if it was declared at run time.
+    /// The declaration behind a definition, if it was declared at run time.
     #[inline]
     pub(super) fn of(op: &OpDef) -> Option<&'static Declared> {
         let custom: &dyn Any = op.custom?;

@@ -1,4 +1,4 @@
-//! The front door: calls of operators, with what a thread adds to them.
+//! The front door: calls of operators, with recording, tangents and call sites of the thread.
 //!
 //! In: an operator definition and borrowed arguments. Out: tensors, or an error with the operator and its operands.
 //! Every form of every operator, typed or boxed, comes through here. Recording and tangents are automatic

@@ -30,7 +30,7 @@ pub fn several<const N: usize>(outs: Outputs) -> [Tensor; N] {
         .unwrap_or_else(|_| unreachable!("inference gave {count} outputs, the signature has {N}"))
 }
 
-/// A result of a composition that may be absent, as outputs hold it: what is absent is empty.
+/// A result of a composition that may be absent, as outputs hold it: an absent one is empty.
 ///
 /// # Errors
 /// If there is no memory.

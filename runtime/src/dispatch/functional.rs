@@ -1,6 +1,6 @@
 //! The functional form without recording: from inference to new outputs.
 //!
-//! In: an operator definition and arguments. Out: outputs. What inputs are made into is in `convert`, how a kernel runs
+//! In: an operator definition and arguments. Out: outputs. Conversion of inputs is in `convert`, how a kernel runs
 //! in `run`.
 
 use opsmith_core::DType;

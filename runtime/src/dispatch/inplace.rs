@@ -1,7 +1,7 @@
 //! The in-place form without recording: writes the result into the first argument.
 //!
 //! In: an operator definition and arguments. Out: the first argument, changed, or an error before anything was written.
-//! What the argument must be like is in `targets`.
+//! Requirements of the argument are in `targets`.
 
 use super::functional::{functional, uniform_kernel};
 use super::run::{Call, run_kernel, run_uniform};

@@ -33,7 +33,7 @@ pub(super) fn check(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> 
 
 fn is_fine(number: Scalar, how: NumberUse, compute: DType) -> bool {
     match how {
-        NumberUse::Computed => number.is_held_by(computed_in(compute)),
+        NumberUse::Computed => number.is_held_by(compute.to_compute()),
         NumberUse::Real => number.to_complex().im == 0.0,
         NumberUse::Held => number.is_held_by(compute),
         NumberUse::Alike => number.is_held_by(compute) && number.dtype().category() <= compute.category(),
@@ -49,14 +49,9 @@ fn is_fine(number: Scalar, how: NumberUse, compute: DType) -> bool {
     }
 }
 
-/// The dtype of the numbers that a kernel computes with: 16-bit floats are computed in 32 bits.
-fn computed_in(dtype: DType) -> DType {
-    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
-}
-
 #[cold]
 fn refused(name: &str, number: Scalar, how: NumberUse, compute: DType) -> Error {
-    let dtype = if how == NumberUse::Computed { computed_in(compute) } else { compute };
+    let dtype = if how == NumberUse::Computed { compute.to_compute() } else { compute };
     let error = match how {
         NumberUse::Lower if int_range(dtype).is_some() => {
             format!("`{name}` is {number}, above all that {dtype} holds")

@@ -1,7 +1,7 @@
 //! The out form without recording: writes the results into given tensors.
 //!
 //! In: an operator definition, arguments and tensors. Out: the tensors, changed or replaced, or an error before anything
-//! was written. What the tensors must be like is in `targets`.
+//! was written. Requirements of the tensors are in `targets`.
 
 use smallvec::SmallVec;
 

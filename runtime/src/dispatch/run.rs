@@ -74,7 +74,7 @@ pub(crate) fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) ->
         && matches!(op.element_types[argument], ElementType::Fixed { .. } | ElementType::Any)
 }
 
-/// What a kernel is called with.
+/// Arguments and outputs of a kernel call.
 pub(super) struct Call<'a> {
     pub op: &'static OpDef,
     pub args: &'a [Arg<'a>],

@@ -17,7 +17,7 @@ use crate::samples::arguments;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counting what any thread asks it for.
+/// The system's allocator, counting requests of all threads.
 pub struct Counting;
 
 // SAFETY: every call is handed on to the system's allocator.
@@ -53,7 +53,7 @@ pub fn allocations_of(graph: &Graph, inputs: &[Tensor]) -> Result<usize> {
     Ok(allocations() - before)
 }
 
-/// What warm graphs of a library's operators allocate.
+/// Allocations of warm graphs of a library's operators.
 #[derive(Default, Debug)]
 pub struct Warm {
     /// Graphs that allocate. Those whose results have as many elements as others say are left out: memory is found while

@@ -105,7 +105,7 @@ pub fn saved_graphs(library: &'static Library) {
     all.assert_right();
 }
 
-/// Inference says what calls give, of sizes, of symbols for them, and of inputs whose rank is not known.
+/// Inference agrees with calls: for sizes, for symbols, and for inputs of unknown rank.
 #[track_caller]
 pub fn inference(library: &'static Library) {
     report(library, checks::inference).assert_right();

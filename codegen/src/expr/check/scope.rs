@@ -12,7 +12,7 @@ pub enum Undeclared {
     /// Such a call is a mistake.
     #[default]
     Refused,
-    /// Such a call has whatever type its place wants: for a draft, whose model says what is to be
+    /// Such a call has the type its place wants: for a draft, whose model says what is to be
     /// declared, and from which nothing can be generated.
     Allowed,
 }

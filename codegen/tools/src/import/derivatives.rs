@@ -3,8 +3,8 @@
 //! In: the file's tree, and which arguments and results each signature has. Out: [`Derivatives`], one an
 //! entry, whose formulas are C++ still.
 
-use super::native::note;
 use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
+use opsmith_codegen::lower::note;
 use opsmith_codegen::model::Note;
 use opsmith_codegen::spec::schema::Schema;
 use opsmith_codegen::spec::yaml::{Node, NodeKind};

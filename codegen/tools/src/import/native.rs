@@ -4,9 +4,10 @@
 //! can be lost.
 
 use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
+use opsmith_codegen::lower::note;
 use opsmith_codegen::model::Note;
 use opsmith_codegen::spec::schema::Schema;
-use opsmith_codegen::spec::yaml::{Node, NodeKind};
+use opsmith_codegen::spec::yaml::Node;
 
 /// An entry of the file.
 pub(super) struct Native {
@@ -85,17 +86,5 @@ impl Native {
         let name = &self.schema.name;
         let out = if self.schema.out_args().next().is_some() { "_out" } else { "" };
         format!("{}{out}", name.spelling())
-    }
-}
-
-/// The value as it was written. Recursion is as deep as the file's tree, which is limited.
-pub(super) fn note(node: &Node) -> Note {
-    match &node.kind {
-        NodeKind::Null | NodeKind::Broken => Note::Null,
-        NodeKind::Scalar(scalar) => Note::Text(scalar.text.clone()),
-        NodeKind::Seq(items) => Note::List(items.iter().map(note).collect()),
-        NodeKind::Map(entries) => {
-            Note::Map(entries.iter().map(|(key, value)| (key.text.clone(), note(value))).collect())
-        }
     }
 }

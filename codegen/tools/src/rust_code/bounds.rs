@@ -16,7 +16,7 @@ struct Bound<'a> {
     path: &'a syn::Path,
 }
 
-/// What is wrong with the bounds of a function whose type parameters are given these dtypes, in a sentence.
+/// The first mistake in the bounds of a function whose type parameters are given these dtypes, in a sentence.
 pub(super) fn excluded(function: &Function, dtypes: &[DTypeSet]) -> Option<String> {
     let generics = &function.signature.generics;
     let names: Vec<String> = generics.type_params().map(|param| param.ident.to_string()).collect();

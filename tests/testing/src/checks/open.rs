@@ -1,4 +1,4 @@
-//! Inference for inputs of unknown ranks and sizes: what is said before an input is there is what a call gives.
+//! Inference for inputs of unknown ranks and sizes: statements made before an input is there hold for the call.
 
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
@@ -9,10 +9,10 @@ use crate::calls::call;
 use crate::report::Report;
 use crate::samples::{exact_dtype, repeatable, samples};
 
-/// What is known of results before ranks and sizes of inputs are.
+/// Knowledge about results before ranks and sizes of inputs are known.
 #[derive(Default, Debug)]
 pub struct Open {
-    /// What is wrong. Calls that a graph cannot hold for unknown sizes are left out.
+    /// Mistakes. Calls that a graph cannot hold for unknown sizes are left out.
     pub report: Report,
     /// How many results have a known rank.
     pub ranked: usize,
