@@ -10,10 +10,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use opsmith::autograd::no_grad;
-use opsmith::{ArgmaxOptions, Generator, LIBRARY, SubOptions, Tensor, TensorOps, Value};
-use opsmith_examples::digits::{self, Digits};
+use opsmith::{Device, Generator, LIBRARY, Tensor, TensorOps, Value};
+use opsmith_examples::classifier::{Network, Sgd};
+use opsmith_examples::digits;
 
-/// Decides how the digits are split, how the network begins and in which order it sees them.
+/// Decides the split of the digits, the initial weights and the order of the batches.
 const SEED: u64 = 1;
 const EPOCHS: usize = 20;
 const BATCH: usize = 32;
@@ -25,7 +26,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-// ---- A network of two layers learns to read digits ----
+// ---- A network with one hidden layer learns to read digits ----
 
 fn train_a_classifier() -> Result<()> {
     let start = Instant::now();
@@ -33,20 +34,20 @@ fn train_a_classifier() -> Result<()> {
     println!("Learning from {} handwritten digits, testing on {} others.", training.len(), test.len());
 
     let generator = Generator::new(SEED);
-    let network = Network::new(&generator)?;
-    let mut optimizer = Momentum::new(network.parameters(), 0.05, 0.9)?;
+    let network = Network::new(&generator, Device::CPU)?;
+    let mut optimizer = Sgd::new(network.parameters(), 0.05, 0.9)?;
     let steps = training.len().div_ceil(BATCH);
     let bar = ProgressBar::new((EPOCHS * steps) as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left")?);
 
     for epoch in 1..=EPOCHS {
         let mut sum = 0.0;
-        for places in generator.permutation(training.len()).chunks(BATCH) {
-            let batch = training.select(places)?;
-            let loss = network.scores(&batch.images)?.cross_entropy(&batch.labels)?;
+        for indices in generator.permutation(training.len()).chunks(BATCH) {
+            let batch = training.select(indices)?;
+            let loss = network.logits(&batch.images)?.cross_entropy(&batch.labels)?;
             loss.backward()?;
             optimizer.step()?;
-            sum += loss.item()?.to_f64() * places.len() as f64;
+            sum += loss.item()?.to_f64() * indices.len() as f64;
             bar.inc(1);
         }
         bar.suspend(|| println!("epoch {epoch:2}   loss {:.4}", sum / training.len() as f64));
@@ -56,80 +57,6 @@ fn train_a_classifier() -> Result<()> {
     let accuracy = no_grad(|| network.accuracy(&test))?;
     println!("test accuracy {:.2} % after {:.1} s", 100.0 * accuracy, start.elapsed().as_secs_f64());
     Ok(())
-}
-
-/// 64 pixels, 128 hidden numbers, 10 scores.
-struct Network {
-    hidden_weight: Tensor,
-    hidden_bias: Tensor,
-    score_weight: Tensor,
-    score_bias: Tensor,
-}
-
-impl Network {
-    fn new(generator: &Generator) -> Result<Network> {
-        // Small random weights, so that each layer's results are about as large as its inputs.
-        let weight = |inputs: i64, outputs: i64| -> opsmith::Result<Tensor> {
-            let scale = (2.0 / inputs as f64).sqrt();
-            opsmith::randn_generator([inputs, outputs], Some(generator))?
-                .mul_scalar(scale)?
-                .requires_grad_(true)
-        };
-        let bias = |outputs: i64| opsmith::zeros([outputs])?.requires_grad_(true);
-        Ok(Network {
-            hidden_weight: weight(64, 128)?,
-            hidden_bias: bias(128)?,
-            score_weight: weight(128, 10)?,
-            score_bias: bias(10)?,
-        })
-    }
-
-    fn parameters(&self) -> Vec<Tensor> {
-        let Network { hidden_weight, hidden_bias, score_weight, score_bias } = self;
-        [hidden_weight, hidden_bias, score_weight, score_bias].map(Tensor::clone).into()
-    }
-
-    /// How much each image looks like each digit.
-    fn scores(&self, images: &Tensor) -> opsmith::Result<Tensor> {
-        let hidden = self.hidden_bias.addmm(images, &self.hidden_weight)?.relu()?;
-        self.score_bias.addmm(&hidden, &self.score_weight)
-    }
-
-    /// The part of the digits that get their highest score for what they are.
-    fn accuracy(&self, digits: &Digits) -> opsmith::Result<f64> {
-        let guesses = self.scores(&digits.images)?.argmax_with(&ArgmaxOptions::new().dim(1))?;
-        let right = guesses.eq(&digits.labels)?.sum()?;
-        Ok(right.item()?.to_f64() / digits.len() as f64)
-    }
-}
-
-/// Gradient descent that keeps going in the direction it went.
-struct Momentum {
-    parameters: Vec<Tensor>,
-    velocities: Vec<Tensor>,
-    rate: f64,
-    momentum: f64,
-}
-
-impl Momentum {
-    fn new(parameters: Vec<Tensor>, rate: f64, momentum: f64) -> Result<Momentum> {
-        let velocities = parameters.iter().map(TensorOps::zeros_like).collect::<opsmith::Result<_>>()?;
-        Ok(Momentum { parameters, velocities, rate, momentum })
-    }
-
-    /// Moves each parameter against its gradient, in place, and forgets the gradient.
-    fn step(&mut self) -> opsmith::Result<()> {
-        no_grad(|| {
-            for (parameter, velocity) in self.parameters.iter().zip(&self.velocities) {
-                let Some(gradient) = parameter.grad() else { continue };
-                velocity.mul_scalar_(self.momentum)?;
-                velocity.add_(&gradient)?;
-                parameter.sub_with_(velocity, &SubOptions::new().alpha(self.rate))?;
-                parameter.zero_grad();
-            }
-            Ok(())
-        })
-    }
 }
 
 // ---- What one entry of ops.yaml gives ----
@@ -166,6 +93,6 @@ fn look_at_one_operator() -> Result<()> {
     if let Err(error) = opsmith::call("sigmod", &[], &[]) {
         println!("call(\"sigmod\", …)        {error}");
     }
-    println!("The code behind it: cargo run -p opsmith-cli -- expand sigmoid");
+    println!("The code behind it: cargo opsmith expand sigmoid");
     Ok(())
 }

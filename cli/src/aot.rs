@@ -1,7 +1,7 @@
 //! `opsmith aot`: custom kernels from the shell.
 //!
-//! In: a kernel and inputs, or a library. Out: outputs, or what is in the library. The work is the
-//! runtime's (`opsmith_runtime::aot`).
+//! In: a kernel and inputs, or a library. Out: outputs, or the library's functions. The work is
+//! `opsmith_aot`'s.
 
 mod inputs;
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use opsmith_runtime::aot::{AttrValue, Declaration, Interface, StringAbi, inspect};
+use opsmith_aot::{AttrValue, Declaration, Interface, StringAbi, inspect};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Backend, DType, Tensor};
 

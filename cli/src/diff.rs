@@ -3,7 +3,7 @@
 mod text;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -137,7 +137,9 @@ fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
         Some((revision, file)) => {
             let mut config = builds_on.config(Path::new(file))?;
             config.spec_name = spec.to_owned();
-            pipeline::check_bytes(&config, show(revision, file)?)?
+            show(revision, Path::new(file))?;
+            let open = |path: &Path| show(revision, path).map_err(|_| io::ErrorKind::NotFound.into());
+            pipeline::check_from(&config, &open)?
         }
     };
     if checked.diagnostics.has_errors() {
@@ -152,10 +154,11 @@ fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
 }
 
 /// The bytes of a file at a revision.
-fn show(revision: &str, file: &str) -> Result<Vec<u8>> {
-    let path = PathBuf::from(file);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+fn show(revision: &str, file: &Path) -> Result<Vec<u8>> {
+    // A folder of the revision may be gone.
+    let folder = file.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new(""));
+    let name = file.strip_prefix(folder).unwrap_or(file).display();
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let output = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -163,7 +166,7 @@ fn show(revision: &str, file: &str) -> Result<Vec<u8>> {
         .output()
         .context("cannot run git")?;
     if !output.status.success() {
-        bail!("git has no {revision}:{file}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!("git has no {revision}:{}: {}", file.display(), String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(output.stdout)
 }

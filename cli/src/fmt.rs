@@ -1,7 +1,8 @@
 //! `opsmith fmt`: specs in their canonical form.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use opsmith_tools::fmt::{self, Refusal};
@@ -17,7 +18,7 @@ they are needed, and lines have at most 110 columns. Comments stay with what the
 
 Examples:
   opsmith fmt ops.yaml
-      Rewrites the file, all at once, unless it has that form already.
+      Rewrites the file and those that it includes, each at once, unless it has that form already.
   opsmith fmt --check ops.yaml more.yaml
       Changes nothing; says which files would change.
   opsmith fmt - < ops.yaml
@@ -41,7 +42,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut out = io::stdout().lock();
     let mut outcome = Outcome::Fine;
-    for file in &arguments.files {
+    let mut files: Vec<PathBuf> = arguments.files.iter().rev().cloned().collect();
+    let mut known = HashSet::new();
+    while let Some(file) = &files.pop() {
+        if !known.insert(std::fs::canonicalize(file).unwrap_or_else(|_| file.clone())) {
+            continue;
+        }
         let from_input = file.as_os_str() == "-";
         let name = if from_input { "standard input".to_owned() } else { file.display().to_string() };
         let mut bytes = Vec::new();
@@ -51,6 +57,10 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         };
         read.with_context(|| format!("cannot read {name}"))?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
+        if !from_input {
+            let folder = file.parent().unwrap_or(Path::new(""));
+            files.extend(fmt::includes(&text).iter().rev().map(|included| folder.join(included)));
+        }
         match fmt::format_bytes(&name, bytes) {
             Ok(formatted) if from_input && !arguments.check => out.write_all(formatted.as_bytes())?,
             Ok(formatted) if formatted == text => {}

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::chain::{self, Dependency, Library};
-use opsmith_codegen::{Config, Parent};
+use opsmith_codegen::{Backend, Config, Parent, RustPath};
 use serde_json::Value;
 
 /// How a spec's parents are found.
@@ -42,12 +42,25 @@ impl BuildsOn {
         } else if let Some(manifest) = &manifest {
             let packages = Packages::read(manifest)?;
             if let Some(package) = packages.at(manifest) {
+                config.backends.extend(other_backends(package, manifest)?);
                 let dependencies = packages.dependencies_of(package, &mut Vec::new());
                 config.build_on(&chain::libraries(dependencies)).map_err(anyhow::Error::msg)?;
             }
         }
         Ok(config)
     }
+}
+
+/// The modules of kernels for backends besides the host, as `[package.metadata.opsmith.kernels]` names them.
+fn other_backends(package: &Value, manifest: &Path) -> Result<Vec<(Backend, RustPath)>> {
+    let table = package["metadata"]["opsmith"]["kernels"].as_object();
+    let row = |(key, module): (&String, &Value)| {
+        let what = || format!("{}: [package.metadata.opsmith.kernels] {key}", manifest.display());
+        let backend = Backend::from_key(key).with_context(|| format!("{} is no backend", what()))?;
+        let module = module.as_str().with_context(|| format!("{} is not the path of a module", what()))?;
+        Ok((backend, RustPath::parse(module).with_context(what)?))
+    };
+    table.into_iter().flatten().map(row).collect()
 }
 
 /// The manifest of the package that a file lies in; `None` if it lies in none.

@@ -174,7 +174,7 @@ impl Crates {
         std::fs::write(path, text).unwrap();
     }
 
-    /// The workspace's profiles, so that what it has compiled can be used.
+    /// The workspace's profiles, so that its compiled crates are used again.
     fn with_profiles(&self, name: &str) {
         let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
         let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];

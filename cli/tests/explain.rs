@@ -9,7 +9,7 @@ use support::opsmith;
 fn which_code_runs_in_one_step() {
     let run = opsmith(&["explain", "mm", "--shapes", "2x3,3x4", "--dtype", "bfloat16"]);
     run.assert_parts(&[
-        "mm(Tensor self, Tensor mat2) -> Tensor\n  declared at ops.yaml:",
+        "mm(Tensor self, Tensor mat2) -> Tensor\n  declared at ops/products.yaml:",
         "which code runs\n  Rust function `linalg::mm`\n  at kernels/src/cpu/linalg/mod.rs:",
         "because the table has a row for CPU and bfloat16\n",
         "  declared as pub fn mm<T: Element>(self_: View<'_, T>, mat2: View<'_, T>, out: ViewMut<'_, T>) -> Result<()>\n",
@@ -40,10 +40,11 @@ fn which_code_runs_in_one_step() {
 fn expressions_compositions_and_functions_in_cpp_have_places() {
     opsmith(&["explain", "gelu", "--dtype", "int32"])
         .assert_parts(&["which code runs\n  none: no kernel for CPU and "]);
-    opsmith(&["explain", "exp"]).assert_parts(&["which code runs\n  expression `exp(self)`\n  at ops.yaml:"]);
+    opsmith(&["explain", "exp"])
+        .assert_parts(&["which code runs\n  expression `exp(self)`\n  at ops/elementary.yaml:"]);
     opsmith(&["explain", "cosine_similarity"]).assert_parts(&[
         "which code runs\n  composition `",
-        "at ops.yaml:",
+        "at ops/losses.yaml:",
         "decomposes to\n",
     ]);
     // Dtypes in rows: a type for each tensor.

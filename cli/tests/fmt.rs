@@ -54,6 +54,21 @@ fn a_file_is_rewritten_and_nothing_else_is_left_behind() {
 }
 
 #[test]
+fn included_files_are_rewritten_too() {
+    let file = Scratch::new("includes", "edition: 1\ninclude: more.yaml\n");
+    let more = file.0.parent().unwrap().join("more.yaml");
+    std::fs::write(&more, UNTIDY).unwrap();
+    let checked = opsmith(&["fmt", "--check", file.path()]);
+    assert!(
+        checked.status == Some(1) && checked.stdout.contains("more.yaml:2: not in"),
+        "{}",
+        checked.stdout
+    );
+    opsmith(&["fmt", file.path()]).assert(0, "", "");
+    assert_eq!(std::fs::read_to_string(&more).unwrap(), TIDY);
+}
+
+#[test]
 fn check_changes_nothing_and_names_the_cure() {
     let file = Scratch::new("check", UNTIDY);
     let path = file.path();

@@ -12,11 +12,13 @@ use std::process::Command;
 use support::opsmith;
 
 /// The crates that users depend on or install.
-const PUBLISHED: [&str; 8] = [
+const PUBLISHED: [&str; 10] = [
     "opsmith-core",
     "opsmith-codegen",
     "opsmith-tools",
     "opsmith-runtime",
+    "opsmith-graph",
+    "opsmith-aot",
     "opsmith-kernels",
     "opsmith",
     "opsmith-testing",

@@ -256,7 +256,7 @@ fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
     let scratch = Scratch::new("build");
     let folder = init(&scratch);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    // The workspace's versions and profiles, so that what it has compiled can be used.
+    // The workspace's versions and profiles, so that its compiled crates are used again.
     std::fs::copy(root.join("Cargo.lock"), Path::new(&folder).join("Cargo.lock")).unwrap();
     let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let profiles = &workspace[workspace.find("[profile.dev]").unwrap()..];
@@ -298,7 +298,9 @@ fn a_new_crate_builds_and_tests_and_new_operators_fail_in_one_place() {
 fn a_new_operator_of_the_stock_library() {
     let scratch = Scratch::new("stock");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for file in ["ops.yaml", "kernels/src/cpu/mod.rs"] {
+    let text = std::fs::read_to_string(root.join("ops.yaml")).unwrap();
+    let included = opsmith_tools::fmt::includes(&text);
+    for file in included.iter().map(String::as_str).chain(["ops.yaml", "kernels/src/cpu/mod.rs"]) {
         let copy = scratch.0.join(file);
         std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
         std::fs::copy(root.join(file), copy).unwrap();

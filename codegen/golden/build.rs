@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use opsmith_codegen::{Config, RustPath};
+use opsmith_codegen::{Backend, Config, RustPath};
 
 fn main() {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
@@ -12,8 +12,12 @@ fn main() {
     let mut config = Config {
         library: "golden".to_owned(),
         runtime: path("::opsmith_runtime"),
+        custom_kernels: path("::opsmith_aot"),
         kernels: path("crate::kernels"),
-        cpu_kernels: path("crate::kernels"),
+        backends: vec![
+            (Backend::Cpu, path("crate::kernels")),
+            (Backend::Cuda, path("crate::device_kernels")),
+        ],
         ..Config::new(folder.join("spec.yaml"))
     };
     config.include.push(root.join("kernels/include"));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use opsmith_core::Backend;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt as _, quote};
 
@@ -25,10 +26,14 @@ pub struct Config {
     pub library: String,
     /// Path of the runtime crate.
     pub runtime: RustPath,
+    /// Path of the crate with the macro `spec_kernel!`, for kernels that are compiled while the program runs.
+    pub custom_kernels: RustPath,
     /// Path of the module that hand-written functions are named from.
     pub kernels: RustPath,
-    /// Path of the module that `CPU:` kernels are named from.
-    pub cpu_kernels: RustPath,
+    /// The backends that kernels are written for in Rust, each with the module they are named from. Commands, which run
+    /// no build script, learn of others than the CPU from `[package.metadata.opsmith.kernels]`:
+    /// `CUDA = "crate::cuda_kernels"`.
+    pub backends: Vec<(Backend, RustPath)>,
     /// Folders with headers for C and C++ kernels.
     pub include: Vec<PathBuf>,
 }
@@ -116,10 +121,16 @@ impl Config {
             parents: Vec::new(),
             library: "user".to_owned(),
             runtime: path("::opsmith::runtime"),
+            custom_kernels: path("::opsmith"),
             kernels: path("crate::kernels"),
-            cpu_kernels: path("crate::kernels"),
+            backends: vec![(Backend::Cpu, path("crate::kernels"))],
             include: Vec::new(),
         }
+    }
+
+    /// The module that a backend's kernels in Rust are named from, if there are such.
+    pub fn kernels_of(&self, backend: Backend) -> Option<&RustPath> {
+        self.backends.iter().find(|(known, _)| *known == backend).map(|(_, module)| module)
     }
 
     /// Builds on libraries: their operators are those that formulas may call, and the first of the chain
@@ -135,6 +146,7 @@ impl Config {
             let path = parse(&library.path)?;
             if library.package == chain::ROOT {
                 self.runtime = parse(&format!("{}::runtime", library.path))?;
+                self.custom_kernels = path.clone();
             }
             self.parents.push(Parent { spec: library.spec.clone(), path, direct: library.is_direct() });
             for folder in &library.include {
@@ -166,8 +178,9 @@ impl Config {
             library: "opsmith".to_owned(),
             folder: PathBuf::from(".."),
             runtime: path("::opsmith_runtime"),
+            custom_kernels: path("::opsmith_aot"),
             kernels: path("::opsmith_kernels"),
-            cpu_kernels: path("::opsmith_kernels::cpu"),
+            backends: vec![(Backend::Cpu, path("::opsmith_kernels::cpu"))],
             ..Config::new(spec)
         }
     }

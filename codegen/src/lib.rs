@@ -22,6 +22,7 @@ pub mod spec;
 
 pub use build::{build, build_with};
 pub use config::{Config, Parent, RustPath};
+pub use opsmith_core::Backend;
 
 use diagnostics::{Diagnostics, SourceMap};
 

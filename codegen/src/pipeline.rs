@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use opsmith_core::Backend;
+
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceMap};
 use crate::emit::{self, File, Generation, Part, Selection};
@@ -11,6 +13,7 @@ use crate::expr::check::Undeclared;
 use crate::kernel_file;
 use crate::lower;
 use crate::model::Model;
+pub use crate::reader::Open;
 use crate::reader::{Reader, Unreadable};
 
 /// A spec that was read and checked.
@@ -59,13 +62,18 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
     reader.read_spec(config)?;
-    Ok(lower(reader, Undeclared::Refused))
+    Ok(lower(reader, &backends(config), Undeclared::Refused))
+}
+
+/// The backends that a configuration has kernels in Rust for.
+fn backends(config: &Config) -> Vec<Backend> {
+    config.backends.iter().map(|(backend, _)| *backend).collect()
 }
 
 /// The entries that were read to a model, with all their mistakes.
-fn lower(reader: Reader, undeclared: Undeclared) -> Checked {
+fn lower(reader: Reader, backends: &[Backend], undeclared: Undeclared) -> Checked {
     let Reader { sources, mut diagnostics, documents, files, .. } = reader;
-    let model = lower::lower(&documents, &sources, undeclared, &mut diagnostics);
+    let model = lower::lower(&documents, &sources, undeclared, backends, &mut diagnostics);
     // The parser keeps every text it was given, for places that were looked up by now.
     proc_macro2::extra::invalidate_current_thread_spans();
     Checked { sources, diagnostics, model, files }
@@ -83,18 +91,21 @@ pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
 /// # Errors
 /// If another file cannot be read.
 pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
-    check_bytes(config, text.as_bytes().to_vec())
-}
-
-/// The same as if its spec were these bytes.
-///
-/// # Errors
-/// If another file cannot be read.
-pub fn check_bytes(config: &Config, bytes: Vec<u8>) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
-    reader.add_spec(config, bytes);
-    Ok(lower(reader, Undeclared::Refused))
+    reader.add_spec(config, text.as_bytes().to_vec());
+    Ok(lower(reader, &backends(config), Undeclared::Refused))
+}
+
+/// The same with the spec and the files that it includes as something else than the disk has them, such as a revision.
+///
+/// # Errors
+/// If the spec or another file cannot be read.
+pub fn check_from(config: &Config, open: Open<'_>) -> Result<Checked, Failure> {
+    let mut reader = Reader::default();
+    reader.read_parents(config)?;
+    reader.read_spec_from(config, open)?;
+    Ok(lower(reader, &backends(config), Undeclared::Refused))
 }
 
 /// Checks one text, as [`check`] does a file; `include`s are not followed.
@@ -106,7 +117,7 @@ pub fn check_text(name: &str, text: &str) -> Checked {
 pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
     let mut reader = Reader::default();
     reader.add_text(name, text);
-    lower(reader, undeclared)
+    lower(reader, &[Backend::Cpu], undeclared)
 }
 
 /// The files of a library whose spec has no mistakes.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap, catalogue};
-use crate::spec::document::{Document, Loaded};
+use crate::spec::document::{Document, Loaded, Text};
+use crate::spec::yaml::Key;
 use crate::spec::{encoding, yaml};
 
 /// A file that cannot be read.
@@ -19,6 +20,31 @@ pub struct Unreadable {
     pub path: PathBuf,
     /// The reason.
     pub error: io::Error,
+}
+
+/// A way to the bytes of a file.
+pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
+
+/// The file system.
+const DISK: Open<'static> = &|path| std::fs::read(path);
+
+/// Other names for arguments.
+type Aliases = Vec<(Key, Vec<Text>)>;
+
+/// The surroundings of a file.
+struct Origin<'a> {
+    /// The library that it belongs to.
+    parent: Option<usize>,
+    /// Those that hold in the file that includes it.
+    aliases: Aliases,
+    /// The path to it and to its includes.
+    open: Open<'a>,
+}
+
+impl<'a> Origin<'a> {
+    fn first(parent: Option<usize>, open: Open<'a>) -> Origin<'a> {
+        Origin { parent, aliases: Aliases::new(), open }
+    }
 }
 
 /// The files that were read so far.
@@ -43,7 +69,7 @@ impl Reader {
     /// If one cannot be read; included files that cannot be read are diagnostics.
     pub fn read_parents(&mut self, config: &Config) -> Result<(), Unreadable> {
         for (number, parent) in config.parents.iter().enumerate() {
-            self.read(&parent.spec, &parent.spec.display().to_string(), Some(number))?;
+            self.read(&parent.spec, &parent.spec.display().to_string(), &Origin::first(Some(number), DISK))?;
         }
         Ok(())
     }
@@ -53,31 +79,39 @@ impl Reader {
     /// # Errors
     /// As [`read_parents`](Reader::read_parents).
     pub fn read_spec(&mut self, config: &Config) -> Result<(), Unreadable> {
-        self.read(&config.spec, &config.spec_name, None)
+        self.read_spec_from(config, DISK)
+    }
+
+    /// Reads the spec and its includes from elsewhere, such as another revision.
+    ///
+    /// # Errors
+    /// As [`read_parents`](Reader::read_parents).
+    pub fn read_spec_from(&mut self, config: &Config, open: Open<'_>) -> Result<(), Unreadable> {
+        self.read(&config.spec, &config.spec_name, &Origin::first(None, open))
     }
 
     /// Takes the spec to be these bytes.
     pub fn add_spec(&mut self, config: &Config, bytes: Vec<u8>) {
-        self.add_file(&config.spec, &config.spec_name, bytes, None);
+        self.add_file(&config.spec, &config.spec_name, bytes, &Origin::first(None, DISK));
     }
 
     /// Takes a text for a spec; nothing is included.
     pub fn add_text(&mut self, name: &str, text: &str) {
         let source = self.sources.add(name, text);
-        self.add(source, None);
+        self.add(source, &Origin::first(None, DISK));
     }
 
-    fn read(&mut self, path: &Path, name: &str, parent: Option<usize>) -> Result<(), Unreadable> {
-        let bytes = std::fs::read(path).map_err(|error| Unreadable { path: path.to_owned(), error })?;
-        self.add_file(path, name, bytes, parent);
+    fn read(&mut self, path: &Path, name: &str, origin: &Origin<'_>) -> Result<(), Unreadable> {
+        let bytes = (origin.open)(path).map_err(|error| Unreadable { path: path.to_owned(), error })?;
+        self.add_file(path, name, bytes, origin);
         Ok(())
     }
 
     /// Adds a file and those it includes; a file is read once however often it is included.
-    fn add_file(&mut self, path: &Path, name: &str, bytes: Vec<u8>, parent: Option<usize>) {
+    fn add_file(&mut self, path: &Path, name: &str, bytes: Vec<u8>, origin: &Origin<'_>) {
         if self.is_new(path) {
             let source = encoding::add(&mut self.sources, name, bytes, &mut self.diagnostics);
-            self.add_with_includes(path, source, parent);
+            self.add_with_includes(path, source, origin);
         }
     }
 
@@ -91,17 +125,18 @@ impl Reader {
         new
     }
 
-    fn add_with_includes(&mut self, path: &Path, source: SourceId, parent: Option<usize>) {
-        let Some(document) = self.add(source, parent) else { return };
+    fn add_with_includes(&mut self, path: &Path, source: SourceId, origin: &Origin<'_>) {
+        let Some(document) = self.add(source, origin) else { return };
         let includes = document.include.clone();
+        let inner = Origin { aliases: document.all_aliases(), ..*origin };
         let folder = path.parent().unwrap_or(Path::new(""));
         let name = PathBuf::from(self.sources.file(source).path());
         for include in includes {
             let path = folder.join(include.as_str());
-            match std::fs::read(&path) {
+            match (origin.open)(&path) {
                 Ok(bytes) => {
                     let name = name.with_file_name(include.as_str()).display().to_string();
-                    self.add_file(&path, &name, bytes, parent);
+                    self.add_file(&path, &name, bytes, &inner);
                 }
                 Err(error) => {
                     let why = match error.kind() {
@@ -119,7 +154,7 @@ impl Reader {
         }
     }
 
-    fn add(&mut self, source: SourceId, parent: Option<usize>) -> Option<&Document> {
+    fn add(&mut self, source: SourceId, origin: &Origin<'_>) -> Option<&Document> {
         let errors = self.diagnostics.error_count();
         let root = yaml::parse(&self.sources, source, &mut self.diagnostics)?;
         let intact = self.diagnostics.error_count() == errors;
@@ -127,7 +162,8 @@ impl Reader {
         if !intact {
             document.mark_incomplete();
         }
-        self.documents.push(Loaded { document, parent });
+        document.inherited_aliases.clone_from(&origin.aliases);
+        self.documents.push(Loaded { document, parent: origin.parent });
         self.documents.last().map(|loaded| &loaded.document)
     }
 }

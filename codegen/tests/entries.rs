@@ -2,6 +2,7 @@
 
 use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
 use opsmith_codegen::spec::document::Document;
+use opsmith_codegen::spec::document::keys::KeyName;
 use opsmith_codegen::spec::yaml;
 
 const SPEC: &str = r#"edition: 1
@@ -43,18 +44,18 @@ fn entries_and_values() {
 
     let [exp] = document.functions.as_slice() else { panic!("one function") };
     assert_eq!(exp.func.as_str(), "exp(x)");
-    assert_eq!(exp.texts("dtypes").len(), 2);
-    assert_eq!(exp.text_map("derivative")[0].1.as_str(), "exp(x)");
+    assert_eq!(exp.texts(KeyName::Dtypes).len(), 2);
+    assert_eq!(exp.text_map(KeyName::Derivative)[0].1.as_str(), "exp(x)");
 
     let [add, neg] = document.ops.as_slice() else { panic!("two operators") };
-    assert_eq!(add.text("doc").expect("a text").as_str(), "Adds.\n\nWith broadcasting.\n");
-    assert_eq!(add.flag("view"), Some(false));
+    assert_eq!(add.text(KeyName::Doc).expect("a text").as_str(), "Adds.\n\nWith broadcasting.\n");
+    assert_eq!(add.flag(KeyName::View), Some(false));
     // Scalars stay as written: neither a number nor a truth value.
-    assert_eq!(add.text("since").expect("a text").as_str(), "1.10");
-    assert_eq!(neg.texts("tags")[0].as_str(), "no");
-    assert!(add.text("pointwise").is_none());
+    assert_eq!(add.text(KeyName::Since).expect("a text").as_str(), "1.10");
+    assert_eq!(neg.texts(KeyName::Tags)[0].as_str(), "no");
+    assert!(add.text(KeyName::Pointwise).is_none());
 
-    let derivatives = add.text_map("derivatives");
+    let derivatives = add.text_map(KeyName::Derivatives);
     let (key, formula) = &derivatives[1];
     assert_eq!(key.text, "other");
     assert_eq!(sources.location(key.span), "ops.yaml:18:5");
@@ -71,7 +72,7 @@ fn entries_and_values() {
 fn aliases_stand_for_their_values() {
     let text = "edition: 1\nops:\n- func: f() -> ()\n  tags: &t [a, b]\n- func: g() -> ()\n  tags: *t\n";
     let (sources, document) = read(text);
-    let tags = document.ops[1].texts("tags");
+    let tags = document.ops[1].texts(KeyName::Tags);
     assert_eq!(tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(sources.location(tags[1].span()), "ops.yaml:4:16");
 }

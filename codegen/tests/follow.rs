@@ -26,7 +26,7 @@ fn said(expr: &Expr) -> String {
     match &expr.kind {
         ExprKind::Variable(Variable::Arg(index)) => name(*index),
         ExprKind::Rule(rule, args) => {
-            format!("{rule}({})", args.iter().map(said).collect::<Vec<_>>().join(", "))
+            format!("{}({})", rule.name(), args.iter().map(said).collect::<Vec<_>>().join(", "))
         }
         ExprKind::DType(dtype) => dtype.to_string(),
         other => format!("{other:?}"),

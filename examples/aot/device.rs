@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example aot_device`; it needs `nvcc` and a device, and says which of them is missing.
 
-use opsmith::runtime::aot::{Declaration, release_device_memory};
+use opsmith::aot::{Declaration, release_device_memory};
 use opsmith::{DType, Result, Tensor, TensorOps};
 
 fn main() {

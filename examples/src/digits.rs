@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
-use opsmith::{Generator, Tensor, TensorOps};
+use opsmith::{Device, Generator, Tensor, TensorOps};
 
 const FILE: &[u8] = include_bytes!("../data/digits.csv.gz");
 const PIXELS: usize = 64;
@@ -58,15 +58,23 @@ impl Digits {
         self.len() == 0
     }
 
-    /// Those at the given places.
+    /// The same on a device.
     ///
     /// # Errors
-    /// If there is no such place.
-    pub fn select(&self, places: &[i64]) -> opsmith::Result<Digits> {
-        let places = Tensor::of(places);
+    /// If the device is not there, or has no memory.
+    pub fn to_device(&self, device: Device) -> opsmith::Result<Digits> {
+        Ok(Digits { images: self.images.to_device(device)?, labels: self.labels.to_device(device)? })
+    }
+
+    /// Those with the given indices.
+    ///
+    /// # Errors
+    /// If an index is out of range.
+    pub fn select(&self, indices: &[i64]) -> opsmith::Result<Digits> {
+        let indices = Tensor::of(indices).to_device(self.labels.device())?;
         Ok(Digits {
-            images: self.images.index_select(0, &places)?,
-            labels: self.labels.index_select(0, &places)?,
+            images: self.images.index_select(0, &indices)?,
+            labels: self.labels.index_select(0, &indices)?,
         })
     }
 }

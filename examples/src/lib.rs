@@ -1,3 +1,4 @@
 //! What the examples share.
 
+pub mod classifier;
 pub mod digits;

@@ -15,50 +15,85 @@
 //! # }
 //! ```
 //!
-//! # Graphs
+//! # Features
 //!
-//! A function that runs eagerly also runs as a [`graph`]: every shape and dtype is known, and memory is planned, before
-//! anything runs.
+//! | feature | content |
+//! |---|---|
+//! | `graph` | `opsmith::graph`: functions traced, checked, planned, saved and run as graphs |
+//! | `aot` | `opsmith::aot`, and entries with `dispatch: {CPU: "aot:…"}`: kernels compiled and loaded while a program runs |
 //!
-//! ```
-//! use opsmith::graph::{Graph, InputSpec, Passes};
-//! use opsmith::{DType, Tensor, TensorOps};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let weight = Tensor::from_slice(&[0.5f32; 12], &[4, 3])?;
-//! let model = |x: &[Tensor]| x[0].matmul(&weight)?.relu();
-//! let x = InputSpec::new(DType::F32, ["batch".into(), 4.into()]).named("x");
-//! let graph = Graph::trace(model, [x])?.optimize(&Passes::all());
-//! graph.check_at(&[("batch", 64)])?;
-//! assert!(graph.describe().contains("(batch, 3)"));
-//! let outputs = graph.run(&[opsmith::ones([2, 4])?])?;
-//! assert_eq!(outputs[0].to_vec::<f32>()?, [2.0; 6]);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! [`graph::GraphBuilder`] makes one of calls by name, without a function:
-//!
-//! ```
-//! use opsmith::DType;
-//! use opsmith::graph::{GraphBuilder, InputSpec};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut builder = GraphBuilder::new();
-//! let x = builder.input(InputSpec::new(DType::F32, ["batch".into(), 64.into()]));
-//! let square = builder.call("mul.Tensor", [x.into(), x.into()]);
-//! let graph = builder.finish([square])?;
-//! assert_eq!(graph.memory_at(&[("batch", 16)])?.results, 16 * 64 * 4);
-//! # Ok(())
-//! # }
-//! ```
+//! Both are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
+//! `opsmith = { version = "0.1", default-features = false }`.
 
 pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{
     Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, Lists, MemoryFormat, Result, Scalar,
-    Scratch, Tensor, Text, Value, View, ViewMut, aot, autograd, graph,
+    Scratch, Tensor, Text, Value, View, ViewMut, autograd,
 };
+
+/// A function that runs eagerly also runs as a graph: every shape and dtype is known, and memory is planned, before
+/// anything runs.
+///
+/// ```
+/// use opsmith::graph::{Graph, InputSpec, Passes};
+/// use opsmith::{DType, Tensor, TensorOps};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let weight = Tensor::from_slice(&[0.5f32; 12], &[4, 3])?;
+/// let model = |x: &[Tensor]| x[0].matmul(&weight)?.relu();
+/// let x = InputSpec::new(DType::F32, ["batch".into(), 4.into()]).named("x");
+/// let graph = Graph::trace(model, [x])?.optimize(&Passes::all());
+/// graph.check_at(&[("batch", 64)])?;
+/// assert!(graph.describe().contains("(batch, 3)"));
+/// let outputs = graph.run(&[opsmith::ones([2, 4])?])?;
+/// assert_eq!(outputs[0].to_vec::<f32>()?, [2.0; 6]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// [`GraphBuilder`](opsmith_graph::GraphBuilder) makes one of calls by name, without a function:
+///
+/// ```
+/// use opsmith::DType;
+/// use opsmith::graph::{GraphBuilder, InputSpec};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut builder = GraphBuilder::new();
+/// let x = builder.input(InputSpec::new(DType::F32, ["batch".into(), 64.into()]));
+/// let square = builder.call("mul.Tensor", [x.into(), x.into()]);
+/// let graph = builder.finish([square])?;
+/// assert_eq!(graph.memory_at(&[("batch", 16)])?.results, 16 * 64 * 4);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "graph")]
+#[doc(inline)]
+pub use opsmith_graph as graph;
+
+#[cfg(feature = "aot")]
+#[doc(inline)]
+pub use opsmith_aot as aot;
+#[cfg(feature = "aot")]
+#[doc(hidden)]
+pub use opsmith_aot::spec_kernel;
+
+/// Stands in the place of a custom kernel that this build of the library has no compiler and loader for.
+#[cfg(not(feature = "aot"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! spec_kernel {
+    ($call:expr, $path:expr, $file:expr, $function:expr, $target:expr) => {
+        compile_error!(concat!(
+            "the kernel `",
+            $function,
+            "` in ",
+            $file,
+            " is compiled while the program runs, which the feature `aot` of `opsmith` does: add \"aot\" to its features \
+             in Cargo.toml"
+        ))
+    };
+}
 
 /// Includes the operators that a crate's build script generated with `opsmith_codegen::build`.
 ///
@@ -79,6 +114,6 @@ macro_rules! include_ops {
 include_ops!();
 
 /// The programs of the guide are tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "graph"))]
 #[doc = include_str!("../graphs.md")]
 mod guide {}

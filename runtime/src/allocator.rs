@@ -9,19 +9,26 @@
 //! into it. So nothing that reads a tensor before a kernel has written it reads memory without a value; see
 //! `docs/design/kernel-memory.md`.
 
+#[cfg(not(all(loom, test)))]
+mod live;
+#[cfg(all(loom, test))]
+pub(crate) mod live;
 mod machine;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use live::count_live;
+pub use live::live_bytes;
 
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
 /// What a block has room for besides the bytes that are asked for: a storage's header.
-pub(crate) const HEADROOM: usize = ALIGNMENT;
+pub(crate) const HEADROOM: usize = if cfg!(loom) { 8 * ALIGNMENT } else { ALIGNMENT };
 /// Classes of up to 1 KiB, 64 B apart.
 const LINEAR_CLASSES: usize = 16;
 /// Eight classes for each power of two from 1 KiB to 2^47 B after those.
@@ -87,7 +94,7 @@ impl<const N: usize> Drop for Cache<N> {
     }
 }
 
-// SAFETY: the cache owns its blocks; nothing else refers to them.
+// SAFETY: the cache owns its blocks, to which nothing else refers, and the system takes them back from any thread.
 unsafe impl<const N: usize> Send for Cache<N> {}
 
 thread_local! {
@@ -165,7 +172,7 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     count_live(-(block.bytes as isize));
-    // SAFETY: the caller's promise.
+    // SAFETY: the block came from `take_class` by `allocate`, for its class, and the caller gives it up.
     unsafe { keep_class(block.class as usize, block.pointer) }
 }
 
@@ -184,7 +191,8 @@ pub(crate) fn take(bytes: usize) -> Option<(NonNull<u8>, usize)> {
 #[inline]
 pub(crate) unsafe fn give_back(pointer: NonNull<u8>, bytes: usize) {
     let class = class_of(bytes.saturating_sub(HEADROOM));
-    // SAFETY: the caller's promise; all these sizes have one class, whose blocks are as large.
+    // SAFETY: the memory came from `take_class` by `take`, and the caller gives it up; all the sizes that it may be given
+    // back with have one class, whose blocks are as large.
     unsafe {
         initialize(pointer, class_size(class));
         keep_class(class, pointer);
@@ -209,7 +217,7 @@ unsafe fn initialize(pointer: NonNull<u8>, bytes: usize) {
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
     )))]
-    // SAFETY: the caller's promise.
+    // SAFETY: the memory is as large, and nobody uses it, as the caller promises.
     unsafe {
         pointer.as_ptr().write_bytes(0, bytes);
     }
@@ -290,48 +298,6 @@ fn block_layout(class: usize) -> Layout {
         _ => Layout::from_size_align(class_size(class) + ALIGNMENT, SYSTEM_ALIGNMENT),
     };
     layout.expect("class sizes are below isize::MAX")
-}
-
-/// Bytes that one thread allocated minus those it freed. Only the thread itself writes, so that
-/// counting costs a load and a store; the sum over threads is what is alive.
-struct LiveCount(Arc<AtomicIsize>);
-
-static LIVE_COUNTS: Mutex<Vec<Arc<AtomicIsize>>> = Mutex::new(Vec::new());
-
-thread_local! {
-    static LIVE: LiveCount = {
-        let count = Arc::new(AtomicIsize::new(0));
-        LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(count.clone());
-        LiveCount(count)
-    };
-}
-
-/// What threads that have ended left behind.
-static ENDED: AtomicIsize = AtomicIsize::new(0);
-
-impl Drop for LiveCount {
-    fn drop(&mut self) {
-        let mut counts = LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        counts.retain(|count| !Arc::ptr_eq(count, &self.0));
-        ENDED.fetch_add(self.0.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-}
-
-#[inline]
-fn count_live(bytes: isize) {
-    let counted = LIVE.try_with(|LiveCount(count)| {
-        count.store(count.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
-    });
-    if counted.is_err() {
-        ENDED.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-/// Bytes of the elements of live tensors.
-pub fn live_bytes() -> usize {
-    let counts = LIVE_COUNTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let total: isize = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
-    (total + ENDED.load(Ordering::Relaxed)).max(0) as usize
 }
 
 /// Whether the peak is being watched.
@@ -434,7 +400,7 @@ mod tests {
         let block = allocate(1010).unwrap();
         assert_eq!(block.pointer, first);
         assert_eq!(block.pointer.as_ptr() as usize % ALIGNMENT, 0);
-        // SAFETY: as above.
+        // SAFETY: allocated above, and not used after.
         unsafe { free(block) };
     }
 }

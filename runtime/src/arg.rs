@@ -5,7 +5,7 @@ mod from_value;
 
 use std::fmt;
 
-use opsmith_core::DType;
+use opsmith_core::{ArgKind, DType};
 
 use crate::device::Device;
 use crate::error::{Error, Operand, Result};
@@ -225,33 +225,6 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// What the argument is, for error messages.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Arg::None => "none",
-            Arg::Tensor(_) => "a tensor",
-            Arg::Tensors(_) => "a list of tensors",
-            Arg::OptionalTensors(_) => "a list of optional tensors",
-            Arg::Bool(_) => "a bool",
-            Arg::Int(_) => "an int",
-            Arg::Float(_) => "a float",
-            Arg::Scalar(_) => "a number",
-            Arg::Str(_) => "a str",
-            Arg::Ints(_) => "a list of ints",
-            Arg::Floats(_) => "a list of floats",
-            Arg::Bools(_) => "a list of bools",
-            Arg::Scalars(_) => "a list of numbers",
-            Arg::Strs(_) => "a list of strs",
-            Arg::DTypes(_) => "a list of dtypes",
-            Arg::Lists(lists) => lists.kind().lists(),
-            Arg::DType(_) => "a dtype",
-            Arg::Device(_) => "a device",
-            Arg::MemoryFormat(_) => "a memory format",
-            Arg::MemoryLayout(_) => "a memory layout",
-            Arg::Generator(_) => "a generator",
-        }
-    }
-
     /// Calls `visit` with each tensor of the argument, in order.
     #[inline]
     pub fn for_each_tensor(self, mut visit: impl FnMut(&'a Tensor)) {
@@ -263,6 +236,41 @@ impl<'a> Arg<'a> {
         }
     }
 }
+
+/// What follows from the table of types.
+macro_rules! by_kind {
+    ($({
+        $variant:ident $(($parameter:ty: $name:ident))?, $spelling:literal, $access:ident, $noun:literal,
+        $meaning:literal
+    })*) => {
+        impl Arg<'_> {
+            /// The noun for its type, for error messages.
+            pub fn kind(self) -> &'static str {
+                if let Arg::Lists(lists) = self {
+                    return lists.kind().lists();
+                }
+                match self {
+                    Arg::None => "none",
+                    $(Arg::$variant(_) => $noun,)*
+                }
+            }
+
+            /// Whether it has the variant of a type; lengths and items of lists may differ.
+            pub(crate) fn is_variant(self, kind: ArgKind) -> bool {
+                match kind { $(ArgKind::$variant { .. } => matches!(self, Arg::$variant(_)),)* }
+            }
+        }
+
+        impl Value {
+            /// Whether it has the variant of a type; lengths and items of lists may differ.
+            pub(crate) fn is_variant(&self, kind: ArgKind) -> bool {
+                match kind { $(ArgKind::$variant { .. } => matches!(self, Value::$variant(_)),)* }
+            }
+        }
+    };
+}
+
+opsmith_core::for_each_kind!(by_kind);
 
 /// Typed access for generated code; the signature guarantees the variant.
 ///
@@ -387,13 +395,24 @@ macro_rules! from_owned {
     )*};
 }
 
-from_owned! {
-    Tensor => Tensor; Vec<Tensor> => Tensors; Vec<Option<Tensor>> => OptionalTensors; bool => Bool;
-    i64 => Int; i32 => Int; f64 => Float; f32 => Float; Scalar => Scalar; String => Str; &str => Str;
-    Vec<i64> => Ints; Vec<f64> => Floats; Vec<bool> => Bools; Vec<Scalar> => Scalars;
-    Vec<Text> => Strs; Vec<DType> => DTypes; DType => DType; Device => Device;
-    Generator => Generator;
+/// Calls a macro with the types that convert to a [`Value`], each with its variant. Lists of lists convert, too.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_value_types {
+    ($action:ident) => {
+        $action! {
+            $crate::Tensor => Tensor; Vec<$crate::Tensor> => Tensors;
+            Vec<Option<$crate::Tensor>> => OptionalTensors; bool => Bool; i64 => Int; i32 => Int; f64 => Float;
+            f32 => Float; $crate::Scalar => Scalar; String => Str; &str => Str; Vec<i64> => Ints;
+            Vec<f64> => Floats; Vec<bool> => Bools; Vec<$crate::Scalar> => Scalars; Vec<$crate::Text> => Strs;
+            Vec<$crate::DType> => DTypes; $crate::DType => DType; $crate::Device => Device;
+            $crate::Generator => Generator;
+        }
+    };
 }
+
+with_value_types!(from_owned);
+
 impl From<&Tensor> for Value {
     fn from(value: &Tensor) -> Value {
         Value::Tensor(value.clone())

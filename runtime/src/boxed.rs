@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::arg::{Arg, MemoryFormat, Value};
 use crate::call;
 use crate::constraint::Constraint;
+use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::library::{Form, Library};
 use crate::lists::{self, OwnedLists};
@@ -173,9 +174,11 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
     let mut outs: Vec<&mut Tensor> = tensors.iter_mut().collect();
     call::invoke_out(op, args, &mut outs)?;
     // The caller's tensor takes what was made in its place, because the values that hold it are only lent.
-    for (given, made) in given.iter().zip(&tensors) {
-        if !given.same(made) {
-            given.become_like(made);
+    for (given, made) in given.iter().zip(&tensors).filter(|(given, made)| !given.same(made)) {
+        if !given.become_like(made, dispatch::observer::is_stale(given.storage())) {
+            return Err(Error::aliasing("another thread gave the tensor of `out` elements meanwhile")
+                .in_op(op.name, Vec::new())
+                .with_help("let one thread write a tensor at a time"));
         }
     }
     Ok(given.into_iter().map(Value::Tensor).collect())
@@ -241,26 +244,10 @@ fn bind<'a>(op: &OpDef, args: &'a [Value], kwargs: &[&'a (&str, Value)]) -> Resu
 fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
     let converted = match (def.ty.kind, value) {
         (_, Value::None) if def.ty.optional => return Ok(Bound::Given(value)),
-        (ArgKind::Tensor, Value::Tensor(_))
-        | (ArgKind::Tensors, Value::Tensors(_))
-        | (ArgKind::OptionalTensors, Value::OptionalTensors(_))
-        | (ArgKind::Bool, Value::Bool(_))
-        | (ArgKind::Int, Value::Int(_))
-        | (ArgKind::Float, Value::Float(_))
-        | (ArgKind::Scalar, Value::Scalar(_))
-        | (ArgKind::Str, Value::Str(_))
-        | (ArgKind::Ints(_), Value::Ints(_))
-        | (ArgKind::Floats, Value::Floats(_))
-        | (ArgKind::Bools(_), Value::Bools(_))
-        | (ArgKind::Scalars, Value::Scalars(_))
-        | (ArgKind::Strs, Value::Strs(_))
-        | (ArgKind::DTypes, Value::DTypes(_))
-        | (ArgKind::DType, Value::DType(_))
-        | (ArgKind::Device, Value::Device(_))
-        | (ArgKind::MemoryFormat, Value::MemoryFormat(_))
-        | (ArgKind::MemoryLayout, Value::MemoryLayout(_))
-        | (ArgKind::Generator, Value::Generator(_)) => return Ok(Bound::Given(value)),
         (ArgKind::Lists(kind), Value::Lists(lists)) if lists.borrow().kind() == kind => {
+            return Ok(Bound::Given(value));
+        }
+        (kind, value) if !matches!(kind, ArgKind::Lists(_)) && value.is_variant(kind) => {
             return Ok(Bound::Given(value));
         }
         (ArgKind::Float, Value::Int(value)) => Some(Value::Float(*value as f64)),
@@ -374,34 +361,6 @@ impl DefaultValue {
             (DefaultValue::DType(value), _) => Arg::DType(value),
             (DefaultValue::MemoryFormat(value), _) => Arg::MemoryFormat(value),
         }
-    }
-}
-
-impl std::fmt::Display for ArgType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.kind {
-            ArgKind::Tensor => "a tensor",
-            ArgKind::Tensors => "a list of tensors",
-            ArgKind::OptionalTensors => "a list of optional tensors",
-            ArgKind::Bool => "a bool",
-            ArgKind::Int => "an int",
-            ArgKind::Float => "a float",
-            ArgKind::Scalar => "a number",
-            ArgKind::Str => "a str",
-            ArgKind::Ints(_) => "a list of ints",
-            ArgKind::Floats => "a list of floats",
-            ArgKind::Bools(_) => "a list of bools",
-            ArgKind::Scalars => "a list of numbers",
-            ArgKind::Strs => "a list of strs",
-            ArgKind::DTypes => "a list of dtypes",
-            ArgKind::Lists(kind) => kind.lists(),
-            ArgKind::DType => "a dtype",
-            ArgKind::Device => "a device",
-            ArgKind::MemoryFormat => "a memory format",
-            ArgKind::MemoryLayout => "a storage layout",
-            ArgKind::Generator => "a generator",
-        })?;
-        if self.optional { f.write_str(" or none") } else { Ok(()) }
     }
 }
 

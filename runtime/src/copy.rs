@@ -1,17 +1,27 @@
 //! Copying elements: between tensors of any layout and dtype, and out of tensors.
 //!
-//! In: tensors. Out: tensors of the same elements, or the elements as numbers of Rust. Must know no operator.
+//! In: tensors. Out: tensors of the same elements, or the elements as numbers of Rust. Copies of which a device has a side
+//! are in `devices`. Must know no operator.
 
-use num_complex::Complex;
+mod convert_from;
+mod devices;
+mod host;
+
+pub use convert_from::ConvertFrom;
+pub use host::{accumulate_elements, convert_elements, fill_elements};
+
 use opsmith_core::DType;
 
 use crate::arg::Arg;
+use crate::device::Device;
 use crate::dispatch::Borrows;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::op::KernelCall;
 use crate::pointwise::for_each_row;
 use crate::scalar::Scalar;
+use crate::storage::Storage;
 use crate::tensor::{Tensor, observer};
 use crate::with_dtype;
 
@@ -44,11 +54,16 @@ pub fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
 /// out as a view.
 pub fn kernel(call: &KernelCall<'_>, argument: usize) -> Result<()> {
     let [target, source] = call.operands_of_any_dtype(&[argument])?;
-    convert(target, source)
+    convert(target, source)?;
+    call.note_filled();
+    Ok(())
 }
 
 /// The same of two tensors whose borrows are held.
 pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
+    if !(target.is_on_host() && source.is_on_host()) {
+        return devices::convert_between(target, source);
+    }
     if target.dtype() == source.dtype() {
         // The same bytes, so one loop a size serves every dtype.
         return match target.dtype().size() {
@@ -64,6 +79,94 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     }))
 }
 
+/// The only element of a tensor whose borrow is held.
+///
+/// # Errors
+/// If a device has it, and fails.
+pub(crate) fn read_one(tensor: &Tensor) -> Result<Scalar> {
+    if tensor.is_on_host() {
+        return Ok(value_at(tensor));
+    }
+    let copy = Tensor::with_memory(&[], tensor.dtype(), Device::CPU)?;
+    convert(
+        &copy,
+        &tensor.with_layout(Layout { offset: tensor.layout().offset, ..Layout::contiguous(&[]) })?,
+    )?;
+    Ok(value_at(&copy))
+}
+
+/// Writes zeros, of any dtype, into the memory of a tensor that nobody else uses.
+///
+/// # Errors
+/// If a device has it, and fails.
+pub(crate) fn clear(tensor: &Tensor) -> Result<()> {
+    if !tensor.is_on_host() {
+        return devices::fill(tensor, Scalar::Bool(false));
+    }
+    convert(tensor, &Tensor::scalar_untraced(Scalar::Bool(false), tensor.dtype())?)
+}
+
+/// The bytes of a storage, read without a borrow by whom nothing can disturb.
+///
+/// # Errors
+/// If a device has them, and fails; or there is no memory for them.
+pub(crate) fn bytes_of(storage: &Storage) -> Result<Vec<u8>> {
+    let layout = Layout::contiguous(&[storage.bytes() as i64]);
+    // SAFETY: the bytes of a storage are its own, and initialised.
+    let all = unsafe { Tensor::from_parts(storage.clone(), layout, DType::U8, storage.device()) };
+    let copy = Tensor::with_memory(all.shape(), DType::U8, Device::CPU)?;
+    convert(&copy, &all)?;
+    copy.to_vec()
+}
+
+/// The first element, which is the host's, of a tensor that has one and whose borrow is held.
+fn value_at(tensor: &Tensor) -> Scalar {
+    debug_assert!(tensor.is_on_host() && tensor.numel() > 0);
+    // SAFETY: the element is there, it is of the dtype, and the borrow is held.
+    with_dtype!(tensor.dtype(), T => unsafe { *tensor.data_ptr().cast::<T>() }.to_scalar())
+}
+
+/// Adds elements to those of a tensor of the same dtype and shape that may show one at several indices: each is added
+/// to it, in any order. The borrows are held.
+pub(crate) fn accumulate(target: &Tensor, source: &Tensor) -> Result<()> {
+    match (target.device() == source.device(), target.is_on_host()) {
+        (true, true) => host_sum(target, source),
+        (true, false) => devices::accumulate(target, source),
+        (false, _) => Err(Error::device(format!(
+            "elements on {} cannot be added to those on {}",
+            source.device(),
+            target.device()
+        ))
+        .with_help("move them to one device first")),
+    }
+}
+
+fn host_sum(target: &Tensor, source: &Tensor) -> Result<()> {
+    match target.dtype() {
+        DType::F16 => add_typed::<crate::f16>(target, source),
+        DType::BF16 => add_typed::<crate::bf16>(target, source),
+        DType::F32 => add_typed::<f32>(target, source),
+        DType::F64 => add_typed::<f64>(target, source),
+        DType::C64 => add_typed::<crate::Complex32>(target, source),
+        DType::C128 => add_typed::<crate::Complex64>(target, source),
+        other => Err(Error::dtype(format!("a gradient of dtype {other} cannot be added"))),
+    }
+}
+
+fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) -> Result<()> {
+    assert!(target.dtype() == T::DTYPE && source.dtype() == T::DTYPE);
+    for_each_row(&[target, source], &mut |row| {
+        for position in 0..row.length as isize {
+            // SAFETY: the plan keeps both inside their tensors, whose dtype is T, and the borrows
+            // are held.
+            unsafe {
+                let out = row.pointers[0].offset(row.strides[0] * position).cast::<T>();
+                *out = *out + *row.pointers[1].offset(row.strides[1] * position).cast::<T>();
+            }
+        }
+    })
+}
+
 fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) -> D) -> Result<()> {
     for_each_row(&[target, source], &mut |row| {
         let (out, input) = (row.pointers[0], row.pointers[1]);
@@ -77,7 +180,8 @@ fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) 
             }
         } else {
             for position in 0..row.length as isize {
-                // SAFETY: as above.
+                // SAFETY: the plan's steps stay inside both tensors, the borrows are held, and nothing is asked of
+                // how the addresses are aligned.
                 unsafe {
                     out.offset(out_step * position).cast::<D>().write_unaligned(convert(
                         input.offset(in_step * position).cast::<S>().read_unaligned(),
@@ -97,6 +201,9 @@ impl Tensor {
         if self.dtype() != T::DTYPE {
             return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
                 .with_help("convert it first, or ask for the type it holds"));
+        }
+        if !self.is_on_host() {
+            return devices::downloaded(self)?.to_vec();
         }
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[])?;
@@ -121,10 +228,39 @@ impl Tensor {
             return Err(Error::shape(format!("a tensor with {} elements has no single value", self.numel()))
                 .with_help("reduce it or select one element first"));
         }
+        if !self.is_on_host() {
+            return devices::downloaded(self)?.item();
+        }
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[])?;
-        // SAFETY: one element of the dtype, and the borrow is held.
-        Ok(crate::with_dtype!(self.dtype(), T => unsafe { *self.data_ptr().cast::<T>() }.to_scalar()))
+        Ok(value_at(self))
+    }
+
+    /// The tensor itself if a device has it, else a copy there; outside any graph.
+    ///
+    /// # Errors
+    /// If the device is not there, has no memory, or fails.
+    pub(crate) fn on(self, device: Device) -> Result<Tensor> {
+        if self.device() == device { Ok(self) } else { self.moved_untracked(device) }
+    }
+
+    /// The tensor itself if the host has its elements, else a row-major copy on the host; outside any graph and any
+    /// trace.
+    ///
+    /// # Errors
+    /// If the tensor has no elements yet, as in a traced function, there is no memory, or the device fails.
+    pub(crate) fn on_host(&self) -> Result<Tensor> {
+        if self.is_on_host() { Ok(self.clone()) } else { devices::downloaded(self) }
+    }
+
+    /// A copy of the elements on another device, outside any graph; a traced function records the copy.
+    ///
+    /// # Errors
+    /// If the device is not there, has no memory, or fails.
+    pub(crate) fn moved_untracked(&self, device: Device) -> Result<Tensor> {
+        let result = Tensor::uninitialized(self.shape(), self.dtype(), device)?;
+        copy(&result, self)?;
+        Ok(result)
     }
 
     /// A copy of the elements with another dtype, outside any graph.
@@ -139,166 +275,3 @@ impl Tensor {
         if self.is_contiguous() { Ok(self.clone()) } else { self.cast_untracked(self.dtype()) }
     }
 }
-
-/// Conversion of one element to another type, as a C cast would.
-pub trait ConvertFrom<S> {
-    /// The converted element.
-    fn convert_from(value: S) -> Self;
-}
-
-macro_rules! real_to_real {
-    ($($from:ty => [$($to:ty),*];)*) => {$($(
-        impl ConvertFrom<$from> for $to {
-            #[inline(always)]
-            fn convert_from(value: $from) -> $to { value as $to }
-        }
-    )*)*};
-}
-
-real_to_real! {
-    u8 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    u16 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    u32 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    u64 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    i8 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    i16 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    i32 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    i64 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
-    f32 => [i32, i64, f32, f64];
-    f64 => [i32, i64, f32, f64];
-}
-
-macro_rules! float_to_u64 {
-    ($($from:ty),*) => {$(
-        impl ConvertFrom<$from> for u64 {
-            #[inline(always)]
-            fn convert_from(value: $from) -> u64 {
-                if value < 0.0 { value as i64 as u64 } else { value as u64 }
-            }
-        }
-    )*};
-}
-float_to_u64!(f32, f64);
-
-/// Narrow integers take a float's low bits, by way of a wide integer.
-macro_rules! float_to_narrow {
-    ($($from:ty => [$($to:ty),*];)*) => {$($(
-        impl ConvertFrom<$from> for $to {
-            #[inline(always)]
-            fn convert_from(value: $from) -> $to { value as i64 as $to }
-        }
-    )*)*};
-}
-float_to_narrow! { f32 => [u8, u16, u32, i8, i16]; f64 => [u8, u16, u32, i8, i16]; }
-
-macro_rules! to_and_from_bool {
-    ($($ty:ty),*) => {$(
-        impl ConvertFrom<bool> for $ty {
-            #[inline(always)]
-            fn convert_from(value: bool) -> $ty { u8::from(value) as $ty }
-        }
-        impl ConvertFrom<$ty> for bool {
-            #[inline(always)]
-            fn convert_from(value: $ty) -> bool { value != (0 as $ty) }
-        }
-    )*};
-}
-to_and_from_bool!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
-impl ConvertFrom<bool> for bool {
-    #[inline(always)]
-    fn convert_from(value: bool) -> bool {
-        value
-    }
-}
-
-/// The 16-bit floats convert by way of `f32`.
-macro_rules! halves {
-    ($($half:ty: [$($other:ty),*];)*) => {$(
-        $(
-            impl ConvertFrom<$other> for $half {
-                #[inline(always)]
-                fn convert_from(value: $other) -> $half {
-                    <$half>::from_f64(<f64 as ConvertFrom<$other>>::convert_from(value))
-                }
-            }
-            impl ConvertFrom<$half> for $other {
-                #[inline(always)]
-                fn convert_from(value: $half) -> $other {
-                    <$other as ConvertFrom<f32>>::convert_from(value.to_f32())
-                }
-            }
-        )*
-        impl ConvertFrom<$half> for $half {
-            #[inline(always)]
-            fn convert_from(value: $half) -> $half { value }
-        }
-        impl ConvertFrom<f32> for $half {
-            #[inline(always)]
-            fn convert_from(value: f32) -> $half { <$half>::from_f32(value) }
-        }
-        impl ConvertFrom<$half> for f32 {
-            #[inline(always)]
-            fn convert_from(value: $half) -> f32 { value.to_f32() }
-        }
-    )*};
-}
-halves! {
-    half::f16: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64];
-    half::bf16: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64];
-}
-impl ConvertFrom<half::f16> for half::bf16 {
-    #[inline(always)]
-    fn convert_from(value: half::f16) -> half::bf16 {
-        half::bf16::from_f32(value.to_f32())
-    }
-}
-impl ConvertFrom<half::bf16> for half::f16 {
-    #[inline(always)]
-    fn convert_from(value: half::bf16) -> half::f16 {
-        half::f16::from_f32(value.to_f32())
-    }
-}
-
-macro_rules! complexes {
-    ($($real:ty: [$($other:ty),*];)*) => {$($(
-        impl ConvertFrom<$other> for Complex<$real> {
-            #[inline(always)]
-            fn convert_from(value: $other) -> Complex<$real> {
-                Complex::new(<$real as ConvertFrom<$other>>::convert_from(value), 0.0)
-            }
-        }
-        impl ConvertFrom<Complex<$real>> for $other {
-            #[inline(always)]
-            fn convert_from(value: Complex<$real>) -> $other {
-                <$other as ConvertFrom<$real>>::convert_from(value.re)
-            }
-        }
-    )*)*};
-}
-complexes! {
-    f32: [u8, u16, u32, u64, i8, i16, i32, i64, half::f16, half::bf16, f32, f64];
-    f64: [u8, u16, u32, u64, i8, i16, i32, i64, half::f16, half::bf16, f32, f64];
-}
-
-macro_rules! complex_special {
-    ($($real:ty),*) => {$(
-        impl ConvertFrom<bool> for Complex<$real> {
-            #[inline(always)]
-            fn convert_from(value: bool) -> Complex<$real> { Complex::new(u8::from(value) as $real, 0.0) }
-        }
-        impl ConvertFrom<Complex<$real>> for bool {
-            /// A complex number is zero only if both its parts are.
-            #[inline(always)]
-            fn convert_from(value: Complex<$real>) -> bool { value.re != 0.0 || value.im != 0.0 }
-        }
-        impl ConvertFrom<Complex<$real>> for Complex<f32> {
-            #[inline(always)]
-            fn convert_from(value: Complex<$real>) -> Complex<f32> { Complex::new(value.re as f32, value.im as f32) }
-        }
-        impl ConvertFrom<Complex<$real>> for Complex<f64> {
-            #[inline(always)]
-            fn convert_from(value: Complex<$real>) -> Complex<f64> { Complex::new(value.re as f64, value.im as f64) }
-        }
-    )*};
-}
-complex_special!(f32, f64);

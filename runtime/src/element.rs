@@ -20,6 +20,9 @@ pub trait Element:
     type Real: Element;
     /// The type arithmetic happens in: `f32` for the 16-bit floats, else the type itself.
     type Compute: Element;
+    /// A type of the same size, no stricter alignment and the same zero, of which any bytes are an element: code that
+    /// only moves elements is compiled for this one instead of for each.
+    type Bits: Element;
 
     /// The scalar as this type: integers wrap, floats truncate toward integers, a complex number
     /// loses its imaginary part in a real type.
@@ -33,12 +36,13 @@ pub trait Element:
 }
 
 macro_rules! plain_element {
-    ($($ty:ty, $dtype:ident, |$scalar:ident| $from:expr, |$value:ident| $to:expr;)*) => {$(
+    ($($ty:ty as $bits:ty, $dtype:ident, |$scalar:ident| $from:expr, |$value:ident| $to:expr;)*) => {$(
         impl sealed::Sealed for $ty {}
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
             type Real = $ty;
             type Compute = $ty;
+            type Bits = $bits;
             #[inline(always)]
             fn from_scalar($scalar: Scalar) -> Self { $from }
             #[inline(always)]
@@ -52,21 +56,21 @@ macro_rules! plain_element {
 }
 
 plain_element! {
-    bool, Bool, |s| s.to_bool(), |v| Scalar::Bool(v);
-    u8, U8, |s| s.to_i64() as u8, |v| Scalar::Int(i64::from(v));
-    u16, U16, |s| s.to_i64() as u16, |v| Scalar::Int(i64::from(v));
-    u32, U32, |s| s.to_i64() as u32, |v| Scalar::Int(i64::from(v));
+    bool as u8, Bool, |s| s.to_bool(), |v| Scalar::Bool(v);
+    u8 as u8, U8, |s| s.to_i64() as u8, |v| Scalar::Int(i64::from(v));
+    u16 as u16, U16, |s| s.to_i64() as u16, |v| Scalar::Int(i64::from(v));
+    u32 as u32, U32, |s| s.to_i64() as u32, |v| Scalar::Int(i64::from(v));
     // A float may be larger than any integer of 64 bits with a sign.
-    u64, U64, |s| match s {
+    u64 as u64, U64, |s| match s {
         Scalar::Float(value) if value > 0.0 => value as u64,
         other => other.to_i64() as u64,
     }, |v| Scalar::Int(v as i64);
-    i8, I8, |s| s.to_i64() as i8, |v| Scalar::Int(i64::from(v));
-    i16, I16, |s| s.to_i64() as i16, |v| Scalar::Int(i64::from(v));
-    i32, I32, |s| s.to_i64() as i32, |v| Scalar::Int(i64::from(v));
-    i64, I64, |s| s.to_i64(), |v| Scalar::Int(v);
-    f32, F32, |s| s.to_f64() as f32, |v| Scalar::Float(f64::from(v));
-    f64, F64, |s| s.to_f64(), |v| Scalar::Float(v);
+    i8 as u8, I8, |s| s.to_i64() as i8, |v| Scalar::Int(i64::from(v));
+    i16 as u16, I16, |s| s.to_i64() as i16, |v| Scalar::Int(i64::from(v));
+    i32 as u32, I32, |s| s.to_i64() as i32, |v| Scalar::Int(i64::from(v));
+    i64 as u64, I64, |s| s.to_i64(), |v| Scalar::Int(v);
+    f32 as u32, F32, |s| s.to_f64() as f32, |v| Scalar::Float(f64::from(v));
+    f64 as u64, F64, |s| s.to_f64(), |v| Scalar::Float(v);
 }
 
 macro_rules! half_element {
@@ -76,6 +80,7 @@ macro_rules! half_element {
             const DTYPE: DType = DType::$dtype;
             type Real = $ty;
             type Compute = f32;
+            type Bits = u16;
             #[inline(always)]
             fn from_scalar(scalar: Scalar) -> Self { <$ty>::from_f64(scalar.to_f64()) }
             #[inline(always)]
@@ -97,6 +102,7 @@ macro_rules! complex_element {
             const DTYPE: DType = DType::$dtype;
             type Real = $real;
             type Compute = $ty;
+            type Bits = $ty;
             #[inline(always)]
             fn from_scalar(scalar: Scalar) -> Self {
                 let value = scalar.to_complex();
@@ -116,27 +122,17 @@ macro_rules! complex_element {
 
 complex_element! { Complex32, f32, C64; Complex64, f64, C128; }
 
-/// The Rust types of elements by the names of their dtypes.
-#[doc(hidden)]
-pub mod named {
-    use super::{Complex32, Complex64, bf16, f16};
-
-    pub type Bool = bool;
-    pub type U8 = u8;
-    pub type U16 = u16;
-    pub type U32 = u32;
-    pub type U64 = u64;
-    pub type I8 = i8;
-    pub type I16 = i16;
-    pub type I32 = i32;
-    pub type I64 = i64;
-    pub type F16 = f16;
-    pub type BF16 = bf16;
-    pub type F32 = f32;
-    pub type F64 = f64;
-    pub type C64 = Complex32;
-    pub type C128 = Complex64;
+macro_rules! named_types {
+    ($({ $variant:ident: $rust:ty, $($columns:tt)* })*) => {
+        /// The Rust types of elements by the names of their dtypes.
+        #[doc(hidden)]
+        pub mod named {
+            $(pub type $variant = $rust;)*
+        }
+    };
 }
+
+opsmith_core::for_each_dtype!(named_types);
 
 /// A number rounded to an element, in the type that elements compute in: 0.1 as a `float16` is 0.09998.
 #[inline(always)]
@@ -156,67 +152,20 @@ pub fn bounded<C: Element>(bound: Scalar) -> C {
 #[macro_export]
 macro_rules! with_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::for_each_dtype! { [$dtype, $T, $body] $crate::match_dtype }
+    };
+}
+
+/// The match of [`with_dtype!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! match_dtype {
+    ([$dtype:expr, $T:ident, $body:expr] $({ $variant:ident: $($columns:tt)* })*) => {
         match $dtype {
-            $crate::DType::Bool => {
-                type $T = bool;
+            $($crate::DType::$variant => {
+                type $T = $crate::element::named::$variant;
                 $body
-            }
-            $crate::DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::DType::U16 => {
-                type $T = u16;
-                $body
-            }
-            $crate::DType::U32 => {
-                type $T = u32;
-                $body
-            }
-            $crate::DType::U64 => {
-                type $T = u64;
-                $body
-            }
-            $crate::DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            $crate::DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            $crate::DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            $crate::DType::F16 => {
-                type $T = $crate::f16;
-                $body
-            }
-            $crate::DType::BF16 => {
-                type $T = $crate::bf16;
-                $body
-            }
-            $crate::DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            $crate::DType::C64 => {
-                type $T = $crate::Complex32;
-                $body
-            }
-            $crate::DType::C128 => {
-                type $T = $crate::Complex64;
-                $body
-            }
+            })*
         }
     };
 }

@@ -58,8 +58,16 @@ impl Layout {
     /// counted, and each lies inside.
     ///
     /// # Errors
-    /// If not.
+    /// If not, or if there are not as many strides as sizes.
     pub fn check_inside(&self, capacity: i64) -> Result<()> {
+        if self.sizes.len() != self.strides.len() {
+            return Err(Error::shape(format!(
+                "a view of the shape {} has {} strides",
+                ShapeText(&self.sizes),
+                self.strides.len()
+            ))
+            .with_help("a layout has a stride for each size"));
+        }
         checked_numel(&self.sizes)?;
         match self.extent() {
             Some((low, high)) if low < 0 || high > capacity => Err(Error::index(format!(

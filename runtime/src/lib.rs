@@ -5,10 +5,10 @@
 //! treatment says so in a field of its definition.
 
 pub mod allocator;
-pub mod aot;
 pub mod arg;
 pub mod arith;
 pub mod autograd;
+pub mod backend;
 pub mod boxed;
 pub mod call;
 pub mod checked;
@@ -16,14 +16,16 @@ pub mod constraint;
 pub mod copy;
 pub mod declared;
 pub mod device;
+mod device_view;
 pub mod dispatch;
 pub mod element;
 pub mod error;
 pub mod facts;
 pub mod foreign;
 mod grad;
-pub mod graph;
 pub mod infer;
+#[doc(hidden)]
+pub mod internals;
 pub mod layout;
 pub mod library;
 pub mod lists;
@@ -38,13 +40,17 @@ pub mod sample;
 pub mod scalar;
 pub mod scratch;
 pub mod storage;
+mod sync;
 pub mod tensor;
+#[cfg(all(loom, test))]
+mod tests;
 mod trace_hook;
 mod untyped;
 pub mod view;
 
 pub use arg::{Arg, MemoryFormat, MemoryLayout, Value};
 pub use device::Device;
+pub use device_view::{DeviceView, DeviceViewMut};
 pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
@@ -53,6 +59,8 @@ pub use inventory;
 pub use layout::{Dims, Layout};
 pub use lists::{Lists, Text};
 pub use num_complex::{Complex, Complex32, Complex64};
+#[doc(hidden)]
+pub use opsmith_core::for_each_dtype;
 pub use opsmith_core::{Backend, DType, DTypeCategory, DTypeSet};
 pub use random::Generator;
 pub use scalar::Scalar;

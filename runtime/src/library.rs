@@ -157,6 +157,11 @@ impl Library {
         })
     }
 
+    /// Whether the library is another, or has it among its parents and theirs.
+    pub(crate) fn builds_on(&self, other: &Library) -> bool {
+        std::ptr::eq(self, other) || self.parents.iter().any(|parent| parent.builds_on(other))
+    }
+
     /// What the autograd engine computes with.
     pub fn roles(&self) -> Option<&Roles> {
         self.roles.as_ref().or_else(|| self.parents.iter().find_map(|parent| parent.roles()))

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Index;
 
-use opsmith_core::DType;
+use opsmith_core::{DType, ItemKind};
 
 use crate::scalar::Scalar;
 
@@ -144,37 +144,6 @@ impl<T: Clone + 'static> From<&[Vec<T>]> for Lists<T> {
 impl<T: Clone + 'static> From<&Lists<T>> for Lists<T> {
     fn from(lists: &Lists<T>) -> Lists<T> {
         lists.clone()
-    }
-}
-
-/// Type of the items of a list of lists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ItemKind {
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A floating-point number.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// An element type.
-    DType,
-}
-
-impl ItemKind {
-    /// Lists of lists of it, for messages.
-    pub(crate) fn lists(self) -> &'static str {
-        match self {
-            ItemKind::Bool => "a list of lists of bools",
-            ItemKind::Int => "a list of lists of ints",
-            ItemKind::Float => "a list of lists of floats",
-            ItemKind::Scalar => "a list of lists of numbers",
-            ItemKind::Str => "a list of lists of strs",
-            ItemKind::DType => "a list of lists of dtypes",
-        }
     }
 }
 

@@ -77,7 +77,7 @@ impl Tensor {
 #[derive(Debug)]
 struct Problem {
     reason: String,
-    help: Option<&'static str>,
+    help: Option<String>,
 }
 
 impl Problem {
@@ -85,8 +85,8 @@ impl Problem {
         Problem { reason: reason.into(), help: None }
     }
 
-    fn help(mut self, help: &'static str) -> Problem {
-        self.help = Some(help);
+    fn help(mut self, help: impl Into<String>) -> Problem {
+        self.help = Some(help.into());
         self
     }
 
@@ -188,13 +188,8 @@ fn finish(header: header::Header, storage: Storage) -> Tensor {
 }
 
 fn write(tensor: &Tensor, writer: &mut impl Write) -> Result<(), Problem> {
-    if tensor.device() != Device::CPU {
-        return Err(
-            Problem::new(format!("the tensor is on {}", tensor.device())).help("move it to the CPU first")
-        );
-    }
     let header = header::write(tensor.dtype(), tensor.shape())?;
-    let tensor = tensor.contiguous_untracked()?;
+    let tensor = tensor.on_host()?.contiguous_untracked()?;
     let length = tensor.numel() as usize * tensor.dtype().size();
     let reads = [Arg::Tensor(&tensor)];
     let _held = Borrows::acquire(&reads, &[])?;

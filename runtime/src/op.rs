@@ -26,7 +26,7 @@ pub use custom::CustomOp;
 pub(crate) use custom::{UNKNOWN_DIM, UNKNOWN_RANK};
 pub use table::{KernelTable, Kernels, same_kernel};
 
-pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ReturnDef, Schema};
+pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
 
 /// Everything the dispatcher knows about one operator.
 pub struct OpDef {

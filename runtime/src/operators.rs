@@ -1,7 +1,7 @@
 //! Rust's operators between tensors and numbers: `(&a + &b)?`, `(&a * 2.0)?`, `(-&a)?`.
 //!
-//! Which operator of which library a symbol stands for is data (`operator:` in the spec); the first
-//! linked library that declares it serves. Every result is a `Result`.
+//! Which operator of which library a symbol stands for is data (`operator:` in the spec). Every result is a `Result`, and
+//! one beside a tensor is an operand too, so that a formula needs one `?`: `(&a * &b + &c)?`.
 
 use std::sync::OnceLock;
 
@@ -10,26 +10,65 @@ use num_complex::Complex64;
 use crate::arg::Arg;
 use crate::call;
 use crate::error::{Error, Result};
-use crate::library::{OperandKind, Symbol, linked};
+use crate::library::{Library, OperandKind, OperatorRow, Symbol, linked};
 use crate::op::OpDef;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
-type Row = (Symbol, OperandKind, bool, &'static OpDef);
+/// The operator that a symbol stands for between operands, or the libraries that do not agree.
+struct Meaning {
+    symbol: Symbol,
+    operand: OperandKind,
+    reversed: bool,
+    op: &'static OpDef,
+    /// Another library that gives the symbol a meaning, of which neither builds on the other.
+    rival: Option<&'static str>,
+}
+
+/// The meanings of symbols in some libraries. Of two libraries that give one a meaning, that on which the other builds
+/// serves, so that a symbol means the same to all that build on it.
+fn meanings(libraries: impl Iterator<Item = &'static Library>) -> Vec<Meaning> {
+    let mut found: Vec<Meaning> = Vec::new();
+    for row in libraries.flat_map(|library| library.operators) {
+        let OperatorRow { symbol, operand, reversed, op } = *row;
+        let same = |known: &&mut Meaning| {
+            known.symbol == symbol && known.operand == operand && known.reversed == reversed
+        };
+        let Some(known) = found.iter_mut().find(same) else {
+            found.push(Meaning { symbol, operand, reversed, op, rival: None });
+            continue;
+        };
+        if known.op.library.builds_on(op.library) {
+            known.op = op;
+        } else if !op.library.builds_on(known.op.library) {
+            known.rival = Some(op.library.name);
+        }
+    }
+    found
+}
 
 fn find(symbol: Symbol, operand: OperandKind, reversed: bool) -> Result<&'static OpDef> {
-    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    let rows = ROWS.get_or_init(|| {
-        linked()
-            .flat_map(|library| library.operators)
-            .map(|row| (row.symbol, row.operand, row.reversed, row.op))
-            .collect()
-    });
-    let found = rows.iter().find(|row| row.0 == symbol && row.1 == operand && row.2 == reversed);
-    found.map(|row| row.3).ok_or_else(|| {
-        Error::not_found(format!("no linked library declares the operator {symbol:?} for these operands"))
-            .with_help("depend on a crate of operators, such as the stock library, and use something of it")
-    })
+    static MEANINGS: OnceLock<Vec<Meaning>> = OnceLock::new();
+    let found = MEANINGS
+        .get_or_init(|| meanings(linked()))
+        .iter()
+        .find(|known| known.symbol == symbol && known.operand == operand && known.reversed == reversed);
+    match found {
+        Some(Meaning { op, rival: None, .. }) => Ok(op),
+        Some(Meaning { op, rival: Some(rival), .. }) => Err(ambiguous(symbol, op.library.name, rival)),
+        None => Err(Error::not_found(format!(
+            "no linked library declares the operator {symbol:?} for these operands"
+        ))
+        .with_help("depend on a crate of operators, such as the stock library, and use something of it")),
+    }
+}
+
+#[cold]
+fn ambiguous(symbol: Symbol, one: &str, other: &str) -> Error {
+    Error::not_found(format!(
+        "the operator {symbol:?} has two meanings in this program, of the libraries `{one}` and `{other}`"
+    ))
+    .with_help("call a function of the library that is meant, or let one of them build on the other")
 }
 
 #[track_caller]
@@ -86,9 +125,26 @@ macro_rules! binary {
                 with_tensor(Symbol::$trait, &self, &other)
             }
         }
+        binary!(@results $trait $method: &Tensor, Tensor);
         // One float and one integer type only, and complex numbers of one precision, so that a literal has one
         // meaning.
         binary!(@numbers $trait $method: f64 i64 Complex64 Scalar);
+    )*};
+    (@results $trait:ident $method:ident: $($tensor:ty),*) => {$(
+        impl std::ops::$trait<$tensor> for Result<Tensor> {
+            type Output = Result<Tensor>;
+            #[track_caller]
+            fn $method(self, other: $tensor) -> Result<Tensor> {
+                with_tensor(Symbol::$trait, &self?, std::borrow::Borrow::borrow(&other))
+            }
+        }
+        impl std::ops::$trait<Result<Tensor>> for $tensor {
+            type Output = Result<Tensor>;
+            #[track_caller]
+            fn $method(self, other: Result<Tensor>) -> Result<Tensor> {
+                with_tensor(Symbol::$trait, std::borrow::Borrow::borrow(&self), &other?)
+            }
+        }
     )*};
     (@numbers $trait:ident $method:ident: $($number:ty)*) => {$(
         impl std::ops::$trait<$number> for &Tensor {
@@ -156,4 +212,54 @@ macro_rules! unary {
 unary! {
     Neg neg;
     Not not;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Schema;
+
+    const fn definition(library: &'static Library) -> OpDef {
+        OpDef::new("plus", Schema { text: "", args: &[], returns: &[] }, "tests.yaml:1", library)
+    }
+
+    const fn plus(op: &'static OpDef) -> [OperatorRow; 1] {
+        [OperatorRow { symbol: Symbol::Add, operand: OperandKind::Tensor, reversed: false, op }]
+    }
+
+    static STOCK: Library = Library { name: "stock", operators: &plus(&STOCK_PLUS), ..Library::EMPTY };
+    static STOCK_PLUS: OpDef = definition(&STOCK);
+    static USER: Library =
+        Library { name: "user", operators: &plus(&USER_PLUS), parents: &[&STOCK], ..Library::EMPTY };
+    static USER_PLUS: OpDef = definition(&USER);
+    static OTHER: Library = Library { name: "other", operators: &plus(&OTHER_PLUS), ..Library::EMPTY };
+    static OTHER_PLUS: OpDef = definition(&OTHER);
+
+    /// The operator for `+`, and the library that gives it another meaning, in either order of linking.
+    fn serving(libraries: [&'static Library; 2]) -> (&'static str, bool) {
+        let [one, two] = libraries;
+        let meaning = |libraries: [&'static Library; 2]| {
+            let found = meanings(libraries.into_iter()).remove(0);
+            (found.op.library.name, found.rival.is_some())
+        };
+        let (forth, back) = (meaning([one, two]), meaning([two, one]));
+        assert_eq!(forth.1, back.1);
+        assert!(forth.1 || forth.0 == back.0, "the order of linking decides");
+        forth
+    }
+
+    #[test]
+    fn a_library_that_others_build_on_gives_symbols_their_meaning() {
+        assert_eq!(serving([&STOCK, &USER]), ("stock", false));
+        assert!(serving([&STOCK, &OTHER]).1);
+    }
+
+    #[test]
+    fn two_meanings_are_an_error_with_both_libraries() {
+        assert_eq!(
+            ambiguous(Symbol::Add, "stock", "other").to_string(),
+            "the operator Add has two meanings in this program, of the libraries `stock` and `other`\n  \
+             help: call a function of the library that is meant, or let one of them build on the other"
+        );
+    }
 }

@@ -36,7 +36,8 @@ struct Axis {
 /// broadcast to its shape.
 ///
 /// # Errors
-/// If there is no operand, or more than [`MAX_OPERANDS`], or one does not broadcast to the shape of the first.
+/// If there is no operand, or more than [`MAX_OPERANDS`], one does not broadcast to the shape of the first, or the host
+/// does not have its elements.
 pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Result<()> {
     let count = operands.len();
     let (Some((target, others)), true) = (operands.split_first(), count <= MAX_OPERANDS) else {
@@ -47,6 +48,7 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Resu
     for (index, other) in others.iter().enumerate() {
         refuse_other_shape(index, other, target)?;
     }
+    operands.iter().try_for_each(|tensor| tensor.check_on_host())?;
     let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
     for (pointer, tensor) in pointers.iter_mut().zip(operands) {
         *pointer = tensor.data_ptr();
@@ -75,7 +77,7 @@ fn broadcasts(sizes: &[i64], to: &[i64]) -> bool {
     std::iter::zip(sizes, &to[missing..]).all(|(&size, &to)| size == to || size == 1)
 }
 
-fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> Result<()> {
+pub(crate) fn refuse_other_shape(index: usize, input: &Tensor, out: &Tensor) -> Result<()> {
     if broadcasts(input.shape(), out.shape()) {
         return Ok(());
     }
@@ -171,16 +173,57 @@ fn natural_length<const N: usize>(operands: &[&Tensor; N], alike: bool) -> Optio
     (operands[0].is_contiguous() && operands[1..].iter().all(natural)).then_some(numel as usize)
 }
 
-/// Whether a loop over elements of these types may divide integers.
-const fn computes_integers(dtypes: &[DType]) -> bool {
-    let mut at = 0;
-    while at < dtypes.len() {
-        if dtypes[at].is_int() {
-            return true;
+/// The types of a loop's operands, output first.
+struct Operands<const N: usize> {
+    dtypes: [DType; N],
+    /// Bytes from one element to the next where elements lie one after the other in memory.
+    steps: [isize; MAX_OPERANDS],
+    /// Whether the loop may divide integers.
+    integers: bool,
+}
+
+impl<const N: usize> Operands<N> {
+    const fn of(dtypes: [DType; N]) -> Operands<N> {
+        let (mut steps, mut integers, mut at) = ([0; MAX_OPERANDS], false, 0);
+        while at < N {
+            steps[at] = dtypes[at].size() as isize;
+            integers |= dtypes[at].is_int();
+            at += 1;
         }
-        at += 1;
+        Operands { dtypes, steps, integers }
     }
-    false
+}
+
+/// Calls `body` for rows that together cover every element of the output. Apart from the loop over a row, so that it
+/// is compiled once for each number of operands.
+#[inline(never)]
+fn run<const N: usize>(
+    call: &KernelCall<'_>,
+    inputs: &[usize],
+    types: &Operands<N>,
+    body: &mut dyn FnMut(Row<'_>),
+) -> Result<()> {
+    // Floats have quotients by zero; of integers, an expression cannot say that there is none.
+    if types.integers {
+        clear_zero_division();
+    }
+    let operands = call.operands(inputs, types.dtypes)?;
+    let writing = call.writing();
+    if let Some(length) = natural_length(&operands, call.has_one_shape()) {
+        let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+        for (pointer, tensor) in pointers.iter_mut().zip(operands) {
+            *pointer = tensor.data_ptr();
+        }
+        body(Row { pointers: &pointers, strides: &types.steps, length });
+    } else {
+        for_each_row(&operands, body)?;
+    }
+    drop(writing);
+    // Only a `bool` can be left without a value.
+    if types.dtypes[0] == DType::Bool {
+        call.note_filled();
+    }
+    if types.integers { check_zero_division() } else { Ok(()) }
 }
 
 macro_rules! map {
@@ -196,56 +239,29 @@ macro_rules! map {
             inputs: [usize; $count],
             function: F,
         ) -> Result<()> {
-            // Floats have quotients by zero; of integers, an expression cannot say that there is none.
-            let integers = const { computes_integers(&[R::DTYPE, $($T::DTYPE),*]) };
-            if integers {
-                clear_zero_division();
-            }
-            let operands = call.operands(&inputs, [R::DTYPE, $($T::DTYPE),*])?;
-            /// Elements one after the other in memory. A function, so that both ways to it share its code.
-            ///
-            /// # Safety
-            /// Every pointer is valid for `length` elements.
-            #[inline(never)]
-            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
-                function: &F,
-                out: *mut R,
-                ($($input,)*): ($(*const $T,)*),
-                length: usize,
-            ) {
-                for position in 0..length {
-                    // SAFETY: the caller's promise.
-                    unsafe { *out.add(position) = function($(*$input.add(position)),*) }
-                }
-            }
-            if let Some(length) = natural_length(&operands, call.has_one_shape()) {
-                let out = operands[0].data_ptr().cast();
-                let inputs = ($(operands[$slot].data_ptr().cast::<$T>().cast_const(),)*);
-                // SAFETY: each operand has as many elements of its type, which was checked, and nobody else writes
-                // them while the call lives; no view has those of the output.
-                unsafe { natural_row(&function, out, inputs, length) };
-                return if integers { check_zero_division() } else { Ok(()) };
-            }
-            for_each_row(&operands, &mut |row| {
+            let types = const { &Operands::of([R::DTYPE, $($T::DTYPE),*]) };
+            run(call, &inputs, types, &mut move |row| {
                 let Row { pointers, strides, length } = row;
-                let out = pointers[0];
                 let natural = strides[0] == size_of::<R>() as isize
                     $(&& strides[$slot] == size_of::<$T>() as isize)*;
-                if natural {
-                    let inputs = ($(pointers[$slot].cast::<$T>().cast_const(),)*);
-                    // SAFETY: the plan keeps every operand inside its tensor; the rest as above.
-                    unsafe { natural_row(&function, out.cast(), inputs, length) };
-                } else {
-                    for position in 0..length as isize {
-                        // SAFETY: as above.
-                        unsafe {
-                            *out.offset(strides[0] * position).cast::<R>() =
+                // SAFETY: each operand has elements of its type, which was checked, the plan keeps every row inside
+                // its tensor, and nobody else writes them while the call lives; no view has those of the output, nor
+                // gets them while the loop runs.
+                unsafe {
+                    if natural {
+                        let out = pointers[0].cast::<R>();
+                        $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
+                        for position in 0..length {
+                            *out.add(position) = function($(*$input.add(position)),*);
+                        }
+                    } else {
+                        for position in 0..length as isize {
+                            *pointers[0].offset(strides[0] * position).cast::<R>() =
                                 function($(*pointers[$slot].offset(strides[$slot] * position).cast::<$T>()),*);
                         }
                     }
                 }
-            })?;
-            if integers { check_zero_division() } else { Ok(()) }
+            })
         }
     };
 }

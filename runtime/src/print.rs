@@ -103,9 +103,6 @@ impl fmt::Debug for Tensor {
 fn write_elements(f: &mut fmt::Formatter<'_>, tensor: &Tensor, column: usize) -> fmt::Result {
     let mut options = print_options();
     options.precision = f.precision().unwrap_or(options.precision);
-    if tensor.device() != Device::CPU {
-        return write!(f, "[... on {}]", tensor.device());
-    }
     if tensor.numel() == 0 {
         return f.write_str("[]");
     }
@@ -113,6 +110,7 @@ fn write_elements(f: &mut fmt::Formatter<'_>, tensor: &Tensor, column: usize) ->
         return f.write_str("[... when the graph runs]");
     }
     let excerpt = (tensor.numel() as u64 > options.threshold as u64).then_some(options.edge_items as i64);
+    let Ok(tensor) = &tensor.on_host() else { return write!(f, "[... on {}]", tensor.device()) };
     let words = {
         let reads = [Arg::Tensor(tensor)];
         let _held = Borrows::acquire(&reads, &[]).map_err(|_| fmt::Error)?;

@@ -17,6 +17,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 pub use distribution::{Distribution, Integers, Normal, Uniform, permutation};
 pub(crate) use draws::{Draws, noted, repeated};
+use observer::Start;
 pub use philox::philox4x32_10;
 
 /// A random generator; clones share their state, across threads too.
@@ -38,15 +39,6 @@ struct Shared {
     state: Mutex<GeneratorState>,
     /// Of one that stands for a generator that a traced function makes.
     start: Option<Start>,
-}
-
-/// Where a generator that a traced function makes starts in each run of the graph.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Start {
-    /// Which of the function's generators it is.
-    pub number: usize,
-    /// Where it starts.
-    pub state: GeneratorState,
 }
 
 /// Where a generator stands.

@@ -128,16 +128,10 @@ impl Scalar {
 
 /// The numbers of an integer dtype.
 pub(crate) fn int_range(dtype: DType) -> Option<(i128, i128)> {
-    Some(match dtype {
-        DType::U8 => (0, u8::MAX.into()),
-        DType::U16 => (0, u16::MAX.into()),
-        DType::U32 => (0, u32::MAX.into()),
-        DType::U64 => (0, u64::MAX.into()),
-        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
-        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
-        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-        DType::I64 => (i64::MIN.into(), i64::MAX.into()),
-        _ => return None,
+    let bits = 8 * dtype.size() as u32;
+    dtype.is_int().then(|| match dtype.is_unsigned() {
+        true => (0, (1 << bits) - 1),
+        false => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
     })
 }
 

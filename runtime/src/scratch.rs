@@ -57,7 +57,13 @@ struct OutOfMemory(usize);
 ///
 /// # Errors
 /// Whatever the kernel reports, and if there is no memory for what it works in.
-pub fn or_out_of_memory(kernel: impl FnOnce() -> Result<()>) -> Result<()> {
+#[inline]
+pub fn or_out_of_memory(kernel: impl Fn() -> Result<()>) -> Result<()> {
+    // Behind a pointer, so that the code around kernels is compiled once instead of for each.
+    caught(&kernel)
+}
+
+fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
     /// Leaves however the kernel does.
     struct Level;
     impl Drop for Level {

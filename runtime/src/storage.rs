@@ -5,12 +5,20 @@
 //! that kernels take for the time they run, and a version that grows with every write, by which
 //! automatic differentiation notices a saved tensor that was changed. Must know no tensor, operator or tracer; the
 //! borrows of a call are the dispatcher's (`dispatch::borrows`).
+//!
+//! The header is always on the host. Data of another device, or of another library, belongs to an owner that the header
+//! keeps.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+use opsmith_core::Backend;
 
 use crate::allocator::{self, ALIGNMENT, Block};
+use crate::backend::DeviceMemory;
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use crate::sync::yield_now;
 
 /// A handle to shared memory; cloning counts references.
 pub struct Storage(NonNull<Header>);
@@ -26,17 +34,43 @@ struct Header {
     data: *mut u8,
     /// The name of the form that wrote last, for messages.
     writer: AtomicPtr<&'static str>,
-    /// Memory that belongs to somebody else, kept alive while the storage lives.
-    owner: Option<Box<dyn Send + Sync>>,
+    /// The owner of the memory if that is not the header's own block; lives as long as the storage.
+    owner: Option<Box<dyn Owner>>,
+}
+
+/// The owner of memory that a storage shows.
+trait Owner: Send + Sync {
+    /// The memory, if a device has it.
+    fn on_device(&self) -> Option<&DeviceMemory>;
+}
+
+impl Owner for DeviceMemory {
+    fn on_device(&self) -> Option<&DeviceMemory> {
+        Some(self)
+    }
+}
+
+/// Somebody outside of the runtime who keeps memory of the host.
+struct Keeper<T>(T);
+
+impl<T: Send + Sync> Owner for Keeper<T> {
+    fn on_device(&self) -> Option<&DeviceMemory> {
+        None
+    }
 }
 
 const WRITER: u32 = 1 << 31;
 const HEADER_SIZE: usize = size_of::<Header>();
-const _: () = assert!(HEADER_SIZE == allocator::HEADROOM && HEADER_SIZE.is_multiple_of(ALIGNMENT));
+// Loom's atomics are larger.
+const _: () = assert!(
+    (HEADER_SIZE == allocator::HEADROOM || cfg!(loom) && HEADER_SIZE < allocator::HEADROOM)
+        && HEADER_SIZE.is_multiple_of(ALIGNMENT)
+);
 
-// SAFETY: the counters are atomic, and the data is only touched under the borrow state.
+// SAFETY: the words of the header are atomic or never change, its owner is `Send` and `Sync`, and the last handle
+// drops it in whichever thread it is. The data is not followed here; who does holds the borrow state.
 unsafe impl Send for Storage {}
-// SAFETY: as above.
+// SAFETY: `&Storage` gives the atomic words, what never changes, and an address.
 unsafe impl Sync for Storage {}
 
 impl Storage {
@@ -55,23 +89,54 @@ impl Storage {
         Ok(Self::with_header(block, bytes, data, None))
     }
 
-    /// Memory that `owner` keeps alive, for instance an array received from another library.
+    /// Memory for `bytes` bytes of arbitrary content on a device, each initialised as far as that device can tell.
+    ///
+    /// # Errors
+    /// If the device is not there, or has no such memory.
+    #[inline]
+    pub fn on(device: Device, bytes: usize) -> Result<Storage> {
+        match device.backend {
+            Backend::Cpu => Storage::uninitialized(bytes),
+            _ => Storage::on_device(device, bytes),
+        }
+    }
+
+    #[cold]
+    fn on_device(device: Device, bytes: usize) -> Result<Storage> {
+        let memory = DeviceMemory::new(device, bytes)?;
+        let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
+        let data = memory.start();
+        Ok(Self::with_header(block, bytes, data, Some(Box::new(memory))))
+    }
+
+    /// Memory of the host that `owner` keeps alive, for instance an array received from another library.
     ///
     /// # Safety
-    /// `data` is valid for reads and writes of `bytes` bytes while `owner` lives, and nothing else
-    /// writes to it meanwhile.
-    pub unsafe fn external(data: *mut u8, bytes: usize, owner: Box<dyn Send + Sync>) -> Storage {
+    /// `data` is valid for reads and writes of `bytes` bytes while `owner` lives, all of them initialised, nothing else
+    /// writes to it meanwhile, and it is aligned for the elements that tensors over it have (16 bytes are enough for
+    /// every dtype).
+    pub unsafe fn external<T: Send + Sync + 'static>(data: *mut u8, bytes: usize, owner: T) -> Storage {
         // The header alone is a hundred bytes; a program that cannot have them cannot go on.
         let block = allocator::allocate(0)
             .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
-        Self::with_header(block, bytes, data, Some(owner))
+        Self::with_header(block, bytes, data, Some(Box::new(Keeper(owner))))
+    }
+
+    /// The device that has the memory.
+    pub fn device(&self) -> Device {
+        self.device_memory().map_or(Device::CPU, DeviceMemory::device)
+    }
+
+    /// The memory, if a device has it instead of the host.
+    pub fn device_memory(&self) -> Option<&DeviceMemory> {
+        self.header().owner.as_ref()?.on_device()
     }
 
     /// The memory of a tensor of a traced function: so many bytes, and none of them anywhere. Nobody
     /// can borrow it.
     pub(crate) fn meta(bytes: usize) -> Result<Storage> {
         let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
-        let storage = Self::with_header(block, bytes, std::ptr::null_mut(), Some(Box::new(())));
+        let storage = Self::with_header(block, bytes, std::ptr::null_mut(), Some(Box::new(Keeper(()))));
         storage.header().borrow.store(WRITER, Ordering::Relaxed);
         Ok(storage)
     }
@@ -83,12 +148,7 @@ impl Storage {
     }
 
     #[inline]
-    fn with_header(
-        block: Block,
-        bytes: usize,
-        data: *mut u8,
-        owner: Option<Box<dyn Send + Sync>>,
-    ) -> Storage {
+    fn with_header(block: Block, bytes: usize, data: *mut u8, owner: Option<Box<dyn Owner>>) -> Storage {
         let header = block.pointer.cast::<Header>();
         // SAFETY: the block is aligned and large enough for a header, and not shared yet.
         unsafe {
@@ -112,7 +172,7 @@ impl Storage {
         unsafe { self.0.as_ref() }
     }
 
-    /// Start of the data.
+    /// Start of the data, in the addresses of the device that has it.
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.header().data
@@ -129,7 +189,7 @@ impl Storage {
         self.0 == other.0
     }
 
-    /// What tells it from every other storage while a handle lives.
+    /// Identity: a number that no other storage has while a handle lives.
     pub(crate) fn address(&self) -> usize {
         self.0.addr().get()
     }
@@ -148,7 +208,7 @@ impl Storage {
     /// Lets nobody read or write until [`Storage::unlock`]; waits while others do.
     pub(crate) fn lock(&self) {
         while !self.try_write() {
-            std::thread::yield_now();
+            yield_now();
         }
     }
 

@@ -1,6 +1,7 @@
 //! The tensor handle.
 
 mod body;
+mod device_use;
 pub(crate) mod observer;
 mod tracking;
 
@@ -17,7 +18,9 @@ use crate::layout::{Layout, checked_numel};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::view::{View, ViewMut};
+pub(crate) use body::replacements;
 use body::{Body, Later};
+pub(crate) use device_use::on_device;
 
 /// An array of elements of one type, with a shape.
 ///
@@ -64,7 +67,8 @@ impl Tensor {
     /// A tensor over part of a storage.
     ///
     /// # Safety
-    /// Every element the layout reaches lies inside the storage and is initialised before it is read.
+    /// Every element the layout reaches lies inside the storage, which is the device's, and is initialised before it is
+    /// read.
     #[inline]
     pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
         Self::from_inner(storage, layout, dtype, device, 0, None)
@@ -79,6 +83,7 @@ impl Tensor {
         flags: u8,
         base: Option<Tensor>,
     ) -> Tensor {
+        debug_assert!(storage.is_meta() || storage.device() == device, "memory of another device");
         let (first, later) = (Body::new(storage, layout), Later::default());
         let (flags, autograd) = (AtomicU8::new(flags), Mutex::new(AutogradMeta::default()));
         Tensor(Arc::new(Inner { first, later, dtype, device, flags, base, autograd }))
@@ -111,7 +116,7 @@ impl Tensor {
     #[inline]
     pub(crate) fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let numel = crate::layout::numel(sizes);
-        let storage = Storage::uninitialized(numel as usize * dtype.size())?;
+        let storage = Storage::on(device, numel as usize * dtype.size())?;
         let mut inner = Arc::<Inner>::new_uninit();
         let place = Arc::get_mut(&mut inner).expect("nobody else has the new handle").as_mut_ptr();
         // Written field by field in its final place: moving two hundred bytes twice takes as long as
@@ -161,14 +166,19 @@ impl Tensor {
 
     /// A tensor without dimensions that holds one number, of the given dtype.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
-        let value = value.into();
-        let tensor = Tensor::with_memory(&[], dtype, Device::CPU).expect("memory for one element");
-        // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
-        crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
+        let tensor = Tensor::scalar_untraced(value.into(), dtype).expect("memory for one element");
         if let Some(observer) = observer::observer() {
             observer.made(&tensor);
         }
         tensor
+    }
+
+    /// As [`Tensor::scalar`], of which a tracer is not told.
+    pub(crate) fn scalar_untraced(value: Scalar, dtype: DType) -> Result<Tensor> {
+        let tensor = Tensor::with_memory(&[], dtype, Device::CPU)?;
+        // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
+        crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
+        Ok(tensor)
     }
 
     #[inline]
@@ -278,12 +288,14 @@ impl Tensor {
         WeakTensor(Arc::downgrade(&self.0))
     }
 
-    /// Address of the first element. Reading and writing through it needs the storage's borrow.
+    /// Address of the first element, in the memory of the tensor's device. Reading and writing through it needs the
+    /// storage's borrow, and that the device is the host.
     #[inline]
     pub fn data_ptr(&self) -> *mut u8 {
         // Wrapping, since a layout without elements may begin anywhere.
-        let offset = (self.body().layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
-        self.body().storage.data().wrapping_offset(offset)
+        let body = self.body();
+        let offset = (body.layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
+        body.storage.data().wrapping_offset(offset)
     }
 
     /// A view: another layout of the same storage. Its place in a graph is for `autograd` to add.
@@ -291,8 +303,9 @@ impl Tensor {
     /// # Errors
     /// If the layout reaches outside the storage.
     pub(crate) fn with_layout(&self, layout: Layout) -> Result<Tensor> {
-        layout.check_inside((self.body().storage.bytes() / self.0.dtype.size()) as i64)?;
-        Ok(self.view_inside(layout))
+        let storage = self.storage();
+        layout.check_inside((storage.bytes() / self.0.dtype.size()) as i64)?;
+        Ok(self.view_inside(storage, layout))
     }
 
     /// Shows another storage, from so many elements further on, with a new handle if others hold this one.
@@ -307,7 +320,7 @@ impl Tensor {
                 body.layout.offset += elements;
             }
             None => {
-                let mut layout = self.body().layout.clone();
+                let mut layout = self.layout().clone();
                 layout.offset += elements;
                 *self = Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, 0, None);
             }
@@ -326,44 +339,39 @@ impl Tensor {
 
     /// Begins so many elements further on.
     pub(crate) fn shift(&mut self, elements: i64) {
-        let storage = self.body().storage.clone();
+        let storage = self.storage().clone();
         self.point_at(&storage, elements);
     }
 
     /// A view of all elements.
     pub(crate) fn view_of_all(&self) -> Tensor {
-        self.view_inside(self.body().layout.clone())
+        let body = self.body();
+        self.view_inside(&body.storage, body.layout.clone())
     }
 
-    /// A view with a layout that lies inside the storage.
-    fn view_inside(&self, layout: Layout) -> Tensor {
+    /// A view with a layout that lies inside a storage, which the tensor shows.
+    fn view_inside(&self, storage: &Storage, layout: Layout) -> Tensor {
         let recorded = autograd::recording() && !self.has(UNRECORDED_VIEW);
         let base =
             (recorded || autograd::forward_is_active()).then(|| self.0.base.as_ref().unwrap_or(self).clone());
         let flags = if recorded { 0 } else { UNRECORDED_VIEW };
-        Self::from_inner(self.body().storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
+        Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
     }
 
     /// The same elements outside any graph; shares memory and version.
     pub fn detach(&self) -> Tensor {
-        // SAFETY: the same parts as this tensor's.
-        unsafe {
-            Tensor::from_parts(
-                self.body().storage.clone(),
-                self.body().layout.clone(),
-                self.0.dtype,
-                self.0.device,
-            )
-        }
+        let body = self.body();
+        // SAFETY: memory and layout of one part of this tensor.
+        unsafe { Tensor::from_parts(body.storage.clone(), body.layout.clone(), self.0.dtype, self.0.device) }
     }
 
     /// A typed view for reading.
     ///
     /// # Safety
-    /// The dtype is T's, and the storage's borrow is held for reading or writing while the view lives.
+    /// The dtype is T's, the host has the elements, and the storage's borrow is held for reading or writing while the view lives.
     #[inline]
     pub(crate) unsafe fn view_unchecked<T: Element>(&self) -> View<'_, T> {
-        debug_assert_eq!(self.dtype(), T::DTYPE);
+        debug_assert!(self.dtype() == T::DTYPE && self.is_on_host());
         // SAFETY: the layout stays inside the storage.
         unsafe { View::from_raw(self.data_ptr().cast(), self.shape(), self.strides()) }
     }
@@ -371,10 +379,10 @@ impl Tensor {
     /// A typed view for writing.
     ///
     /// # Safety
-    /// The dtype is T's, and the storage's borrow is held for writing while the view lives.
+    /// The dtype is T's, the host has the elements, and the storage's borrow is held for writing while the view lives.
     #[inline]
     pub(crate) unsafe fn view_mut_unchecked<T: Element>(&self) -> ViewMut<'_, T> {
-        debug_assert_eq!(self.dtype(), T::DTYPE);
+        debug_assert!(self.dtype() == T::DTYPE && self.is_on_host());
         // SAFETY: the layout stays inside the storage.
         unsafe { ViewMut::from_raw(self.data_ptr().cast(), self.shape(), self.strides()) }
     }

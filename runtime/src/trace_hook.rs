@@ -30,7 +30,7 @@ pub(crate) fn site() -> Option<&'static Location<'static>> {
 }
 
 /// The outermost running call, for as long as the value lives.
-pub(crate) struct SiteScope(bool);
+pub struct SiteScope(bool);
 
 /// Notes where a call was made, unless it is part of another one.
 #[inline]

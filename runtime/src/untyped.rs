@@ -32,7 +32,7 @@ enum Elements<'a> {
 
 // SAFETY: elements are only read, and nothing writes them for `'a`, whichever thread looks.
 unsafe impl Send for Elements<'_> {}
-// SAFETY: as above.
+// SAFETY: as it is `Copy`, a reference gives what it gives itself.
 unsafe impl Sync for Elements<'_> {}
 
 impl<'a> Untyped<'a> {
@@ -66,6 +66,16 @@ impl<'a> Untyped<'a> {
         self.dtype
     }
 
+    /// Address of the first element in the memory of its device, for kernels that run there; a description of a tensor
+    /// has none.
+    pub fn address(&self) -> Option<*const u8> {
+        match self.elements {
+            Elements::None => None,
+            Elements::Of(tensor) => Some(tensor.data_ptr().cast_const()),
+            Elements::At(first) => Some(first),
+        }
+    }
+
     /// The elements, if they are of the type and a kernel was given them; a description of a tensor has none.
     pub fn view<T: Element>(&self) -> Option<View<'a, T>> {
         if self.dtype != T::DTYPE {
@@ -73,8 +83,9 @@ impl<'a> Untyped<'a> {
         }
         match self.elements {
             Elements::None => None,
-            // SAFETY: the dtype was compared, and nothing writes the tensor for `'a`, as `with_elements` was promised.
-            Elements::Of(tensor) => Some(unsafe { tensor.view_unchecked() }),
+            // SAFETY: dtype and device were compared, and nothing writes the tensor for `'a`, as `with_elements` was
+            // promised.
+            Elements::Of(tensor) => tensor.is_on_host().then(|| unsafe { tensor.view_unchecked() }),
             // SAFETY: sizes, strides and address are those of one view of `T`, which lives as long.
             Elements::At(first) => Some(unsafe { View::from_raw(first.cast(), self.sizes, self.strides) }),
         }

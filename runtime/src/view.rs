@@ -31,7 +31,7 @@ pub struct ViewMut<'a, T> {
 
 // SAFETY: a view is a shared borrow of elements that are Sync.
 unsafe impl<T: Sync> Send for View<'_, T> {}
-// SAFETY: as above.
+// SAFETY: `&View` gives what a copy of the view gives, and elements that are Sync.
 unsafe impl<T: Sync> Sync for View<'_, T> {}
 // SAFETY: a mutable view is a unique borrow of elements that are Send.
 unsafe impl<T: Send> Send for ViewMut<'_, T> {}
@@ -108,6 +108,12 @@ impl<'a, T: Element> View<'a, T> {
     pub unsafe fn at(&self, position: i64) -> T {
         // SAFETY: the caller promises it.
         unsafe { *self.data.offset(position as isize) }
+    }
+
+    /// The same elements as bits, for code that moves them.
+    #[inline]
+    pub fn bits(self) -> View<'a, T::Bits> {
+        View { data: self.data.cast(), sizes: self.sizes, strides: self.strides, marker: PhantomData }
     }
 
     /// All elements as a slice, if they are contiguous.
@@ -208,6 +214,15 @@ impl<'a, T: Element> ViewMut<'a, T> {
             unsafe { self.set(position, value) }
         }
         Ok(())
+    }
+
+    /// The same elements as bits, for code that moves them.
+    ///
+    /// # Safety
+    /// Everything written is the bits of a `T`.
+    #[inline]
+    pub unsafe fn bits(&mut self) -> ViewMut<'_, T::Bits> {
+        ViewMut { data: self.data.cast(), sizes: self.sizes, strides: self.strides, marker: PhantomData }
     }
 
     /// The same memory for reading.

@@ -3,7 +3,8 @@
 mod support;
 
 use opsmith_runtime::infer::{self, Operand, dtype, shape};
-use opsmith_runtime::{Arg, Complex64, DType, Device, Dims, Result, Scalar, Tensor};
+use opsmith_runtime::internals::TensorInternals as _;
+use opsmith_runtime::{Arg, Complex64, DType, Device, Dims, Layout, Result, Scalar, Tensor};
 use support::strided;
 
 /// A tensor of that shape that holds one element, however many it shows.
@@ -19,8 +20,7 @@ fn of_dtype(dtype: DType, sizes: &[i64]) -> Tensor {
     let one = Tensor::scalar(1, dtype);
     // SAFETY: every index shows the one element.
     unsafe {
-        let layout =
-            opsmith_runtime::Layout { sizes: sizes.into(), strides: vec![0; sizes.len()].into(), offset: 0 };
+        let layout = Layout { sizes: sizes.into(), strides: vec![0; sizes.len()].into(), offset: 0 };
         Tensor::from_parts(one.storage().clone(), layout, dtype, Device::CPU)
     }
 }
@@ -230,13 +230,7 @@ fn the_other_dtype_rules() {
 
 #[test]
 fn tensors_without_dimensions_go_with_any_device() {
-    let on = |device, sizes: &[i64]| {
-        let tensor = of_shape(sizes);
-        // SAFETY: nothing reads the elements.
-        unsafe {
-            Tensor::from_parts(tensor.storage().clone(), tensor.layout().clone(), tensor.dtype(), device)
-        }
-    };
+    let on = |device, sizes: &[i64]| Tensor::described(Layout::contiguous(sizes), DType::F32, device);
     let (cpu, cpu0) = (on(Device::CPU, &[2]), on(Device::CPU, &[]));
     let (first, second) = (on(Device::cuda(0), &[2]), on(Device::cuda(1), &[]));
     let device_of = |tensors: &[&Tensor]| {

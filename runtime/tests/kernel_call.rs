@@ -6,11 +6,14 @@ mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ops::unary;
-use opsmith_runtime::op::{KernelCall, OpDef};
+use ops::{ARGS, LIBRARY, required, unary};
+use opsmith_runtime::op::{
+    ArgKind, ElementType, Forms, Inferred, KernelCall, KernelTable, Kernels, OpDef, ReturnDef, Schema,
+    Uniform,
+};
 use opsmith_runtime::pointwise::{for_each_row, map0, map1, map2, map3};
 use opsmith_runtime::storage::Storage;
-use opsmith_runtime::{Arg, DType, Device, ErrorKind, Layout, Result, Tensor, copy};
+use opsmith_runtime::{Arg, Backend, DType, Device, ErrorKind, Layout, Result, Tensor, call, copy};
 use support::strided;
 
 const OUT: &[(Option<&str>, DType)] = &[(None, DType::F32)];
@@ -111,6 +114,28 @@ fn loops_do_not_write_what_a_view_has() {
         map1(call, [0], |x: f32| 2.0 * x).unwrap();
     });
     assert_eq!(out.to_vec::<f32>().unwrap(), [2.0, 4.0]);
+}
+
+#[test]
+fn a_loop_lets_its_function_have_no_view_of_what_it_writes() {
+    let (x, out) = (Tensor::of(&[1.0f32, 2.0]), Tensor::of(&[0.0f32; 2]));
+    with_call(op(false), &[&x], std::slice::from_ref(&out), |call| {
+        let kept = std::cell::RefCell::new(None);
+        let message = panics(|| {
+            let _ = map1(call, [0], |x: f32| {
+                *kept.borrow_mut() = Some(call.view_mut::<f32>(0));
+                x
+            });
+        });
+        assert_eq!(message, "the elements of output 0 were handed out before");
+        assert!(kept.borrow().is_none());
+        let inside =
+            map1(call, [0], |x: f32| f32::from(map0(call, [], || x).is_err())).map(|()| out.to_vec::<f32>());
+        assert_eq!(inside.unwrap().unwrap(), [1.0f32, 1.0]);
+        // Afterwards there is nobody else.
+        call.view_mut::<f32>(0).write([5.0, 6.0]).unwrap();
+    });
+    assert_eq!(out.to_vec::<f32>().unwrap(), [5.0, 6.0]);
 }
 
 #[test]
@@ -244,4 +269,44 @@ fn new_memory_has_values() {
         let content = unsafe { std::slice::from_raw_parts(storage.data(), bytes) };
         assert!(content.iter().all(|byte| *byte == 0));
     }
+}
+
+/// An operator whose forms do not say that they may write over their input, although inference has nothing to decide.
+static SHIFTED: OpDef = OpDef {
+    forms: Forms { inplace: Some("shifted_"), out: Some("shifted.out"), elementwise: false },
+    infer: Some(|args| {
+        let input = args[0].tensor();
+        Ok(Inferred::new([(input.shape().into(), input.dtype())], input.dtype(), input.device()))
+    }),
+    uniform: Uniform::Same,
+    element_types: &[ElementType::Dispatch],
+    kernels: Kernels::of({
+        static TABLE: KernelTable = KernelTable::new().with(
+            Backend::Cpu,
+            "tests::shifted",
+            &[(DType::F32, |call| {
+                let (x, mut out) = (call.view::<f32>(0), call.view_mut::<f32>(0));
+                assert_ne!(x.as_ptr(), out.as_mut_ptr().cast_const(), "two views of one element");
+                let x: Vec<f32> = x.iter().collect();
+                out.write(x[1..].iter().chain(&x[..1]).copied())
+            })],
+        );
+        &TABLE
+    }),
+    ..OpDef::new(
+        "shifted",
+        Schema { text: "", args: ARGS, returns: &[ReturnDef { name: None, ty: required(ArgKind::Tensor) }] },
+        "tests.yaml:1",
+        &LIBRARY,
+    )
+};
+
+#[test]
+fn forms_that_may_not_write_over_their_input_do_not() {
+    let mut x = Tensor::of(&[1.0f32, 2.0, 3.0]);
+    call::invoke_inplace(&SHIFTED, &[Arg::Tensor(&x)]).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 3.0, 1.0]);
+    let input = x.clone();
+    let error = call::invoke_out(&SHIFTED, &[Arg::Tensor(&input)], &mut [&mut x]).unwrap_err();
+    assert_eq!(error.message(), "out shares memory with the input `self`");
 }

@@ -136,3 +136,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_layout_has_a_stride_for_each_size() {
+    let layout = Layout { sizes: [1000, 1000][..].into(), strides: contiguous_strides(&[]), offset: 0 };
+    // Without strides no dimension contradicts that it is row-major.
+    assert!(layout.is_contiguous());
+    let error = layout.check_inside(4).unwrap_err();
+    assert_eq!(error.message(), "a view of the shape (1000, 1000) has 0 strides");
+}

@@ -1,7 +1,7 @@
 //! A warm graph asks the system for no memory, whatever its operators.
 
+use opsmith::graph::{Graph, Pass, Passes};
 use opsmith::{Tensor, TensorOps};
-use opsmith_runtime::graph::{Graph, Pass, Passes};
 use opsmith_testing::allocation::{Counting, allocations, allocations_of, warm_graphs};
 
 #[global_allocator]

@@ -3,7 +3,7 @@
 mod aot_support;
 
 use aot_support::{add_reduce, example, matrix, same_shape};
-use opsmith::runtime::aot::{AttrValue, Declaration, Operator};
+use opsmith::aot::{AttrValue, Declaration, Operator};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
 
 #[test]

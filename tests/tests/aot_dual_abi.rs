@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use aot_support::{compiled, kernel};
-use opsmith::runtime::aot::{AttrType, Declaration, Interface, inspect};
+use opsmith::aot::{AttrType, Declaration, Interface, inspect};
 use opsmith::{DType, Result, Tensor};
 
 const LONG: &str = "a text that is much longer than what a string keeps inside itself";

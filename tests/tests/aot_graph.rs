@@ -3,8 +3,8 @@
 mod aot_support;
 
 use aot_support::{add_reduce, example, matrix, same_shape};
-use opsmith::runtime::aot::{AttrValue, Declaration};
-use opsmith::runtime::graph::{BuilderArg, Graph, GraphBuilder, InputSpec};
+use opsmith::aot::{AttrValue, Declaration};
+use opsmith::graph::{BuilderArg, Graph, GraphBuilder, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, autograd};
 
 fn grad(output: &Tensor, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use aot_support::compiled;
-use opsmith::runtime::aot::{Declaration, inspect};
+use opsmith::aot::{Declaration, inspect};
 use opsmith::{DType, Tensor};
 
 /// What the tests below start: looks into a library, and calls its kernel.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use aot_support::prebuilt;
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::runtime::dispatch;
 use opsmith::{DType, Result, Tensor};
 

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use aot_support::prebuilt;
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::{DType, Tensor};
 
 /// What the tests below start: calls a kernel, twice if a text is to be written to its source in between.

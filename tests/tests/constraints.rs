@@ -15,7 +15,7 @@ fn every_violation_is_refused_with_the_argument_its_value_and_what_is_allowed() 
 
 #[test]
 fn documents_name_every_constraint() {
-    let source = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml"));
+    let source = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../ops/random.yaml"));
     assert!(source.contains("attributes: {p: {min: 0, max: 1}}"));
     let op = LIBRARY.find("dropout").unwrap().0;
     let p = &op.schema.args[op.argument("p").unwrap()];

@@ -1,8 +1,8 @@
 //! Elements that decide shapes, while a function is traced and afterwards: a graph never has a shape that its
 //! constants no longer say.
 
+use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, UniqueOptions};
-use opsmith_runtime::graph::{Graph, InputSpec};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel: i64 = shape.iter().product();

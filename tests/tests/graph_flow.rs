@@ -1,9 +1,9 @@
 //! Functions as graphs: training, control flow, sizes that depend on elements, guards, and what is refused.
 
 use opsmith::autograd::{self, Options, no_grad};
+use opsmith::graph::{self, Dim, Graph, InputSpec, NodeKind, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
 use opsmith_runtime::ErrorKind;
-use opsmith_runtime::graph::{self, Dim, Graph, InputSpec, NodeKind, Passes};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel = shape.iter().product::<i64>();

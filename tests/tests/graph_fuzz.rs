@@ -21,9 +21,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use graph_fuzz::corpus::{self, Saved};
 use graph_fuzz::mutate;
+use opsmith::graph::{BufferKind, Graph, Node, NodeKind, Pass, Passes};
 use opsmith::{DType, Tensor, TensorOps};
 use opsmith_runtime::Complex64;
-use opsmith_runtime::graph::{BufferKind, Graph, Node, NodeKind, Pass, Passes};
 
 /// Longer than any input should take, on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -162,7 +162,7 @@ fn fill_free_memory(filling: f32) {
 }
 
 fn inputs(graph: &Graph, sizes: &[i64]) -> Option<Vec<Tensor>> {
-    let input = |id: &opsmith_runtime::graph::TensorId| {
+    let input = |id: &opsmith::graph::TensorId| {
         let info = &graph.tensors()[id.0 as usize];
         let known = info
             .layout

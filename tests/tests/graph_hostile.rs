@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use opsmith::graph::{self, Graph, InputSpec, IntoTensors, Pass, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
-use opsmith_runtime::graph::{self, Graph, InputSpec, IntoTensors, Pass, Passes};
 use serde_json::{Value, json};
 
 /// A graph in a folder of its own, which is gone afterwards.

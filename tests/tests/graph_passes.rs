@@ -1,7 +1,7 @@
 //! Passes over graphs: what each of them drops, and that random programs give the same bits after them.
 
+use opsmith::graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
 use opsmith::{DType, Generator, Result, Tensor, TensorOps};
-use opsmith_runtime::graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
 use opsmith_testing::samples::drawing;
 
 fn square() -> InputSpec {

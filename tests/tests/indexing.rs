@@ -1,8 +1,8 @@
 //! Reading and writing at indices that are data: integers, and masks that stand for the places where they hold.
 
 use opsmith::autograd::{self, Options};
+use opsmith::graph::{Dim, Graph, InputSpec};
 use opsmith::{DType, IndexPutOptions, Result, Tensor, TensorOps, Value, call};
-use opsmith_runtime::graph::{Dim, Graph, InputSpec};
 
 fn numbers(shape: &[i64]) -> Tensor {
     let count: i64 = shape.iter().product();

@@ -57,3 +57,17 @@ fn gradients_flow_through_a_divisor() {
     opsmith::sum(&(7.0 % &x).unwrap()).unwrap().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [-3.0, 1.0]);
 }
+
+/// A formula needs one `?`: results beside tensors are operands, on both sides.
+#[test]
+fn results_are_operands() {
+    let (a, b, c) = (Tensor::of(&[2.0f64, 3.0]), Tensor::of(&[5.0f64, 7.0]), Tensor::of(&[1.0f64, 2.0]));
+    assert_eq!(reals(&a * &b + &c), [11.0, 23.0]);
+    assert_eq!(reals(&c - &a * &b), [-9.0, -19.0]);
+    assert_eq!(reals(&c + (&a + &b) * &a / &b), [3.8, 2.0 + 30.0 / 7.0]);
+    assert_eq!(reals(c.clone() - &a * 2.0 + b.clone()), [2.0, 3.0]);
+    let wrong = &a * &Tensor::of(&[1.0f64, 2.0, 3.0]) + &c;
+    assert!(wrong.unwrap_err().to_string().starts_with("mul.Tensor: "));
+    let wrong = &c + &a * &Tensor::of(&[1.0f64, 2.0, 3.0]);
+    assert!(wrong.unwrap_err().to_string().starts_with("mul.Tensor: "));
+}

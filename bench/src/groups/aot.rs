@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use opsmith::runtime::aot::{AttrType, Declaration, Operator};
+use opsmith::aot::{AttrType, Declaration, Operator};
 use opsmith::{Arg, DType, Result};
 
 use super::ones;

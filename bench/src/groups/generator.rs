@@ -1,7 +1,7 @@
 //! The generator on PyTorch's operators: import, check, generation, and ten times as many.
 //!
 //! What is timed is the `opsmith` command, start of the process included, as users run it. It has to lie
-//! beside this program: `cargo build --release -p opsmith-cli`.
+//! beside this program: `cargo build --release --bin opsmith`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     let program = std::env::current_exe()?.with_file_name(format!("opsmith{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         eprintln!(
-            "gen: there is no {}; build it with `cargo build --release -p opsmith-cli`",
+            "gen: there is no {}; build it with `cargo build --release --bin opsmith`",
             program.display()
         );
         return Ok(());

@@ -1,7 +1,7 @@
 //! The arguments of a call that is only thought of: shapes, a dtype, and attributes as text.
 
 use anyhow::{Context, Result, bail};
-use opsmith_codegen::model::{Arg, Default, Element, Item, Kind, Op};
+use opsmith_codegen::model::{Arg, Default, Element, ItemKind, Kind, Op};
 use opsmith_runtime::infer::symbolic::{self, Meta, Shape, Size};
 use opsmith_runtime::{
     DType, Device, MemoryFormat, MemoryLayout, Scalar, Text, Value, layout, lists::ListItem,
@@ -176,12 +176,12 @@ fn parse(text: &str, arg: &Arg) -> Result<Value> {
         Kind::Strs => Value::Strs(each(text, string)?),
         Kind::DTypes => Value::DTypes(each(text, dtype)?),
         Kind::Lists(item) => match item {
-            Item::Bool => rows(text, bool)?,
-            Item::Int => rows(text, |item| Ok(item.parse::<i64>()?))?,
-            Item::Float => rows(text, |item| Ok(item.parse::<f64>()?))?,
-            Item::Scalar => rows(text, scalar)?,
-            Item::Str => rows(text, string)?,
-            Item::DType => rows(text, dtype)?,
+            ItemKind::Bool => rows(text, bool)?,
+            ItemKind::Int => rows(text, |item| Ok(item.parse::<i64>()?))?,
+            ItemKind::Float => rows(text, |item| Ok(item.parse::<f64>()?))?,
+            ItemKind::Scalar => rows(text, scalar)?,
+            ItemKind::Str => rows(text, string)?,
+            ItemKind::DType => rows(text, dtype)?,
         },
         Kind::DType => Value::DType(dtype(text)?),
         Kind::Device => {
@@ -300,12 +300,12 @@ fn default_list(items: &[Default], kind: &Kind) -> Value {
         Kind::Scalars => Value::Scalars(each(items, scalar)),
         Kind::Strs => Value::Strs(each(items, text)),
         Kind::DTypes => Value::DTypes(each(items, dtype)),
-        Kind::Lists(Item::Bool) => rows(items, truth),
-        Kind::Lists(Item::Int) => rows(items, int),
-        Kind::Lists(Item::Float) => rows(items, float),
-        Kind::Lists(Item::Scalar) => rows(items, scalar),
-        Kind::Lists(Item::Str) => rows(items, text),
-        Kind::Lists(Item::DType) => rows(items, dtype),
+        Kind::Lists(ItemKind::Bool) => rows(items, truth),
+        Kind::Lists(ItemKind::Int) => rows(items, int),
+        Kind::Lists(ItemKind::Float) => rows(items, float),
+        Kind::Lists(ItemKind::Scalar) => rows(items, scalar),
+        Kind::Lists(ItemKind::Str) => rows(items, text),
+        Kind::Lists(ItemKind::DType) => rows(items, dtype),
         _ => Value::Ints(each(items, int)),
     }
 }

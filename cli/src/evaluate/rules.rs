@@ -5,10 +5,10 @@
 
 use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::model::{Combination, Kind, Op, Symbol, Ty, ValueUse};
+use opsmith_core::rules::Rule;
 use opsmith_runtime::facts::ValueUse as Use;
 use opsmith_runtime::infer::expr::{Conversion, Expr as Tree, Rules};
 use opsmith_runtime::library::Library;
-use opsmith_runtime::lists::ItemKind;
 use opsmith_runtime::op::{self, ArgDef, ArgKind, ArgType, OpDef, ReturnDef, Schema};
 
 /// Operators of the command are in no library.
@@ -59,37 +59,7 @@ pub(super) fn definition(op: &Op, rules: Rules, results: usize) -> &'static OpDe
 }
 
 fn arg_type(ty: &Ty) -> ArgType {
-    use opsmith_codegen::model::Item;
-    let kind = match ty.kind {
-        Kind::Tensors => ArgKind::Tensors,
-        Kind::OptionalTensors => ArgKind::OptionalTensors,
-        Kind::Bool => ArgKind::Bool,
-        Kind::Int => ArgKind::Int,
-        Kind::Float => ArgKind::Float,
-        Kind::Scalar => ArgKind::Scalar,
-        Kind::Str => ArgKind::Str,
-        Kind::Ints(count) => ArgKind::Ints(count),
-        Kind::Floats => ArgKind::Floats,
-        Kind::Bools(count) => ArgKind::Bools(count),
-        Kind::Scalars => ArgKind::Scalars,
-        Kind::Strs => ArgKind::Strs,
-        Kind::DTypes => ArgKind::DTypes,
-        Kind::Lists(item) => ArgKind::Lists(match item {
-            Item::Bool => ItemKind::Bool,
-            Item::Int => ItemKind::Int,
-            Item::Float => ItemKind::Float,
-            Item::Scalar => ItemKind::Scalar,
-            Item::Str => ItemKind::Str,
-            Item::DType => ItemKind::DType,
-        }),
-        Kind::DType => ArgKind::DType,
-        Kind::Device => ArgKind::Device,
-        Kind::MemoryFormat => ArgKind::MemoryFormat,
-        Kind::MemoryLayout => ArgKind::MemoryLayout,
-        Kind::Generator => ArgKind::Generator,
-        _ => ArgKind::Tensor,
-    };
-    ArgType { kind, optional: ty.optional }
+    ArgType { kind: ty.kind.argument().unwrap_or(ArgKind::Tensor), optional: ty.optional }
 }
 
 /// An expression as the runtime holds it.
@@ -106,10 +76,8 @@ pub(super) fn tree(expr: &Expr) -> Tree {
         ExprKind::DType(dtype) => Tree::DType(*dtype),
         ExprKind::None => Tree::None,
         ExprKind::List(items) => Tree::List(all(items)),
-        ExprKind::Rule(name, args) => match expr.ty.kind {
-            Kind::DType => Tree::DTypeRule(name, all(args)),
-            _ => Tree::ShapeRule(name, all(args)),
-        },
+        ExprKind::Rule(Rule::Shape(rule), args) => Tree::ShapeRule(*rule, all(args)),
+        ExprKind::Rule(Rule::DType(rule), args) => Tree::DTypeRule(*rule, all(args)),
         ExprKind::Native(path, _) => Tree::Native(text(path)),
         ExprKind::Query(query, base, args) => {
             Tree::Query(*query, list(std::iter::once(&**base).chain(args).map(tree)))

@@ -19,8 +19,8 @@ fn no_rule_is_unknown() {
     let shape = |name: &str| Some(Some(vec![GivenSize::Name(name.to_owned()), GivenSize::Number(3)]));
     for (rules, is_dtype) in [(SHAPE_RULES, false), (DTYPE_RULES, true)] {
         for rule in rules {
-            let params: Vec<&str> = rule.params.iter().map(param).collect();
-            let call = format!("\"{}({})\"", rule.name, params.join(", "));
+            let params: Vec<&str> = rule.params().iter().map(param).collect();
+            let call = format!("\"{}({})\"", rule.name(), params.join(", "));
             let (shape_rule, dtype_rule) = match is_dtype {
                 true => ("follow(x)", call.as_str()),
                 false => (call.as_str(), "float32"),
@@ -35,17 +35,17 @@ fn no_rule_is_unknown() {
             assert!(
                 !matches!(answer.shapes[0], Err(Unknown::Compiled(_))),
                 "`{}` is not evaluated",
-                rule.name
+                rule.name()
             );
             assert!(
                 !matches!(answer.dtypes[0], Err(Unknown::Compiled(_))),
                 "`{}` is not evaluated",
-                rule.name
+                rule.name()
             );
             assert!(
-                answer.shapes[0].as_ref().is_ok_and(Option::is_some) || rule.name == "matmul",
+                answer.shapes[0].as_ref().is_ok_and(Option::is_some) || rule.name() == "matmul",
                 "{}",
-                rule.name
+                rule.name()
             );
         }
     }

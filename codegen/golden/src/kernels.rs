@@ -1,7 +1,8 @@
 //! The hand-written functions that the spec names, of the right types.
 
 use opsmith_runtime::{
-    DType, Dims, Error, Generator, Layout, MemoryFormat, MemoryLayout, Result, Scalar, Tensor,
+    DType, Dims, Element, Error, Generator, Layout, MemoryFormat, MemoryLayout, Result, Scalar, Tensor, View,
+    ViewMut,
 };
 
 fn nothing<T>() -> Result<T> {
@@ -332,4 +333,29 @@ pub mod kernel {
     pub fn joined<T: Element>(_tensors: &[View<'_, T>], _dim: i64, _out: ViewMut<'_, T>) -> Result<()> {
         nothing()
     }
+}
+
+/// `scale * (self + Σ rest)` where the mask is true, and how many tensors were added.
+///
+/// # Errors
+/// None.
+pub fn scaled_sum<T: Element>(
+    self_: View<'_, T>,
+    rest: &[View<'_, T>],
+    mask: Option<View<'_, bool>>,
+    scale: f64,
+    mut sum: ViewMut<'_, T>,
+    mut count: ViewMut<'_, i64>,
+) -> Result<()> {
+    let rows: Vec<Vec<f64>> = std::iter::once(&self_)
+        .chain(rest)
+        .map(|view| view.iter().map(|element| element.to_scalar().to_f64()).collect())
+        .collect();
+    let shown: Option<Vec<bool>> = mask.map(|mask| mask.iter().collect());
+    let total = |at: usize| match shown.as_ref().is_none_or(|shown| shown[at]) {
+        true => scale * rows.iter().map(|row| row[at]).sum::<f64>(),
+        false => 0.0,
+    };
+    sum.write((0..rows[0].len()).map(|at| T::from_scalar(total(at).into())))?;
+    count.write((0..rows[0].len()).map(|_| rows.len() as i64))
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use opsmith_golden as golden;
-use opsmith_runtime::graph::{Graph, InputSpec};
+use opsmith_graph::{Graph, InputSpec};
 use opsmith_runtime::{DType, Result, Tensor};
 
 #[test]

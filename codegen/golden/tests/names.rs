@@ -122,6 +122,7 @@ fn config(folder: &Path) -> Config {
     Config {
         library: "odd".to_owned(),
         runtime: path("::opsmith_runtime"),
+        custom_kernels: path("::opsmith_aot"),
         ..Config::new(folder.join("spec.yaml"))
     }
 }

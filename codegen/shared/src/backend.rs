@@ -44,9 +44,12 @@ impl Backend {
         Self::ALL.into_iter().find(|backend| backend.name() == name)
     }
 
-    /// Whether kernels for it are compiled into a library; those of others wait for what compiles them.
-    pub const fn is_built(self) -> bool {
-        matches!(self, Backend::Cpu)
+    /// The name of the variant, for generated code.
+    pub const fn ident(self) -> &'static str {
+        match self {
+            Backend::Cpu => "Cpu",
+            Backend::Cuda => "Cuda",
+        }
     }
 
     /// Position in dispatch tables.

@@ -3,22 +3,16 @@
 //! The generator finds dtypes that an entry asks for and its kernel's bounds leave out; a test of the runtime compares
 //! the table with the implementations.
 
-use crate::{DType, DTypeSet};
+use crate::{DType, DTypeCategory, DTypeSet};
 
 /// The traits: of the runtime's module `arith`, and of the standard library's prelude.
 pub const ELEMENT_TRAITS: [ElementTrait; 5] = [
-    ElementTrait { module: Some("arith"), name: "Arithmetic", dtypes: but(&[DType::F16, DType::BF16]) },
-    ElementTrait {
-        module: Some("arith"),
-        name: "Ordered",
-        dtypes: but(&[DType::F16, DType::BF16, DType::C64, DType::C128]),
-    },
-    ElementTrait { module: None, name: "PartialOrd", dtypes: but(&[DType::C64, DType::C128]) },
-    ElementTrait { module: None, name: "Ord", dtypes: INTEGRAL },
-    ElementTrait { module: None, name: "Eq", dtypes: INTEGRAL },
+    ElementTrait { module: Some("arith"), name: "Arithmetic", dtypes: integral_and(false, true, true) },
+    ElementTrait { module: Some("arith"), name: "Ordered", dtypes: integral_and(false, true, false) },
+    ElementTrait { module: None, name: "PartialOrd", dtypes: integral_and(true, true, false) },
+    ElementTrait { module: None, name: "Ord", dtypes: integral_and(false, false, false) },
+    ElementTrait { module: None, name: "Eq", dtypes: integral_and(false, false, false) },
 ];
-
-const INTEGRAL: DTypeSet = but(&[DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128]);
 
 /// A trait, and the dtypes whose Rust type implements it.
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +25,21 @@ pub struct ElementTrait {
     pub dtypes: DTypeSet,
 }
 
-/// All dtypes but some.
-const fn but(excluded: &[DType]) -> DTypeSet {
+/// Integers and bool, with floats that compute in a wider type, other floats and complex dtypes as the flags say.
+const fn integral_and(narrow: bool, floats: bool, complex: bool) -> DTypeSet {
     let mut set = DTypeSet::EMPTY;
     let mut index = 0;
     while index < DType::COUNT {
-        set = set.union(DTypeSet::of(DType::ALL[index]));
-        index += 1;
-    }
-    let mut index = 0;
-    while index < excluded.len() {
-        set = DTypeSet(set.0 & !DTypeSet::of(excluded[index]).0);
+        let dtype = DType::ALL[index];
+        let has = match dtype.category() {
+            DTypeCategory::Bool | DTypeCategory::Int => true,
+            DTypeCategory::Float if dtype.to_compute() as u8 != dtype as u8 => narrow,
+            DTypeCategory::Float => floats,
+            DTypeCategory::Complex => complex,
+        };
+        if has {
+            set = set.union(DTypeSet::of(dtype));
+        }
         index += 1;
     }
     set

@@ -1,44 +1,137 @@
 //! Element types and named sets of them.
+//!
+//! In: nothing. Out: the table of element types, from which the enum, its names and its codes in file formats and
+//! interfaces follow, also in other crates. Nothing here knows tensors.
 
+use std::ffi::CStr;
 use std::fmt;
 
-/// The element type of a tensor.
+/// Calls a macro with the table of element types, a row in braces for each, in the order of dispatch tables.
 ///
-/// Names follow PyTorch and NumPy (`float32`, `complex64`, …).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum DType {
-    /// Truth value, one byte, 0 or 1.
-    Bool = 0,
-    /// Unsigned 8-bit integer.
-    U8 = 1,
-    /// Unsigned 16-bit integer.
-    U16 = 2,
-    /// Unsigned 32-bit integer.
-    U32 = 3,
-    /// Unsigned 64-bit integer.
-    U64 = 4,
-    /// Signed 8-bit integer.
-    I8 = 5,
-    /// Signed 16-bit integer.
-    I16 = 6,
-    /// Signed 32-bit integer.
-    I32 = 7,
-    /// Signed 64-bit integer.
-    I64 = 8,
-    /// IEEE 754 binary16.
-    F16 = 9,
-    /// bfloat16: the upper half of a binary32.
-    BF16 = 10,
-    /// IEEE 754 binary32.
-    F32 = 11,
-    /// IEEE 754 binary64.
-    F64 = 12,
-    /// Two binary32: real and imaginary part.
-    C64 = 13,
-    /// Two binary64: real and imaginary part.
-    C128 = 14,
+/// `for_each_dtype!(rows)` calls `rows!`; `for_each_dtype!([a, b] rows)` calls it with `[a, b]` before the rows.
+/// Columns: variant, Rust type, public name, kind of number, bytes of an element, code in NumPy (`""` if it has none),
+/// name in safetensors (of a part, if complex), number in the interface of custom kernels, meaning.
+#[macro_export]
+macro_rules! for_each_dtype {
+    (@table [$($given:tt)*] $($then:tt)+) => {
+        $($then)+! {
+            $($given)*
+            { Bool: bool, "bool", Bool, 1, "b1", BOOL, 30, "Truth value, one byte, 0 or 1." }
+            { U8: u8, "uint8", Unsigned, 1, "u1", U8, 37, "Unsigned 8-bit integer." }
+            { U16: u16, "uint16", Unsigned, 2, "u2", U16, 38, "Unsigned 16-bit integer." }
+            { U32: u32, "uint32", Unsigned, 4, "u4", U32, 39, "Unsigned 32-bit integer." }
+            { U64: u64, "uint64", Unsigned, 8, "u8", U64, 40, "Unsigned 64-bit integer." }
+            { I8: i8, "int8", Signed, 1, "i1", I8, 32, "Signed 8-bit integer." }
+            { I16: i16, "int16", Signed, 2, "i2", I16, 33, "Signed 16-bit integer." }
+            { I32: i32, "int32", Signed, 4, "i4", I32, 34, "Signed 32-bit integer." }
+            { I64: i64, "int64", Signed, 8, "i8", I64, 35, "Signed 64-bit integer." }
+            { F16: half::f16, "float16", Float, 2, "f2", F16, 42, "IEEE 754 binary16." }
+            { BF16: half::bf16, "bfloat16", Float, 2, "", BF16, 45, "bfloat16: the upper half of a binary32." }
+            { F32: f32, "float32", Float, 4, "f4", F32, 43, "IEEE 754 binary32." }
+            { F64: f64, "float64", Float, 8, "f8", F64, 44, "IEEE 754 binary64." }
+            { C64: num_complex::Complex32, "complex64", Complex, 8, "c8", F32, 51, "Two binary32: real and imaginary part." }
+            { C128: num_complex::Complex64, "complex128", Complex, 16, "c16", F64, 52, "Two binary64: real and imaginary part." }
+        }
+    };
+    ([$($given:tt)*] $($then:tt)+) => {
+        $crate::for_each_dtype! { @table [[$($given)*]] $($then)+ }
+    };
+    ($($then:tt)+) => {
+        $crate::for_each_dtype! { @table [] $($then)+ }
+    };
 }
+
+/// The category of a kind of number.
+macro_rules! category {
+    (Bool) => {
+        DTypeCategory::Bool
+    };
+    (Unsigned) => {
+        DTypeCategory::Int
+    };
+    (Signed) => {
+        DTypeCategory::Int
+    };
+    (Float) => {
+        DTypeCategory::Float
+    };
+    (Complex) => {
+        DTypeCategory::Complex
+    };
+}
+
+/// The enum and the columns of the table as its functions.
+macro_rules! dtypes {
+    ($({
+        $variant:ident: $rust:ty, $name:literal, $kind:ident, $size:literal, $numpy:literal, $safetensors:ident,
+        $number:literal, $meaning:literal
+    })*) => {
+        /// The element type of a tensor.
+        ///
+        /// Names follow PyTorch and NumPy (`float32`, `complex64`, …).
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum DType {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl DType {
+            /// Every element type, in the order of dispatch tables.
+            pub const ALL: [DType; [$($size),*].len()] = [$(DType::$variant),*];
+
+            /// The public name, e.g. `float32`.
+            pub const fn name(self) -> &'static str {
+                match self { $(DType::$variant => $name,)* }
+            }
+
+            /// The public name as C has it.
+            pub const fn c_name(self) -> &'static CStr {
+                let bytes = match self { $(DType::$variant => concat!($name, "\0").as_bytes(),)* };
+                match CStr::from_bytes_with_nul(bytes) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a name has no zero inside"),
+                }
+            }
+
+            /// The variant's identifier, e.g. `F32`.
+            pub const fn ident(self) -> &'static str {
+                match self { $(DType::$variant => stringify!($variant),)* }
+            }
+
+            /// The path of the Rust type of an element, e.g. `f32` or `half :: f16`; blanks mean nothing.
+            pub const fn rust_type(self) -> &'static str {
+                match self { $(DType::$variant => stringify!($rust),)* }
+            }
+
+            /// Size of one element in bytes.
+            pub const fn size(self) -> usize {
+                match self { $(DType::$variant => $size,)* }
+            }
+
+            /// The promotion category.
+            pub const fn category(self) -> DTypeCategory {
+                match self { $(DType::$variant => category!($kind),)* }
+            }
+
+            /// True for integers without a sign.
+            pub const fn is_unsigned(self) -> bool {
+                match self { $(DType::$variant => matches!(stringify!($kind).as_bytes(), b"Unsigned"),)* }
+            }
+
+            /// The code of NumPy without byte order, e.g. `f4`; `None` for `bfloat16`.
+            pub const fn numpy_code(self) -> Option<&'static str> {
+                match self { $(DType::$variant => if $numpy.is_empty() { None } else { Some($numpy) },)* }
+            }
+
+            /// The number in the interface of custom kernels.
+            pub const fn custom_number(self) -> i32 {
+                match self { $(DType::$variant => $number,)* }
+            }
+        }
+    };
+}
+
+for_each_dtype!(dtypes);
 
 /// The four categories that type promotion orders: `Bool < Int < Float < Complex`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -54,47 +147,8 @@ pub enum DTypeCategory {
 }
 
 impl DType {
-    /// Every element type, in the order of dispatch tables.
-    pub const ALL: [DType; 15] = [
-        DType::Bool,
-        DType::U8,
-        DType::U16,
-        DType::U32,
-        DType::U64,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::F16,
-        DType::BF16,
-        DType::F32,
-        DType::F64,
-        DType::C64,
-        DType::C128,
-    ];
     /// How many element types there are.
     pub const COUNT: usize = Self::ALL.len();
-
-    /// The public name, e.g. `float32`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DType::Bool => "bool",
-            DType::U8 => "uint8",
-            DType::U16 => "uint16",
-            DType::U32 => "uint32",
-            DType::U64 => "uint64",
-            DType::I8 => "int8",
-            DType::I16 => "int16",
-            DType::I32 => "int32",
-            DType::I64 => "int64",
-            DType::F16 => "float16",
-            DType::BF16 => "bfloat16",
-            DType::F32 => "float32",
-            DType::F64 => "float64",
-            DType::C64 => "complex64",
-            DType::C128 => "complex128",
-        }
-    }
 
     /// The dtype of a public name; also accepts PyTorch's short spellings (`float`, `double`,
     /// `half`, `long`, `int`, `short`, `cfloat`, `cdouble`).
@@ -113,58 +167,9 @@ impl DType {
         short.or_else(|| Self::ALL.into_iter().find(|dtype| dtype.name() == name))
     }
 
-    /// The variant's identifier, e.g. `F32`.
-    pub const fn ident(self) -> &'static str {
-        match self {
-            DType::Bool => "Bool",
-            DType::U8 => "U8",
-            DType::U16 => "U16",
-            DType::U32 => "U32",
-            DType::U64 => "U64",
-            DType::I8 => "I8",
-            DType::I16 => "I16",
-            DType::I32 => "I32",
-            DType::I64 => "I64",
-            DType::F16 => "F16",
-            DType::BF16 => "BF16",
-            DType::F32 => "F32",
-            DType::F64 => "F64",
-            DType::C64 => "C64",
-            DType::C128 => "C128",
-        }
-    }
-
-    /// Size of one element in bytes.
-    pub const fn size(self) -> usize {
-        match self {
-            DType::Bool | DType::U8 | DType::I8 => 1,
-            DType::U16 | DType::I16 | DType::F16 | DType::BF16 => 2,
-            DType::U32 | DType::I32 | DType::F32 => 4,
-            DType::U64 | DType::I64 | DType::F64 | DType::C64 => 8,
-            DType::C128 => 16,
-        }
-    }
-
     /// Position in dispatch tables.
     pub const fn index(self) -> usize {
         self as usize
-    }
-
-    /// The promotion category.
-    pub const fn category(self) -> DTypeCategory {
-        match self {
-            DType::Bool => DTypeCategory::Bool,
-            DType::U8
-            | DType::U16
-            | DType::U32
-            | DType::U64
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64 => DTypeCategory::Int,
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => DTypeCategory::Float,
-            DType::C64 | DType::C128 => DTypeCategory::Complex,
-        }
     }
 
     /// True for the four real floating-point types.
@@ -228,17 +233,26 @@ impl DTypeSet {
     /// The set without members.
     pub const EMPTY: DTypeSet = DTypeSet(0);
 
+    /// Every dtype.
+    pub const ALL: DTypeSet = Self::where_category(true, true, true, true);
+    /// All but complex ones, which have an order.
+    pub const REAL: DTypeSet = Self::where_category(true, true, true, false);
+    /// Bool and integers.
+    pub const INTEGRAL: DTypeSet = Self::where_category(true, true, false, false);
+    /// Floats and complex dtypes, which gradients can have.
+    pub const INEXACT: DTypeSet = Self::where_category(false, false, true, true);
+
     /// The sets a spec can name in `dtypes:`, with their members.
     pub const NAMED: [(&'static str, DTypeSet); 9] = [
-        ("all", Self::where_category(true, true, true, true)),
+        ("all", Self::ALL),
         ("numeric", Self::where_category(false, true, true, true)),
-        ("real", Self::where_category(true, true, true, false)),
+        ("real", Self::REAL),
         ("real_numeric", Self::where_category(false, true, true, false)),
-        ("integral", Self::where_category(true, true, false, false)),
+        ("integral", Self::INTEGRAL),
         ("integer", Self::where_category(false, true, false, false)),
         ("floating", Self::where_category(false, false, true, false)),
         ("complex", Self::where_category(false, false, false, true)),
-        ("inexact", Self::where_category(false, false, true, true)),
+        ("inexact", Self::INEXACT),
     ];
 
     const fn where_category(boolean: bool, int: bool, float: bool, complex: bool) -> DTypeSet {
@@ -294,5 +308,25 @@ impl DTypeSet {
     /// The members in the order of [`DType::ALL`].
     pub fn iter(self) -> impl Iterator<Item = DType> {
         DType::ALL.into_iter().filter(move |dtype| self.contains(*dtype))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_agree() {
+        for dtype in DType::ALL {
+            assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+            assert_eq!(dtype.c_name().to_str(), Ok(dtype.name()));
+            if let Some(code) = dtype.numpy_code() {
+                let size: usize = code[1..].parse().expect("the bytes of an element");
+                assert_eq!(size, dtype.size(), "{dtype}");
+                assert_eq!(code.starts_with('u'), dtype.is_unsigned(), "{dtype}");
+            }
+            let alike = |other: &DType| other.custom_number() == dtype.custom_number();
+            assert_eq!(DType::ALL.iter().filter(|other| alike(other)).count(), 1, "{dtype}");
+        }
     }
 }

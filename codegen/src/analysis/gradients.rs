@@ -104,7 +104,7 @@ pub fn unfollowed_results(op: &Op, formula: &Expr) -> impl Iterator<Item = usize
 
 /// Whether a result may change with an input and has no gradient.
 fn is_unfollowed(op: &Op, output: &Output) -> bool {
-    let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+    let inexact = DTypeSet::INEXACT;
     let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
     let is_inexact = match output.element {
         Element::NotTensor => false,

@@ -19,16 +19,16 @@ pub fn has_rules(op: &Op) -> bool {
     op.infer.is_some() || !op.checks.is_empty() || op.outputs.iter().any(|output| output.present.is_some())
 }
 
-/// The dtype of the host's row that makes the plainest message.
-pub fn plainest_dtype(op: &Op) -> Option<DType> {
-    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+/// The dtype of a backend's row that makes the plainest message.
+pub fn plainest_dtype(op: &Op, backend: Backend) -> Option<DType> {
+    let dtypes = op.body.dtypes_of_row(backend);
     dtypes.contains(DType::F32).then_some(DType::F32).or_else(|| dtypes.iter().next())
 }
 
-/// The dtypes that each element type of a Rust kernel stands for.
-pub fn kernel_dtypes(op: &Op, arguments: &[usize]) -> Vec<DTypeSet> {
+/// The dtypes that each element type of a backend's Rust kernel stands for.
+pub fn kernel_dtypes(op: &Op, arguments: &[usize], backend: Backend) -> Vec<DTypeSet> {
     if op.combinations.is_empty() {
-        return vec![op.body.dtypes_of_row(Backend::Cpu)];
+        return vec![op.body.dtypes_of_row(backend)];
     }
     let mut sets: Vec<DTypeSet> = Vec::new();
     for row in &op.combinations {

@@ -1,9 +1,10 @@
 //! Calls that need no inference: all operands alike decide the result.
 
 use opsmith_core::DType;
+use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 
 use crate::model::expr::{Expr, ExprKind, Variable};
-use crate::model::{Arg, Element, Op};
+use crate::model::{Arg, Element, Kind, Op};
 
 /// The dtype of the result of operands that have one shape and one dtype; the shape is theirs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,12 +20,17 @@ pub enum Uniform {
 /// Result of inference where all operands are alike: decidable for pointwise operators that
 /// broadcast, from the rule of the dtype.
 pub fn uniform(op: &Op) -> Option<Uniform> {
-    let decidable = op.body.pointwise.is_some() && !checks_arguments(op);
+    // A device that is named decides where the result is, whatever device the operands have.
+    let names_device = op.args.iter().any(|arg| arg.ty.kind == Kind::Device);
+    let decidable = op.body.pointwise.is_some() && !checks_arguments(op) && !names_device;
     let infer = op.infer.as_ref().filter(|_| decidable)?;
     let tensors: Vec<&Arg> = op.args.iter().filter(|arg| arg.ty.holds_tensors()).collect();
     let plain =
         tensors.iter().all(|arg| arg.ty.is_tensor() && arg.element == Element::Dispatch && !arg.contiguous);
-    let by_shape = matches!(infer.shapes[0].kind, ExprKind::Rule("broadcast" | "follow", _));
+    let by_shape = matches!(
+        infer.shapes[0].kind,
+        ExprKind::Rule(Rule::Shape(ShapeRule::Broadcast | ShapeRule::Follow), _)
+    );
     let names_all = |rule: &[Expr]| {
         // Every tensor takes part, so that nothing else can decide.
         let mut named = Vec::new();
@@ -38,8 +44,10 @@ pub fn uniform(op: &Op) -> Option<Uniform> {
         op.args.iter().enumerate().all(|(index, arg)| !arg.ty.holds_tensors() || named.contains(&index))
     };
     let (inexact, by_compute) = match &infer.compute.kind {
-        ExprKind::Rule("promote" | "same" | "follow", operands) => (false, names_all(operands)),
-        ExprKind::Rule("promote_float", operands) => (true, names_all(operands)),
+        ExprKind::Rule(Rule::DType(DTypeRule::Promote | DTypeRule::Same | DTypeRule::Follow), operands) => {
+            (false, names_all(operands))
+        }
+        ExprKind::Rule(Rule::DType(DTypeRule::PromoteFloat), operands) => (true, names_all(operands)),
         _ => (false, false),
     };
     if tensors.is_empty() || !plain || !by_shape || !by_compute {

@@ -8,11 +8,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::kernels::{Adapter, Entries, adapter_name, element_type, rust_type};
-use super::names::{doc, parameter, part_name};
+use super::kernels::{Adapter, Entries, RustKernel, element_type, row_part, rust_type};
+use super::names::{doc, parameter};
 use super::{Generation, bind, header};
 use crate::analysis::rows::plainest_dtype;
-use crate::model::{Body, Element, Kernel, KernelSource, Kind, Op};
+use crate::model::{Element, KernelSource, Kind, Op};
 use opsmith_core::Backend;
 
 /// A parameter of a kernel: `name: type`.
@@ -29,17 +29,43 @@ impl Parameter {
     }
 }
 
-/// Whether an operator's kernel is taken at whatever type it has.
+/// Whether a kernel of an operator is taken at whatever type it has.
 pub(super) fn is_checked(op: &Op) -> bool {
-    matches!(row_of_host(&op.body), Some(Kernel { source: KernelSource::Rust { .. }, .. }))
+    let rows = Backend::ALL.into_iter().filter_map(|backend| op.body.kernel_of_row(backend));
+    rows.into_iter().any(|kernel| matches!(kernel.source, KernelSource::Rust { .. }))
 }
 
-fn row_of_host(body: &Body) -> Option<&Kernel> {
-    body.kernel_of_row(Backend::Cpu)
+/// Views as kernels of a backend take them: their types, and the functions of a call that give them.
+pub(super) struct Views {
+    prefix: &'static str,
+    method: &'static str,
+}
+
+impl Views {
+    pub fn of(backend: Backend) -> Views {
+        match backend {
+            Backend::Cpu => Views { prefix: "", method: "" },
+            _ => Views { prefix: "Device", method: "device_" },
+        }
+    }
+
+    /// The type for reading, and that for writing.
+    pub fn types(&self) -> [TokenStream; 2] {
+        ["View", "ViewMut"].map(|name| {
+            let name = format_ident!("{}{name}", self.prefix);
+            quote!(rt::#name)
+        })
+    }
+
+    /// A function of a call: `view`, `optional_view` and so on.
+    pub fn function(&self, optional: bool, name: &str) -> Ident {
+        format_ident!("{}{}{name}", if optional { "optional_" } else { "" }, self.method)
+    }
 }
 
 /// The parameters of a Rust kernel that takes these arguments, generic over `T`.
-pub(super) fn parameters(op: &Op, arguments: &[usize]) -> Vec<Parameter> {
+pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> Vec<Parameter> {
+    let [view_type, view_mut_type] = Views::of(backend).types();
     let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
         // Of elements of any type, `T` says nothing.
@@ -47,7 +73,7 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> Vec<Parameter> {
             Element::Any => quote!(rt::Untyped<'_>),
             element => {
                 let element = element_type(element);
-                quote!(rt::View<'_, #element>)
+                quote!(#view_type<'_, #element>)
             }
         };
         let ty = match (&arg.ty.kind, arg.ty.optional) {
@@ -62,9 +88,9 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> Vec<Parameter> {
     let written = op.outputs.iter().enumerate().map(|(index, output)| {
         let element = element_type(output.element);
         let ty = match output.ty.kind {
-            Kind::Tensors => quote!(&mut [rt::ViewMut<'_, #element>]),
-            _ if output.ty.optional => quote!(Option<rt::ViewMut<'_, #element>>),
-            _ => quote!(rt::ViewMut<'_, #element>),
+            Kind::Tensors => quote!(&mut [#view_mut_type<'_, #element>]),
+            _ if output.ty.optional => quote!(Option<#view_mut_type<'_, #element>>),
+            _ => quote!(#view_mut_type<'_, #element>),
         };
         Parameter { name: header::output_name(op, index), ty }
     });
@@ -72,7 +98,11 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> Vec<Parameter> {
 }
 
 /// A kernel that is generic over one element type.
-pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
+pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'_>) -> Adapter {
+    let RustKernel { arguments, backend, .. } = *kernel;
+    let views = Views::of(backend);
+    let [view, optional_view] = [false, true].map(|optional| views.function(optional, "view"));
+    let [several, optional_several] = [false, true].map(|optional| views.function(optional, "views"));
     let given = arguments.iter().map(|&index| {
         let arg = &op.args[index];
         match (&arg.ty.kind, arg.ty.optional) {
@@ -82,31 +112,34 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
             (Kind::OptionalTensors, _) if arg.element == Element::Any => {
                 quote!(&call.optional_all_untyped(#index))
             }
-            (Kind::Tensor, false) => quote!(call.view(#index)),
-            (Kind::Tensor, true) => quote!(call.optional_view(#index)),
-            (Kind::Tensors, _) => quote!(&call.views(#index)),
-            (Kind::OptionalTensors, _) => quote!(&call.optional_views(#index)),
+            (Kind::Tensor, false) => quote!(call.#view(#index)),
+            (Kind::Tensor, true) => quote!(call.#optional_view(#index)),
+            (Kind::Tensors, _) => quote!(&call.#several(#index)),
+            (Kind::OptionalTensors, _) => quote!(&call.#optional_several(#index)),
             _ => bind::access(quote!(call.args()[#index]), &arg.ty),
         }
     });
+    let [view_mut, optional_view_mut] = [false, true].map(|optional| views.function(optional, "view_mut"));
+    let several_mut = views.function(false, "views_mut");
     let written = op.outputs.iter().enumerate().map(|(index, output)| match output.ty.kind {
-        Kind::Tensors => quote!(&mut call.views_mut()),
-        _ if output.ty.optional => quote!(call.optional_view_mut(#index)?),
-        _ => quote!(call.view_mut(#index)),
+        Kind::Tensors => quote!(&mut call.#several_mut()),
+        _ if output.ty.optional => quote!(call.#optional_view_mut(#index)?),
+        _ => quote!(call.#view_mut(#index)),
     });
     let values: Vec<TokenStream> = given.chain(written).collect();
     let generics = [format_ident!("T")];
-    let types = parameters(op, arguments);
+    let types = parameters(op, arguments, backend);
     // The kernel's type says what `T` is, unless every tensor has an element type of its own.
     let inputs = arguments.iter().map(|&index| op.args[index].element);
     let mut outputs = op.outputs.iter().map(|output| output.element);
     let inferred = inputs.chain(outputs.clone()).any(|element| element == Element::Dispatch)
         || outputs.any(|element| element == Element::Any);
     // The plainest type makes the plainest message.
-    let first = plainest_dtype(op).map(|dtype| vec![rust_type(dtype)]);
+    let first = plainest_dtype(op, backend).map(|dtype| vec![rust_type(dtype)]);
     let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
-    let definition = definition(generation, op, path, &declared);
-    let (name, call) = (kernel_macro(op), Names::of(op).call(&[quote!($T)]));
+    let definition = definition(generation, op, kernel, &declared);
+    let name = row_part(op, backend, "kernel_of");
+    let call = Names::of(op, backend).call(&[quote!($T)]);
     let definition = quote! {
         #definition
 
@@ -117,13 +150,13 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
     Adapter { definition, entries: Entries::Macro(name) }
 }
 
-/// What a declaration says of a kernel.
+/// The declaration of a kernel.
 pub(super) struct Declared<'a> {
     /// Its type parameters.
     pub generics: &'a [Ident],
     /// Its parameters.
     pub parameters: &'a [Parameter],
-    /// What a call gives it.
+    /// The values that a call passes.
     pub values: &'a [TokenStream],
     /// The first element types that the table has.
     pub first: Option<Vec<TokenStream>>,
@@ -131,7 +164,7 @@ pub(super) struct Declared<'a> {
     pub inferred: bool,
 }
 
-/// What the code of one kernel is called.
+/// Names in the code of one kernel.
 pub(super) struct Names {
     /// The function that takes the kernel at its exact type.
     function: Ident,
@@ -144,16 +177,16 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub fn of(op: &Op) -> Names {
-        let function = adapter_name(op);
+    pub fn of(op: &Op, backend: Backend) -> Names {
+        let function = row_part(op, backend, "kernel");
         let any = format_ident!("Any_{function}");
         let place: String = op
             .location
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
             .collect();
-        let place = part_name(op, &format!("at_{}", place.trim_matches('_').to_lowercase()));
-        Names { function, any, place, kernel: part_name(op, "in_rust") }
+        let place = row_part(op, backend, &format!("at_{}", place.trim_matches('_').to_lowercase()));
+        Names { function, any, place, kernel: row_part(op, backend, "in_rust") }
     }
 
     /// The call of the kernel for some element types.
@@ -163,25 +196,20 @@ impl Names {
     }
 }
 
-/// The macro that gives the kernel for a type of elements.
-fn kernel_macro(op: &Op) -> Ident {
-    part_name(op, "kernel_of")
-}
-
 /// The import of a kernel, the function that takes it at its exact type, and the struct that takes it at any.
 pub(super) fn definition(
     generation: &Generation<'_>,
     op: &Op,
-    path: &str,
+    kernel: &RustKernel<'_>,
     declared: &Declared<'_>,
 ) -> TokenStream {
     let Declared { generics, parameters, values, first, inferred } = declared;
-    let root = &generation.config.cpu_kernels;
-    let path: TokenStream = match syn::parse_str::<syn::Path>(path) {
+    let root = generation.config.kernels_of(kernel.backend);
+    let path: TokenStream = match syn::parse_str::<syn::Path>(kernel.path) {
         Ok(path) => quote!(#root::#path),
         Err(error) => return error.to_compile_error(),
     };
-    let Names { function, any, place, kernel } = Names::of(op);
+    let Names { function, any, place, kernel } = Names::of(op, kernel.backend);
     let signature = parameters.iter().map(Parameter::declared);
     let types: Vec<&TokenStream> = parameters.iter().map(|parameter| &parameter.ty).collect();
     let shown = path.to_string().replace(' ', "");

@@ -1,41 +1,20 @@
 //! How a value of each type is taken from a borrowed argument, and what Rust type it has.
 
+use opsmith_core::ArgKind;
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
-use super::names::{parameter, position};
-use crate::model::{Arg, Item, Kind, Ty};
+use super::names::{ident, parameter, position};
+use crate::model::{Arg, ItemKind, Kind, Ty};
 
 /// The value of an argument, borrowed: `args[1].int()`.
 pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
-    let method = match ty.kind {
-        Kind::Tensor => quote!(tensor),
-        Kind::Tensors => quote!(tensors),
-        Kind::OptionalTensors => quote!(optional_tensors),
-        Kind::Bool => quote!(bool),
-        Kind::Int => quote!(int),
-        Kind::Float => quote!(float),
-        Kind::Scalar => quote!(scalar),
-        Kind::Str => quote!(str),
-        Kind::Ints(_) => quote!(ints),
-        Kind::Floats => quote!(floats),
-        Kind::Bools(_) => quote!(bools),
-        Kind::Scalars => quote!(scalars),
-        Kind::Strs => quote!(strs),
-        Kind::DTypes => quote!(dtypes),
-        Kind::Lists(item) => {
-            let item = item_type(item);
-            quote!(lists::<#item>)
-        }
-        Kind::DType => quote!(dtype),
-        Kind::Device => quote!(device),
-        Kind::MemoryFormat => quote!(memory_format),
-        Kind::MemoryLayout => quote!(memory_layout),
-        Kind::Generator => quote!(generator),
-        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
-            unreachable!("not the type of an argument")
-        }
-    };
+    let kind = ty.kind.argument().expect("the type of an argument");
+    let mut method = ident(kind.access()).into_token_stream();
+    if let ArgKind::Lists(item) = kind {
+        let item = item_type(item);
+        method.extend(quote!(::<#item>));
+    }
     if ty.optional { quote!(#source.optional(rt::Arg::#method)) } else { quote!(#source.#method()) }
 }
 
@@ -86,14 +65,14 @@ pub(super) fn borrowed_type(ty: &Ty) -> TokenStream {
 }
 
 /// The Rust type of an item of a list of lists.
-pub(super) fn item_type(item: Item) -> TokenStream {
+pub(super) fn item_type(item: ItemKind) -> TokenStream {
     match item {
-        Item::Bool => quote!(bool),
-        Item::Int => quote!(i64),
-        Item::Float => quote!(f64),
-        Item::Scalar => quote!(rt::Scalar),
-        Item::Str => quote!(rt::Text),
-        Item::DType => quote!(rt::DType),
+        ItemKind::Bool => quote!(bool),
+        ItemKind::Int => quote!(i64),
+        ItemKind::Float => quote!(f64),
+        ItemKind::Scalar => quote!(rt::Scalar),
+        ItemKind::Str => quote!(rt::Text),
+        ItemKind::DType => quote!(rt::DType),
     }
 }
 

@@ -2,31 +2,34 @@
 //!
 //! The kernel has a type parameter for each tensor it takes and each result, in this order.
 
-use opsmith_core::DType;
+use opsmith_core::{Backend, DType};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::adapter::{self, Declared, Names, Parameter};
-use super::kernels::{Adapter, Entries, rust_type};
+use super::adapter::{self, Declared, Names, Parameter, Views};
+use super::kernels::{Adapter, Entries, RustKernel, rust_type};
 use super::names::parameter;
 use super::{Generation, bind, header};
 use crate::analysis::rows::columns;
 use crate::model::{Combination, Op};
 
-pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments: &[usize]) -> Adapter {
-    let (generics, types) = parameters(op, arguments);
+pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'_>) -> Adapter {
+    let RustKernel { arguments, backend, .. } = *kernel;
+    let (generics, types) = parameters(op, arguments, backend);
+    let views = Views::of(backend);
+    let (view, view_mut) = (views.function(false, "view"), views.function(false, "view_mut"));
     let taken = arguments.iter().map(|&index| match &op.args[index].ty {
-        ty if ty.is_tensor() => quote!(call.view(#index)),
+        ty if ty.is_tensor() => quote!(call.#view(#index)),
         ty => bind::access(quote!(call.args()[#index]), ty),
     });
-    let written = (0..op.outputs.len()).map(|index| quote!(call.view_mut(#index)));
+    let written = (0..op.outputs.len()).map(|index| quote!(call.#view_mut(#index)));
     let values = taken.chain(written);
     let values: Vec<TokenStream> = values.collect();
     let first = op.combinations.first().map(|row| types_of_row(row, arguments));
     let declared =
         Declared { generics: &generics, parameters: &types, values: &values, first, inferred: true };
-    let definition = adapter::definition(generation, op, path, &declared);
-    let names = Names::of(op);
+    let definition = adapter::definition(generation, op, kernel, &declared);
+    let names = Names::of(op, backend);
     let rows = op.combinations.clone();
     let taken = arguments.to_vec();
     let entry = move |first: DType| {
@@ -52,7 +55,8 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, path: &str, arguments
 }
 
 /// The type parameters of a kernel that takes these arguments, and its parameters: `name: type`.
-pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Parameter>) {
+pub(super) fn parameters(op: &Op, arguments: &[usize], backend: Backend) -> (Vec<Ident>, Vec<Parameter>) {
+    let [view_type, view_mut_type] = Views::of(backend).types();
     let mut generics = Vec::new();
     let mut generic = || {
         let next = format_ident!("T{}", generics.len());
@@ -65,7 +69,7 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Param
         let name = parameter(arg);
         let ty = if arg.ty.is_tensor() {
             let element = generic();
-            quote!(rt::View<'_, #element>)
+            quote!(#view_type<'_, #element>)
         } else {
             bind::borrowed_type(&arg.ty)
         };
@@ -73,7 +77,7 @@ pub(super) fn parameters(op: &Op, arguments: &[usize]) -> (Vec<Ident>, Vec<Param
     }
     for index in 0..op.outputs.len() {
         let (name, element) = (header::output_name(op, index), generic());
-        types.push(Parameter { name, ty: quote!(rt::ViewMut<'_, #element>) });
+        types.push(Parameter { name, ty: quote!(#view_mut_type<'_, #element>) });
     }
     (generics, types)
 }

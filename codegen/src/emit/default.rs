@@ -9,7 +9,7 @@ use quote::quote;
 use super::bind::item_type;
 use super::expr::{float, int};
 use super::names::ident;
-use crate::model::{Default, Item, Kind, Ty};
+use crate::model::{Default, ItemKind, Kind, Ty};
 
 /// As an argument of the dispatcher: `rt::Arg::Int(1)`.
 pub(super) fn argument(default: &Default, ty: &Ty) -> TokenStream {
@@ -52,7 +52,7 @@ pub(super) fn constant(default: &Default, ty: &Ty) -> TokenStream {
     let value = match (default, &ty.kind) {
         (Default::None, _) => quote!(None),
         (Default::List(rows), Kind::Lists(item)) => {
-            let (variant, lists) = (variant(&item.kind()), lists(rows, *item));
+            let (variant, lists) = (variant(&item.kind().into()), lists(rows, *item));
             quote!(Lists(rt::lists::AnyLists::#variant(const { &#lists })))
         }
         (Default::List(items), kind) => {
@@ -104,11 +104,11 @@ fn flat(items: &[Default], list: &Kind) -> Vec<TokenStream> {
 }
 
 /// Rows, all items in order and where each row ends.
-fn lists(rows: &[Default], item: Item) -> TokenStream {
+fn lists(rows: &[Default], item: ItemKind) -> TokenStream {
     let (mut items, mut ends) = (Vec::new(), Vec::new());
     for row in rows {
         if let Default::List(row) = row {
-            items.extend(row.iter().map(|value| plain(value, &item.kind())));
+            items.extend(row.iter().map(|value| plain(value, &item.kind().into())));
         }
         ends.push(items.len());
     }

@@ -1,5 +1,6 @@
 //! The static definition of each operator.
 
+use opsmith_core::ArgKind;
 use opsmith_core::constraint::{Constraint, Literal};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -293,44 +294,20 @@ fn literal(literal: &Literal) -> TokenStream {
 }
 
 fn arg_type(ty: &Ty) -> TokenStream {
-    let length = |length: &Option<u32>| match length {
-        Some(length) => quote!(Some(#length)),
-        None => quote!(None),
+    let kind = ty.kind.argument().expect("the type of an argument");
+    let variant = ident(kind.ident());
+    let parameter = match kind {
+        ArgKind::Ints(length) | ArgKind::Bools(length) => Some(match length {
+            Some(length) => quote!((Some(#length))),
+            None => quote!((None)),
+        }),
+        ArgKind::Lists(item) => {
+            let item = ident(item.ident());
+            Some(quote!((ItemKind::#item)))
+        }
+        _ => None,
     };
-    let kind = match &ty.kind {
-        Kind::Tensor => quote!(Tensor),
-        Kind::Tensors => quote!(Tensors),
-        Kind::OptionalTensors => quote!(OptionalTensors),
-        Kind::Bool => quote!(Bool),
-        Kind::Int => quote!(Int),
-        Kind::Float => quote!(Float),
-        Kind::Scalar => quote!(Scalar),
-        Kind::Str => quote!(Str),
-        Kind::Ints(count) => {
-            let count = length(count);
-            quote!(Ints(#count))
-        }
-        Kind::Floats => quote!(Floats),
-        Kind::Bools(count) => {
-            let count = length(count);
-            quote!(Bools(#count))
-        }
-        Kind::Scalars => quote!(Scalars),
-        Kind::Strs => quote!(Strs),
-        Kind::DTypes => quote!(DTypes),
-        Kind::Lists(item) => {
-            let item = ident(&format!("{item:?}"));
-            quote!(Lists(ItemKind::#item))
-        }
-        Kind::DType => quote!(DType),
-        Kind::Device => quote!(Device),
-        Kind::MemoryFormat => quote!(MemoryFormat),
-        Kind::MemoryLayout => quote!(MemoryLayout),
-        Kind::Generator => quote!(Generator),
-        Kind::Foreign(_) | Kind::None | Kind::Unit | Kind::Tuple(_) | Kind::Element | Kind::RealElement => {
-            unreachable!("not the type of an argument")
-        }
-    };
+    let kind = quote!(#variant #parameter);
     match ty.optional {
         true => quote!(ArgKind::#kind.optional()),
         false => quote!(ArgKind::#kind.required()),

@@ -1,7 +1,6 @@
 //! What the documentation of a generated function says, from the spec: arguments with what they may be,
 //! versions, determinism.
 
-use opsmith_core::rules::{self, Rule};
 use opsmith_core::{Backend, DTypeSet, constraint};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -101,8 +100,8 @@ fn results(op: &Op, model: &Model) -> Vec<String> {
             Some(name) => format!("`{name}`: "),
             None => String::new(),
         };
-        let shape = rule(shape, op, model, rules::shape_rule);
-        let dtype = rule(dtype, op, model, rules::dtype_rule);
+        let shape = rule(shape, op, model);
+        let dtype = rule(dtype, op, model);
         lines.push(format!("- {name}shape {shape}; dtype {dtype}"));
     }
     let dtypes = op.body.dtypes_of_row(Backend::Cpu);
@@ -113,10 +112,10 @@ fn results(op: &Op, model: &Model) -> Vec<String> {
 }
 
 /// A rule in the spec's words, with its meaning.
-fn rule(expr: &Expr, op: &Op, model: &Model, known: fn(&str) -> Option<&'static Rule>) -> String {
+fn rule(expr: &Expr, op: &Op, model: &Model) -> String {
     let text = print(expr, op, model).replace('`', "'");
     let meaning = match &expr.kind {
-        ExprKind::Rule(name, _) => known(name).map(|rule| format!(" ({})", rule.doc)),
+        ExprKind::Rule(rule, _) => Some(format!(" ({})", rule.doc())),
         _ => None,
     };
     format!("`{text}`{}", meaning.unwrap_or_default())

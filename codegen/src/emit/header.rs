@@ -13,7 +13,7 @@ use super::format::comment;
 use super::names::{Taken, doc, ident, parameter};
 use super::{File, Generation, Part, Selection, bind};
 use crate::analysis::naming;
-use crate::model::{Item, KernelSource, Kind, Model, Op, Ty};
+use crate::model::{ItemKind, KernelSource, Kind, Model, Op, Ty};
 
 /// The header's name inside the output folder.
 pub const HEADER: &str = "opsmith_kernels.h";
@@ -128,20 +128,20 @@ fn c_type(ty: &Ty) -> &'static str {
         (Kind::DTypes, false) => "OpsmithDTypes",
         (Kind::DTypes, true) => "const OpsmithDTypes*",
         (Kind::Lists(item), false) => match item {
-            Item::Bool => "OpsmithBoolLists",
-            Item::Int => "OpsmithIntLists",
-            Item::Float => "OpsmithFloatLists",
-            Item::Scalar => "OpsmithScalarLists",
-            Item::Str => "OpsmithStringLists",
-            Item::DType => "OpsmithDTypeLists",
+            ItemKind::Bool => "OpsmithBoolLists",
+            ItemKind::Int => "OpsmithIntLists",
+            ItemKind::Float => "OpsmithFloatLists",
+            ItemKind::Scalar => "OpsmithScalarLists",
+            ItemKind::Str => "OpsmithStringLists",
+            ItemKind::DType => "OpsmithDTypeLists",
         },
         (Kind::Lists(item), true) => match item {
-            Item::Bool => "const OpsmithBoolLists*",
-            Item::Int => "const OpsmithIntLists*",
-            Item::Float => "const OpsmithFloatLists*",
-            Item::Scalar => "const OpsmithScalarLists*",
-            Item::Str => "const OpsmithStringLists*",
-            Item::DType => "const OpsmithDTypeLists*",
+            ItemKind::Bool => "const OpsmithBoolLists*",
+            ItemKind::Int => "const OpsmithIntLists*",
+            ItemKind::Float => "const OpsmithFloatLists*",
+            ItemKind::Scalar => "const OpsmithScalarLists*",
+            ItemKind::Str => "const OpsmithStringLists*",
+            ItemKind::DType => "const OpsmithDTypeLists*",
         },
         (Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout, false) => "int32_t",
         (Kind::DType | Kind::MemoryFormat | Kind::MemoryLayout, true) => "const int32_t*",
@@ -226,12 +226,12 @@ fn rust_abi_type(ty: &Ty) -> TokenStream {
         Kind::DTypes => quote!(rt::foreign::List<'_, i32>),
         Kind::Lists(item) => {
             let item = match item {
-                Item::Bool => quote!(bool),
-                Item::Int => quote!(i64),
-                Item::Float => quote!(f64),
-                Item::Scalar => quote!(rt::foreign::ForeignScalar),
-                Item::Str => quote!(rt::foreign::List<'_, u8>),
-                Item::DType => quote!(i32),
+                ItemKind::Bool => quote!(bool),
+                ItemKind::Int => quote!(i64),
+                ItemKind::Float => quote!(f64),
+                ItemKind::Scalar => quote!(rt::foreign::ForeignScalar),
+                ItemKind::Str => quote!(rt::foreign::List<'_, u8>),
+                ItemKind::DType => quote!(i32),
             };
             quote!(rt::foreign::ListOfLists<'_, #item>)
         }
@@ -301,10 +301,10 @@ fn converted_item(kind: &Kind) -> Option<TokenStream> {
 fn foreign_lists(
     name: &proc_macro2::Ident,
     value: TokenStream,
-    item: Item,
+    item: ItemKind,
     optional: bool,
 ) -> (TokenStream, TokenStream) {
-    let (kept, passed) = match converted_item(&item.kind()) {
+    let (kept, passed) = match converted_item(&item.kind().into()) {
         Some(item) => (
             quote!((lists.items().iter().map(#item).collect::<Vec<_>>(), lists.ends())),
             quote!(rt::foreign::ListOfLists::of(&lists.0, lists.1)),

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use opsmith_core::{Backend, DType, DTypeSet};
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use super::names::{Taken, def_name, doc, ident, part_name};
 use super::{Generation, adapter, header, pointwise};
 use crate::analysis::rows::has_kernels;
-use crate::model::{Element, Kernel, KernelSource, Op};
+use crate::model::{Element, KernelSource, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
@@ -29,39 +29,55 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    let Adapter { definition, entries } = match op.body.kernel_of_row(Backend::Cpu) {
-        Some(Kernel { source: KernelSource::Rust { path, arguments }, .. })
-            if !op.combinations.is_empty() =>
-        {
-            super::combined::kernel(generation, op, path, arguments)
-        }
-        Some(Kernel { source: KernelSource::Rust { path, arguments }, .. }) => {
-            super::adapter::kernel(generation, op, path, arguments)
-        }
-        Some(Kernel { source: KernelSource::Foreign { symbol, .. }, .. }) => foreign_kernel(op, symbol),
-        Some(Kernel { source: KernelSource::Aot { file, symbol }, backend, .. }) => {
-            aot_kernel(generation, op, file, symbol, *backend)
-        }
-        None => pointwise_kernel(generation, op),
-    };
-    let rows = Backend::ALL.into_iter().filter(|backend| backend.is_built()).map(|backend| {
+    let (mut definitions, mut rows) = (Vec::new(), Vec::new());
+    for backend in Backend::ALL {
+        let Some(Adapter { definition, entries }) = adapter_of_row(generation, op, backend) else { continue };
+        definitions.push(definition);
         let supported = op.body.dtypes_of_row(backend);
-        if supported == DTypeSet::EMPTY {
-            return TokenStream::new();
+        if supported != DTypeSet::EMPTY {
+            let row = ident(backend.ident());
+            let source = row_source(op, backend).unwrap_or_default();
+            let kernels = entries.row(supported);
+            rows.push(quote!(.with(Backend::#row, #source, #kernels)));
         }
-        let row = ident(&format!("{backend:?}"));
-        let source = row_source(op, backend).unwrap_or_default();
-        let kernels = entries.row(supported);
-        quote!(.with(Backend::#row, #source, #kernels))
-    });
+    }
     quote! {
-        #definition
+        #(#definitions)*
         #doc
         pub static #name: KernelTable = KernelTable::new()#(#rows)*;
     }
 }
 
-/// What stands between a table and a kernel.
+/// The adapter between a backend's row and its kernel; `None` if the row has no kernel.
+fn adapter_of_row(generation: &Generation<'_>, op: &Op, backend: Backend) -> Option<Adapter> {
+    let Some(kernel) = op.body.kernel_of_row(backend) else {
+        let is_loop = op.body.pointwise.is_some() && backend == Backend::Cpu;
+        return is_loop.then(|| pointwise_kernel(generation, op));
+    };
+    Some(match &kernel.source {
+        KernelSource::Rust { path, arguments } => {
+            let kernel = RustKernel { path, arguments, backend };
+            match op.combinations.is_empty() {
+                true => adapter::kernel(generation, op, &kernel),
+                false => super::combined::kernel(generation, op, &kernel),
+            }
+        }
+        KernelSource::Foreign { symbol, .. } => foreign_kernel(op, symbol, backend),
+        KernelSource::Aot { file, symbol } => aot_kernel(generation, op, file, symbol, kernel.backend),
+    })
+}
+
+/// A kernel in Rust of a backend's row.
+#[derive(Clone, Copy)]
+pub(super) struct RustKernel<'a> {
+    /// The function.
+    pub path: &'a str,
+    /// The arguments it takes, in order.
+    pub arguments: &'a [usize],
+    pub backend: Backend,
+}
+
+/// The code between a table and a kernel.
 pub(super) struct Adapter {
     /// Its definition.
     pub definition: TokenStream,
@@ -94,31 +110,21 @@ impl Entries {
     }
 }
 
-/// What computes a row of the table, as written in the spec.
+/// The kernel of a row, as written in the spec.
 fn row_source(op: &Op, backend: Backend) -> Option<String> {
     op.body.kernel_of_row(backend).map(|kernel| kernel.text.clone()).or_else(|| {
         op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned())
     })
 }
 
-/// The Rust type of a dtype's elements.
+/// The Rust type of a dtype's elements, in the runtime if it is not Rust's own.
 pub(super) fn rust_type(dtype: DType) -> TokenStream {
-    match dtype {
-        DType::Bool => quote!(bool),
-        DType::U8 => quote!(u8),
-        DType::U16 => quote!(u16),
-        DType::U32 => quote!(u32),
-        DType::U64 => quote!(u64),
-        DType::I8 => quote!(i8),
-        DType::I16 => quote!(i16),
-        DType::I32 => quote!(i32),
-        DType::I64 => quote!(i64),
-        DType::F16 => quote!(rt::f16),
-        DType::BF16 => quote!(rt::bf16),
-        DType::F32 => quote!(f32),
-        DType::F64 => quote!(f64),
-        DType::C64 => quote!(rt::Complex32),
-        DType::C128 => quote!(rt::Complex64),
+    match dtype.rust_type().rsplit_once("::") {
+        Some((_, name)) => {
+            let name = ident(name.trim());
+            quote!(rt::#name)
+        }
+        None => ident(dtype.rust_type()).into_token_stream(),
     }
 }
 
@@ -131,14 +137,17 @@ pub(super) fn element_type(element: Element) -> TokenStream {
     }
 }
 
-/// The name of an operator's adapter.
-pub(super) fn adapter_name(op: &Op) -> Ident {
-    part_name(op, "kernel")
+/// The name of a part of an operator's adapter for a backend's row; that of the host is the plain one.
+pub(super) fn row_part(op: &Op, backend: Backend, part: &str) -> Ident {
+    match backend {
+        Backend::Cpu => part_name(op, part),
+        other => part_name(op, &format!("{}_{part}", other.name())),
+    }
 }
 
 /// A loop over an expression. A macro, because the expression does not say which traits it needs.
 fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
-    let name = adapter_name(op);
+    let name = row_part(op, Backend::Cpu, "kernel");
     let call = Taken::by(op, &op.body.pointwise).free("call");
     let body = pointwise::kernel(generation, op, &call);
     let definition = quote! {
@@ -157,8 +166,8 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
 }
 
 /// One function for all element types: the kernel finds the type in its tensors.
-fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
-    let name = adapter_name(op);
+fn foreign_kernel(op: &Op, symbol: &str, backend: Backend) -> Adapter {
+    let name = row_part(op, backend, "kernel");
     let call = Taken::by(op, []).free("call");
     let body = header::call(op, symbol, &call);
     let definition = quote! {
@@ -171,19 +180,16 @@ fn foreign_kernel(op: &Op, symbol: &str) -> Adapter {
 
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
 fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str, target: Backend) -> Adapter {
-    let name = adapter_name(op);
-    let target = match target {
-        Backend::Cpu => quote!(Backend::Cpu),
-        Backend::Cuda => quote!(Backend::Cuda),
-    };
+    let name = row_part(op, Backend::Cpu, "kernel");
+    let custom_kernels = &generation.config.custom_kernels;
+    let target = ident(target.ident());
+    let target = quote!(Backend::#target);
     // From the crate's folder, so that equal specs give equal code wherever they are.
     let file = generation.config.folder.join(file).display().to_string();
     let path = format!("/{file}");
     let definition = quote! {
         fn #name(call: &KernelCall<'_>) -> rt::Result<()> {
-            static KERNEL: rt::aot::SpecKernel =
-                rt::aot::SpecKernel::new(concat!(env!("CARGO_MANIFEST_DIR"), #path), #file, #symbol, #target);
-            KERNEL.run(call)
+            #custom_kernels::spec_kernel!(call, concat!(env!("CARGO_MANIFEST_DIR"), #path), #file, #symbol, #target)
         }
     };
     Adapter { definition, entries: Entries::Function(name) }

@@ -12,7 +12,7 @@ use crate::analysis::naming;
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let methods: Vec<TokenStream> = generation
         .own_ops()
-        .filter(|op| op.receiver.is_some() && !op.facts.backward_only)
+        .filter(|op| op.receiver.is_some())
         .flat_map(forms)
         .map(|function| method(&function))
         .collect();

@@ -1,6 +1,7 @@
 //! Inference rules as data: the expressions that `infer` compiles, once more as static trees, for sizes
 //! that are not known yet.
 
+use opsmith_core::rules::Rule;
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -90,11 +91,11 @@ fn tree(expr: &Expr) -> TokenStream {
             let items = all(items);
             quote!(List(#items))
         }
-        ExprKind::Rule(name, args) => {
-            let args = all(args);
-            match expr.ty.kind {
-                Kind::DType => quote!(DTypeRule(#name, #args)),
-                _ => quote!(ShapeRule(#name, #args)),
+        ExprKind::Rule(rule, args) => {
+            let (name, args) = (ident(rule.ident()), all(args));
+            match rule {
+                Rule::Shape(_) => quote!(ShapeRule(ShapeRule::#name, #args)),
+                Rule::DType(_) => quote!(DTypeRule(DTypeRule::#name, #args)),
             }
         }
         ExprKind::Native(path, _) => quote!(Native(#path)),

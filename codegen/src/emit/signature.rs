@@ -1,5 +1,6 @@
 //! The public functions of an operator as text, for people who ask how to call it.
 
+use opsmith_core::Backend;
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -39,26 +40,26 @@ pub fn signatures(op: &Op) -> Vec<Signature> {
         .collect()
 }
 
-/// The parameters of a Rust kernel that takes every argument, as text: `self_: View<'_, T>`.
+/// The parameters of the host's Rust kernel that takes every argument, as text: `self_: View<'_, T>`.
 pub fn rust_kernel_parameters(op: &Op) -> Vec<String> {
     let arguments: Vec<usize> = (0..op.args.len()).collect();
-    rust_kernel(op, &arguments).1
+    rust_kernel(op, &arguments, Backend::Cpu).1
 }
 
-/// The function that a Rust kernel of that name must be if it takes these arguments.
-pub fn rust_kernel_signature(op: &Op, name: &str, arguments: &[usize]) -> String {
-    let (generics, parameters) = rust_kernel(op, arguments);
+/// The function that a backend's Rust kernel of that name must be if it takes these arguments.
+pub fn rust_kernel_signature(op: &Op, name: &str, arguments: &[usize], backend: Backend) -> String {
+    let (generics, parameters) = rust_kernel(op, arguments, backend);
     let generics: Vec<String> = generics.iter().map(|generic| format!("{generic}: Element")).collect();
     format!("pub fn {name}<{}>({}) -> Result<()>", generics.join(", "), parameters.join(", "))
 }
 
 /// The type parameters and the parameters of a Rust kernel.
-fn rust_kernel(op: &Op, arguments: &[usize]) -> (Vec<String>, Vec<String>) {
+fn rust_kernel(op: &Op, arguments: &[usize], backend: Backend) -> (Vec<String>, Vec<String>) {
     let (generics, parameters) = if op.combinations.is_empty() {
-        (vec!["T".to_owned()], adapter::parameters(op, arguments))
+        (vec!["T".to_owned()], adapter::parameters(op, arguments, backend))
     } else {
         // A type for each tensor, because rows of dtypes say which go together.
-        let (generics, parameters) = combined::parameters(op, arguments);
+        let (generics, parameters) = combined::parameters(op, arguments, backend);
         (generics.iter().map(ToString::to_string).collect(), parameters)
     };
     let text = |parameter: Parameter| {
@@ -80,12 +81,12 @@ fn one_line(item: TokenStream) -> String {
     line.trim_end_matches("{}").trim_end().to_owned()
 }
 
-/// The number of element types and the types of the parameters of a Rust kernel that takes these arguments.
-pub fn kernel_parameter_types(op: &Op, arguments: &[usize]) -> (usize, Vec<TokenStream>) {
+/// The number of element types and the types of the parameters of a backend's Rust kernel that takes these arguments.
+pub fn kernel_parameter_types(op: &Op, arguments: &[usize], backend: Backend) -> (usize, Vec<TokenStream>) {
     let (generics, parameters) = match op.combinations.is_empty() {
-        true => (1, adapter::parameters(op, arguments)),
+        true => (1, adapter::parameters(op, arguments, backend)),
         false => {
-            let (generics, parameters) = combined::parameters(op, arguments);
+            let (generics, parameters) = combined::parameters(op, arguments, backend);
             (generics.len(), parameters)
         }
     };

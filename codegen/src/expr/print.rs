@@ -37,7 +37,7 @@ impl Printer<'_> {
                 let name = self.model.functions.get(id.0).map_or("?", |function| function.name.as_str());
                 format!("{name}({})", self.list(args))
             }
-            ExprKind::Rule(name, args) => format!("{name}({})", self.list(args)),
+            ExprKind::Rule(rule, args) => format!("{}({})", rule.name(), self.list(args)),
             ExprKind::Native(path, args) => format!("{path}({})", self.list(args)),
             ExprKind::Query(query, base, args) => {
                 let name = QUERIES.iter().find(|row| row.query == *query).map_or("?", |row| row.name);

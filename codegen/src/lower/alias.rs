@@ -11,21 +11,22 @@ use super::{Context, Head, forms};
 use crate::diagnostics::{Span, catalogue, nearest};
 use crate::model::{Forms, Op, OpId};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 
 /// What an entry with `alias_of` may say; the operator itself says the rest.
-pub(super) const KEYS: [&str; 12] = [
-    "func",
-    "doc",
-    "alias_of",
-    "variants",
-    "names",
-    "rust_name",
-    "since",
-    "deprecated",
-    "tags",
-    "argument_aliases",
-    "known_as",
-    "method",
+pub(super) const KEYS: [KeyName; 12] = [
+    KeyName::Func,
+    KeyName::Doc,
+    KeyName::AliasOf,
+    KeyName::Variants,
+    KeyName::Names,
+    KeyName::RustName,
+    KeyName::Since,
+    KeyName::Deprecated,
+    KeyName::Tags,
+    KeyName::ArgumentAliases,
+    KeyName::KnownAs,
+    KeyName::Method,
 ];
 
 /// Finds the operator of each alias. Afterwards `alias_of` of an operator is the position of its head.
@@ -85,8 +86,8 @@ fn target(
     names: &HashMap<String, usize>,
     broken: &[String],
 ) -> Option<usize> {
-    let text = head.raw.text("alias_of")?;
-    for entry in head.raw.entries.iter().filter(|entry| !KEYS.contains(&entry.spec.name)) {
+    let text = head.raw.text(KeyName::AliasOf)?;
+    for entry in head.raw.entries.iter().filter(|entry| !KEYS.contains(&entry.spec.key)) {
         context.push(catalogue::alias_says_more(entry.key.span, entry.spec.name, text.span(), text.as_str()));
     }
     let Some(&index) = names.get(text.as_str()) else {
@@ -106,7 +107,7 @@ fn target(
         return None;
     };
     let target = &heads[index];
-    if target.raw.get("alias_of").is_some() {
+    if target.raw.get(KeyName::AliasOf).is_some() {
         context.push(catalogue::alias_of_alias(text.span(), text.as_str(), target.op.span));
         return None;
     }
@@ -143,7 +144,7 @@ fn difference(alias: &Op, target: &Op) -> Option<String> {
 /// The operator's forms under the alias's name; `variants` may ask for fewer.
 fn alias_forms(context: &mut Context<'_>, raw: &RawOp, op: &Op, target: &Forms) -> Forms {
     let all = forms::names_for(&op.name, &op.base);
-    if raw.get("variants").is_none() {
+    if raw.get(KeyName::Variants).is_none() {
         let mut forms = Forms {
             inplace: target.inplace.as_ref().and(all.inplace),
             out: target.out.as_ref().and(all.out),
@@ -153,7 +154,7 @@ fn alias_forms(context: &mut Context<'_>, raw: &RawOp, op: &Op, target: &Forms) 
         return forms;
     }
     let place = |key: &str| -> Span {
-        let texts = raw.texts("variants");
+        let texts = raw.texts(KeyName::Variants);
         texts.iter().find(|text| text.as_str().contains(key)).map_or(op.span, |text| text.span())
     };
     for (form, there, key) in

@@ -9,7 +9,7 @@ use opsmith_core::Backend;
 
 use super::{Context, kernel, names};
 use crate::diagnostics::catalogue;
-use crate::model::{Item, KernelSource, Kind, Op};
+use crate::model::{ItemKind, KernelSource, Kind, Op};
 use crate::spec::document::{RawOp, Text};
 
 /// What marks such a kernel.
@@ -57,7 +57,7 @@ fn refuse_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
             | Kind::MemoryLayout
             | Kind::Generator
             | Kind::Strs
-            | Kind::Lists(Item::Str) => "the interface has no attribute of this type",
+            | Kind::Lists(ItemKind::Str) => "the interface has no attribute of this type",
             Kind::Tensors | Kind::OptionalTensors if lists > 1 => {
                 "the interface passes one tensor after the other, so only one argument can be a list"
             }

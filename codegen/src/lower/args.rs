@@ -5,6 +5,7 @@ use opsmith_core::{DType, DTypeSet};
 use super::{Context, attributes, combinations, dtypes, facts, supplied, types};
 use crate::diagnostics::{Reported, Span, catalogue};
 use crate::model::{Arg, Default, Element, Kind, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text, keys};
 use crate::spec::schema::{Argument, DefaultValue, Schema};
 use crate::spec::yaml::Key;
@@ -16,13 +17,13 @@ pub(super) fn lower(
     file_aliases: &[(Key, Vec<Text>)],
 ) -> Result<Vec<Arg>, Reported> {
     let elements = element_types(context, raw, schema);
-    let contiguous = raw.texts("contiguous");
+    let contiguous = raw.texts(KeyName::Contiguous);
     for name in &contiguous {
         if schema.arg(name.as_str()).is_none_or(|arg| !arg.ty.is_tensor_like()) {
             context.push(unknown_argument(name.as_str(), name.span(), schema));
         }
     }
-    let rounded = raw.texts("rounded");
+    let rounded = raw.texts(KeyName::Rounded);
     for name in &rounded {
         let is_number = |arg: &Argument| {
             types::of_signature(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar | Kind::Float))
@@ -34,7 +35,7 @@ pub(super) fn lower(
             context.push(catalogue::number_argument_unknown(name.span(), &op, name.as_str(), &numbers));
         }
     }
-    for name in raw.texts("ignored") {
+    for name in raw.texts(KeyName::Ignored) {
         if schema.arg(name.as_str()).is_none() {
             let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
             let op = schema.name.to_string();
@@ -117,7 +118,7 @@ fn default(
 /// `types: {index: int64, condition: bool, weight: real, source: any, ids: [int64, int32]}`
 fn element_types(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<(String, Element)> {
     const EXAMPLE: &str = "{index: int64, ids: [int64, int32]}";
-    let Some(node) = raw.get("types") else { return Vec::new() };
+    let Some(node) = raw.get(KeyName::Types) else { return Vec::new() };
     let Some(entries) = node.as_map() else {
         context.push(catalogue::not_a_mapping(node.span, "types", EXAMPLE));
         return Vec::new();

@@ -12,6 +12,7 @@ use super::types;
 use crate::analysis::naming;
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Default, Kind, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, keys};
 use crate::spec::schema::Schema;
 use crate::spec::yaml::Node;
@@ -25,7 +26,7 @@ pub(super) struct Written {
 
 /// `attributes: {p: {min: 0, max: 1}}`
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<Written> {
-    let Some(node) = raw.get("attributes") else { return Vec::new() };
+    let Some(node) = raw.get(KeyName::Attributes) else { return Vec::new() };
     let Some(entries) = node.as_map() else {
         context.push(catalogue::not_a_mapping(node.span, "attributes", "{p: {min: 0, max: 1}}"));
         return Vec::new();

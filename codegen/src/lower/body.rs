@@ -1,5 +1,6 @@
 //! What computes an operator: expression, kernels, view, composition.
 
+use opsmith_core::rules::{DTypeRule, Rule};
 use opsmith_core::{Backend, DTypeSet};
 
 use super::derivatives::{self, Derivatives};
@@ -14,6 +15,7 @@ use crate::model::{
     Body, Check, Combination, Element, Forward, Infer, Kernel, KernelSource, Op, Sample, Tolerance,
 };
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 use crate::spec::schema::Schema;
 
 /// The parts of an operator that need the heads of all.
@@ -53,12 +55,12 @@ impl Lowered {
 }
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
-    if op.alias_of.is_some() || raw.get("alias_of").is_some() {
+    if op.alias_of.is_some() || raw.get(KeyName::AliasOf).is_some() {
         // The operator it stands for has all of this, or what is wrong with it has been said.
         return Lowered::default();
     }
     let expressions = Expressions { op, table };
-    let pointwise_text = raw.text("pointwise");
+    let pointwise_text = raw.text(KeyName::Pointwise);
     let checks = infer::checks(context, &expressions, raw);
     let combinations = combinations::lower(context, op, raw);
     let infer = infer::lower(context, &expressions, raw, pointwise_text.is_some(), &combinations);
@@ -68,15 +70,17 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     if !combinations.is_empty() {
         body.dtypes = [combinations::chosen_by(&combinations); Backend::COUNT];
     }
-    if infer.as_ref().is_some_and(|infer| matches!(infer.compute.kind, ExprKind::Rule("promote_float", _))) {
+    if infer.as_ref().is_some_and(|infer| {
+        matches!(infer.compute.kind, ExprKind::Rule(Rule::DType(DTypeRule::PromoteFloat), _))
+    }) {
         // Integers never reach these kernels: inference has made them floats.
-        let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+        let inexact = DTypeSet::INEXACT;
         body.dtypes = body.dtypes.map(|set| set.intersection(inexact));
     }
     if let Some(text) = &pointwise_text {
         body.pointwise = pointwise::lower(context, &expressions, raw, text, infer.as_ref(), &body);
     }
-    if let Some(text) = raw.text("decompose")
+    if let Some(text) = raw.text(KeyName::Decompose)
         && op.returns_tensors()
     {
         body.composite = expressions.check(context, &text, Mode::Decompose, &op.whole_type());
@@ -103,14 +107,14 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
 
 /// A view has its flag, its layout function, a base and one result.
 fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
-    let flag = raw.flag("view") == Some(true);
+    let flag = raw.flag(KeyName::View) == Some(true);
     match (flag, body.view.is_some()) {
         (true, false) if raw.complete => {
-            let place = raw.entry("view").map_or(op.span, |entry| entry.value.span);
+            let place = raw.entry(KeyName::View).map_or(op.span, |entry| entry.value.span);
             context.push(catalogue::view_half(place, "there is no `dispatch: {View: …}`"));
         }
         (false, true) => {
-            let place = key_in(raw, "dispatch", "View").unwrap_or(op.span);
+            let place = key_in(raw, KeyName::Dispatch, "View").unwrap_or(op.span);
             context.push(catalogue::view_half(place, "there is no `view: true`"));
         }
         _ => {}
@@ -130,7 +134,7 @@ fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
 /// What computes an operator can give its results.
 fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     let single_tensors = op.returns_single_tensors();
-    let is_sized = raw.get("length").is_some();
+    let is_sized = raw.get(KeyName::Length).is_some();
     let in_rust = is_sized || op.may_lack_results();
     let fits = |kernel: &Kernel| {
         (single_tensors || is_sized) && (!in_rust || matches!(kernel.source, KernelSource::Rust { .. }))
@@ -141,10 +145,10 @@ fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     }
     if body.host.is_some() && op.returns_tensors() {
         let place = returns_place(context, raw).unwrap_or(op.span);
-        let host = key_in(raw, "dispatch", "Host").unwrap_or(op.span);
+        let host = key_in(raw, KeyName::Dispatch, "Host").unwrap_or(op.span);
         context.push(catalogue::host_results(host, place));
     }
-    if let Some(entry) = raw.entry("decompose").filter(|_| !op.returns_tensors()) {
+    if let Some(entry) = raw.entry(KeyName::Decompose).filter(|_| !op.returns_tensors()) {
         let place = returns_place(context, raw).unwrap_or(op.span);
         context.push(catalogue::decompose_results(entry.key.span, place));
     }
@@ -158,11 +162,11 @@ fn returns_place(context: &Context<'_>, raw: &RawOp) -> Option<Span> {
 
 /// Bodies of which only one can be used.
 fn refuse_contradictions(context: &mut Context<'_>, raw: &RawOp) {
-    let view = key_in(raw, "dispatch", "View");
+    let view = key_in(raw, KeyName::Dispatch, "View");
     let others = [
-        ("pointwise", raw.entry("pointwise").map(|entry| entry.key.span)),
-        ("decompose", raw.entry("decompose").map(|entry| entry.key.span)),
-        ("CPU", key_in(raw, "dispatch", "CPU")),
+        ("pointwise", raw.entry(KeyName::Pointwise).map(|entry| entry.key.span)),
+        ("decompose", raw.entry(KeyName::Decompose).map(|entry| entry.key.span)),
+        ("CPU", key_in(raw, KeyName::Dispatch, "CPU")),
     ];
     let Some(view) = view else { return };
     for (key, place) in others {
@@ -173,38 +177,38 @@ fn refuse_contradictions(context: &mut Context<'_>, raw: &RawOp) {
 }
 
 /// The place of a key inside a mapping.
-pub(super) fn key_in(raw: &RawOp, key: &str, inner: &str) -> Option<Span> {
+pub(super) fn key_in(raw: &RawOp, key: KeyName, inner: &str) -> Option<Span> {
     let entries = raw.get(key)?.as_map()?;
     entries.iter().find(|(known, _)| known.text == inner).map(|(known, _)| known.span)
 }
 
 /// An operator is computed by something, and kernels know what they write.
 fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {
-    let has = |key: &str| raw.get(key).is_some();
+    let has = |key: KeyName| raw.get(key).is_some();
     // What was left out for a mistake may be what is missing.
     if !supplied::is_supplied(raw)
-        && !has("pointwise")
-        && !has("decompose")
-        && !has("dispatch")
-        && !has("view")
+        && !has(KeyName::Pointwise)
+        && !has(KeyName::Decompose)
+        && !has(KeyName::Dispatch)
+        && !has(KeyName::View)
         && raw.complete
     {
         context.push(catalogue::no_body(op.span, &op.name));
     }
-    let sized = raw.get("length").is_some() || op.returns_single_tensors();
+    let sized = raw.get(KeyName::Length).is_some() || op.returns_single_tensors();
     if body.kernels.is_empty() || !sized {
         return;
     }
     let Some(infer) = infer else {
-        if !has("shape") && !has("dtype") && !has("infer") && raw.complete {
+        if !has(KeyName::Shape) && !has(KeyName::Dtype) && !has(KeyName::Infer) && raw.complete {
             context.push(catalogue::kernel_without_shape(op.span, &op.name));
         }
         return;
     };
     for (index, dtype) in infer.dtypes.iter().enumerate() {
-        let known = raw.get("combinations").is_some();
+        let known = raw.get(KeyName::Combinations).is_some();
         if !known && infer::output_element(dtype, &infer.compute).is_none() {
-            let place = raw.get("dtype").map_or(op.span, |node| node.span);
+            let place = raw.get(KeyName::Dtype).map_or(op.span, |node| node.span);
             context.push(catalogue::output_element_unknown(place, &op.name, index));
         }
     }

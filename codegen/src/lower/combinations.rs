@@ -10,22 +10,23 @@ use crate::diagnostics::{Span, catalogue};
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
 use crate::model::{Combination, Kind, Op, Symbol, Ty};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 use crate::spec::yaml::{Key, Node};
 
 /// Whether the rows say the dtype of an argument, which kernels then see as it is given.
 pub(super) fn names(raw: &RawOp, argument: &str) -> bool {
-    let rows = raw.get("combinations").and_then(Node::as_seq).unwrap_or_default();
+    let rows = raw.get(KeyName::Combinations).and_then(Node::as_seq).unwrap_or_default();
     rows.iter().filter_map(Node::as_map).flatten().any(|(key, _)| key.text == argument)
 }
 
 /// The rows; empty if there are none or something is wrong with one.
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Vec<Combination> {
-    let (Some(node), Some(entry)) = (raw.get("combinations"), raw.entry("combinations")) else {
+    let (Some(node), Some(entry)) = (raw.get(KeyName::Combinations), raw.entry(KeyName::Combinations)) else {
         return Vec::new();
     };
-    for key in ["dtype", "compute", "dtypes", "pointwise", "types"] {
+    for key in [KeyName::Dtype, KeyName::Compute, KeyName::Dtypes, KeyName::Pointwise, KeyName::Types] {
         if let Some(other) = raw.entry(key) {
-            context.push(catalogue::combinations_exclude(other.key.span, key, entry.key.span));
+            context.push(catalogue::combinations_exclude(other.key.span, key.name(), entry.key.span));
         }
     }
     let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {

@@ -9,6 +9,7 @@ use crate::diagnostics::{Span, catalogue};
 use crate::model::Op;
 use crate::model::expr::{Expr, ExprKind};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 
 pub(super) fn refuse(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
     let calls: Vec<Vec<usize>> = ops.iter().map(calls).collect();
@@ -83,7 +84,7 @@ fn visit(start: usize, calls: &[Vec<usize>], state: &mut [State], report: &mut d
 
 fn report(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], chain: &[usize]) {
     let place = |index: usize| -> Span {
-        let node = raws[index].entry("decompose");
+        let node = raws[index].entry(KeyName::Decompose);
         node.map_or(ops[index].span, |entry| entry.value.span)
     };
     let names: Vec<&str> = chain.iter().map(|&index| ops[index].name.as_str()).collect();

@@ -8,6 +8,7 @@ use crate::diagnostics::{Span, catalogue};
 use crate::expr::check::Mode;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Backends, Derivative, Kind, Op, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::yaml::{Key, Node};
 
@@ -22,7 +23,7 @@ const GRADIENT_NAMES: [&str; 4] = ["grad", "grads", "result", "grad_input_mask"]
 
 pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Derivatives {
     let mut found = Derivatives::default();
-    let Some(node) = raw.get("derivatives") else { return found };
+    let Some(node) = raw.get(KeyName::Derivatives) else { return found };
     let Some(entries) = node.as_map() else {
         context.push(catalogue::derivatives_not_mapping(node.span));
         return found;
@@ -37,7 +38,7 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
         return found;
     }
     if let Some(why) = nothing_differentiable(op)
-        && let Some(entry) = raw.entry("derivatives")
+        && let Some(entry) = raw.entry(KeyName::Derivatives)
     {
         context.push(catalogue::nothing_differentiable(entry.key.span, &op.name, why));
         return found;

@@ -72,6 +72,8 @@ pub(super) fn complete(
         };
         found.formulas.push(derived(index, formula, text));
     }
+    // In the order of the arguments, whichever of them are written.
+    found.formulas.sort_by_key(|formula| formula.arguments.first().copied());
 }
 
 /// Whether elements of this kind can have a gradient.

@@ -4,14 +4,15 @@ use opsmith_core::{Backend, DType, DTypeSet};
 
 use super::Context;
 use crate::diagnostics::catalogue;
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::yaml::Node;
 
 /// `dtypes: floating`, `dtypes: [float32, float64]`, `dtypes: {CPU: all, CUDA: [float32]}`
 pub(super) fn of_backends(context: &mut Context<'_>, raw: &RawOp) -> [DTypeSet; Backend::COUNT] {
     const EXAMPLE: &str = "[float32, float64]";
-    let all = DTypeSet::from_name("all").unwrap_or_default();
-    let Some(node) = raw.get("dtypes") else { return [all; Backend::COUNT] };
+    let all = DTypeSet::ALL;
+    let Some(node) = raw.get(KeyName::Dtypes) else { return [all; Backend::COUNT] };
     let Some(entries) = node.as_map() else {
         let words = words(context, "dtypes", EXAMPLE, node).unwrap_or_default();
         return [union(context, &words); Backend::COUNT];

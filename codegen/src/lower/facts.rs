@@ -9,13 +9,14 @@ use super::types;
 use crate::diagnostics::{Span, catalogue, nearest};
 use crate::model::expr::ExprKind;
 use crate::model::{Deprecated, Facts, Kind, NumberUse, Op, ValueUse};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Argument, Schema};
 use crate::spec::yaml::Key;
 
 /// Everything but what `deprecated` names, which is looked up once all heads are known.
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
-    let tags: Vec<Text> = raw.texts("tags");
+    let tags: Vec<Text> = raw.texts(KeyName::Tags);
     for tag in &tags {
         if !is_tag(tag.as_str()) {
             context.push(catalogue::tag_malformed(tag.span(), tag.as_str()));
@@ -23,12 +24,12 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
     }
     let tags = tags.iter().map(|tag| tag.as_str().to_owned()).collect();
     Facts {
-        since: raw.text("since").map(|text| version(context, &text)),
+        since: raw.text(KeyName::Since).map(|text| version(context, &text)),
         deprecated: None,
-        deterministic: raw.flag("deterministic").unwrap_or(true),
+        deterministic: raw.flag(KeyName::Deterministic).unwrap_or(true),
         tags,
         known_as: super::known::known_as(context, raw),
-        backward_only: raw.flag("backward_only") == Some(true),
+        backward_only: raw.flag(KeyName::BackwardOnly) == Some(true),
     }
 }
 
@@ -65,9 +66,9 @@ pub(super) fn deprecated(
     op: &str,
     known: &Known<'_>,
 ) -> Option<Deprecated> {
-    raw.entry("deprecated")?;
+    raw.entry(KeyName::Deprecated)?;
     let mut found = Deprecated { since: None, instead: None };
-    for (key, text) in raw.text_map("deprecated") {
+    for (key, text) in raw.text_map(KeyName::Deprecated) {
         match key.text.as_str() {
             "since" => found.since = Some(version(context, &text)),
             "use" => found.instead = instead(context, &text, op, known),
@@ -106,7 +107,7 @@ pub(super) fn argument_aliases(
     let mut aliases: Vec<Vec<String>> = vec![Vec::new(); schema.args.len()];
     let position = |name: &str| schema.args.iter().position(|arg| arg.name == name);
     let mut taken: Vec<String> = schema.args.iter().map(|arg| arg.name.clone()).collect();
-    for (key, names) in raw.text_list_map("argument_aliases") {
+    for (key, names) in raw.text_list_map(KeyName::ArgumentAliases) {
         let Some(index) = position(&key.text) else {
             let known: Vec<&str> = schema.args.iter().map(|arg| arg.name.as_str()).collect();
             context.push(catalogue::argument_unknown(key.span, &schema.name.to_string(), &key.text, &known));
@@ -147,7 +148,7 @@ pub(super) fn check_file_aliases(context: &mut Context<'_>, of_file: &[(Key, Vec
 /// `value_depends: {repeats: required}`
 pub(super) fn value_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Vec<ValueUse> {
     let mut uses = vec![ValueUse::None; schema.args.len()];
-    for (key, text) in raw.text_map("value_depends") {
+    for (key, text) in raw.text_map(KeyName::ValueDepends) {
         let position = schema.args.iter().position(|arg| arg.name == key.text && arg.ty.is_tensor_like());
         let Some(index) = position else {
             context.push(super::args::unknown_argument(&key.text, key.span, schema));
@@ -166,7 +167,7 @@ pub(super) fn number_uses(context: &mut Context<'_>, raw: &RawOp, schema: &Schem
     let mut uses = vec![None; schema.args.len()];
     let is_number =
         |arg: &Argument| types::of_signature(&arg.ty).is_some_and(|ty| matches!(ty.kind, Kind::Scalar));
-    for (key, text) in raw.text_map("numbers") {
+    for (key, text) in raw.text_map(KeyName::Numbers) {
         let Some(index) = schema.args.iter().position(|arg| arg.name == key.text && is_number(arg)) else {
             let numbers: Vec<&str> =
                 schema.args.iter().filter(|arg| is_number(arg)).map(|arg| arg.name.as_str()).collect();

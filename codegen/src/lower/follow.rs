@@ -8,6 +8,7 @@ use super::{Context, dtypes};
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::model::{Kind, Op};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
 /// The result at the end of each result's chain; reports rings, sources that are not there, that are two things, and
@@ -64,8 +65,9 @@ pub(super) fn roots(context: &mut Context<'_>, op: &Op, raw: &RawOp, texts: &[Te
 /// Refuses a result whose shape follows another one in calls and does not before they run, or follows one then that
 /// it does not follow in calls: `run_shape` says more of a shape, never something else.
 pub(super) fn agrees(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
-    let mut texts = |key: &str| raw.get(key).and_then(|node| dtypes::words(context, key, "[n]", node));
-    let (Some(calls), Some(runs)) = (texts("shape"), texts("run_shape")) else { return };
+    let mut texts =
+        |key: KeyName| raw.get(key).and_then(|node| dtypes::words(context, key.name(), "[n]", node));
+    let (Some(calls), Some(runs)) = (texts(KeyName::Shape), texts(KeyName::RunShape)) else { return };
     let source = |text: &Text| followed(text.as_str()).and_then(|name| result_called(op, name));
     for (index, (call, run)) in calls.iter().zip(&runs).enumerate() {
         let (Some(of_call), of_run) = (source(call), source(run)) else { continue };
@@ -84,7 +86,7 @@ fn result_called(op: &Op, name: &str) -> Option<usize> {
 
 /// Whether a result may be absent where another one, which follows it, is there.
 fn may_lack(op: &Op, raw: &RawOp, source: usize, follower: usize) -> bool {
-    let present = raw.text_map("present");
+    let present = raw.text_map(KeyName::Present);
     let condition = |index: usize| {
         let name = op.outputs[index].name.as_deref();
         present.iter().find(|(key, _)| Some(key.text.as_str()) == name).map(|(_, text)| text.as_str().trim())

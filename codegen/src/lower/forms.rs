@@ -3,6 +3,7 @@
 use super::{Context, results};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Forms, Output};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Schema, SchemaKind};
 
@@ -18,7 +19,13 @@ pub(super) fn lower(
     let name = schema.name.to_string();
     let mut forms = Forms { pairs: results::pairs(context, raw, schema, args, outputs), ..Forms::default() };
     let writes = schema.kind() != SchemaKind::Functional;
-    for text in raw.texts("variants") {
+    let named = names_for(&name, &schema.name.spelling());
+    if has_all(raw) && !writes {
+        // An impossible form is left out: the entry did not ask for it.
+        forms.inplace = named.inplace.clone().filter(|_| inplace_impossible(raw, args, outputs).is_none());
+        forms.out = named.out.clone().filter(|_| out_impossible(raw, outputs).is_none());
+    }
+    for text in raw.texts(KeyName::Variants) {
         for (word, place) in words(context, &text) {
             match word {
                 "functional" => {}
@@ -29,13 +36,13 @@ pub(super) fn lower(
                     if let Some(reason) = inplace_impossible(raw, args, outputs) {
                         context.push(catalogue::inplace_impossible(place, &name, reason));
                     }
-                    forms.inplace = names_for(&name, &schema.name.spelling()).inplace;
+                    forms.inplace = named.inplace.clone();
                 }
                 "out" => {
                     if let Some(reason) = out_impossible(raw, outputs) {
                         context.push(catalogue::out_impossible(place, &name, reason));
                     }
-                    forms.out = names_for(&name, &schema.name.spelling()).out;
+                    forms.out = named.out.clone();
                 }
                 unknown => context.push(catalogue::form_unknown(place, unknown, &FORMS)),
             }
@@ -43,6 +50,13 @@ pub(super) fn lower(
     }
     rename(context, raw, &mut forms);
     forms
+}
+
+/// Whether an entry has every form that is possible: a pointwise one that says nothing of forms.
+fn has_all(raw: &RawOp) -> bool {
+    raw.get(KeyName::Variants).is_none()
+        && raw.get(KeyName::Pointwise).is_some()
+        && raw.flag(KeyName::BackwardOnly) != Some(true)
 }
 
 /// The names that the forms of an operator have by rule: `add_.Tensor` and `add.Tensor_out`.
@@ -73,9 +87,9 @@ fn words<'t>(context: &Context<'_>, text: &'t Text) -> Vec<(&'t str, Span)> {
 
 fn inplace_impossible(raw: &RawOp, args: &[Arg], outputs: &[Output]) -> Option<&'static str> {
     match (args.first(), outputs) {
-        _ if raw.flag("view") == Some(true) => Some("a view writes nothing"),
+        _ if raw.flag(KeyName::View) == Some(true) => Some("a view writes nothing"),
         _ if outputs.iter().any(|output| output.ty.optional) => Some("a result may be absent"),
-        _ if raw.get("inplace").is_some() => None,
+        _ if raw.get(KeyName::Inplace).is_some() => None,
         (Some(first), [only]) if first.ty.is_tensor() && only.ty.is_tensor() => None,
         (Some(first), _) if !first.ty.is_tensor() => Some("the first argument is not a tensor"),
         (None, _) => Some("there is no argument to write"),
@@ -86,7 +100,7 @@ fn inplace_impossible(raw: &RawOp, args: &[Arg], outputs: &[Output]) -> Option<&
 
 fn out_impossible(raw: &RawOp, outputs: &[Output]) -> Option<&'static str> {
     match outputs.iter().all(|output| output.ty.is_tensor()) {
-        _ if raw.flag("view") == Some(true) => Some("a view writes nothing"),
+        _ if raw.flag(KeyName::View) == Some(true) => Some("a view writes nothing"),
         true => None,
         false => Some("a result is not a single tensor"),
     }
@@ -95,7 +109,7 @@ fn out_impossible(raw: &RawOp, outputs: &[Output]) -> Option<&'static str> {
 /// `names: {out: add.out}`
 pub(super) fn rename(context: &mut Context<'_>, raw: &RawOp, forms: &mut Forms) {
     const EXAMPLE: &str = "{out: add.out}";
-    let Some(node) = raw.get("names") else { return };
+    let Some(node) = raw.get(KeyName::Names) else { return };
     let Some(entries) = node.as_map() else {
         context.push(catalogue::not_a_mapping(node.span, "names", EXAMPLE));
         return;

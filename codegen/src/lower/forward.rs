@@ -11,6 +11,7 @@ use crate::diagnostics::catalogue;
 use crate::expr::check::Mode;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Forward, ForwardFormula, GradientSource, Kind, Op, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::yaml::{Key, Node};
 
@@ -23,10 +24,10 @@ pub(super) fn lower(
     raw: &RawOp,
     derivatives: &Derivatives,
 ) -> Forward {
-    let Some(entry) = raw.entry("forward") else { return Forward::None };
+    let Some(entry) = raw.entry(KeyName::Forward) else { return Forward::None };
     let op = expressions.op;
     if derivatives.formulas.is_empty() {
-        if raw.complete && raw.get("derivatives").is_none() {
+        if raw.complete && raw.get(KeyName::Derivatives).is_none() {
             context.push(catalogue::forward_without_derivatives(entry.key.span, &op.name));
         }
         return Forward::None;

@@ -9,6 +9,7 @@ use crate::diagnostics::catalogue;
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::path;
 use crate::model::{Arg, Element, Function, FunctionReturn, Kind, Ty, ValueUse};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawFunction, Text};
 use crate::spec::yaml::Key;
 
@@ -45,7 +46,7 @@ impl Functions {
             return;
         }
         let index = self.list.len();
-        let rust = raw.text("rust");
+        let rust = raw.text(KeyName::Rust);
         match &rust {
             Some(rust) => {
                 if let Err(problem) = path::check(rust.as_str()) {
@@ -56,17 +57,17 @@ impl Functions {
             None if raw.complete => context.push(catalogue::function_without_body(span, &name)),
             None => {}
         }
-        if let Some(cuda) = raw.get("cuda").filter(|_| parent.is_none()) {
+        if let Some(cuda) = raw.get(KeyName::Cuda).filter(|_| parent.is_none()) {
             const WHY: &str = "loops over expressions are not generated for CUDA yet";
             context.push(catalogue::key_unused(cuda.span, "cuda", WHY));
         }
-        let doc = raw.text("doc").map(|doc| doc.as_str().trim().to_owned()).unwrap_or_default();
-        let dtypes = match raw.get("dtypes") {
-            Some(_) => dtypes::union(context, &raw.texts("dtypes")),
-            None => DTypeSet::from_name("all").unwrap_or_default(),
+        let doc = raw.text(KeyName::Doc).map(|doc| doc.as_str().trim().to_owned()).unwrap_or_default();
+        let dtypes = match raw.get(KeyName::Dtypes) {
+            Some(_) => dtypes::union(context, &raw.texts(KeyName::Dtypes)),
+            None => DTypeSet::ALL,
         };
         let (derivatives, wirtinger) = self.derivatives(context, raw, index, (&name, &params));
-        let operator = raw.text("op").map(|text| text.as_str().trim().to_owned());
+        let operator = raw.text(KeyName::Op).map(|text| text.as_str().trim().to_owned());
         self.by_name.insert(name.clone(), index);
         let rust = rust.map(|rust| rust.as_str().to_owned()).unwrap_or_default();
         self.list.push(Function {
@@ -103,12 +104,12 @@ impl Functions {
         };
         let (mut derivatives, mut wirtinger) = (vec![None; params.len()], vec![None; params.len()]);
         let mut malformed = Vec::new();
-        for (key, text) in raw.text_map("derivative") {
+        for (key, text) in raw.text_map(KeyName::Derivative) {
             let Some(position) = position(&key) else { continue };
             derivatives[position] = Some(text.as_str().to_owned());
             self.written.push((function, text));
         }
-        for (key, texts) in raw.text_list_map("wirtinger") {
+        for (key, texts) in raw.text_list_map(KeyName::Wirtinger) {
             let Some(position) = position(&key) else { continue };
             match &texts[..] {
                 [by, by_conjugate] => {

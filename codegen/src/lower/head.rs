@@ -6,13 +6,20 @@ use crate::analysis::naming;
 use crate::diagnostics::catalogue;
 use crate::expr::path;
 use crate::model::{Body, Forward, Kind, Op, Output};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{Loaded, RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
+use crate::spec::yaml::Key;
 
 /// The bit sets of the runtime have a bit for each argument.
 const MAX_ARGUMENTS: usize = 64;
 
-pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> Option<Op> {
+pub(super) fn lower(
+    context: &mut Context<'_>,
+    raw: &RawOp,
+    loaded: &Loaded,
+    aliases: &[(Key, Vec<Text>)],
+) -> Option<Op> {
     let schema = raw.parse_schema(context.sources, context.diagnostics)?;
     let name_place = raw.func.span_within(schema.name_range.clone(), context.sources);
     let supplied = supplied::head(raw, &schema);
@@ -26,7 +33,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         context.push(catalogue::too_many_arguments(place, &name, count, MAX_ARGUMENTS));
         return None;
     }
-    let args = args::lower(context, raw, &schema, &loaded.document.argument_aliases);
+    let args = args::lower(context, raw, &schema, aliases);
     let outputs = outputs(context, raw, &schema);
     let rust_name = rust_name(context, raw, &schema);
     let (args, outputs) = (args.ok()?, outputs?);
@@ -47,7 +54,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, loaded: &Loaded) -> 
         span: name_place,
         entry: raw.span,
         location,
-        doc: raw.text("doc").map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
+        doc: raw.text(KeyName::Doc).map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
         rust_name,
         receiver,
         args,
@@ -78,7 +85,7 @@ pub(super) fn base_name(raw: &RawOp) -> String {
 }
 
 fn rust_name(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> String {
-    let Some(text) = raw.text("rust_name") else {
+    let Some(text) = raw.text(KeyName::RustName) else {
         return naming::usual_function(&schema.name.spelling(), &schema.name.overload);
     };
     let name = text.as_str();
@@ -94,7 +101,7 @@ fn outputs(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Option<Ve
     if !supplied::is_supplied(raw) {
         refuse_results(context, raw, schema, &lowered)?;
     }
-    let flags = raw.texts("output_differentiability");
+    let flags = raw.texts(KeyName::OutputDifferentiability);
     if let Some(first) = flags.first()
         && flags.len() != lowered.len()
     {
@@ -152,7 +159,7 @@ fn refuse_results(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outpu
     for (index, output) in outputs.iter().enumerate() {
         let alone = outputs.len() == 1;
         let problem = match &output.ty.kind {
-            Kind::Tensor if output.ty.optional && raw.get("present").is_some() => continue,
+            Kind::Tensor if output.ty.optional && raw.get(KeyName::Present).is_some() => continue,
             Kind::Tensor if output.ty.optional => "may be absent, and `present` does not say when",
             _ if output.ty.optional => "may be absent",
             Kind::Tensor => continue,

@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 
+use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 use opsmith_core::{DType, DTypeSet};
 
-use super::{Context, combinations, dtypes, follow, names};
+use super::{Context, combinations, dtypes, follow, implied, names};
 use crate::diagnostics::{Reported, Span, catalogue};
 use crate::expr::check::{self, Mode, OpTable, Scope};
 use crate::expr::path;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Check, Combination, Element, Infer, Kind, Op, POSITION, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
 /// Checks the expressions of one operator.
@@ -41,7 +43,7 @@ impl Expressions<'_> {
 }
 
 pub(super) fn checks(context: &mut Context<'_>, expressions: &Expressions<'_>, raw: &RawOp) -> Vec<Check> {
-    raw.texts("check")
+    raw.texts(KeyName::Check)
         .iter()
         .filter_map(|text| {
             let condition = expressions.check(context, text, Mode::Check, &Ty::new(Kind::Bool))?;
@@ -50,7 +52,7 @@ pub(super) fn checks(context: &mut Context<'_>, expressions: &Expressions<'_>, r
         .collect()
 }
 
-/// The inference rules, if there are any; pointwise operators broadcast and promote if they say nothing else.
+/// The inference rules, if there are any; those of pointwise operators follow from the expression.
 pub(super) fn lower(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -63,44 +65,49 @@ pub(super) fn lower(
     if has_no_rules(context, op, raw) {
         return Ok(None);
     }
-    if let Some(entry) = raw.entry("infer") {
+    if let Some(entry) = raw.entry(KeyName::Infer) {
         return by_function(context, expressions, raw, entry.key.span, is_pointwise).map(Some);
     }
     let sizes = Ty::new(Kind::Ints(None));
     let dtype = Ty::new(Kind::DType);
     // For each tensor of a list, the rule is by its position.
     let position = [(POSITION.to_owned(), Ty::new(Kind::Int))];
-    let locals = if raw.get("length").is_some() { &position[..] } else { &[] };
-    let shapes = match raw.get("shape") {
-        Some(_) => each(context, expressions, raw, "shape", Mode::Shape, &sizes, locals).map(Some),
-        None if is_pointwise => Ok(Some(vec![rule("broadcast", tensors(op), sizes)])),
+    let locals = if raw.get(KeyName::Length).is_some() { &position[..] } else { &[] };
+    let shapes = match raw.get(KeyName::Shape) {
+        Some(_) => each(context, expressions, raw, KeyName::Shape, Mode::Shape, &sizes, locals).map(Some),
+        None if is_pointwise => Ok(Some(vec![rule(ShapeRule::Broadcast, tensors(op))])),
         None => Ok(None),
     };
-    let dtypes = match raw.get("dtype") {
+    let dtypes = match raw.get(KeyName::Dtype) {
         None if !combinations.is_empty() => Ok(Some(combinations::dtypes(op, combinations))),
-        Some(_) => each(context, expressions, raw, "dtype", Mode::DType, &dtype, locals).map(Some),
-        None if is_pointwise => Ok(Some(vec![rule("promote", operands(op), dtype)])),
+        Some(_) => each(context, expressions, raw, KeyName::Dtype, Mode::DType, &dtype, locals).map(Some),
+        None if is_pointwise => {
+            let text = raw.text(KeyName::Pointwise).ok_or(Reported)?;
+            let functions = expressions.table.functions();
+            Ok(Some(vec![implied::dtype(text.as_str(), functions, operands(op))]))
+        }
         None => Ok(None),
     };
-    let compute = raw.text("compute").map(|text| {
+    let compute = raw.text(KeyName::Compute).map(|text| {
         let checked = expressions.check(context, &text, Mode::DType, &Ty::new(Kind::DType));
         let checked = checked.ok_or(Reported)?;
         refuse_doubtful(context, &text, Mode::DType, &checked).map(|()| checked)
     });
     let half = match (matches!(shapes, Ok(None)), matches!(dtypes, Ok(None))) {
-        (false, true) => Some(("shape", "dtype")),
-        (true, false) => Some(("dtype", "shape")),
+        (false, true) => Some((KeyName::Shape, KeyName::Dtype)),
+        (true, false) => Some((KeyName::Dtype, KeyName::Shape)),
         _ => None,
     };
-    if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get("combinations").is_none()) {
+    if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get(KeyName::Combinations).is_none())
+    {
         let place = raw.entry(there).map_or(op.span, |entry| entry.key.span);
-        context.push(catalogue::inference_half(place, &op.name, there, missing));
+        context.push(catalogue::inference_half(place, &op.name, there.name(), missing.name()));
     }
     let (Some(shapes), Some(dtypes)) = (shapes?, dtypes?) else { return Ok(None) };
     let compute = match compute {
         Some(compute) => compute?,
         None if !combinations.is_empty() => {
-            rule("follow", vec![variable(op, combinations[0].inputs[0].0)], Ty::new(Kind::DType))
+            rule(DTypeRule::Follow, vec![variable(op, combinations[0].inputs[0].0)])
         }
         None => default_compute(op, &dtypes, is_pointwise),
     };
@@ -121,39 +128,40 @@ fn by_function(
         () if is_pointwise => Some("an expression says what each element is, and rules the rest"),
         () if !op.returns_single_tensors() => Some("the result is a list of tensors"),
         () if op.may_lack_results() => Some("a result may be absent, of which a condition must say when"),
-        () if raw.get("combinations").is_some() => Some("`combinations` say the dtypes"),
-        () if raw.get("view").is_some() => Some("the layout function says it"),
+        () if raw.get(KeyName::Combinations).is_some() => Some("`combinations` say the dtypes"),
+        () if raw.get(KeyName::View).is_some() => Some("the layout function says it"),
         () => None,
     };
     if let Some(why) = why {
         context.push(catalogue::inference_not_here(place, "infer", why));
         return Err(Reported);
     }
-    let text = raw.text("infer").ok_or(Reported)?;
+    let text = raw.text(KeyName::Infer).ok_or(Reported)?;
     if let Err(problem) = path::check(text.as_str()) {
         let place = text.span_within(problem.range, context.sources);
         context.push(catalogue::kernel_path(place, problem.label));
         return Err(Reported);
     }
     let dtype = Ty::new(Kind::DType);
-    let run = ["run_sizes", "run_shape"].map(|key| raw.entry(key).map(|entry| (key, entry.key.span)));
+    let run =
+        [KeyName::RunSizes, KeyName::RunShape].map(|key| raw.entry(key).map(|entry| (key, entry.key.span)));
     for (key, place) in run.into_iter().flatten() {
         let why = "the function of `infer` says what is known before a run, too";
-        context.push(catalogue::inference_not_here(place, key, why));
+        context.push(catalogue::inference_not_here(place, key.name(), why));
     }
     if run.iter().any(Option::is_some) {
         return Err(Reported);
     }
-    if raw.get("shape").is_some() {
-        each(context, expressions, raw, "shape", Mode::Shape, &Ty::new(Kind::Ints(None)), &[])?;
+    if raw.get(KeyName::Shape).is_some() {
+        each(context, expressions, raw, KeyName::Shape, Mode::Shape, &Ty::new(Kind::Ints(None)), &[])?;
     }
-    let given = match raw.get("dtype") {
-        Some(_) => each(context, expressions, raw, "dtype", Mode::DType, &dtype, &[])?,
+    let given = match raw.get(KeyName::Dtype) {
+        Some(_) => each(context, expressions, raw, KeyName::Dtype, Mode::DType, &dtype, &[])?,
         None => Vec::new(),
     };
-    let compute = match raw.text("compute") {
+    let compute = match raw.text(KeyName::Compute) {
         Some(text) => expressions.check(context, &text, Mode::DType, &dtype).ok_or(Reported)?,
-        None => rule("promote", operands(op), dtype),
+        None => rule(DTypeRule::Promote, operands(op)),
     };
     let fixed = |index: usize| given.get(index).filter(|rule| matches!(rule.kind, ExprKind::DType(_)));
     let dtypes = (0..op.outputs.len()).map(|index| fixed(index).unwrap_or(&compute).clone()).collect();
@@ -177,16 +185,16 @@ fn run_sizes(
     raw: &RawOp,
 ) -> Result<RunSizes, Reported> {
     let op = expressions.op;
-    let halves = [("run_sizes", "run_shape"), ("run_shape", "run_sizes")];
+    let halves = [(KeyName::RunSizes, KeyName::RunShape), (KeyName::RunShape, KeyName::RunSizes)];
     for (there, missing) in halves {
         if let (Some(entry), None) = (raw.entry(there), raw.entry(missing)) {
-            context.push(catalogue::run_sizes_half(entry.key.span, there, missing));
+            context.push(catalogue::run_sizes_half(entry.key.span, there.name(), missing.name()));
             return Err(Reported);
         }
     }
     let mut sizes = Vec::new();
     let mut fine = true;
-    for (name, bound) in raw.text_map("run_sizes") {
+    for (name, bound) in raw.text_map(KeyName::RunSizes) {
         if op.arg_index(&name.text).is_some() || !path::is_identifier(&name.text) {
             context.push(catalogue::run_size_name(name.span, &name.text));
             fine = false;
@@ -206,7 +214,7 @@ fn run_sizes(
     let locals: Vec<(String, Ty)> =
         sizes.iter().map(|(name, _)| (name.clone(), Ty::new(Kind::Int))).collect();
     let want = Ty::new(Kind::Ints(None));
-    let shapes = each(context, expressions, raw, "run_shape", Mode::Shape, &want, &locals)?;
+    let shapes = each(context, expressions, raw, KeyName::RunShape, Mode::Shape, &want, &locals)?;
     follow::agrees(context, op, raw);
     Ok((sizes, shapes))
 }
@@ -214,14 +222,21 @@ fn run_sizes(
 /// Whether results have no sizes, or not one list of them, so that rules are refused.
 fn has_no_rules(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> bool {
     let why = match op.outputs.as_slice() {
-        [only] if only.ty.kind == Kind::Tensors && raw.get("length").is_some() => return false,
+        [only] if only.ty.kind == Kind::Tensors && raw.get(KeyName::Length).is_some() => return false,
         [only] if only.ty.kind == Kind::Tensors => "the result is a list of tensors, each with its own",
         _ if !op.returns_single_tensors() => "the result is not a tensor",
         _ => return false,
     };
-    for key in ["infer", "shape", "dtype", "compute", "run_sizes", "run_shape"] {
+    for key in [
+        KeyName::Infer,
+        KeyName::Shape,
+        KeyName::Dtype,
+        KeyName::Compute,
+        KeyName::RunSizes,
+        KeyName::RunShape,
+    ] {
         if let Some(entry) = raw.entry(key) {
-            context.push(catalogue::inference_not_here(entry.key.span, key, why));
+            context.push(catalogue::inference_not_here(entry.key.span, key.name(), why));
         }
     }
     true
@@ -232,7 +247,7 @@ fn each(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
     raw: &RawOp,
-    key: &str,
+    key: KeyName,
     mode: Mode,
     want: &Ty,
     locals: &[(String, Ty)],
@@ -240,11 +255,11 @@ fn each(
     let example = if mode == Mode::Shape { "\"[self.size(0), n]\"" } else { "promote(self, other)" };
     // Callers look for the key; one without a value was reported as it was read.
     let node = raw.get(key).ok_or(Reported)?;
-    let texts = dtypes::words(context, key, example, node).ok_or(Reported)?;
+    let texts = dtypes::words(context, key.name(), example, node).ok_or(Reported)?;
     let count = expressions.op.outputs.len();
     if texts.len() != count {
         let name = &expressions.op.name;
-        context.push(catalogue::rule_count(node.span, key, name, count, texts.len()));
+        context.push(catalogue::rule_count(node.span, key.name(), name, count, texts.len()));
         return Err(Reported);
     }
     let roots = follow::roots(context, expressions.op, raw, &texts).ok_or(Reported)?;
@@ -286,7 +301,9 @@ fn refuse_doubtful(
             context.push(catalogue::shape_is_number(place(&number.range, context), written));
             Err(Reported)
         }
-        ExprKind::Rule("same", operands) if operands.iter().all(|operand| !operand.ty.holds_tensors()) => {
+        ExprKind::Rule(Rule::DType(DTypeRule::Same), operands)
+            if operands.iter().all(|operand| !operand.ty.holds_tensors()) =>
+        {
             context.push(catalogue::dtype_of_no_tensor(place(&checked.range, context)));
             Err(Reported)
         }
@@ -306,7 +323,9 @@ fn length(
     raw: &RawOp,
 ) -> Result<Option<Expr>, Reported> {
     let op = expressions.op;
-    let (Some(text), Some(entry)) = (raw.text("length"), raw.entry("length")) else { return Ok(None) };
+    let (Some(text), Some(entry)) = (raw.text(KeyName::Length), raw.entry(KeyName::Length)) else {
+        return Ok(None);
+    };
     if !matches!(op.outputs.as_slice(), [only] if only.ty.kind == Kind::Tensors) {
         context.push(catalogue::length_not_here(entry.key.span, &op.result_type().to_string()));
         return Err(Reported);
@@ -323,8 +342,8 @@ fn variable(op: &Op, index: usize) -> Expr {
     Expr { kind: ExprKind::Variable(Variable::Arg(index)), ty: op.args[index].ty.clone(), range: 0..0 }
 }
 
-fn rule(name: &'static str, args: Vec<Expr>, ty: Ty) -> Expr {
-    Expr { kind: ExprKind::Rule(name, args), ty, range: 0..0 }
+fn rule(rule: impl Into<Rule>, args: Vec<Expr>) -> Expr {
+    Expr::rule(rule, args, 0..0)
 }
 
 fn tensors(op: &Op) -> Vec<Expr> {
@@ -348,20 +367,20 @@ fn operands(op: &Op) -> Vec<Expr> {
 /// The dtype that chooses the kernel, if the spec does not say: the first output's, or that of the
 /// inputs if the output's is fixed.
 fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
-    let decided_by_inputs = !matches!(&dtypes[0].kind, ExprKind::DType(_) | ExprKind::Rule("real", _));
+    let decided_by_inputs =
+        !matches!(&dtypes[0].kind, ExprKind::DType(_) | ExprKind::Rule(Rule::DType(DTypeRule::Real), _));
     if decided_by_inputs {
         return dtypes[0].clone();
     }
-    let ty = Ty::new(Kind::DType);
     if is_pointwise {
-        return rule("promote", operands(op), ty);
+        return rule(DTypeRule::Promote, operands(op));
     }
     let mut decides = (0..op.args.len()).filter(|&index| op.args[index].element == Element::Dispatch);
     match decides.clone().find(|&index| op.args[index].ty.is_tensor()) {
-        Some(index) => rule("follow", vec![variable(op, index)], ty),
+        Some(index) => rule(DTypeRule::Follow, vec![variable(op, index)]),
         // One that may be absent, or a list, has no dtype to follow; those that are there are joined.
         None => match decides.find(|&index| op.args[index].ty.kind != Kind::OptionalTensors) {
-            Some(index) => rule("promote", vec![variable(op, index)], ty),
+            Some(index) => rule(DTypeRule::Promote, vec![variable(op, index)]),
             None => dtypes[0].clone(),
         },
     }
@@ -371,7 +390,7 @@ fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
 pub(super) fn output_element(dtype: &Expr, compute: &Expr) -> Option<Element> {
     match &dtype.kind {
         ExprKind::DType(dtype) => Some(fixed(*dtype)),
-        ExprKind::Rule("real", _) => Some(Element::Real),
+        ExprKind::Rule(Rule::DType(DTypeRule::Real), _) => Some(Element::Real),
         _ if dtype.same_meaning(compute) => Some(Element::Dispatch),
         _ => None,
     }

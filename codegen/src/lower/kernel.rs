@@ -9,6 +9,7 @@ use crate::analysis::naming;
 use crate::diagnostics::{Span, catalogue};
 use crate::expr::path;
 use crate::model::{Body, Kernel, KernelSource, Op};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
 /// The keys of `dispatch` that are no backends.
@@ -16,7 +17,7 @@ const VIEW: &str = "View";
 const HOST: &str = "Host";
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut Body) {
-    for (key, text) in raw.text_map("dispatch") {
+    for (key, text) in raw.text_map(KeyName::Dispatch) {
         match key.text.as_str() {
             VIEW => body.view = Some(checked_path(context, &text)),
             HOST => body.host = Some(checked_path(context, &text)),
@@ -24,7 +25,8 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut 
                 Some(backend) => {
                     let Some(source) = source(context, op, raw, &text, backend) else { continue };
                     let (text, span) = (text.as_str().to_owned(), text.span());
-                    body.kernels.push(Kernel { backend, source, text, span });
+                    let is_built = is_built(context, backend, &source);
+                    body.kernels.push(Kernel { backend, source, text, span, is_built });
                 }
                 None => {
                     let backends = Backend::ALL.iter().map(|backend| backend.key());
@@ -33,6 +35,16 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut 
                 }
             },
         }
+    }
+}
+
+/// Whether something compiles a kernel: Rust does those of the modules that are configured, the C++ compiler files of
+/// C and C++, and custom kernels are compiled while the program runs.
+fn is_built(context: &Context<'_>, backend: Backend, source: &KernelSource) -> bool {
+    match source {
+        KernelSource::Rust { .. } => context.backends.contains(&backend),
+        KernelSource::Foreign { file, .. } => file.extension().is_none_or(|extension| extension != "cu"),
+        KernelSource::Aot { .. } => true,
     }
 }
 

@@ -8,16 +8,20 @@ use std::collections::HashMap;
 use super::{Context, Head};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, ForeignNames, Kind};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{Loaded, RawOp};
 
 /// The value of `method` for an operator that is no method.
 const NO_METHOD: &str = "none";
 
 /// The argument that an operator is a method of: the one that `method` names; else `self`; else the first
-/// that is a tensor which callers must give.
+/// that is a tensor which callers must give. None of one that only formulas call.
 pub(super) fn receiver(context: &mut Context<'_>, raw: &RawOp, args: &[Arg]) -> Option<usize> {
     let receives = |arg: &Arg| arg.ty.kind == Kind::Tensor && !arg.ty.optional && arg.default.is_none();
-    let Some(text) = raw.text("method") else {
+    let Some(text) = raw.text(KeyName::Method) else {
+        if raw.flag(KeyName::BackwardOnly) == Some(true) {
+            return None;
+        }
         let named = args.iter().position(|arg| arg.name == "self" && receives(arg));
         return named.or_else(|| args.iter().position(receives));
     };
@@ -35,7 +39,7 @@ pub(super) fn receiver(context: &mut Context<'_>, raw: &RawOp, args: &[Arg]) -> 
 /// `known_as: [power]`: names that other libraries have.
 pub(super) fn known_as(context: &mut Context<'_>, raw: &RawOp) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for text in raw.texts("known_as") {
+    for text in raw.texts(KeyName::KnownAs) {
         let name = text.as_str();
         if !is_dotted_name(name) {
             context.push(catalogue::known_name_malformed(text.span(), name));
@@ -77,7 +81,7 @@ pub(super) fn tables(context: &mut Context<'_>, documents: &[Loaded], heads: &[H
         heads.iter().map(|head| ((head.op.parent, head.op.base.as_str()), head.op.span)).collect();
     let mut seen: HashMap<(Option<usize>, &str), (&str, Span)> = HashMap::new();
     for head in heads {
-        let texts = head.raw.texts("known_as");
+        let texts = head.raw.texts(KeyName::KnownAs);
         for name in &head.op.facts.known_as {
             let place =
                 texts.iter().find(|text| text.as_str() == name).map_or(head.op.span, |text| text.span());

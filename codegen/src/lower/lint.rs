@@ -8,6 +8,7 @@ use crate::diagnostics::{Span, catalogue};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 
 /// Warns of entries without mistakes: `whole` says which of them were read whole. What is left out for a
 /// mistake may be what a warning would be about.
@@ -63,7 +64,7 @@ fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     // Only one layout exists, devices are looked at where memory is allocated, and a memory format is
     // a wish.
     let counts = |arg: &Arg| !matches!(arg.ty.kind, Kind::Device | Kind::MemoryLayout | Kind::MemoryFormat);
-    let ignored = raw.texts("ignored");
+    let ignored = raw.texts(KeyName::Ignored);
     for (arg, used) in op.args.iter().zip(used) {
         match ignored.iter().find(|name| name.as_str() == arg.name) {
             Some(name) if used => context.push(catalogue::ignored_used(name.span(), &arg.name)),
@@ -105,7 +106,7 @@ fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
 
 /// Formulas that read a result which has no gradient: differentiated again, they would be wrong.
 fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
-    let texts = raw.text_map("derivatives");
+    let texts = raw.text_map(KeyName::Derivatives);
     for derivative in op.derivatives.iter().filter(|derivative| !derivative.derived) {
         let Some(output) = unfollowed_results(op, &derivative.formula).next() else { continue };
         let place = texts.iter().find(|(_, text)| text.as_str() == derivative.text);
@@ -118,9 +119,9 @@ fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
 fn rules_beside_function(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let Some(infer) = op.infer.as_ref().filter(|infer| infer.function.is_some()) else { return };
     let fixed = infer.dtypes.iter().any(|rule| matches!(rule.kind, ExprKind::DType(_)));
-    for key in ["shape", "dtype", "run_sizes", "run_shape"] {
-        if let Some(entry) = raw.entry(key).filter(|_| key != "dtype" || !fixed) {
-            context.push(catalogue::inference_function_wins(entry.key.span, key));
+    for key in [KeyName::Shape, KeyName::Dtype, KeyName::RunSizes, KeyName::RunShape] {
+        if let Some(entry) = raw.entry(key).filter(|_| key != KeyName::Dtype || !fixed) {
+            context.push(catalogue::inference_function_wins(entry.key.span, key.name()));
         }
     }
 }
@@ -129,39 +130,43 @@ fn rules_beside_function(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
 fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     rules_beside_function(context, op, raw);
     let body = &op.body;
-    let mut unused: Vec<(&str, &str)> = Vec::new();
+    let mut unused: Vec<(KeyName, &str)> = Vec::new();
     let kernels = !body.kernels.is_empty() || body.pointwise.is_some();
     if body.view.is_some() {
-        unused.extend(["shape", "dtype", "compute"].map(|key| (key, "the layout function says it")));
+        unused.extend(
+            [KeyName::Shape, KeyName::Dtype, KeyName::Compute]
+                .map(|key| (key, "the layout function says it")),
+        );
     }
     if !kernels {
         let why = "there is no kernel to choose";
-        unused.extend([("dtypes", why), ("compute", why), ("contiguous", why)]);
+        unused.extend([(KeyName::Dtypes, why), (KeyName::Compute, why), (KeyName::Contiguous, why)]);
     }
     if body.kernels.is_empty() && kernels {
-        unused.push(("contiguous", "a loop made from an expression walks any strides"));
+        unused.push((KeyName::Contiguous, "a loop made from an expression walks any strides"));
     }
     if body.pointwise.is_none() {
-        unused.push(("rounded", "only a loop made from an expression rounds numbers"));
+        unused.push((KeyName::Rounded, "only a loop made from an expression rounds numbers"));
     }
     for (key, why) in unused {
         if let Some(entry) = raw.entry(key) {
-            context.push(catalogue::key_unused(entry.key.span, key, why));
+            context.push(catalogue::key_unused(entry.key.span, key.name(), why));
         }
     }
     for kernel in &body.kernels {
-        if let Some(place) = body::key_in(raw, "dispatch", kernel.backend.key())
+        if let Some(place) = body::key_in(raw, KeyName::Dispatch, kernel.backend.key())
             && !body.refers_to(kernel)
         {
             let why = match kernel.source {
                 KernelSource::Aot { .. } => {
                     "something else computes tensors of the host, and no others are there"
                 }
-                _ => "nothing compiles kernels for this backend",
+                KernelSource::Foreign { .. } => "nothing compiles files of CUDA yet",
+                KernelSource::Rust { .. } => "no module of Rust has kernels for this backend",
             };
             context.push(catalogue::backend_not_built(place, kernel.backend.key(), why));
         } else if body.dtypes[kernel.backend.index()] == DTypeSet::EMPTY
-            && let Some(place) = body::key_in(raw, "dispatch", kernel.backend.key())
+            && let Some(place) = body::key_in(raw, KeyName::Dispatch, kernel.backend.key())
         {
             context.push(catalogue::key_unused(
                 place,
@@ -175,7 +180,7 @@ fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
             body.pointwise.is_some() || body.kernels.iter().any(|kernel| kernel.backend == backend);
         if kernels
             && !computed
-            && let Some(place) = body::key_in(raw, "dtypes", backend.key())
+            && let Some(place) = body::key_in(raw, KeyName::Dtypes, backend.key())
         {
             context.push(catalogue::key_unused(place, backend.key(), "there is no kernel for this backend"));
         }

@@ -41,7 +41,7 @@ fn undifferentiated(op: &Op) -> Vec<usize> {
 }
 
 fn can_be_inexact(op: &Op, element: Element) -> bool {
-    let inexact = DTypeSet::from_name("inexact").unwrap_or_default();
+    let inexact = DTypeSet::INEXACT;
     let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
     match element {
         Element::NotTensor => false,

@@ -20,6 +20,7 @@ mod forms;
 mod forward;
 mod function;
 mod head;
+mod implied;
 mod infer;
 mod kernel;
 mod known;
@@ -37,6 +38,8 @@ pub mod types;
 
 pub use supplied::note;
 
+use opsmith_core::Backend;
+
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::expr::check::OpTable;
 use crate::expr::check::Undeclared;
@@ -47,6 +50,8 @@ use crate::spec::document::{Loaded, RawOp};
 pub(crate) struct Context<'a> {
     pub sources: &'a SourceMap,
     pub diagnostics: &'a mut Diagnostics,
+    /// The backends that have kernels in Rust.
+    pub backends: &'a [Backend],
 }
 
 impl Context<'_> {
@@ -83,9 +88,10 @@ pub fn lower(
     documents: &[Loaded],
     sources: &SourceMap,
     undeclared: Undeclared,
+    backends: &[Backend],
     diagnostics: &mut Diagnostics,
 ) -> Model {
-    let mut context = Context { sources, diagnostics };
+    let mut context = Context { sources, diagnostics, backends };
     let mut functions = function::Functions::default();
     let mut heads: Vec<Head<'_>> = Vec::new();
     // Names whose entry has mistakes: nothing is said about those who use them.
@@ -95,11 +101,12 @@ pub fn lower(
         for raw in &loaded.document.functions {
             functions.lower(&mut context, raw, loaded.parent);
         }
+        let aliases = loaded.document.all_aliases();
         for raw in &loaded.document.ops {
             if context.diagnostics.is_full() {
                 break;
             }
-            match head::lower(&mut context, raw, loaded) {
+            match head::lower(&mut context, raw, loaded, &aliases) {
                 Some(op) => heads.push(Head { op, raw }),
                 None => broken.push(head::base_name(raw)),
             }

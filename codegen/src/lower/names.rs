@@ -11,6 +11,7 @@ use crate::analysis::naming::{self, Form};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::Op;
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 
 pub(super) fn check(context: &mut Context<'_>, heads: &[Head<'_>]) {
     full_names(context, heads);
@@ -41,8 +42,11 @@ fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
         }
     }
     let mut seen: HashMap<&str, (Span, &'static str)> =
-        operators.into_iter().map(|(name, op)| (name, (op.span, "the operator"))).collect();
-    for head in heads {
+        operators.iter().map(|(name, op)| (*name, (op.span, "the operator"))).collect();
+    // Of one that is declared twice, the name alone is reported.
+    let first =
+        |head: &&Head<'_>| operators.get(head.op.name.as_str()).is_some_and(|op| op.span == head.op.span);
+    for head in heads.iter().filter(first) {
         let forms = [(&head.op.forms.inplace, "inplace"), (&head.op.forms.out, "out")];
         for (name, key) in forms {
             let Some(name) = name else { continue };
@@ -58,8 +62,8 @@ fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
 
 /// Where a form gets its name from.
 fn form_place(raw: &RawOp, key: &str, otherwise: Span) -> Span {
-    let named = raw.text_map("names").into_iter().find(|(known, _)| known.text == key);
-    let variants = raw.texts("variants").into_iter().find(|text| text.as_str().contains(key));
+    let named = raw.text_map(KeyName::Names).into_iter().find(|(known, _)| known.text == key);
+    let variants = raw.texts(KeyName::Variants).into_iter().find(|text| text.as_str().contains(key));
     named.map(|(_, text)| text).or(variants).map_or(otherwise, |text| text.span())
 }
 
@@ -87,7 +91,7 @@ fn functions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
     let mut options: HashMap<String, (&Op, Span)> = HashMap::new();
     for head in heads {
         let op = &head.op;
-        let place = head.raw.text("rust_name").map_or(op.span, |text| text.span());
+        let place = head.raw.text(KeyName::RustName).map_or(op.span, |text| text.span());
         let mut own = BTreeSet::new();
         for (form, with_options) in naming::forms(op) {
             let name = naming::identifier(&naming::function(op, form, with_options));
@@ -141,7 +145,7 @@ fn enums(context: &mut Context<'_>, heads: &[&Head<'_>]) {
         for arg in &head.op.args {
             let Some(names) = naming::named_values(arg) else { continue };
             let rust = naming::camel(&arg.name);
-            let place = super::body::key_in(head.raw, "attributes", &arg.name).unwrap_or(head.op.span);
+            let place = super::body::key_in(head.raw, KeyName::Attributes, &arg.name).unwrap_or(head.op.span);
             match seen.get(&rust) {
                 Some((known, _)) if *known == names => {}
                 Some((_, first)) => context.push(catalogue::enum_differs(place, &rust, *first)),

@@ -1,5 +1,6 @@
 //! `pointwise`: one element of the output as an expression, for which loops can be made.
 
+use opsmith_core::rules::{Rule, ShapeRule};
 use opsmith_core::{DType, DTypeSet};
 
 use super::infer::{self, Expressions};
@@ -8,6 +9,7 @@ use crate::diagnostics::catalogue;
 use crate::expr::check::Mode;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Body, Element, Infer, Kind, Op, Symbol, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
 /// The loops that the runtime has: over none to five tensors.
@@ -65,13 +67,13 @@ fn output_type(
         Some(Element::Real) => Some(Kind::RealElement),
         // One kernel computes in one dtype; with several, only one of them gives the output's.
         Some(Element::Fixed(dtype, only)) if body.dtypes.iter().any(|set| *set != only) => {
-            let place = raw.get("dtype").map_or(text.span(), |node| node.span);
+            let place = raw.get(KeyName::Dtype).map_or(text.span(), |node| node.span);
             context.push(catalogue::pointwise_output(place, dtype.name()));
             None
         }
         Some(_) => Some(Kind::Element),
         None => {
-            let place = raw.get("dtype").map_or(text.span(), |node| node.span);
+            let place = raw.get(KeyName::Dtype).map_or(text.span(), |node| node.span);
             context.push(catalogue::output_element_unknown(place, &op.name, 0));
             None
         }
@@ -87,7 +89,7 @@ fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer
         return false;
     }
     let in_shape = |index: usize| match &infer.shapes[0].kind {
-        ExprKind::Rule("broadcast" | "follow", operands) => operands
+        ExprKind::Rule(Rule::Shape(ShapeRule::Broadcast | ShapeRule::Follow), operands) => operands
             .iter()
             .any(|operand| matches!(operand.kind, ExprKind::Variable(Variable::Arg(arg)) if arg == index)),
         _ => false,
@@ -162,10 +164,9 @@ fn defined_for_dtypes(
 
 /// The dtypes whose elements a symbol stands between.
 fn defined_for(symbol: Symbol) -> DTypeSet {
-    let named = |name| DTypeSet::from_name(name).unwrap_or_default();
     match symbol {
-        Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor | Symbol::Not => named("integral"),
-        Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => named("real"),
-        _ => named("all"),
+        Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor | Symbol::Not => DTypeSet::INTEGRAL,
+        Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => DTypeSet::REAL,
+        _ => DTypeSet::ALL,
     }
 }

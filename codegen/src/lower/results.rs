@@ -10,19 +10,20 @@ use crate::expr::check::Mode;
 use crate::lower::infer::Expressions;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Derivative, Kind, Op, Output, Ty};
+use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
 
 /// `intermediate: [mean, scale]`: results that gradients need and users do not get.
 pub(super) fn hide(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outputs: &mut [Output]) {
-    let texts = raw.texts("intermediate");
+    let texts = raw.texts(KeyName::Intermediate);
     let Some(first) = texts.first() else { return };
     for text in &texts {
         match position(context, schema, outputs, text) {
             Some(index) => {
                 outputs[index].hidden = true;
                 // Users give it no gradient, but a formula that reads it does when it is differentiated.
-                outputs[index].differentiable &= raw.get("output_differentiability").is_some();
+                outputs[index].differentiable &= raw.get(KeyName::OutputDifferentiability).is_some();
             }
             None => continue,
         }
@@ -47,7 +48,7 @@ pub(super) fn pairs(
 ) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let mut seen: Vec<(usize, Span)> = Vec::new();
-    for (key, text) in raw.text_map("inplace") {
+    for (key, text) in raw.text_map(KeyName::Inplace) {
         let argument = args.iter().position(|arg| arg.name == key.text && arg.ty.kind == Kind::Tensor);
         if argument.is_none() {
             context.push(super::args::unknown_argument(&key.text, key.span, schema));
@@ -65,8 +66,8 @@ pub(super) fn pairs(
             pairs.push((argument, output));
         }
     }
-    if let Some(entry) = raw.entry("inplace")
-        && !raw.texts("variants").iter().any(|text| text.as_str().contains("inplace"))
+    if let Some(entry) = raw.entry(KeyName::Inplace)
+        && !raw.texts(KeyName::Variants).iter().any(|text| text.as_str().contains("inplace"))
     {
         context.push(catalogue::inplace_not_asked_for(entry.key.span));
     }
@@ -88,7 +89,7 @@ fn position(context: &mut Context<'_>, schema: &Schema, outputs: &[Output], text
 
 /// `no_buffer: [x]`: arguments of whose elements no formula may need any.
 pub(super) fn check_unread(context: &mut Context<'_>, op: &Op, raw: &RawOp, formulas: &[Derivative]) {
-    for text in raw.texts("no_buffer") {
+    for text in raw.texts(KeyName::NoBuffer) {
         let found = op.arg_index(text.as_str()).filter(|&index| op.args[index].ty.holds_tensors());
         let Some(index) = found else {
             let tensors: Vec<&str> =
@@ -98,7 +99,7 @@ pub(super) fn check_unread(context: &mut Context<'_>, op: &Op, raw: &RawOp, form
             context.push(catalogue::tensor_argument_unknown(place, &op.name, name, ty, &tensors));
             continue;
         };
-        let written = raw.text_map("derivatives");
+        let written = raw.text_map(KeyName::Derivatives);
         for formula in formulas {
             let Some(range) = first_read(&formula.formula, index) else { continue };
             let place = written
@@ -119,7 +120,7 @@ pub(super) fn present(
     let op = expressions.op;
     let mut found: Vec<Option<Expr>> = vec![None; op.outputs.len()];
     let mut said = vec![false; op.outputs.len()];
-    for (key, text) in raw.text_map("present") {
+    for (key, text) in raw.text_map(KeyName::Present) {
         let Some(index) = op.outputs.iter().position(|output| output.name.as_deref() == Some(&*key.text))
         else {
             let known: Vec<&str> = op.outputs.iter().filter_map(|output| output.name.as_deref()).collect();
@@ -135,7 +136,7 @@ pub(super) fn present(
         found[index] = expressions.check(context, &text, Mode::Check, &Ty::new(Kind::Bool));
     }
     for (output, _) in op.outputs.iter().zip(said).filter(|(output, said)| output.ty.optional && !said) {
-        if let Some(entry) = raw.entry("present") {
+        if let Some(entry) = raw.entry(KeyName::Present) {
             let name = output.name.as_deref().unwrap_or("a result without a name");
             context.push(catalogue::present_missing(entry.key.span, name));
         }
@@ -145,7 +146,7 @@ pub(super) fn present(
 
 /// Formulas cannot read what may not be there.
 pub(super) fn refuse_absent(context: &mut Context<'_>, op: &Op, raw: &RawOp, formulas: &[Derivative]) {
-    let written = raw.text_map("derivatives");
+    let written = raw.text_map(KeyName::Derivatives);
     for formula in formulas {
         formula.formula.walk(&mut |part| {
             let ExprKind::Variable(Variable::Result(index)) = part.kind else { return };

@@ -6,6 +6,7 @@ use super::{Context, Head};
 use crate::diagnostics::{Span, catalogue};
 use crate::model::{Arg, Kind, Op, Operator, Output, Role, Symbol};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 use crate::spec::schema::Schema;
 
 /// `operator: "+"`, `operator: ["*", "reversed *"]`
@@ -17,7 +18,7 @@ pub(super) fn operators(
     outputs: &[Output],
 ) -> Vec<Operator> {
     let mut found = Vec::new();
-    for text in raw.texts("operator") {
+    for text in raw.texts(KeyName::Operator) {
         let (reversed, spelling) = match text.as_str().strip_prefix("reversed ") {
             Some(rest) => (true, rest.trim()),
             None => (false, text.as_str().trim()),
@@ -54,7 +55,7 @@ pub(super) fn role(
     args: &[Arg],
     outputs: &[Output],
 ) -> Option<Role> {
-    let text = raw.text("role")?;
+    let text = raw.text(KeyName::Role)?;
     let Some((role, _)) = Role::ALL.iter().find(|(_, name)| *name == text.as_str()) else {
         let known: Vec<&str> = Role::ALL.iter().map(|(_, name)| *name).collect();
         context.push(catalogue::role_unknown(text.span(), text.as_str(), &known));
@@ -107,13 +108,13 @@ pub(super) fn check_together(context: &mut Context<'_>, heads: &[Head<'_>]) {
     let mut roles: HashMap<(Role, Option<usize>), Span> = HashMap::new();
     for Head { op, raw } in heads {
         let with_tensor = op.args.get(1).is_some_and(|arg| arg.ty.kind == Kind::Tensor);
-        for (operator, text) in op.operators.iter().zip(raw.texts("operator")) {
+        for (operator, text) in op.operators.iter().zip(raw.texts(KeyName::Operator)) {
             match symbols.get(&(*operator, with_tensor, op.parent)) {
                 Some(first) => context.push(catalogue::symbol_twice(text.span(), text.as_str(), *first)),
                 None => _ = symbols.insert((*operator, with_tensor, op.parent), text.span()),
             }
         }
-        if let (Some(role), Some(text)) = (op.role, raw.text("role")) {
+        if let (Some(role), Some(text)) = (op.role, raw.text(KeyName::Role)) {
             match roles.get(&(role, op.parent)) {
                 Some(first) => context.push(catalogue::role_twice(text.span(), text.as_str(), *first)),
                 None => _ = roles.insert((role, op.parent), text.span()),
@@ -133,6 +134,6 @@ pub(super) fn missing(ops: &[Op], raws: &[&RawOp]) -> Option<(Span, Vec<&'static
     let missing: Vec<&str> =
         needed().filter(|(role, _)| played(*role).is_none()).map(|(_, name)| *name).collect();
     let (_, raw) = needed().find_map(|(role, _)| played(*role))?;
-    let place = raw.text("role")?.span();
+    let place = raw.text(KeyName::Role)?.span();
     (!missing.is_empty()).then_some((place, missing))
 }

@@ -9,6 +9,7 @@ use super::Context;
 use crate::diagnostics::catalogue;
 use crate::model::{Arg, Fill, Kind, Op, Sample, SampleTensor, SampleValue};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 use crate::spec::yaml::{Key, Node};
 
 /// The ways to fill a tensor, with what they mean, for messages.
@@ -26,7 +27,7 @@ const MAKERS: [(&str, &str); 7] = [
 const MOST_ELEMENTS: i64 = 4096;
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Vec<Sample> {
-    let Some(node) = raw.get("samples") else { return Vec::new() };
+    let Some(node) = raw.get(KeyName::Samples) else { return Vec::new() };
     let Some(items) = node.as_seq() else {
         context.push(catalogue::samples_not_list(node.span));
         return Vec::new();

@@ -4,6 +4,7 @@ use super::Context;
 use crate::diagnostics::catalogue;
 use crate::model::{Kind, Note, Supplied, SuppliedKernel, Ty};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 use crate::spec::schema::{Schema, SchemaKind, Type};
 use crate::spec::yaml::{Node, NodeKind};
 
@@ -11,7 +12,7 @@ const EXAMPLE: &str = "{add.out: {CUDA: add_stub}}";
 
 /// Whether another project computes an entry; its signature may say what no function here can do.
 pub(super) fn is_supplied(raw: &RawOp) -> bool {
-    raw.declared || raw.entry("supplied").is_some()
+    raw.declared || raw.entry(KeyName::Supplied).is_some()
 }
 
 pub(super) fn head(raw: &RawOp, schema: &Schema) -> Option<Supplied> {
@@ -35,7 +36,7 @@ pub(super) fn lower(
     mut supplied: Supplied,
     forms: &[Option<String>; 3],
 ) -> Supplied {
-    let Some(node) = raw.get("supplied") else { return supplied };
+    let Some(node) = raw.get(KeyName::Supplied) else { return supplied };
     let Some(entries) = node.as_map() else {
         context.push(catalogue::not_a_mapping(node.span, "supplied", EXAMPLE));
         return supplied;
@@ -66,7 +67,7 @@ pub(super) fn lower(
 
 /// `origin`, whatever it holds.
 pub(super) fn origin(raw: &RawOp) -> Option<Note> {
-    raw.get("origin").map(note)
+    raw.get(KeyName::Origin).map(note)
 }
 
 /// A value as it was written. Recursion is as deep as the file's tree, which is limited.

@@ -6,10 +6,11 @@ use super::Context;
 use crate::diagnostics::catalogue;
 use crate::model::{Tolerance, ToleranceOf};
 use crate::spec::document::RawOp;
+use crate::spec::document::keys::KeyName;
 use crate::spec::yaml::{Key, Node};
 
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Vec<Tolerance> {
-    let Some(node) = raw.get("tolerance") else { return Vec::new() };
+    let Some(node) = raw.get(KeyName::Tolerance) else { return Vec::new() };
     let Some(entries) = node.as_map() else {
         context.push(catalogue::tolerance_malformed(node.span));
         return Vec::new();

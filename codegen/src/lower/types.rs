@@ -1,6 +1,6 @@
 //! Types of signatures to types of the model.
 
-use crate::model::{Item, Kind, Ty};
+use crate::model::{ItemKind, Kind, Ty};
 use crate::spec::schema::{BaseType, Type};
 
 /// The type of an argument or result of a signature; `None` if the runtime has no such type.
@@ -37,7 +37,8 @@ pub fn of_signature(ty: &Type) -> Option<Ty> {
                 (Kind::DType, false) if length.is_none() => Kind::DTypes,
                 // Lengths of rows are for constraints to say.
                 (kind, false) if length.is_none() => {
-                    Kind::Lists(*Item::ALL.iter().find(|item| item.list() == kind)?)
+                    let row = kind.argument()?;
+                    Kind::Lists(*ItemKind::ALL.iter().find(|item| item.list() == row)?)
                 }
                 _ => return None,
             })

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use opsmith_core::DType;
 pub use opsmith_core::Query;
+use opsmith_core::rules::Rule;
 
-use super::{FunctionId, OpId, Symbol, Ty};
+use super::{FunctionId, Kind, OpId, Symbol, Ty};
 
 /// The name of the imaginary unit in formulas and in derivatives of scalar functions.
 pub const IMAGINARY_UNIT: &str = "imaginary_unit";
@@ -51,7 +52,7 @@ pub enum ExprKind {
     /// A call of a scalar function.
     Function(FunctionId, Vec<Expr>),
     /// A call of a named inference rule.
-    Rule(&'static str, Vec<Expr>),
+    Rule(Rule, Vec<Expr>),
     /// A call of a hand-written Rust function: `views::transpose(self, dim0, dim1)`.
     Native(String, Vec<Expr>),
     /// A question about a value that needs no elements: `self.size(0)`.
@@ -201,6 +202,16 @@ macro_rules! children {
 }
 
 impl Expr {
+    /// A call of a named rule; its table decides the type.
+    pub fn rule(rule: impl Into<Rule>, args: Vec<Expr>, range: Range<usize>) -> Expr {
+        let rule = rule.into();
+        let kind = match rule {
+            Rule::Shape(_) => Kind::Ints(None),
+            Rule::DType(_) => Kind::DType,
+        };
+        Expr { kind: ExprKind::Rule(rule, args), ty: Ty::new(kind), range }
+    }
+
     /// Calls `visit` with this expression and every one inside it.
     pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
         visit(self);

@@ -28,7 +28,7 @@ pub use names::ForeignNames;
 pub use roles::{Operator, Role, Symbol};
 pub use samples::{Fill, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf};
 pub use supplied::{Note, Supplied, SuppliedKernel};
-pub use ty::{Item, Kind, Ty};
+pub use ty::{ItemKind, Kind, Ty};
 
 /// Everything one run of the generator knows.
 #[derive(Clone, Debug, Default)]
@@ -285,6 +285,8 @@ pub struct Kernel {
     pub text: String,
     /// The place of that text.
     pub span: Span,
+    /// Whether the build compiles it, or the program while it runs.
+    pub is_built: bool,
 }
 
 /// Where a hand-written kernel is.
@@ -320,7 +322,11 @@ impl Body {
     /// for tensors of the host, where nothing else computes them, a custom kernel for a device, which
     /// copies them there and back.
     pub fn kernel_of_row(&self, backend: Backend) -> Option<&Kernel> {
-        let own = self.kernels.iter().find(|kernel| kernel.backend == backend);
+        let is_row = |kernel: &&Kernel| {
+            let serves_host = matches!(kernel.source, KernelSource::Aot { .. });
+            kernel.is_built && kernel.backend == backend && (backend == Backend::Cpu || !serves_host)
+        };
+        let own = self.kernels.iter().find(is_row);
         let otherwise = || {
             let nothing_else = self.pointwise.is_none() && self.composite.is_none();
             let copies = |kernel: &&Kernel| matches!(kernel.source, KernelSource::Aot { .. });
@@ -340,8 +346,8 @@ impl Body {
 
     /// Whether a row of the table refers to a kernel, so that its file is needed.
     pub fn refers_to(&self, kernel: &Kernel) -> bool {
-        let rows = Backend::ALL.into_iter().filter(|backend| backend.is_built());
-        rows.filter_map(|backend| self.kernel_of_row(backend)).any(|used| std::ptr::eq(used, kernel))
+        let rows = Backend::ALL.into_iter().filter_map(|backend| self.kernel_of_row(backend));
+        rows.into_iter().any(|used| std::ptr::eq(used, kernel))
     }
 
     /// Whether a kernel is compiled and loaded while the program runs.

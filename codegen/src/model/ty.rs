@@ -1,6 +1,12 @@
 //! Types of arguments and of expressions.
+//!
+//! In: the table of types that arguments have, of `opsmith_core`. Out: [`Kind`], which has these and the types of
+//! expressions. Must not know how code spells them.
 
 use std::fmt;
+
+use opsmith_core::ArgKind;
+pub use opsmith_core::ItemKind;
 
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -11,108 +17,54 @@ pub struct Ty {
     pub optional: bool,
 }
 
-/// What a value is.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// A tensor.
-    Tensor,
-    /// A list of tensors.
-    Tensors,
-    /// A list of tensors of which some may be absent.
-    OptionalTensors,
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A float.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// Integers, with a length if one integer may stand for all.
-    Ints(Option<u32>),
-    /// Floats.
-    Floats,
-    /// Truth values.
-    Bools(Option<u32>),
-    /// Numbers of any kind.
-    Scalars,
-    /// Texts.
-    Strs,
-    /// Element types.
-    DTypes,
-    /// A list of lists of this.
-    Lists(Item),
-    /// An element type.
-    DType,
-    /// A device.
-    Device,
-    /// A memory format.
-    MemoryFormat,
-    /// A storage layout.
-    MemoryLayout,
-    /// A random generator.
-    Generator,
-    /// A type of another project, by its name there; only signatures of what it supplies have it.
-    Foreign(String),
-    /// The literal `None` (expressions only).
-    None,
-    /// No value (expressions only).
-    Unit,
-    /// Several values (expressions only).
-    Tuple(Vec<Ty>),
-    /// One element of a tensor (pointwise expressions only).
-    Element,
-    /// The real part of one element (pointwise expressions only).
-    RealElement,
-}
-
-/// Type of the items of a list of lists.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Item {
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A float.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// An element type.
-    DType,
-}
-
-impl Item {
-    /// Every one.
-    pub const ALL: [Item; 6] = [Item::Bool, Item::Int, Item::Float, Item::Scalar, Item::Str, Item::DType];
-
-    /// One such value.
-    pub fn kind(self) -> Kind {
-        match self {
-            Item::Bool => Kind::Bool,
-            Item::Int => Kind::Int,
-            Item::Float => Kind::Float,
-            Item::Scalar => Kind::Scalar,
-            Item::Str => Kind::Str,
-            Item::DType => Kind::DType,
+/// The types of arguments, and those that only expressions have.
+macro_rules! kinds {
+    ($({
+        $variant:ident $(($parameter:ty: $name:ident))?, $spelling:literal, $access:ident, $noun:literal,
+        $meaning:literal
+    })*) => {
+        /// The type of a value, if it is there.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub enum Kind {
+            $(#[doc = $meaning] $variant $(($parameter))?,)*
+            /// A type of another project, by its name there; only signatures of supplied operators have it.
+            Foreign(String),
+            /// The literal `None` (expressions only).
+            None,
+            /// No value (expressions only).
+            Unit,
+            /// Several values (expressions only).
+            Tuple(Vec<Ty>),
+            /// One element of a tensor (pointwise expressions only).
+            Element,
+            /// The real part of one element (pointwise expressions only).
+            RealElement,
         }
-    }
 
-    /// A list of such values.
-    pub fn list(self) -> Kind {
-        match self {
-            Item::Bool => Kind::Bools(None),
-            Item::Int => Kind::Ints(None),
-            Item::Float => Kind::Floats,
-            Item::Scalar => Kind::Scalars,
-            Item::Str => Kind::Strs,
-            Item::DType => Kind::DTypes,
+        impl Kind {
+            /// The type of an argument; `None` if no argument has it.
+            pub fn argument(&self) -> Option<ArgKind> {
+                Some(match self {
+                    $(Kind::$variant $(($name))? => ArgKind::$variant $((*$name))?,)*
+                    Kind::Foreign(_)
+                    | Kind::None
+                    | Kind::Unit
+                    | Kind::Tuple(_)
+                    | Kind::Element
+                    | Kind::RealElement => return None,
+                })
+            }
         }
-    }
+
+        impl From<ArgKind> for Kind {
+            fn from(kind: ArgKind) -> Kind {
+                match kind { $(ArgKind::$variant $(($name))? => Kind::$variant $(($name))?,)* }
+            }
+        }
+    };
 }
+
+opsmith_core::for_each_kind!(kinds);
 
 impl Kind {
     /// The type of a list's items; a row, of a list of lists. `None` for what is no list.
@@ -126,7 +78,7 @@ impl Kind {
             Kind::Scalars => Kind::Scalar,
             Kind::Strs => Kind::Str,
             Kind::DTypes => Kind::DType,
-            Kind::Lists(item) => item.list(),
+            Kind::Lists(item) => item.list().into(),
             _ => return None,
         }))
     }
@@ -172,26 +124,7 @@ impl Ty {
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Tensor => f.write_str("Tensor")?,
-            Kind::Tensors => f.write_str("Tensor[]")?,
-            Kind::OptionalTensors => f.write_str("Tensor?[]")?,
-            Kind::Bool => f.write_str("bool")?,
-            Kind::Int => f.write_str("int")?,
-            Kind::Float => f.write_str("float")?,
-            Kind::Scalar => f.write_str("Scalar")?,
-            Kind::Str => f.write_str("str")?,
-            Kind::Ints(_) => f.write_str("int[]")?,
-            Kind::Floats => f.write_str("float[]")?,
-            Kind::Bools(_) => f.write_str("bool[]")?,
-            Kind::Scalars => f.write_str("Scalar[]")?,
-            Kind::Strs => f.write_str("str[]")?,
-            Kind::DTypes => f.write_str("dtype[]")?,
-            Kind::Lists(item) => write!(f, "{}[][]", Ty::new(item.kind()))?,
-            Kind::DType => f.write_str("dtype")?,
-            Kind::Device => f.write_str("Device")?,
-            Kind::MemoryFormat => f.write_str("MemoryFormat")?,
-            Kind::MemoryLayout => f.write_str("Layout")?,
-            Kind::Generator => f.write_str("Generator")?,
+            Kind::Lists(item) => write!(f, "{}[][]", item.kind().spelling())?,
             Kind::Foreign(name) => f.write_str(name)?,
             Kind::None => f.write_str("None")?,
             Kind::Unit => f.write_str("()")?,
@@ -201,6 +134,7 @@ impl fmt::Display for Ty {
             }
             Kind::Element => f.write_str("element")?,
             Kind::RealElement => f.write_str("real element")?,
+            kind => f.write_str(kind.argument().map_or("", ArgKind::spelling))?,
         }
         if self.optional { f.write_str("?") } else { Ok(()) }
     }

@@ -10,7 +10,7 @@ use super::schema::Schema;
 use super::yaml::{Key, Node};
 use crate::diagnostics::{Diagnostics, SourceMap, Span};
 
-pub use keys::{KeySpec, ValueKind};
+pub use keys::{KeyName, KeySpec, ValueKind};
 
 /// A document and the library that it belongs to.
 pub struct Loaded {
@@ -27,8 +27,10 @@ pub struct Document {
     pub edition: u32,
     /// Other files to read, relative to this one.
     pub include: Vec<Text>,
-    /// Other names for arguments, for every operator that has such an argument.
+    /// Other names for arguments, for every operator that has such an argument, here and in included files.
     pub argument_aliases: Vec<(Key, Vec<Text>)>,
+    /// Those of the files that include this one.
+    pub inherited_aliases: Vec<(Key, Vec<Text>)>,
     /// Prefixes of names in other libraries, each with the prefix that such names have here.
     pub namespaces: Vec<(Key, Text)>,
     /// Names in other libraries that mean something else here, each with advice.
@@ -107,27 +109,27 @@ macro_rules! entry_lookup {
     ($entry:ty) => {
         impl $entry {
             /// The value of a key, if the entry has it.
-            pub fn get(&self, key: &str) -> Option<&Node> {
+            pub fn get(&self, key: KeyName) -> Option<&Node> {
                 self.entry(key).map(|entry| &entry.value)
             }
 
             /// The key and value, if the entry has it.
-            pub fn entry(&self, key: &str) -> Option<&Entry> {
-                self.entries.iter().find(|entry| entry.spec.name == key)
+            pub fn entry(&self, key: KeyName) -> Option<&Entry> {
+                self.entries.iter().find(|entry| entry.spec.key == key)
             }
 
             /// The value of a text key.
-            pub fn text(&self, key: &str) -> Option<Text> {
+            pub fn text(&self, key: KeyName) -> Option<Text> {
                 self.get(key).filter(|node| node.as_text().is_some()).map(|node| Text { node: node.clone() })
             }
 
             /// The value of a yes/no key.
-            pub fn flag(&self, key: &str) -> Option<bool> {
+            pub fn flag(&self, key: KeyName) -> Option<bool> {
                 self.get(key).and_then(Node::as_text).and_then(keys::flag_value)
             }
 
             /// The values of a list key; one text counts as a list of one.
-            pub fn texts(&self, key: &str) -> Vec<Text> {
+            pub fn texts(&self, key: KeyName) -> Vec<Text> {
                 match self.get(key) {
                     None => Vec::new(),
                     Some(node) => match node.as_seq() {
@@ -138,12 +140,12 @@ macro_rules! entry_lookup {
             }
 
             /// The entries of a key that maps names to texts or lists of them.
-            pub fn text_list_map(&self, key: &str) -> Vec<(Key, Vec<Text>)> {
+            pub fn text_list_map(&self, key: KeyName) -> Vec<(Key, Vec<Text>)> {
                 self.get(key).map(read::text_lists).unwrap_or_default()
             }
 
             /// The entries of a key that maps names to text.
-            pub fn text_map(&self, key: &str) -> Vec<(Key, Text)> {
+            pub fn text_map(&self, key: KeyName) -> Vec<(Key, Text)> {
                 self.get(key).map(read::text_map).unwrap_or_default()
             }
         }
@@ -167,6 +169,11 @@ impl Document {
     /// `None` if the file has no entries to look at.
     pub fn from_node(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Document> {
         read::Reader { sources, diagnostics }.document(root)
+    }
+
+    /// Other names for arguments, of this file and those that include it.
+    pub fn all_aliases(&self) -> Vec<(Key, Vec<Text>)> {
+        self.argument_aliases.iter().chain(&self.inherited_aliases).cloned().collect()
     }
 
     /// Notes that the file's syntax has mistakes, so that any entry may lack something.

@@ -216,15 +216,19 @@ fn generated(config: &Config) -> Vec<String> {
 #[test]
 fn the_stock_spec_means_the_same_whatever_its_form() {
     let config = Config::stock(repository("ops.yaml"));
-    let text = std::fs::read_to_string(&config.spec).unwrap();
-    assert_eq!(formatted(&text), text, "run `cargo run -p opsmith-cli -- fmt ops.yaml`");
-    let shuffled = signatures_last(&text);
-    assert_ne!(shuffled, text);
     let folder = std::env::temp_dir().join(format!("opsmith-fmt-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let other = folder.join("ops.yaml");
-    std::fs::write(&other, formatted(&shuffled)).unwrap();
-    let mut reordered = Config::stock(&other);
+    std::fs::create_dir_all(folder.join("ops")).unwrap();
+    let text = std::fs::read_to_string(&config.spec).unwrap();
+    let included = opsmith_tools::fmt::includes(&text);
+    assert!(included.len() > 10);
+    for file in included.iter().map(String::as_str).chain(["ops.yaml"]) {
+        let text = std::fs::read_to_string(repository(file)).unwrap();
+        assert_eq!(formatted(&text), text, "run `cargo opsmith fmt ops.yaml`");
+        let shuffled = signatures_last(&text);
+        assert_ne!(shuffled, text);
+        std::fs::write(folder.join(file), formatted(&shuffled)).unwrap();
+    }
+    let mut reordered = Config::stock(folder.join("ops.yaml"));
     reordered.library = config.library.clone();
     assert!(generated(&config) == generated(&reordered));
     std::fs::remove_dir_all(&folder).unwrap();

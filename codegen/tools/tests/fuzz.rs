@@ -12,6 +12,8 @@ mod fuzz {
     pub mod memory;
     pub mod mutate;
 }
+#[allow(dead_code, reason = "the stock spec alone")]
+mod support;
 
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
@@ -45,7 +47,7 @@ fn corpus() -> Vec<String> {
     read(folder("../../tests/golden/small/spec.yaml"));
     read(folder("../../golden/spec.yaml"));
     found.extend(findings().into_iter().map(|(_, text)| text));
-    let stock = fs::read_to_string(folder("../../../ops.yaml")).unwrap_or_default();
+    let stock = support::stock_text();
     let entries: Vec<&str> = stock.split_inclusive("\n\n").collect();
     found.extend(entries.chunks(3).map(|slice| format!("edition: 1\nops:\n{}", slice.concat())));
     found

@@ -21,6 +21,11 @@ pub(crate) fn axes<const N: usize>(
     strides: [&[i64]; N],
     keep: impl Fn(usize) -> bool,
 ) -> Axes<N> {
+    kept(sizes, strides, &keep)
+}
+
+/// Behind a pointer, so that it is compiled once for each number of views instead of for each caller's types.
+fn kept<const N: usize>(sizes: &[i64], strides: [&[i64]; N], keep: &dyn Fn(usize) -> bool) -> Axes<N> {
     (0..sizes.len())
         .filter(|&dim| sizes[dim] != 1 && keep(dim))
         .map(|dim| Axis { size: sizes[dim], steps: strides.map(|strides| strides[dim]) })
@@ -148,6 +153,16 @@ pub(crate) fn for_each_tile<const N: usize>(
     near: usize,
     far: usize,
     mut body: impl FnMut(Tile<N>),
+) {
+    tiles(sizes, strides, dim, [near, far], &mut body);
+}
+
+fn tiles<const N: usize>(
+    sizes: &[i64],
+    strides: [&[i64]; N],
+    dim: usize,
+    [near, far]: [usize; 2],
+    body: &mut dyn FnMut(Tile<N>),
 ) {
     let (line, mut outer) = lines(sizes, strides, dim);
     let lane = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });

@@ -34,7 +34,14 @@ pub(crate) unsafe fn copy_row<T: Copy>(
 ///
 /// # Errors
 /// If the view does not broadcast to that shape.
+#[inline]
 pub(crate) fn copy_into<T: Element>(source: &View<'_, T>, out: &mut ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are moved.
+    copy_bits(&source.bits(), &mut unsafe { out.bits() })
+}
+
+#[inline(never)]
+fn copy_bits<B: Element>(source: &View<'_, B>, out: &mut ViewMut<'_, B>) -> Result<()> {
     let strides = broadcast_strides(source.sizes(), source.strides(), out.sizes())?;
     let mut outer = merge(axes(out.sizes(), [&strides, out.strides()], |_| true));
     let row = outer.pop().unwrap_or(Axis { size: 1, steps: [1, 1] });

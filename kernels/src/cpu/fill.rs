@@ -90,9 +90,10 @@ pub fn eye_m<T: Element>(n: i64, m: i64, _dtype: Option<DType>, mut out: ViewMut
 ///
 /// # Errors
 /// If there are less than two dimensions.
-pub fn tril<T: Element>(self_: View<'_, T>, diagonal: i64, out: ViewMut<'_, T>) -> Result<()> {
-    triangle(&self_, out, |row, columns| {
-        (0, row.saturating_add(diagonal).saturating_add(1).clamp(0, columns))
+pub fn tril<T: Element>(self_: View<'_, T>, diagonal: i64, mut out: ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are moved, or zero.
+    triangle(&self_.bits(), unsafe { out.bits() }, diagonal, |end, columns| {
+        (0, end.saturating_add(1).clamp(0, columns))
     })
 }
 
@@ -100,15 +101,20 @@ pub fn tril<T: Element>(self_: View<'_, T>, diagonal: i64, out: ViewMut<'_, T>) 
 ///
 /// # Errors
 /// If there are less than two dimensions.
-pub fn triu<T: Element>(self_: View<'_, T>, diagonal: i64, out: ViewMut<'_, T>) -> Result<()> {
-    triangle(&self_, out, |row, columns| (row.saturating_add(diagonal).clamp(0, columns), columns))
+pub fn triu<T: Element>(self_: View<'_, T>, diagonal: i64, mut out: ViewMut<'_, T>) -> Result<()> {
+    // SAFETY: elements are moved, or zero.
+    triangle(&self_.bits(), unsafe { out.bits() }, diagonal, |start, columns| {
+        (start.clamp(0, columns), columns)
+    })
 }
 
-/// Keeps, in each row of each matrix, the columns of the range that `kept` gives.
-fn triangle<T: Element>(
-    self_: &View<'_, T>,
-    mut out: ViewMut<'_, T>,
-    kept: impl Fn(i64, i64) -> (i64, i64),
+/// Keeps, in each row of each matrix, the columns of the range that `kept` gives for the diagonal's column and the
+/// number of columns.
+fn triangle<B: Element>(
+    self_: &View<'_, B>,
+    mut out: ViewMut<'_, B>,
+    diagonal: i64,
+    kept: fn(i64, i64) -> (i64, i64),
 ) -> Result<()> {
     let &[.., rows, columns] = self_.sizes() else {
         return Err(Error::shape("a triangle needs at least two dimensions"));
@@ -120,10 +126,10 @@ fn triangle<T: Element>(
     let matrices = axes(out.sizes(), [out.strides()], |dim| dim < rank - 2);
     for [start] in Walk::new(&matrices) {
         for row in 0..rows {
-            let (first, last) = kept(row, columns);
+            let (first, last) = kept(row.saturating_add(diagonal), columns);
             for column in (0..first).chain(last..columns) {
                 // SAFETY: the walk's positions are positions of the output.
-                unsafe { out.set(start + row * row_step + column * step, T::default()) }
+                unsafe { out.set(start + row * row_step + column * step, B::default()) }
             }
         }
     }

@@ -14,8 +14,13 @@ use crate::infer::padded_sizes;
 ///
 /// # Errors
 /// If a border is as large as its dimension or the numbers do not fit the shape.
-pub fn reflection_pad<T: Element>(self_: View<'_, T>, padding: &[i64], out: ViewMut<'_, T>) -> Result<()> {
-    pad(&self_, padding, mirror, out)
+pub fn reflection_pad<T: Element>(
+    self_: View<'_, T>,
+    padding: &[i64],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    // SAFETY: elements are moved.
+    pad(&self_.bits(), padding, mirror, unsafe { out.bits() })
 }
 
 /// The gradient of [`reflection_pad`].
@@ -36,8 +41,13 @@ pub fn reflection_pad_backward<T: Element<Compute: Arithmetic>>(
 ///
 /// # Errors
 /// If the numbers do not fit the shape.
-pub fn replication_pad<T: Element>(self_: View<'_, T>, padding: &[i64], out: ViewMut<'_, T>) -> Result<()> {
-    pad(&self_, padding, nearest, out)
+pub fn replication_pad<T: Element>(
+    self_: View<'_, T>,
+    padding: &[i64],
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    // SAFETY: elements are moved.
+    pad(&self_.bits(), padding, nearest, unsafe { out.bits() })
 }
 
 /// The gradient of [`replication_pad`].
@@ -125,11 +135,11 @@ fn for_each_pair(
     Ok(())
 }
 
-fn pad<T: Element>(
-    input: &View<'_, T>,
+fn pad<B: Element>(
+    input: &View<'_, B>,
     padding: &[i64],
     place: Place,
-    mut out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, B>,
 ) -> Result<()> {
     let elements = input.to_contiguous();
     let mut result = Scratch::with_capacity(out.numel());

@@ -35,25 +35,43 @@ pub fn stack<T: Element>(tensors: &[View<'_, T>], dim: i64, mut out: ViewMut<'_,
 /// # Errors
 /// If the output's shape is not that of the repetitions.
 pub fn repeat<T: Element>(self_: View<'_, T>, repeats: &[i64], mut out: ViewMut<'_, T>) -> Result<()> {
-    // Each dimension of the output as two: which repetition, and where in it.
-    let groups = infer::repeat_groups(self_.sizes(), repeats)?;
-    let expected: Dims = groups.chunks_exact(2).map(|group| group[0] * group[1]).collect();
-    expect_sizes(out.sizes(), &expected)?;
-    let strides: Dims = groups
-        .chunks_exact(2)
-        .zip(out.strides())
-        .flat_map(|(group, &stride)| [stride * group[1], stride])
-        .collect();
-    let source_sizes: Dims = groups.chunks_exact(2).flat_map(|group| [1, group[1]]).collect();
-    let new = repeats.len() - self_.dim();
-    let source_strides: Dims = (0..repeats.len())
-        .flat_map(|dim| [0, if dim < new { 0 } else { self_.strides()[dim - new] }])
-        .collect();
+    let all = Repetitions::new(self_.sizes(), self_.strides(), repeats, out.sizes(), out.strides())?;
     // SAFETY: the same elements under more dimensions, those of size 1 aside.
-    let source = unsafe { View::from_raw(self_.as_ptr(), &source_sizes, &source_strides) };
+    let source = unsafe { View::from_raw(self_.as_ptr(), &all.source_sizes, &all.source_strides) };
     // SAFETY: as above; `out` is not used meanwhile.
-    let mut target = unsafe { ViewMut::from_raw(out.as_mut_ptr(), &groups, &strides) };
+    let mut target = unsafe { ViewMut::from_raw(out.as_mut_ptr(), &all.sizes, &all.strides) };
     copy_into(&source, &mut target)
+}
+
+/// Each dimension of an output as two: which repetition, and where in it; and the source's elements beside them.
+struct Repetitions {
+    sizes: Dims,
+    strides: Dims,
+    source_sizes: Dims,
+    source_strides: Dims,
+}
+
+impl Repetitions {
+    fn new(
+        own_sizes: &[i64],
+        own_strides: &[i64],
+        repeats: &[i64],
+        out_sizes: &[i64],
+        out_strides: &[i64],
+    ) -> Result<Repetitions> {
+        let sizes = infer::repeat_groups(own_sizes, repeats)?;
+        let groups = || sizes.chunks_exact(2);
+        let expected: Dims = groups().map(|group| group[0] * group[1]).collect();
+        expect_sizes(out_sizes, &expected)?;
+        let strides =
+            groups().zip(out_strides).flat_map(|(group, &stride)| [stride * group[1], stride]).collect();
+        let source_sizes = groups().flat_map(|group| [1, group[1]]).collect();
+        let new = repeats.len() - own_sizes.len();
+        let source_strides = (0..repeats.len())
+            .flat_map(|dim| [0, if dim < new { 0 } else { own_strides[dim - new] }])
+            .collect();
+        Ok(Repetitions { sizes, strides, source_sizes, source_strides })
+    }
 }
 
 /// The elements in reversed order along dimensions: `[1, 2, 3]` becomes `[3, 2, 1]`.
@@ -89,6 +107,16 @@ pub fn roll<T: Element>(
     shifts: &[i64],
     dims: &[i64],
     mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    // SAFETY: elements are moved.
+    roll_bits(self_.bits(), shifts, dims, unsafe { out.bits() })
+}
+
+fn roll_bits<B: Element>(
+    self_: View<'_, B>,
+    shifts: &[i64],
+    dims: &[i64],
+    mut out: ViewMut<'_, B>,
 ) -> Result<()> {
     expect_sizes(out.sizes(), self_.sizes())?;
     let count = self_.numel() as i64;
@@ -208,6 +236,15 @@ pub fn masked_select<T: Element>(
     mask: View<'_, bool>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: elements are moved.
+    masked_select_bits(self_.bits(), mask, unsafe { out.bits() })
+}
+
+fn masked_select_bits<B: Element>(
+    self_: View<'_, B>,
+    mask: View<'_, bool>,
+    mut out: ViewMut<'_, B>,
+) -> Result<()> {
     let rank = self_.dim().max(mask.dim());
     let size = |sizes: &[i64], dim: usize| (dim + sizes.len()).checked_sub(rank).map_or(1, |own| sizes[own]);
     let sizes: Dims = (0..rank)
@@ -222,7 +259,7 @@ pub fn masked_select<T: Element>(
     let (elements, mask) = unsafe {
         (View::from_raw(self_.as_ptr(), &sizes, &own), View::from_raw(mask.as_ptr(), &sizes, &others))
     };
-    let picked: Scratch<T> =
+    let picked: Scratch<B> =
         elements.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element).collect();
     expect_sizes(out.sizes(), &[picked.len() as i64])?;
     out.write(picked)
@@ -237,11 +274,20 @@ pub fn masked_scatter_backward<T: Element>(
     mask: View<'_, bool>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: elements are moved.
+    masked_scatter_backward_bits(grad_output.bits(), mask, unsafe { out.bits() })
+}
+
+fn masked_scatter_backward_bits<B: Element>(
+    grad_output: View<'_, B>,
+    mask: View<'_, bool>,
+    mut out: ViewMut<'_, B>,
+) -> Result<()> {
     let strides = broadcast_strides(mask.sizes(), mask.strides(), grad_output.sizes())?;
     // SAFETY: the same elements, repeated.
     let mask = unsafe { View::from_raw(mask.as_ptr(), grad_output.sizes(), &strides) };
     let picked = grad_output.iter().zip(mask.iter()).filter(|(_, keep)| *keep).map(|(element, _)| element);
-    out.write(picked.chain(std::iter::repeat(T::default())))
+    out.write(picked.chain(std::iter::repeat(B::default())))
 }
 
 #[cfg(test)]

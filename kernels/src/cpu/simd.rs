@@ -4,6 +4,8 @@
 //! [`widest`] compiles a loop once more for AVX2 and for AVX-512 and picks what the machine has;
 //! nothing is written in intrinsics.
 
+use opsmith_runtime::{DType, Element};
+
 /// Runs `body`, compiled for the widest vectors the processor has.
 ///
 /// Pass an `#[inline(always)]` closure over `#[inline(always)]` functions: code that is not inlined
@@ -17,11 +19,18 @@ pub fn widest<R>(body: impl FnOnce() -> R) -> R {
     match x86::level() {
         // SAFETY: the processor has every feature the function is compiled for.
         x86::Level::Avx512 => return unsafe { x86::with_avx512(body) },
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2, the one feature that this is compiled for.
         x86::Level::Avx2 => return unsafe { x86::with_avx2(body) },
         x86::Level::Oldest | x86::Level::Unknown => {}
     }
     body()
+}
+
+/// As [`widest`], for a loop that converts each element of `T` as it goes. A 16-bit float of IEEE 754 is converted by a call,
+/// alone, so that wider vectors win nothing and one version is enough.
+#[inline(always)]
+pub fn widest_over<T: Element, R>(body: impl FnOnce() -> R) -> R {
+    if const { matches!(T::DTYPE, DType::F16) } { body() } else { widest(body) }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,8 @@
 //! Bringing a gradient into the form of the input it belongs to.
 //!
-//! Formulas may leave three things to the engine: summing back over broadcast dimensions, the
-//! dtype, and dropping the imaginary part for a real input. Anything else is a wrong formula.
+//! Formulas may leave four things to the engine: summing back over broadcast dimensions, the dtype, dropping the
+//! imaginary part for a real input, and the way back to the device of an input that the call moved. Anything else is a
+//! wrong formula.
 
 use super::context::TensorMeta;
 use super::node::Node;
@@ -12,10 +13,10 @@ use crate::op::OpDef;
 use crate::tensor::Tensor;
 use crate::with_dtype;
 
-/// The gradient of a node's input in that input's shape and dtype.
+/// The gradient of a node's input in that input's shape and dtype, on its device.
 ///
 /// # Errors
-/// If the gradient's shape does not broadcast from the input's, or it is on another device.
+/// If the gradient's shape does not broadcast from the input's.
 #[inline]
 pub(super) fn adjust(
     gradient: Tensor,
@@ -39,14 +40,6 @@ fn convert(
     roles: &Roles,
 ) -> Result<Tensor> {
     let name = || node.input_name(position);
-    if gradient.device() != meta.device {
-        return Err(Error::device(format!(
-            "the formula for {} gave a gradient on {}, but the input is on {}",
-            name(),
-            gradient.device(),
-            meta.device
-        )));
-    }
     if !gradient.dtype().is_differentiable() {
         return Err(Error::dtype(format!(
             "the formula for {} gave a gradient of dtype {}, which cannot be one",
@@ -73,6 +66,9 @@ fn convert(
     if gradient.dtype() != meta.dtype {
         // A cast from complex to real drops the imaginary part, which is what a real input wants.
         gradient = (roles.cast)(&gradient, meta.dtype)?;
+    }
+    if gradient.device() != meta.device {
+        gradient = gradient.to_device(meta.device)?;
     }
     Ok(gradient)
 }

@@ -13,9 +13,9 @@ use super::context::TensorMeta;
 use super::mode::enable_grad;
 use super::recording;
 use super::saved::{SavedName, SavedTensor, Slot};
-use crate::device::Device;
 use crate::dispatch::Borrows;
 use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout};
 use crate::random::observer::traced_draws;
 use crate::random::{GeneratorState, default_generator};
 use crate::storage::Storage;
@@ -264,12 +264,24 @@ pub(super) fn place_for(slot: Slot, tensor: &Tensor) -> Option<Place> {
     })
 }
 
-/// A hash of at most 64 elements, evenly spaced. Elements on other devices are not looked at.
+/// The tensor itself if it is on the host, else some elements of it, evenly spaced.
+fn sampled_on_host(tensor: &Tensor, samples: i64) -> Result<Tensor> {
+    if tensor.is_on_host() || tensor.storage().is_meta() || tensor.numel() <= samples {
+        return tensor.on_host();
+    }
+    let whole = tensor.contiguous_untracked()?;
+    let layout = Layout {
+        sizes: Dims::from_slice(&[samples]),
+        strides: Dims::from_slice(&[whole.numel() / samples]),
+        offset: whole.layout().offset,
+    };
+    whole.with_layout(layout)?.on_host()
+}
+
+/// A hash of at most 64 elements, evenly spaced.
 fn fingerprint(tensor: &Tensor) -> u64 {
     const SAMPLES: i64 = 64;
-    if tensor.device() != Device::CPU {
-        return 0;
-    }
+    let Ok(tensor) = &sampled_on_host(tensor, SAMPLES) else { return 0 };
     let reads = [crate::Arg::Tensor(tensor)];
     // Tensors of traced functions have no elements to compare.
     let Ok(_held) = Borrows::acquire(&reads, &[]) else { return 0 };

@@ -9,7 +9,6 @@ use super::edge_of;
 use super::engine::{self, Roots};
 use super::node::{Edge, Edges, Kind, Node};
 use crate::copy;
-use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::scalar::Scalar;
@@ -208,13 +207,13 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
         .with_help("reduce the tensor to a real number, for instance its magnitude, or use backward_with"));
     }
     let one = Tensor::with_memory(output.shape(), output.dtype(), output.device())?;
-    if output.device() == Device::CPU {
+    if one.is_on_host() {
         // SAFETY: new memory for one element of the dtype, which nobody else knows.
         crate::with_dtype!(output.dtype(), T => unsafe {
             one.data_ptr().cast::<T>().write(T::from_scalar(Scalar::Float(1.0)));
         });
     } else {
-        copy::copy(&one, &Tensor::scalar(1.0, output.dtype()))?;
+        copy::convert(&one, &Tensor::scalar(1.0, output.dtype()))?;
     }
     Ok(one)
 }

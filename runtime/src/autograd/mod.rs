@@ -19,6 +19,7 @@ mod hooks;
 mod inplace;
 mod leaf;
 mod mode;
+mod moved;
 mod node;
 mod queue;
 mod record;
@@ -40,7 +41,6 @@ pub use mode::{enable_grad, inference, is_enabled, no_grad, set_enabled};
 pub(crate) use forward_mode::is_active as forward_is_active;
 use inplace::invoke_inplace_recorded;
 pub(crate) use inplace::{check_out, view_requires_grad};
-pub(crate) use strided::add_into;
 
 use std::sync::Arc;
 

@@ -19,10 +19,8 @@ use crate::arg::Arg;
 use crate::copy;
 use crate::device::Device;
 use crate::dispatch::Borrows;
-use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::Layout;
-use crate::pointwise::for_each_row;
 use crate::tensor::{Tensor, observer};
 
 /// A linear step between a base and a view of it, with the layouts both have in one memory.
@@ -198,32 +196,5 @@ fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     let reads = [Arg::Tensor(source)];
     let _held = Borrows::acquire(&reads, std::slice::from_ref(target))?;
-    add_into(target, source)
-}
-
-/// The same of two tensors whose borrows are held.
-pub(crate) fn add_into(target: &Tensor, source: &Tensor) -> Result<()> {
-    match target.dtype() {
-        DType::F16 => add_typed::<crate::f16>(target, source),
-        DType::BF16 => add_typed::<crate::bf16>(target, source),
-        DType::F32 => add_typed::<f32>(target, source),
-        DType::F64 => add_typed::<f64>(target, source),
-        DType::C64 => add_typed::<crate::Complex32>(target, source),
-        DType::C128 => add_typed::<crate::Complex64>(target, source),
-        other => Err(Error::dtype(format!("a gradient of dtype {other} cannot be added"))),
-    }
-}
-
-fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) -> Result<()> {
-    assert!(target.dtype() == T::DTYPE && source.dtype() == T::DTYPE);
-    for_each_row(&[target, source], &mut |row| {
-        for position in 0..row.length as isize {
-            // SAFETY: the plan keeps both inside their tensors, whose dtype is T, and the borrows
-            // are held.
-            unsafe {
-                let out = row.pointers[0].offset(row.strides[0] * position).cast::<T>();
-                *out = *out + *row.pointers[1].offset(row.strides[1] * position).cast::<T>();
-            }
-        }
-    })
+    copy::accumulate(target, source)
 }

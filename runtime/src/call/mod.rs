@@ -25,7 +25,6 @@ use crate::trace_hook;
 ///
 /// # Errors
 /// Whatever inference, conversion or the kernel report, with the operator and operands added.
-#[inline]
 #[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let _site = trace_hook::enter(Location::caller());
@@ -36,7 +35,6 @@ pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 ///
 /// # Errors
 /// As [`invoke`].
-#[inline]
 #[track_caller]
 pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     let mut outs = invoke(op, args)?;

@@ -7,13 +7,18 @@ use super::observer;
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
+use crate::sync::yield_now;
 use crate::tensor::Tensor;
 
 /// The storages an operation reads and writes, held for as long as it runs.
 ///
 /// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
 /// written is not read besides; one that is read twice is counted twice.
-pub(crate) struct Borrows<'a> {
+///
+/// A tensor without elements may be replaced by another thread (as an out form does), which takes the storage that
+/// it shows for writing. Tensors are looked at again after their storage was borrowed, so that from then on each shows
+/// the storage that was borrowed, with one layout, until the borrow ends.
+pub struct Borrows<'a> {
     reads: &'a [Arg<'a>],
     writes: &'a [Tensor],
 }
@@ -28,7 +33,7 @@ impl<'a> Borrows<'a> {
     pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
         while !try_acquire(reads, writes) {
             refuse_meta(reads, writes)?;
-            std::thread::yield_now();
+            yield_now();
         }
         Ok(Borrows { reads, writes })
     }
@@ -37,13 +42,11 @@ impl<'a> Borrows<'a> {
 #[cold]
 fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
     let mut meta = writes.iter().any(|tensor| tensor.storage().is_meta());
-    let is_stale =
-        |storage: &Storage| observer::observer().is_some_and(|observer| observer.is_stale(storage));
-    let mut changed = writes.iter().any(|tensor| is_stale(tensor.storage()));
+    let mut changed = writes.iter().any(|tensor| observer::is_stale(tensor.storage()));
     for arg in reads {
         arg.for_each_tensor(|tensor| {
             meta |= tensor.storage().is_meta();
-            changed |= is_stale(tensor.storage());
+            changed |= observer::is_stale(tensor.storage());
         });
     }
     if changed {
@@ -69,34 +72,62 @@ fn is_written(writes: &[Tensor], storage: &Storage) -> bool {
 }
 
 #[inline]
-fn for_each_read(reads: &[Arg<'_>], writes: &[Tensor], mut visit: impl FnMut(&Storage)) {
+fn for_each_read<'a>(reads: &[Arg<'a>], writes: &[Tensor], mut visit: impl FnMut(&'a Tensor)) {
     for arg in reads {
         arg.for_each_tensor(|tensor| {
             if !is_written(writes, tensor.storage()) {
-                visit(tensor.storage());
+                visit(tensor);
             }
         });
     }
 }
 
+/// Borrows the storage that a tensor shows, for reading.
+#[inline]
+fn try_read(tensor: &Tensor) -> bool {
+    let storage = tensor.storage();
+    if !storage.try_read() {
+        return false;
+    }
+    let shown = tensor.storage().same(storage);
+    if !shown {
+        storage.end_read();
+    }
+    shown
+}
+
+/// Borrows the storage that a tensor shows, for writing.
+#[inline]
+fn try_write(tensor: &Tensor) -> bool {
+    let storage = tensor.storage();
+    if !storage.try_write() {
+        return false;
+    }
+    let shown = tensor.storage().same(storage);
+    if !shown {
+        storage.unlock();
+    }
+    shown
+}
+
 #[inline]
 fn try_acquire(reads: &[Arg<'_>], writes: &[Tensor]) -> bool {
     for (index, tensor) in writes.iter().enumerate() {
-        if !is_repeated(writes, index) && !tensor.storage().try_write() {
+        if !is_repeated(writes, index) && !try_write(tensor) {
             abandon_writes(&writes[..index]);
             return false;
         }
     }
     let (mut held, mut refused) = (0usize, false);
-    for_each_read(reads, writes, |storage| {
+    for_each_read(reads, writes, |tensor| {
         if !refused {
-            if storage.try_read() { held += 1 } else { refused = true }
+            if try_read(tensor) { held += 1 } else { refused = true }
         }
     });
     if refused {
-        for_each_read(reads, writes, |storage| {
+        for_each_read(reads, writes, |tensor| {
             if held > 0 {
-                storage.end_read();
+                tensor.storage().end_read();
                 held -= 1;
             }
         });
@@ -118,7 +149,7 @@ fn abandon_writes(writes: &[Tensor]) {
 impl Drop for Borrows<'_> {
     #[inline]
     fn drop(&mut self) {
-        for_each_read(self.reads, self.writes, Storage::end_read);
+        for_each_read(self.reads, self.writes, |tensor| tensor.storage().end_read());
         for (index, tensor) in self.writes.iter().enumerate() {
             if !is_repeated(self.writes, index) {
                 tensor.storage().end_write();

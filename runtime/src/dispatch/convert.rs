@@ -1,17 +1,23 @@
-//! Inputs as kernels want them: of the declared dtype, and row-major where asked.
+//! Inputs as kernels want them: on the kernel's device, of the declared dtype, and row-major where asked.
 
 use opsmith_core::{DType, DTypeCategory, DTypeSet};
 
 use crate::arg::{Arg, Value};
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::op::{ElementType, OpDef};
 use crate::tensor::Tensor;
 
-/// Inputs that must be converted before the kernel sees them: to the dispatch dtype, or to row-major.
+/// Inputs that must be converted before the kernel sees them: to the dispatch dtype, to row-major, or from a number on
+/// the host to one on the device.
+///
+/// # Errors
+/// If a dtype is not accepted, or an operand is on another device.
 pub(super) fn convert_inputs(
     op: &OpDef,
     args: &[Arg<'_>],
     compute: DType,
+    device: Device,
 ) -> Result<Option<Vec<(usize, Value)>>> {
     let mut replaced = Vec::new();
     for (index, arg) in args.iter().enumerate() {
@@ -23,12 +29,16 @@ pub(super) fn convert_inputs(
         let mut fine = true;
         arg.for_each_tensor(|tensor| {
             fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
-                && (!contiguous || tensor.is_contiguous());
+                && (!contiguous || tensor.is_contiguous())
+                && tensor.device() == device;
         });
         if fine {
             continue;
         }
-        let convert = |tensor: &Tensor| convert_input(op, index, tensor, wanted, compute, contiguous);
+        let convert = |tensor: &Tensor| {
+            let tensor = &moved(op, args, index, tensor, device)?;
+            convert_input(op, index, tensor, wanted, compute, contiguous)
+        };
         let value = match arg {
             Arg::Tensor(tensor) => Value::Tensor(convert(tensor)?),
             Arg::Tensors(tensors) => Value::Tensors(tensors.iter().map(convert).collect::<Result<_>>()?),
@@ -70,14 +80,15 @@ fn not_accepted(op: &OpDef, index: usize, given: DType, accepted: DTypeSet) -> E
 }
 
 /// Whether every input is as its kernel wants it.
-pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType) -> bool {
+pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType, device: Device) -> bool {
     args.iter().enumerate().all(|(index, arg)| {
         let wanted = op.element_types.get(index).copied().unwrap_or(ElementType::NotTensor);
         let contiguous = op.contiguous & (1 << index) != 0;
         let mut fine = true;
         arg.for_each_tensor(|tensor| {
             fine &= kernel_dtype(wanted, tensor.dtype(), compute) == Some(tensor.dtype())
-                && (!contiguous || tensor.is_contiguous());
+                && (!contiguous || tensor.is_contiguous())
+                && tensor.device() == device;
         });
         fine
     })
@@ -97,6 +108,21 @@ fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DTy
         ElementType::Real => Some(compute.to_real()),
         ElementType::Fixed { kernel, accepted } => accepted.contains(given).then_some(kernel),
     }
+}
+
+/// An operand on the kernel's device. A number on the host goes with operands of any device, and a call that names the
+/// device itself, as a conversion does, takes operands from anywhere.
+fn moved(op: &OpDef, args: &[Arg<'_>], index: usize, tensor: &Tensor, device: Device) -> Result<Tensor> {
+    if tensor.device() == device {
+        return Ok(tensor.clone());
+    }
+    let is_number = tensor.dim() == 0 && tensor.is_on_host();
+    if is_number || args.iter().any(|arg| matches!(arg, Arg::Device(_))) {
+        return tensor.moved_untracked(device);
+    }
+    let name = op.schema.args[index].name;
+    Err(Error::device(format!("`{name}` is on {}, and the call computes on {device}", tensor.device()))
+        .with_help(format!("move `{name}` there first")))
 }
 
 fn convert_input(

@@ -11,7 +11,7 @@ use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::layout::{checked_numel, same_sizes};
 use crate::op::{Inferred, Kernel, OpDef, OutSpec, Outputs, Uniform};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, replacements};
 
 /// The functional form without recording.
 pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
@@ -25,11 +25,16 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
         }
         return Ok(outs);
     }
+    let since = replacements();
     if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
         let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
         // SAFETY: the operands are alike, so that the output is as inference says, and it is new.
         unsafe {
-            run_uniform(kernel, Call { op, args, outs: std::slice::from_ref(&out), shared: false }, like)?
+            run_uniform(
+                kernel,
+                Call { op, args, outs: std::slice::from_ref(&out), shared: false, since },
+                like,
+            )?
         };
         let mut outs = Outputs::new();
         outs.push(out);
@@ -47,7 +52,7 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
         return compose(op, args);
     }
     let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
-    run_kernel(op, args, &inferred, &outs, false)?;
+    run_kernel(op, args, &inferred, &outs, false, since)?;
     Ok(outs)
 }
 

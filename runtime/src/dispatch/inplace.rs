@@ -10,16 +10,19 @@ use crate::arg::Arg;
 use crate::copy;
 use crate::error::Result;
 use crate::op::OpDef;
+use crate::tensor::replacements;
 
 /// The in-place form without recording.
 pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    let since = replacements();
     let target = args[0].tensor();
-    if let Some((kernel, dtype, like)) = uniform_kernel(op, args)
+    if op.forms.elementwise
+        && let Some((kernel, dtype, like)) = uniform_kernel(op, args)
         && dtype == target.dtype()
         && target.is_contiguous()
         && !shares_elsewhere(args, target)
     {
-        let call = Call { op, args, outs: std::slice::from_ref(target), shared: true };
+        let call = Call { op, args, outs: std::slice::from_ref(target), shared: true, since };
         // SAFETY: the operands are alike, so that the target is as inference says; what shows its memory shows the
         // same elements.
         return unsafe { run_uniform(kernel, call, like) };
@@ -39,7 +42,7 @@ pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     if spec.dtype == target.dtype()
         && (op.composite.is_none() || op.has_kernel(inferred.device.backend, inferred.compute))
     {
-        return run_kernel(op, args, &inferred, std::slice::from_ref(target), true);
+        return run_kernel(op, args, &inferred, std::slice::from_ref(target), true, since);
     }
     let results = functional(op, args)?;
     copy::copy(target, &results[0])

@@ -4,7 +4,7 @@
 //! In: an operator definition and borrowed arguments. Out: tensors. Nothing is recorded here and errors do not name the
 //! call: that is the front door's (`call`). Must not know automatic differentiation or a tracer.
 
-mod borrows;
+pub(crate) mod borrows;
 mod convert;
 mod functional;
 mod inplace;
@@ -22,7 +22,7 @@ pub(crate) use convert::are_converted;
 pub(crate) use functional::functional;
 pub(crate) use inplace::inplace;
 pub(crate) use out::out;
-pub(crate) use run::is_checked_by_kernel;
+pub(crate) use run::{is_checked_by_kernel, run_prepared};
 pub(crate) use targets::{
     check_inplace, check_written as check_target, endless, refuse_overlap_with_inputs,
     refuse_overlapping_target,

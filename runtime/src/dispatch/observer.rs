@@ -12,7 +12,7 @@ use crate::storage::Storage;
 use crate::tensor::Tensor;
 
 /// Receives the events of this thread's calls while it traces.
-pub(crate) trait CallObserver {
+pub trait CallObserver {
     /// A kernel would run, on outputs that others know if they are `shared`.
     ///
     /// # Errors
@@ -46,3 +46,8 @@ pub(crate) trait CallObserver {
 }
 
 crate::trace_hook::observer_slot!(dyn CallObserver);
+
+/// Whether a function that this thread traces writes this storage, and so has locked it.
+pub(crate) fn is_stale(storage: &Storage) -> bool {
+    observer().is_some_and(|observer| observer.is_stale(storage))
+}

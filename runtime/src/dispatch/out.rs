@@ -8,24 +8,26 @@ use smallvec::SmallVec;
 use super::functional::{allocate, functional, uniform_kernel};
 use super::observer;
 use super::run::{Call, run_kernel, run_uniform};
-use super::targets::{check_out, refuse_overlap_with_inputs, shares_elsewhere};
+use super::targets::{check_out, refuse_overlap_with_inputs, shares, shares_elsewhere};
 use crate::arg::Arg;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::layout::same_sizes;
 use crate::op::{Inferred, OpDef, OutSpec, Outputs};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, replacements};
 
 /// The out form without recording.
 pub(crate) fn out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]) -> Result<()> {
+    let since = replacements();
     if let ([out], Some((kernel, dtype, like))) = (&mut *outs, uniform_kernel(op, args))
         && out.dtype() == dtype
         && same_sizes(out.shape(), like.shape())
         && out.device() == like.device()
         && out.is_contiguous()
         && !shares_elsewhere(args, out)
+        && (op.forms.elementwise || !shares(args, out))
     {
-        let call = Call { op, args, outs: std::slice::from_ref(*out), shared: true };
+        let call = Call { op, args, outs: std::slice::from_ref(*out), shared: true, since };
         // SAFETY: as for an in-place form.
         return unsafe { run_uniform(kernel, call, like) };
     }
@@ -62,7 +64,7 @@ pub(crate) fn out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]
         for spec in &inferred.outs[visible..] {
             targets.push(allocate(spec, &inferred)?);
         }
-        return run_kernel(op, args, &inferred, &targets, true);
+        return run_kernel(op, args, &inferred, &targets, true, since);
     }
     copy_out(op, functional(op, args)?, outs)
 }

@@ -10,19 +10,21 @@ use super::convert::{check_dtypes, convert_inputs};
 use super::targets::refuse_endless;
 use super::{numbers, observer, written};
 use crate::arg::Arg;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, on_device, replacements};
 
 /// Runs the kernel for inferred outputs that exist.
 ///
-/// `shared` says that others may know the outputs, so that they must be borrowed.
+/// `shared` says that others may know the outputs, so that they must be borrowed; `since`, how many tensors had been
+/// replaced before inference looked at these.
 pub(super) fn run_kernel(
     op: &'static OpDef,
     args: &[Arg<'_>],
     inferred: &Inferred,
     outs: &[Tensor],
     shared: bool,
+    since: u64,
 ) -> Result<()> {
     let kernel = op.kernel(inferred.device.backend, inferred.compute)?;
     numbers::check(op, args, inferred.compute)?;
@@ -36,8 +38,10 @@ pub(super) fn run_kernel(
     }
     refuse_endless(op, args, outs)?;
     let compute = inferred.compute;
-    let converted = convert_inputs(op, args, inferred.compute)?;
+    let converted = convert_inputs(op, args, compute, inferred.device)?;
     let mut replaced: SmallVec<[Arg<'_>; 8]> = SmallVec::new();
+    // What was converted was converted as it was inferred; the others are looked at when they are borrowed.
+    refuse_replaced(args, &[], since)?;
     let args = match &converted {
         None => args,
         Some(values) => {
@@ -51,7 +55,7 @@ pub(super) fn run_kernel(
     }
     // SAFETY: the caller compared the outputs with what inference says, and looked for overlaps; inputs are
     // converted, and the kernel is the one for their dtype.
-    unsafe { run_borrowed(kernel, Call { op, args, outs, shared }, false) }
+    unsafe { run_borrowed(kernel, Call { op, args, outs, shared, since }, false) }
 }
 
 /// Whether a call has integers that its kernel was not chosen by, such as indices. They may be wrong whatever the
@@ -81,6 +85,8 @@ pub(super) struct Call<'a> {
     pub outs: &'a [Tensor],
     /// Whether others may know the outputs, so that they hold elements and must be borrowed.
     pub shared: bool,
+    /// How many tensors had been replaced before anybody looked at these.
+    pub since: u64,
 }
 
 /// Runs the kernel of operands that are alike, one of which is `like`: tensors and output have its shape.
@@ -107,15 +113,56 @@ pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) 
 /// have one shape if they are `alike`.
 #[inline]
 unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()> {
-    let Call { op, args, outs, shared } = call;
+    let Call { op, args, outs, shared, since } = call;
     let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;
-    // SAFETY: the caller's promise; the storages are borrowed until this returns. Tensors that others know hold
-    // elements.
+    refuse_replaced(args, outs, since)?;
+    // SAFETY: the caller promises what the call must be, and the tensors are what it saw, which stay so while their
+    // storages are borrowed, until this returns. Tensors that others know hold elements.
     unsafe {
         let mut call = KernelCall::new(op, args, outs);
         if alike {
             call = call.with_one_shape();
         }
-        written::run(kernel, &if shared { call.with_elements() } else { call })
+        run_prepared(kernel, &if shared { call.with_elements() } else { call })
     }
+}
+
+/// Refuses tensors that another thread replaced since shapes were inferred from them.
+///
+/// # Errors
+/// If there is one.
+#[inline]
+fn refuse_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Result<()> {
+    if replacements() == since { Ok(()) } else { refuse_these_replaced(reads, writes, since) }
+}
+
+#[cold]
+fn refuse_these_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Result<()> {
+    let mut found = writes.iter().any(|tensor| tensor.is_replaced_since(since));
+    reads.iter().for_each(|arg| arg.for_each_tensor(|tensor| found |= tensor.is_replaced_since(since)));
+    if !found {
+        return Ok(());
+    }
+    Err(Error::aliasing(
+        "another thread wrote a result into a tensor without elements while this call looked at it",
+    )
+    .with_help("wait for the thread before the tensor is used"))
+}
+
+/// Runs a kernel: one of the host at once, one of a device in this thread's stream.
+///
+/// # Safety
+/// As [`Kernel::run`].
+#[inline]
+pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
+    if call.is_on_host() {
+        // SAFETY: the caller's promise.
+        return unsafe { written::run(kernel, call) };
+    }
+    let for_each = |visit: &mut dyn FnMut(&Tensor)| {
+        call.args().iter().for_each(|arg| arg.for_each_tensor(&mut *visit));
+        call.outs().iter().for_each(visit);
+    };
+    // SAFETY: as above.
+    on_device(call.device(), for_each, |_| unsafe { kernel.run(call) })
 }

@@ -69,6 +69,16 @@ pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
     shares
 }
 
+/// Whether an argument shows the target's storage.
+#[inline]
+pub(super) fn shares(args: &[Arg<'_>], target: &Tensor) -> bool {
+    let mut shares = false;
+    for arg in args {
+        arg.for_each_tensor(|tensor| shares |= tensor.shares_storage(target));
+    }
+    shares
+}
+
 pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Result<()> {
     check_written(target, "self", sizes, dtype)
 }

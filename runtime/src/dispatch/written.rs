@@ -31,11 +31,13 @@ const PROOF: usize = 48;
 #[inline]
 pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     if cfg!(debug_assertions) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the kernel is one of the operator.
         return unsafe { run_checked(kernel, call) };
     }
-    // SAFETY: the caller's promise.
-    unsafe { kernel.run(call) }
+    // SAFETY: the caller promises that the kernel is one of the operator; nobody took the call's outputs.
+    let result = unsafe { kernel.run(call) };
+    call.make_untouched_valid();
+    result
 }
 
 /// Calls the kernel of an operator over filled memory, row-major and, if callers can give outputs, with gaps.
@@ -60,7 +62,7 @@ fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
         return Ok(());
     }
     let kernel = op.kernel(backend, inferred.compute)?;
-    let converted = convert_inputs(op, args, inferred.compute)?;
+    let converted = convert_inputs(op, args, inferred.compute, inferred.device)?;
     let mut args: Vec<Arg<'_>> = args.to_vec();
     converted.iter().flatten().for_each(|(index, value)| args[*index] = value.as_arg());
     for gaps in [false, true] {
@@ -263,7 +265,7 @@ fn fill(tensor: &Tensor, byte: u8) {
         // SAFETY: these are the tensor's elements, an output's that the caller may write.
         return unsafe { tensor.data_ptr().write_bytes(byte, byte_count(tensor)) };
     }
-    // SAFETY: as above.
+    // SAFETY: each address is that of one element, which the caller may write.
     addresses(tensor).for_each(|address| unsafe { address.write_bytes(byte, tensor.dtype().size()) });
 }
 
@@ -277,7 +279,7 @@ fn read(tensor: &Tensor) -> Scratch<u8> {
     }
     let size = tensor.dtype().size();
     for (address, to) in addresses(tensor).zip(bytes.chunks_exact_mut(size)) {
-        // SAFETY: as above.
+        // SAFETY: the address is that of one element, which nobody else writes, and the chunk is as large.
         unsafe { to.as_mut_ptr().copy_from_nonoverlapping(address, size) };
     }
     bytes
@@ -291,7 +293,7 @@ fn write(tensor: &Tensor, bytes: &[u8]) {
         return unsafe { tensor.data_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
     for (address, from) in addresses(tensor).zip(bytes.chunks_exact(size)) {
-        // SAFETY: as above.
+        // SAFETY: the address is that of one element, which the caller may write, and the chunk is as large.
         unsafe { address.copy_from_nonoverlapping(from.as_ptr(), size) };
     }
 }
@@ -308,7 +310,7 @@ fn positions_of(tensor: &Tensor, byte: u8) -> Scratch<usize> {
         }
     }
     let same = |address: *mut u8| {
-        // SAFETY: as above, of one element.
+        // SAFETY: the bytes of one element, initialised, which nobody else writes.
         unsafe { std::slice::from_raw_parts(address, size) }.iter().all(|other| *other == byte)
     };
     addresses(tensor)

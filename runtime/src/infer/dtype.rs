@@ -46,7 +46,6 @@ pub fn same(operands: &[Operand<'_>]) -> Result<DType> {
 ///
 /// # Errors
 /// If PyTorch defines no promotion for a pair.
-#[inline]
 pub fn promote(operands: &[Operand<'_>]) -> Result<DType> {
     let mut first = None;
     let uniform = operands.iter().all(|operand| match operand {

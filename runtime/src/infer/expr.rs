@@ -4,6 +4,7 @@
 //! that `symbolic` evaluates on sizes that are not known yet, and that tools can show. Eager calls never
 //! look at them; they run the functions that the same expressions were compiled to.
 
+pub use opsmith_core::rules::{DTypeRule, ShapeRule};
 pub use opsmith_core::{Query, Symbol as Operation};
 
 /// What inference of an operator says, as expressions over its arguments.
@@ -69,9 +70,9 @@ pub enum Expr {
     /// A list.
     List(&'static [Expr]),
     /// A named rule for sizes.
-    ShapeRule(&'static str, &'static [Expr]),
+    ShapeRule(ShapeRule, &'static [Expr]),
     /// A named rule for a dtype.
-    DTypeRule(&'static str, &'static [Expr]),
+    DTypeRule(DTypeRule, &'static [Expr]),
     /// A function of the kernels crate, by its path. Only the compiled inference calls it.
     Native(&'static str),
     /// A question about the first part, with the others as its arguments.

@@ -18,7 +18,6 @@ pub fn follow(tensor: &Tensor) -> Result<Dims> {
 ///
 /// # Errors
 /// If two sizes differ and neither is 1, or the result has too many elements.
-#[inline]
 pub fn broadcast(operands: &[Operand<'_>]) -> Result<Dims> {
     let mut result: Option<Dims> = None;
     let mut add = |tensor: &Tensor| match &mut result {

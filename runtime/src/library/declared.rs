@@ -12,7 +12,7 @@ use crate::op::OpDef;
 static NAMED: RwLock<BTreeMap<&'static str, &'static OpDef>> = RwLock::new(BTreeMap::new());
 
 /// Why a name cannot be given to an operator.
-pub(crate) enum Taken {
+pub enum Taken {
     /// Another operator declared at run time has it.
     Declared,
     /// An operator of a linked library has it.

@@ -97,19 +97,12 @@ pub(super) fn truncated(error: std::io::Error, what: &str) -> Problem {
 }
 
 /// NumPy's kind and size, without the byte order.
-fn type_code(dtype: DType) -> Result<String, Problem> {
-    let kind = match dtype {
-        DType::Bool => 'b',
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 => 'u',
-        DType::I8 | DType::I16 | DType::I32 | DType::I64 => 'i',
-        DType::F16 | DType::F32 | DType::F64 => 'f',
-        DType::C64 | DType::C128 => 'c',
-        DType::BF16 => {
-            return Err(Problem::new("NumPy has no bfloat16")
-                .help("convert the tensor to float32 first, which holds every bfloat16 value"));
-        }
-    };
-    Ok(format!("{kind}{}", dtype.size()))
+fn type_code(dtype: DType) -> Result<&'static str, Problem> {
+    dtype.numpy_code().ok_or_else(|| {
+        let wider = dtype.to_compute();
+        Problem::new(format!("NumPy has no {dtype}"))
+            .help(format!("convert the tensor to {wider} first, which holds every {dtype} value"))
+    })
 }
 
 /// The dtype and whether it is big-endian.

@@ -4,6 +4,8 @@
 //! once. Only the dispatcher makes calls, since making one promises everything that views rely on; see
 //! `docs/design/kernel-memory.md`.
 
+mod values;
+
 use std::cell::Cell;
 
 use opsmith_core::DType;
@@ -15,7 +17,8 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 use crate::tensor::Tensor;
-use crate::view::{Positions, View, ViewMut};
+use crate::view::{View, ViewMut};
+pub(crate) use values::make_valid;
 
 /// A kernel as tables are made from: writes every element of the call's outputs, which have their final shape.
 pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
@@ -62,7 +65,8 @@ impl Kernel {
 /// ```compile_fail,E0451
 /// # use opsmith_runtime::{Arg, Tensor, op::{KernelCall, OpDef}};
 /// fn forged<'a>(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
-///     KernelCall { op, args, outs, taken: Default::default(), holds_elements: true, alike: true }
+///     let (taken, filled) = Default::default();
+///     KernelCall { op, args, outs, taken, filled, holds_elements: true, alike: true }
 /// }
 /// ```
 ///
@@ -87,6 +91,8 @@ pub struct KernelCall<'a> {
     outs: &'a [Tensor],
     /// The outputs whose elements were handed out, a bit each; the last bit stands for all from the 64th on.
     taken: Cell<u64>,
+    /// Whether a loop has written all of the first output.
+    filled: Cell<bool>,
     /// Whether the outputs' memory holds elements of their dtypes, instead of any bytes.
     holds_elements: bool,
     /// Whether the tensors of the call are known to have one shape.
@@ -98,14 +104,15 @@ impl<'a> KernelCall<'a> {
     ///
     /// # Safety
     /// While the call and its views are used:
-    /// - the arguments are what the operator's signature and `element_types` say;
+    /// - the arguments are what the operator's signature and `element_types` say, and on the outputs' device;
     /// - the outputs are what inference says of these arguments;
     /// - nothing writes the arguments' storages, and nothing else touches those of the outputs;
     /// - no two outputs overlap, and an output overlaps an argument only if the operator's forms are
     ///   `elementwise` and both are the same elements.
     #[inline]
     pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
-        KernelCall { op, args, outs, taken: Cell::new(0), holds_elements: false, alike: false }
+        let (taken, filled) = (Cell::new(0), Cell::new(false));
+        KernelCall { op, args, outs, taken, filled, holds_elements: false, alike: false }
     }
 
     /// The call with outputs whose memory holds elements of their dtypes, such as a caller's own tensors.
@@ -155,6 +162,24 @@ impl<'a> KernelCall<'a> {
         self.outs.first().map_or(Device::CPU, Tensor::device)
     }
 
+    /// Whether the host has the operands, instead of another device.
+    #[inline]
+    pub(crate) fn is_on_host(&self) -> bool {
+        self.outs.first().is_none_or(Tensor::is_on_host)
+    }
+
+    /// The outputs, for a kernel that runs on a device: their elements are the device's, which the host cannot read.
+    ///
+    /// # Errors
+    /// If the host has them: its kernels take views.
+    pub fn device_outputs(&self) -> Result<&'a [Tensor]> {
+        if self.is_on_host() {
+            return Err(Error::device("the kernel computes on a device, and was given memory of the host")
+                .with_help("install it for its own backend"));
+        }
+        Ok(self.outs)
+    }
+
     /// The outputs, for the runtime itself: reading or writing them is unsafe while views of them live.
     #[inline]
     pub(crate) fn outs(&self) -> &'a [Tensor] {
@@ -173,7 +198,9 @@ impl<'a> KernelCall<'a> {
     /// dispatcher prepared.
     #[inline]
     pub fn view<T: Element>(&self, index: usize) -> View<'a, T> {
-        self.typed_view(self.args[index].tensor())
+        let tensor = self.input(index, T::DTYPE);
+        // SAFETY: it was checked.
+        unsafe { tensor.view_unchecked() }
     }
 
     /// An optional tensor argument's elements.
@@ -202,16 +229,31 @@ impl<'a> KernelCall<'a> {
         tensors.map(|tensor| tensor.as_ref().map(|tensor| self.typed_view(tensor))).collect()
     }
 
-    #[inline]
     fn typed_view<T: Element>(&self, tensor: &'a Tensor) -> View<'a, T> {
-        assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's input type differs from the declared one");
+        self.check_input(tensor, T::DTYPE);
+        // SAFETY: it was checked.
+        unsafe { tensor.view_unchecked() }
+    }
+
+    /// A tensor argument, of which views may be made. Knows the dtype as a value, and so is compiled once.
+    fn input(&self, index: usize, dtype: DType) -> &'a Tensor {
+        let tensor = self.args[index].tensor();
+        self.check_input(tensor, dtype);
+        tensor
+    }
+
+    /// After this, views of the tensor may be made: dtype and device are right, no output overlaps it, and nothing
+    /// writes it while the call lives, as who made the call promised.
+    ///
+    /// # Panics
+    /// If not.
+    fn check_input(&self, tensor: &Tensor, dtype: DType) {
+        assert_eq!(tensor.dtype(), dtype, "the kernel's input type differs from the declared one");
+        assert!(tensor.is_on_host(), "{NOT_ON_HOST}");
         if self.op.forms.elementwise {
             let shared = self.outs.iter().any(|out| tensor.overlaps(out));
             assert!(!shared, "an input that is also the output is read by `pointwise::map1` and its like");
         }
-        // SAFETY: the dtype was checked, no output overlaps the tensor, and nothing writes it while the call lives,
-        // as who made the call promised.
-        unsafe { tensor.view_unchecked() }
     }
 
     /// An output's elements, for writing.
@@ -221,22 +263,31 @@ impl<'a> KernelCall<'a> {
     /// input.
     #[inline]
     pub fn view_mut<T: Element>(&self, index: usize) -> ViewMut<'a, T> {
-        self.take(index);
-        // SAFETY: the output was taken just now.
-        unsafe { self.typed_view_mut(&self.outs[index]) }
+        let tensor = self.output(index, T::DTYPE);
+        // SAFETY: it was checked and taken just now.
+        unsafe { tensor.view_mut_unchecked() }
     }
 
-    /// # Safety
-    /// The output is taken, and this is its only view.
-    #[inline]
-    unsafe fn typed_view_mut<T: Element>(&self, tensor: &'a Tensor) -> ViewMut<'a, T> {
-        assert_eq!(tensor.dtype(), T::DTYPE, "the kernel's output type differs from the inferred one");
-        if T::DTYPE == DType::Bool && !self.holds_elements {
+    /// An output that is taken for its only view. Knows the dtype as a value, and so is compiled once.
+    fn output(&self, index: usize, dtype: DType) -> &'a Tensor {
+        self.take(index);
+        let tensor = &self.outs[index];
+        self.check_output(tensor, dtype);
+        tensor
+    }
+
+    /// After this, the view of a taken output may be made: dtype and device are right, nobody else touches its elements,
+    /// as who made the call promised, and they are initialised: memory is, and bytes that are no `bool` are
+    /// overwritten.
+    ///
+    /// # Panics
+    /// If not.
+    fn check_output(&self, tensor: &Tensor, dtype: DType) {
+        assert_eq!(tensor.dtype(), dtype, "the kernel's output type differs from the inferred one");
+        assert!(tensor.is_on_host(), "{NOT_ON_HOST}");
+        if dtype == DType::Bool && !self.holds_elements {
             make_valid(tensor);
         }
-        // SAFETY: the dtype was checked, nobody else touches the output's elements, as who made the call promised,
-        // and they are initialised: memory is, and bytes that are no `bool` were overwritten.
-        unsafe { tensor.view_mut_unchecked() }
     }
 
     /// The elements of an output that may be absent, for writing.
@@ -257,8 +308,12 @@ impl<'a> KernelCall<'a> {
     /// As [`KernelCall::view_mut`].
     pub fn views_mut<T: Element>(&self) -> Scratch<ViewMut<'a, T>> {
         self.take_all();
-        // SAFETY: all outputs were taken just now.
-        self.outs.iter().map(|tensor| unsafe { self.typed_view_mut(tensor) }).collect()
+        let views = self.outs.iter().map(|tensor| {
+            self.check_output(tensor, T::DTYPE);
+            // SAFETY: it was checked, and all outputs were taken just now.
+            unsafe { tensor.view_mut_unchecked() }
+        });
+        views.collect()
     }
 
     /// Marks an output as handed out.
@@ -343,6 +398,7 @@ impl<'a> KernelCall<'a> {
         if self.taken.get() & 1 != 0 {
             return Err(handed_out());
         }
+        out.check_on_host()?;
         let mut operands = [out; N];
         for (operand, &index) in operands[1..].iter_mut().zip(inputs) {
             match self.args.get(index) {
@@ -353,6 +409,8 @@ impl<'a> KernelCall<'a> {
         Ok(operands)
     }
 }
+
+const NOT_ON_HOST: &str = "a kernel of the host was given memory of a device: install it for its own backend";
 
 /// The last bit of the outputs that were handed out.
 const LAST: usize = 63;
@@ -373,22 +431,4 @@ fn missing(what: &str, index: usize) -> Error {
 fn other_dtype(tensor: DType, kernel: DType) -> Error {
     Error::dtype(format!("the kernel computes with {kernel}, and was given {tensor}"))
         .with_help("install it for the dtype that it is written for")
-}
-
-/// Makes elements of memory that holds any bytes, where not every byte is one: `false` of `bool`s.
-pub(crate) fn make_valid(tensor: &Tensor) {
-    if tensor.dtype() != DType::Bool {
-        return;
-    }
-    let start = tensor.data_ptr();
-    if tensor.is_contiguous() {
-        // SAFETY: a bool is a byte, so these are the tensor's own elements, which nobody reads: they are an output's
-        // before its kernel runs.
-        unsafe { start.write_bytes(0, tensor.numel() as usize) };
-        return;
-    }
-    for position in Positions::new(tensor.shape(), tensor.strides()) {
-        // SAFETY: as above.
-        unsafe { start.offset(position as isize).write(0) };
-    }
 }

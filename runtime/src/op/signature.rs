@@ -3,10 +3,11 @@
 
 use opsmith_core::DType;
 use opsmith_core::constraint::Constraint;
+pub use opsmith_core::{ArgKind, ArgType, ItemKind};
 
 use crate::arg::Arg;
 use crate::facts::ValueUse;
-use crate::lists::{AnyLists, ItemKind, Text};
+use crate::lists::{AnyLists, Text};
 use crate::scalar::Scalar;
 
 /// A signature.
@@ -46,60 +47,6 @@ pub struct ReturnDef {
     pub ty: ArgType,
 }
 
-/// The type of an argument or result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ArgType {
-    /// What it is.
-    pub kind: ArgKind,
-    /// Whether it may be absent.
-    pub optional: bool,
-}
-
-/// What an argument is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ArgKind {
-    /// A tensor.
-    Tensor,
-    /// A list of tensors.
-    Tensors,
-    /// A list of tensors of which some may be absent.
-    OptionalTensors,
-    /// A truth value.
-    Bool,
-    /// An integer.
-    Int,
-    /// A floating-point number.
-    Float,
-    /// A number of any kind.
-    Scalar,
-    /// A text.
-    Str,
-    /// A list of integers; if a length is given, one integer stands for that many.
-    Ints(Option<u32>),
-    /// A list of floating-point numbers.
-    Floats,
-    /// A list of truth values.
-    Bools(Option<u32>),
-    /// A list of numbers.
-    Scalars,
-    /// A list of texts.
-    Strs,
-    /// A list of element types.
-    DTypes,
-    /// A list of lists of this.
-    Lists(ItemKind),
-    /// An element type.
-    DType,
-    /// A device.
-    Device,
-    /// A memory format.
-    MemoryFormat,
-    /// A storage layout.
-    MemoryLayout,
-    /// A random generator.
-    Generator,
-}
-
 /// A default in a signature.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DefaultValue {
@@ -133,18 +80,6 @@ pub enum DefaultValue {
     MemoryFormat(crate::arg::MemoryFormat),
 }
 
-impl ArgKind {
-    /// The type of something that is always there.
-    pub const fn required(self) -> ArgType {
-        ArgType { kind: self, optional: false }
-    }
-
-    /// The type of something that may be absent.
-    pub const fn optional(self) -> ArgType {
-        ArgType { kind: self, optional: true }
-    }
-}
-
 impl ReturnDef {
     /// A result without a name.
     pub const fn new(ty: ArgType) -> ReturnDef {
@@ -172,46 +107,15 @@ impl ArgDef {
     }
 }
 
-impl ArgType {
-    /// Whether it is one tensor, which may be optional.
-    pub fn is_tensor(self) -> bool {
-        self.kind == ArgKind::Tensor
-    }
-
-    /// Whether it is a tensor or a list of them.
-    pub fn holds_tensors(self) -> bool {
-        matches!(self.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
-    }
-
-    /// Whether an argument is of this type as it stands.
-    pub fn accepts(self, arg: Arg<'_>) -> bool {
-        match (self.kind, arg) {
-            (_, Arg::None) => self.optional,
-            (ArgKind::Tensor, Arg::Tensor(_))
-            | (ArgKind::Tensors, Arg::Tensors(_))
-            | (ArgKind::OptionalTensors, Arg::OptionalTensors(_))
-            | (ArgKind::Bool, Arg::Bool(_))
-            | (ArgKind::Int, Arg::Int(_))
-            | (ArgKind::Float, Arg::Float(_))
-            | (ArgKind::Scalar, Arg::Scalar(_))
-            | (ArgKind::Str, Arg::Str(_))
-            | (ArgKind::Floats, Arg::Floats(_))
-            | (ArgKind::Scalars, Arg::Scalars(_))
-            | (ArgKind::Strs, Arg::Strs(_))
-            | (ArgKind::DTypes, Arg::DTypes(_))
-            | (ArgKind::DType, Arg::DType(_))
-            | (ArgKind::Device, Arg::Device(_))
-            | (ArgKind::MemoryFormat, Arg::MemoryFormat(_))
-            | (ArgKind::MemoryLayout, Arg::MemoryLayout(_))
-            | (ArgKind::Generator, Arg::Generator(_)) => true,
-            (ArgKind::Ints(length), Arg::Ints(list)) => {
-                length.is_none_or(|length| length as usize == list.len())
-            }
-            (ArgKind::Bools(length), Arg::Bools(list)) => {
-                length.is_none_or(|length| length as usize == list.len())
-            }
+impl Arg<'_> {
+    /// Whether the argument is of a type as it stands.
+    pub fn has_type(self, ty: ArgType) -> bool {
+        match (ty.kind, self) {
+            (_, Arg::None) => ty.optional,
+            (ArgKind::Ints(Some(length)), Arg::Ints(list)) => length as usize == list.len(),
+            (ArgKind::Bools(Some(length)), Arg::Bools(list)) => length as usize == list.len(),
             (ArgKind::Lists(kind), Arg::Lists(lists)) => lists.kind() == kind,
-            _ => false,
+            (kind, arg) => arg.is_variant(kind),
         }
     }
 }

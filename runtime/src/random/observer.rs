@@ -3,10 +3,19 @@
 //! In: the thread's observer, which a tracer sets. Out: the events, from the places where they happen. Must know no
 //! tensor, no operator and no tracer.
 
-use super::Generator;
+use super::{Generator, GeneratorState};
+
+/// The start of a generator that a traced function makes, in each run of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// The position among the function's generators.
+    pub number: usize,
+    /// The state.
+    pub state: GeneratorState,
+}
 
 /// Receives the events of generators that this thread uses while it traces.
-pub(crate) trait GeneratorObserver {
+pub trait GeneratorObserver {
     /// A generator was made.
     fn made(&self, generator: &Generator);
 

@@ -3,12 +3,15 @@
 //! A tensor without elements that a result is written into becomes one of the result's shape, for all who have a
 //! handle to it. Others may be looking at the old shape meanwhile, so that it stays where it is until the last
 //! handle goes: later parts hang behind the first, and the newest counts.
-
-use std::sync::atomic::{AtomicPtr, Ordering};
+//!
+//! Whoever needs memory and layout to go together looks at one part ([`Tensor::body`], once), or has borrowed the
+//! storage that the tensor shows, without which nothing is replaced. A call that inferred shapes before it borrowed
+//! asks [`Tensor::is_replaced_since`].
 
 use super::Tensor;
 use crate::layout::{Dims, Layout, write_contiguous_strides};
 use crate::storage::Storage;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Memory and layout of a tensor.
 pub(super) struct Body {
@@ -16,20 +19,13 @@ pub(super) struct Body {
     pub layout: Layout,
     pub numel: i64,
     pub contiguous: bool,
-    /// The part before this one, from when the tensor was replaced.
-    earlier: *mut Body,
 }
-
-// SAFETY: the earlier part belongs to this one, and is only freed with it.
-unsafe impl Send for Body {}
-// SAFETY: as above; nothing of a part changes while it is shared.
-unsafe impl Sync for Body {}
 
 impl Body {
     #[inline]
     pub fn new(storage: Storage, layout: Layout) -> Body {
         let (numel, contiguous) = (layout.numel(), layout.is_contiguous());
-        Body { storage, layout, numel, contiguous, earlier: std::ptr::null_mut() }
+        Body { storage, layout, numel, contiguous }
     }
 
     /// Writes a row-major part over memory for as many elements, field by field where it stays.
@@ -38,7 +34,8 @@ impl Body {
     /// The place is valid for writes; nothing of it was written before.
     #[inline]
     pub unsafe fn write_contiguous(place: *mut Body, storage: Storage, sizes: &[i64], numel: i64) {
-        // SAFETY: the caller's promise; every field is written exactly once.
+        // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once, and the
+        // one that is borrowed was written just before.
         unsafe {
             (&raw mut (*place).storage).write(storage);
             (&raw mut (*place).layout.sizes).write(Dims::from_slice(sizes));
@@ -47,7 +44,6 @@ impl Body {
             (&raw mut (*place).layout.offset).write(0);
             (&raw mut (*place).numel).write(numel);
             (&raw mut (*place).contiguous).write(true);
-            (&raw mut (*place).earlier).write(std::ptr::null_mut());
         }
     }
 
@@ -59,51 +55,88 @@ impl Body {
     }
 }
 
-impl Drop for Body {
-    #[inline]
-    fn drop(&mut self) {
-        let mut earlier = self.earlier;
-        while !earlier.is_null() {
-            // SAFETY: parts come from boxes, each belongs to the one after it, and this one was the last.
-            let mut part = unsafe { Box::from_raw(earlier) };
-            earlier = std::mem::replace(&mut part.earlier, std::ptr::null_mut());
-        }
-    }
+/// A part that replaced another.
+struct Part {
+    body: Body,
+    /// The part before this one, which belongs to it; null for the first that replaced one.
+    earlier: *mut Part,
+    /// The number of replacements when this one was counted.
+    number: AtomicU64,
+    /// Loom's view of the bytes above, which are written before the part is put in place.
+    #[cfg(loom)]
+    bytes: loom::cell::UnsafeCell<()>,
 }
 
 /// The later parts of a tensor that was replaced; null for almost all.
 #[derive(Default)]
-pub(super) struct Later(AtomicPtr<Body>);
+pub(super) struct Later(AtomicPtr<Part>);
+
+// SAFETY: parts belong to the list, which frees them with itself; a `Body` is `Send` and `Sync`, and nothing of a part
+// but its number, which is atomic, changes while it is shared.
+unsafe impl Send for Later {}
+// SAFETY: what `&Later` gives is a `&Body`, or puts a part in place by one atomic step.
+unsafe impl Sync for Later {}
 
 impl Later {
+    #[inline]
+    fn part(&self) -> Option<&Part> {
+        // SAFETY: a part that was put here lives as long as this does, and was written before it was put here.
+        let part = unsafe { self.0.load(Ordering::Acquire).as_ref() };
+        #[cfg(loom)]
+        if let Some(part) = part {
+            part.bytes.with(|_| ());
+        }
+        part
+    }
+
     /// The newest part, if there is one.
     #[inline]
     pub fn newest(&self) -> Option<&Body> {
-        // SAFETY: a part that was put here lives as long as this does.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+        self.part().map(|part| &part.body)
     }
 
     /// Makes the newest part the first one, which nobody else can be looking at.
     pub fn take_into(&mut self, first: &mut Body) {
-        let newest = std::mem::replace(self.0.get_mut(), std::ptr::null_mut());
-        if !newest.is_null() {
-            // SAFETY: the part came from a box, and nobody can look at it any more.
-            let newest = unsafe { Box::from_raw(newest) };
-            first.copy_from(&newest);
+        if let Some(newest) = self.newest() {
+            first.copy_from(newest);
         }
+        self.clear();
     }
 
-    /// Puts a part before all others.
+    /// Puts a part before all others, and counts that.
     fn add(&self, body: Body) {
-        let new = Box::into_raw(Box::new(body));
+        let new = Box::into_raw(Box::new(Part {
+            body,
+            earlier: std::ptr::null_mut(),
+            number: AtomicU64::new(u64::MAX),
+            #[cfg(loom)]
+            bytes: loom::cell::UnsafeCell::new(()),
+        }));
         let mut known = self.0.load(Ordering::Acquire);
         loop {
             // SAFETY: nobody else has the new part yet.
             unsafe { (*new).earlier = known };
+            #[cfg(loom)]
+            // SAFETY: nobody else has it; this is the write that the list's readers come after.
+            unsafe { &*new }.bytes.with_mut(|_| ());
             match self.0.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return,
+                Ok(_) => break,
                 Err(other) => known = other,
             }
+        }
+        // After the part is in place: who knows this number sees the part.
+        let number = REPLACEMENTS.fetch_add(1, Ordering::Release) + 1;
+        // SAFETY: the list keeps its parts until it is dropped or cleared, for which it must be borrowed mutably.
+        unsafe { &*new }.number.store(number, Ordering::Relaxed);
+    }
+
+    fn clear(&mut self) {
+        let mut part = self.0.load(Ordering::Relaxed);
+        self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
+        while !part.is_null() {
+            // SAFETY: parts come from boxes and each belongs to the one after it, the last to the list, which is
+            // borrowed mutably: nobody looks at a part any more.
+            part = unsafe { Box::from_raw(part) }.earlier;
         }
     }
 }
@@ -111,19 +144,88 @@ impl Later {
 impl Drop for Later {
     #[inline]
     fn drop(&mut self) {
-        let newest = *self.0.get_mut();
-        if !newest.is_null() {
-            // SAFETY: the part came from a box, and nobody can look at it any more.
-            drop(unsafe { Box::from_raw(newest) });
+        if !self.0.load(Ordering::Relaxed).is_null() {
+            self.clear();
         }
     }
 }
 
+/// How often a tensor of this process was replaced.
+#[cfg(not(loom))]
+static REPLACEMENTS: AtomicU64 = AtomicU64::new(0);
+#[cfg(loom)]
+loom::lazy_static! { static ref REPLACEMENTS: AtomicU64 = AtomicU64::new(0); }
+
+/// How often a tensor of this process was replaced so far.
+#[inline]
+pub(crate) fn replacements() -> u64 {
+    REPLACEMENTS.load(Ordering::Acquire)
+}
+
 impl Tensor {
     /// Becomes another tensor of its dtype and device for everybody who has a handle, as an out form makes of a
-    /// tensor without elements.
-    pub(crate) fn become_like(&self, other: &Tensor) {
+    /// tensor without elements; says whether it did, which it does not if it has elements.
+    ///
+    /// Waits until nobody has borrowed the storage that it shows. `is_locked` says that this thread has, as a tracer
+    /// has those that its function writes.
+    pub(crate) fn become_like(&self, other: &Tensor, is_locked: bool) -> bool {
         debug_assert!(self.dtype() == other.dtype() && self.device() == other.device());
-        self.0.later.add(Body::new(other.storage().clone(), other.layout().clone()));
+        loop {
+            let storage = self.storage().clone();
+            // Nobody can borrow memory that is nowhere.
+            let is_free = is_locked || storage.is_meta();
+            if !is_free {
+                storage.lock();
+            }
+            let shown = self.body();
+            let is_shown = shown.storage.same(&storage);
+            let replaces = is_shown && shown.numel == 0;
+            if replaces {
+                let other = other.body();
+                self.0.later.add(Body::new(other.storage.clone(), other.layout.clone()));
+            }
+            if !is_free {
+                storage.unlock();
+            }
+            if is_shown {
+                return replaces;
+            }
+        }
+    }
+
+    /// Whether it was replaced after there were so many [`replacements`]. The storage that it shows is borrowed.
+    pub(crate) fn is_replaced_since(&self, replacements: u64) -> bool {
+        self.0.later.part().is_some_and(|part| part.number.load(Ordering::Relaxed) > replacements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_is_replaced_for_all_handles_while_it_has_no_elements() {
+        let tensor = Tensor::of::<f32>(&[]);
+        let (handle, before) = (tensor.clone(), replacements());
+        assert!(tensor.become_like(&Tensor::of(&[1.0f32, 2.0]), false));
+        assert_eq!(handle.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+        assert!(tensor.is_replaced_since(before) && !tensor.is_replaced_since(replacements()));
+        assert!(!tensor.become_like(&Tensor::of(&[3.0f32]), false));
+        assert_eq!(tensor.detach().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn readers_see_all_of_a_tensor_or_nothing_while_it_is_replaced() {
+        for _ in 0..200 {
+            let tensor = Tensor::of::<i64>(&[]);
+            std::thread::scope(|scope| {
+                scope.spawn(|| tensor.become_like(&Tensor::of(&[7i64; 1000]), false));
+                for _ in 0..20 {
+                    let seen = tensor.to_vec::<i64>().unwrap();
+                    assert!(seen.is_empty() || seen == [7; 1000]);
+                }
+            });
+            assert!(tensor.storage().try_write(), "a borrow was given back to another storage");
+        }
     }
 }

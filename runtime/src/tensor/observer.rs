@@ -7,7 +7,7 @@ use super::Tensor;
 use crate::error::Result;
 
 /// Receives the events of this thread's tensors while it traces.
-pub(crate) trait TensorObserver {
+pub trait TensorObserver {
     /// A tensor was made that has sizes and no elements, as all new tensors of a traced function.
     fn allocated(&self, tensor: &Tensor);
 

@@ -9,11 +9,11 @@ use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor};
 
 pub static LIBRARY: Library = Library { name: "tests", ..Library::EMPTY };
 
-const fn required(kind: ArgKind) -> ArgType {
+pub const fn required(kind: ArgKind) -> ArgType {
     ArgType { kind, optional: false }
 }
 
-const ARGS: &[ArgDef] = &[ArgDef::new("self", required(ArgKind::Tensor))];
+pub const ARGS: &[ArgDef] = &[ArgDef::new("self", required(ArgKind::Tensor))];
 
 /// `name(Tensor self) -> …` of CPU kernels in `f32`, with results of these names and dtypes in the shape of `self`.
 pub fn unary(

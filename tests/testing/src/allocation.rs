@@ -6,8 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, Value};
-use opsmith_runtime::graph::{Graph, InputSpec};
 use opsmith_runtime::library::Library;
 use opsmith_runtime::op::OpDef;
 

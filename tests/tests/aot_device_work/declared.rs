@@ -1,6 +1,6 @@
 //! How a kernel is known to be a device's: by its record, by its declaration, by what its library carries.
 
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::Backend;
 

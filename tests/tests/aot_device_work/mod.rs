@@ -8,7 +8,7 @@ mod declared;
 mod numbers;
 mod trouble;
 
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::Backend;
 
@@ -42,7 +42,7 @@ pub const OF_STAND_IN: [&str; 2] = ["reports", "sources"];
 pub fn work(name: &str) {
     let (_, part) = PARTS.iter().find(|(known, _)| *known == name).expect("there is a part of that name");
     part().unwrap_or_else(|error| panic!("{error}"));
-    opsmith::runtime::aot::release_device_memory();
+    opsmith::aot::release_device_memory();
     println!("DONE {name}");
 }
 

@@ -1,7 +1,7 @@
 //! Kernels for a device that do what they should: the numbers of issue and documents, in every way to call.
 
-use opsmith::runtime::aot::{AttrType, AttrValue, Declaration};
-use opsmith::runtime::graph::{Graph, InputSpec};
+use opsmith::aot::{AttrType, AttrValue, Declaration};
+use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, Value, autograd};
 use opsmith_runtime::Backend;
 
@@ -66,7 +66,7 @@ pub fn gradients() -> Result<()> {
 }
 
 /// The documented example: a workspace, attributes, shapes by the library.
-fn reduce(name: &str) -> Result<opsmith::runtime::aot::Operator> {
+fn reduce(name: &str) -> Result<opsmith::aot::Operator> {
     Declaration::new(name, kernel("Reduce"))
         .input("x")
         .input("y")

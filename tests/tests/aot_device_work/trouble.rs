@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use opsmith::runtime::aot::Declaration;
+use opsmith::aot::Declaration;
 use opsmith::{Result, Tensor};
 
 use super::{floats, on_device, simple};

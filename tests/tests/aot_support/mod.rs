@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opsmith::runtime::aot::{AttrType, Declaration};
+use opsmith::aot::{AttrType, Declaration};
 use opsmith::{DType, Tensor};
 
 /// A kernel of the examples: `square.cc:Square`.

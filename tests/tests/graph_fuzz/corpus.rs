@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use opsmith::autograd::{self, Options, no_grad};
+use opsmith::graph::{self, Graph, InputSpec, IntoTensors, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
 use opsmith_example_custom_op as custom;
-use opsmith_runtime::graph::{self, Graph, InputSpec, IntoTensors, Passes};
 use serde_json::Value;
 
 /// A saved graph.

@@ -7,7 +7,7 @@ use quote::quote;
 use super::Emit;
 use crate::emit::bind::item_type;
 use crate::model::expr::Expr;
-use crate::model::{Item, Kind, Ty};
+use crate::model::{ItemKind, Kind, Ty};
 
 impl Emit<'_> {
     pub(super) fn plain_conversion(&self, inner: &Expr, to: &Ty) -> TokenStream {
@@ -106,7 +106,7 @@ impl Emit<'_> {
             (Kind::Lists(_), Kind::Lists(item)) => {
                 let value = self.borrowed(inner);
                 match item {
-                    Item::Scalar => quote!((#value).map(|value| rt::Scalar::Int(*value))),
+                    ItemKind::Scalar => quote!((#value).map(|value| rt::Scalar::Int(*value))),
                     _ => quote!((#value).map(|value| *value as f64)),
                 }
             }

@@ -1,5 +1,6 @@
 //! Questions to values (`size`, `len`, `is_some`, …) and inference rules to Rust.
 
+use opsmith_core::rules::{Rule, RuleParam};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -104,12 +105,14 @@ impl Emit<'_> {
     }
 
     pub(super) fn inference_call(&self, expr: &Expr) -> TokenStream {
-        let module = if expr.ty.kind == Kind::DType { quote!(dtype) } else { quote!(shape) };
         match &expr.kind {
-            ExprKind::Rule(name, args) => {
-                let function = ident(name);
-                let operands = is_operand_rule(name, expr.ty.kind == Kind::DType);
-                if operands {
+            ExprKind::Rule(rule, args) => {
+                let module = match rule {
+                    Rule::Shape(_) => quote!(shape),
+                    Rule::DType(_) => quote!(dtype),
+                };
+                let function = ident(rule.name());
+                if rule.params() == [RuleParam::Operands] {
                     let args = args.iter().map(|arg| {
                         let value = self.borrowed(arg);
                         quote!(#value.into())
@@ -127,10 +130,4 @@ impl Emit<'_> {
             other => unreachable!("not an inference call: {other:?}"),
         }
     }
-}
-
-fn is_operand_rule(name: &str, dtype: bool) -> bool {
-    let rule =
-        if dtype { opsmith_core::rules::dtype_rule(name) } else { opsmith_core::rules::shape_rule(name) };
-    rule.is_some_and(|rule| rule.params == [opsmith_core::rules::RuleParam::Operands])
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use opsmith_core::rules::{self, Rule, RuleParam};
+use opsmith_core::rules::{DTYPE_RULES, Rule, RuleParam, SHAPE_RULES};
 
 use super::{Checker, Mode};
 use crate::diagnostics::catalogue;
@@ -45,8 +45,8 @@ impl Checker<'_> {
             return self.native(&path.path, given?, place, range);
         };
         match self.scope.mode {
-            Mode::Shape => self.rule(&name, rules::SHAPE_RULES, Kind::Ints(None), given?, place, range),
-            Mode::DType => self.rule(&name, rules::DTYPE_RULES, Kind::DType, given?, place, range),
+            Mode::Shape => self.rule(&name, SHAPE_RULES, given?, place, range),
+            Mode::DType => self.rule(&name, DTYPE_RULES, given?, place, range),
             Mode::Pointwise | Mode::FunctionDerivative => self.function(&name, given?, place, range),
             Mode::Check => self.refuse(catalogue::call_in_condition(self.at(&place), &name)),
             Mode::Derivative | Mode::Forward | Mode::Decompose => {
@@ -149,24 +149,23 @@ impl Checker<'_> {
         &mut self,
         name: &str,
         table: &'static [Rule],
-        kind: Kind,
         given: Given,
         place: Range<usize>,
         range: Range<usize>,
     ) -> Option<Expr> {
-        let Some(rule) = table.iter().find(|rule| rule.name == name) else {
-            let known: Vec<&str> = table.iter().map(|rule| rule.name).collect();
+        let Some(&rule) = table.iter().find(|rule| rule.name() == name) else {
+            let known: Vec<&str> = table.iter().map(|rule| rule.name()).collect();
             return self.refuse(catalogue::rule_unknown(self.at(&place), name, &known));
         };
         let args = self.unnamed(given)?;
-        let args = match rule.params {
-            [RuleParam::Operands] => self.operands(rule, args, kind == Kind::DType, &range)?,
+        let args = match rule.params() {
+            [RuleParam::Operands] => self.operands(rule, args, &range)?,
             params => {
                 if args.len() != params.len() {
                     let span = self.at(&range);
                     let types: Vec<String> =
                         params.iter().map(|param| parameter_type(*param).to_string()).collect();
-                    let hint = format!("`{name}({})` gives {}", types.join(", "), rule.doc);
+                    let hint = format!("`{name}({})` gives {}", types.join(", "), rule.doc());
                     let what = format!("`{name}`");
                     let found = args.len();
                     return self.refuse(catalogue::argument_count(
@@ -185,19 +184,14 @@ impl Checker<'_> {
                 args.into_iter().collect::<Option<Vec<_>>>()?
             }
         };
-        Some(Expr { kind: ExprKind::Rule(rule.name, args), ty: Ty::new(kind), range })
+        Some(Expr::rule(rule, args, range))
     }
 
     /// The operands of a rule over any number of them: tensors, and numbers where dtypes are decided.
-    fn operands(
-        &mut self,
-        rule: &Rule,
-        args: Vec<Expr>,
-        numbers: bool,
-        range: &Range<usize>,
-    ) -> Option<Vec<Expr>> {
+    fn operands(&mut self, rule: Rule, args: Vec<Expr>, range: &Range<usize>) -> Option<Vec<Expr>> {
+        let numbers = matches!(rule, Rule::DType(_));
         if args.is_empty() {
-            return self.refuse(catalogue::rule_without_operands(self.at(range), rule.name));
+            return self.refuse(catalogue::rule_without_operands(self.at(range), rule.name()));
         }
         let mut fine = Some(());
         for arg in &args {
@@ -208,7 +202,7 @@ impl Checker<'_> {
             };
             if !looks_at {
                 let span = self.at(&arg.range);
-                fine = self.refuse(catalogue::rule_operand(span, rule.name, &arg.ty.to_string(), numbers));
+                fine = self.refuse(catalogue::rule_operand(span, rule.name(), &arg.ty.to_string(), numbers));
             }
         }
         fine.map(|()| args)

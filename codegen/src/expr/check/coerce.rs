@@ -3,7 +3,7 @@
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::model::expr::{Expr, ExprKind};
-use crate::model::{Item, Kind, Ty};
+use crate::model::{ItemKind, Kind, Ty};
 
 /// How much a conversion changes: none, an implied widening, or not possible.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,7 +41,7 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
         (Kind::Int | Kind::Float | Kind::Scalar, Kind::RealElement) => true,
         (Kind::Ints(_), Kind::Floats | Kind::Scalars) => true,
         (Kind::Tensors, Kind::OptionalTensors) => true,
-        (Kind::Lists(Item::Int), Kind::Lists(Item::Float | Item::Scalar)) => true,
+        (Kind::Lists(ItemKind::Int), Kind::Lists(ItemKind::Float | ItemKind::Scalar)) => true,
         (Kind::Lists(_), Kind::Lists(_)) => is_empty_list,
         (
             Kind::Ints(_),

@@ -21,7 +21,7 @@ use syn::Lit;
 use super::parse::{self, ParseError, Places};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span, catalogue};
 use crate::model::expr::{Expr, ExprKind};
-use crate::model::{Item, Kind, Ty};
+use crate::model::{ItemKind, Kind, Ty};
 
 pub use scope::{Mode, OpTable, Scope, Undeclared};
 
@@ -232,12 +232,12 @@ impl Checker<'_> {
 
 /// What the items of all rows are, if rows are lists of values: the type that the others widen to. Rows
 /// that are empty say nothing.
-fn rows_of(rows: &[Expr]) -> Option<Item> {
-    let is = |item: Item| {
-        rows.iter().any(|row| same_list(&row.ty.kind, &item.list()) && !coerce::is_empty_list(row))
+fn rows_of(rows: &[Expr]) -> Option<ItemKind> {
+    let is = |item: ItemKind| {
+        rows.iter().any(|row| same_list(&row.ty.kind, &item.list().into()) && !coerce::is_empty_list(row))
     };
-    let order = [Item::Bool, Item::Str, Item::DType, Item::Scalar, Item::Float];
-    Some(order.into_iter().find(|item| is(*item)).unwrap_or(Item::Int))
+    let order = [ItemKind::Bool, ItemKind::Str, ItemKind::DType, ItemKind::Scalar, ItemKind::Float];
+    Some(order.into_iter().find(|item| is(*item)).unwrap_or(ItemKind::Int))
 }
 
 /// Whether two kinds of lists are the same, whatever their declared lengths.

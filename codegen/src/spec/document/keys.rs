@@ -21,10 +21,96 @@ pub enum ValueKind {
     Any,
 }
 
+macro_rules! key_names {
+    ($($variant:ident $name:literal,)*) => {
+        /// A key, by which stages after reading look values up: a misspelt one does not compile.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum KeyName {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl KeyName {
+            /// Every key of a table.
+            #[cfg(test)]
+            const ALL: &[KeyName] = &[$(KeyName::$variant),*];
+
+            /// The key as it is written.
+            pub const fn name(self) -> &'static str {
+                match self { $(KeyName::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+key_names! {
+    Edition "edition",
+    Include "include",
+    ArgumentAliases "argument_aliases",
+    Namespaces "namespaces",
+    Unlike "unlike",
+    Functions "functions",
+    Ops "ops",
+    Declarations "declarations",
+    Func "func",
+    Ignored "ignored",
+    Doc "doc",
+    AliasOf "alias_of",
+    Since "since",
+    Deprecated "deprecated",
+    Tags "tags",
+    BackwardOnly "backward_only",
+    KnownAs "known_as",
+    Variants "variants",
+    Inplace "inplace",
+    Names "names",
+    RustName "rust_name",
+    Method "method",
+    View "view",
+    Attributes "attributes",
+    Check "check",
+    Contiguous "contiguous",
+    Rounded "rounded",
+    Numbers "numbers",
+    ValueDepends "value_depends",
+    Types "types",
+    Present "present",
+    Length "length",
+    Infer "infer",
+    Shape "shape",
+    RunSizes "run_sizes",
+    RunShape "run_shape",
+    Dtype "dtype",
+    Compute "compute",
+    Dtypes "dtypes",
+    Combinations "combinations",
+    Pointwise "pointwise",
+    Dispatch "dispatch",
+    Decompose "decompose",
+    Supplied "supplied",
+    Operator "operator",
+    Role "role",
+    Derivatives "derivatives",
+    NoBuffer "no_buffer",
+    Intermediate "intermediate",
+    Forward "forward",
+    OutputDifferentiability "output_differentiability",
+    Deterministic "deterministic",
+    Tolerance "tolerance",
+    Samples "samples",
+    Origin "origin",
+    Rust "rust",
+    Cuda "cuda",
+    Op "op",
+    Derivative "derivative",
+    Wirtinger "wirtinger",
+}
+
 /// A key of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
     /// The key.
+    pub key: KeyName,
+    /// The key as it is written.
     pub name: &'static str,
     /// What its value looks like.
     pub kind: ValueKind,
@@ -35,7 +121,7 @@ pub struct KeySpec {
 impl KeySpec {
     /// The key in messages.
     pub fn shown(&self) -> ShownKey {
-        let KeySpec { name, kind, doc } = *self;
+        let KeySpec { name, kind, doc, .. } = *self;
         let expected = match kind {
             ValueKind::Text => format!("text after `{name}: `"),
             ValueKind::Flag => format!("`{name}: true` or `{name}: false`"),
@@ -53,140 +139,160 @@ impl KeySpec {
 }
 
 /// A row of a key table.
-const fn key(name: &'static str, kind: ValueKind, doc: &'static str) -> KeySpec {
-    KeySpec { name, kind, doc }
+const fn key(key: KeyName, kind: ValueKind, doc: &'static str) -> KeySpec {
+    KeySpec { key, name: key.name(), kind, doc }
 }
 
 /// The keys at the top of a file, in the order that `opsmith fmt` puts them.
 pub const FILE_KEYS: &[KeySpec] = &[
-    key("edition", ValueKind::Text, "version of the spec language; this generator reads edition 1"),
-    key("include", ValueKind::TextList, "other spec files to read, relative to this one"),
+    key(KeyName::Edition, ValueKind::Text, "version of the spec language; this generator reads edition 1"),
+    key(KeyName::Include, ValueKind::TextList, "other spec files to read, relative to this one"),
     key(
-        "argument_aliases",
+        KeyName::ArgumentAliases,
         ValueKind::TextListMap,
         "other names for arguments in calls by name, for every operator that has such an argument",
     ),
     key(
-        "namespaces",
+        KeyName::Namespaces,
         ValueKind::TextMap,
         "prefixes of names in other libraries, each with the prefix that such names have here",
     ),
     key(
-        "unlike",
+        KeyName::Unlike,
         ValueKind::TextMap,
         "names in other libraries that mean something else here, each with advice",
     ),
-    key("functions", ValueKind::Entries, "scalar functions that pointwise expressions may call"),
-    key("ops", ValueKind::Entries, "the operators"),
-    key("declarations", ValueKind::Entries, "functions that formulas call and that another project supplies"),
+    key(KeyName::Functions, ValueKind::Entries, "scalar functions that pointwise expressions may call"),
+    key(KeyName::Ops, ValueKind::Entries, "the operators"),
+    key(
+        KeyName::Declarations,
+        ValueKind::Entries,
+        "functions that formulas call and that another project supplies",
+    ),
 ];
 
 /// The keys of an entry of `ops:`, in the order that `opsmith fmt` puts them.
 pub const OP_KEYS: &[KeySpec] = &[
-    key("func", ValueKind::Text, "signature in PyTorch's schema language"),
-    key("ignored", ValueKind::TextList, "arguments that callers may give and that change nothing"),
-    key("doc", ValueKind::Text, "what the operator computes; Markdown, first sentence first"),
-    key("alias_of", ValueKind::Text, "operator this is another name of"),
-    key("since", ValueKind::Text, "version that added the operator"),
-    key("deprecated", ValueKind::TextMap, "`since` which version, and what to `use` instead"),
-    key("tags", ValueKind::TextList, "words to find and group operators by"),
-    key("backward_only", ValueKind::Flag, "whether only gradient formulas call it"),
-    key("argument_aliases", ValueKind::TextListMap, "other names for arguments in calls by name"),
+    key(KeyName::Func, ValueKind::Text, "signature in PyTorch's schema language"),
+    key(KeyName::Ignored, ValueKind::TextList, "arguments that callers may give and that change nothing"),
+    key(KeyName::Doc, ValueKind::Text, "what the operator computes; Markdown, first sentence first"),
+    key(KeyName::AliasOf, ValueKind::Text, "operator this is another name of"),
+    key(KeyName::Since, ValueKind::Text, "version that added the operator"),
+    key(KeyName::Deprecated, ValueKind::TextMap, "`since` which version, and what to `use` instead"),
+    key(KeyName::Tags, ValueKind::TextList, "words to find and group operators by"),
     key(
-        "known_as",
+        KeyName::BackwardOnly,
+        ValueKind::Flag,
+        "whether only formulas and compositions call it: no method, and hidden in the documentation",
+    ),
+    key(KeyName::ArgumentAliases, ValueKind::TextListMap, "other names for arguments in calls by name"),
+    key(
+        KeyName::KnownAs,
         ValueKind::TextList,
         "names that other libraries have for the operator, without overload",
     ),
-    key("variants", ValueKind::TextList, "forms to generate: functional, inplace, out"),
-    key("inplace", ValueKind::TextMap, "which result the in-place form writes into which argument"),
-    key("names", ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
-    key("rust_name", ValueKind::Text, "name of the Rust function, if not the operator's"),
-    key("method", ValueKind::Text, "argument that the operator is a method of, or `none`"),
-    key("view", ValueKind::Flag, "whether the output shares the input's memory"),
     key(
-        "attributes",
+        KeyName::Variants,
+        ValueKind::TextList,
+        "forms to generate: functional, inplace, out; all that are possible if `pointwise` is given and this is not",
+    ),
+    key(KeyName::Inplace, ValueKind::TextMap, "which result the in-place form writes into which argument"),
+    key(KeyName::Names, ValueKind::Any, "names of the outputs or of forms, if not the usual ones"),
+    key(KeyName::RustName, ValueKind::Text, "name of the Rust function, if not the operator's"),
+    key(KeyName::Method, ValueKind::Text, "argument that the operator is a method of, or `none`"),
+    key(KeyName::View, ValueKind::Flag, "whether the output shares the input's memory"),
+    key(
+        KeyName::Attributes,
         ValueKind::Any,
         "values an attribute may have: min, max, above, below, one_of, multiple_of, enum, len, min_len",
     ),
-    key("check", ValueKind::TextList, "conditions on the arguments, each one expression"),
+    key(KeyName::Check, ValueKind::TextList, "conditions on the arguments, each one expression"),
     key(
-        "contiguous",
+        KeyName::Contiguous,
         ValueKind::TextList,
         "inputs that kernels want row-major; they are copied if they are not",
     ),
     key(
-        "rounded",
+        KeyName::Rounded,
         ValueKind::TextList,
         "numbers that a loop made from an expression rounds to the elements' dtype before it uses them",
     ),
     key(
-        "numbers",
+        KeyName::Numbers,
         ValueKind::TextMap,
         "what a number has to do with elements: free, computed, held, alike, lower or upper",
     ),
     key(
-        "value_depends",
+        KeyName::ValueDepends,
         ValueKind::TextMap,
         "tensors whose elements decide a result's shape or dtype: required, optional or masks",
     ),
-    key("types", ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
-    key("present", ValueKind::TextMap, "when a result of type `Tensor?` is there, a condition each"),
-    key("length", ValueKind::Text, "how many tensors a list of results has, an expression"),
-    key("infer", ValueKind::Text, "Rust function that says shape and dtype of every output"),
-    key("shape", ValueKind::Any, "shape of each output: a named rule or an expression"),
+    key(KeyName::Types, ValueKind::Any, "dtypes an argument may have, where they differ from `dtypes`"),
+    key(KeyName::Present, ValueKind::TextMap, "when a result of type `Tensor?` is there, a condition each"),
+    key(KeyName::Length, ValueKind::Text, "how many tensors a list of results has, an expression"),
+    key(KeyName::Infer, ValueKind::Text, "Rust function that says shape and dtype of every output"),
+    key(KeyName::Shape, ValueKind::Any, "shape of each output: a named rule or an expression"),
     key(
-        "run_sizes",
+        KeyName::RunSizes,
         ValueKind::TextMap,
         "sizes of outputs that only a run tells, by name, each with what it is at most",
     ),
-    key("run_shape", ValueKind::Any, "shape of each output in terms of `run_sizes`, before a run"),
-    key("dtype", ValueKind::Any, "dtype of each output: a named rule or an expression"),
-    key("compute", ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
-    key("dtypes", ValueKind::Any, "dtypes the kernels support, for all backends or each"),
-    key("combinations", ValueKind::Any, "dtypes of arguments and results that go together, a row each"),
-    key("pointwise", ValueKind::Text, "one element of the output as an expression of the inputs"),
-    key("dispatch", ValueKind::TextMap, "hand-written kernel of each backend"),
-    key("decompose", ValueKind::Text, "the operator as an expression of other operators"),
+    key(KeyName::RunShape, ValueKind::Any, "shape of each output in terms of `run_sizes`, before a run"),
+    key(KeyName::Dtype, ValueKind::Any, "dtype of each output: a named rule or an expression"),
+    key(KeyName::Compute, ValueKind::Text, "dtype the kernel computes in: a named rule or an expression"),
+    key(KeyName::Dtypes, ValueKind::Any, "dtypes the kernels support, for all backends or each"),
     key(
-        "supplied",
+        KeyName::Combinations,
+        ValueKind::Any,
+        "dtypes of arguments and results that go together, a row each",
+    ),
+    key(KeyName::Pointwise, ValueKind::Text, "one element of the output as an expression of the inputs"),
+    key(KeyName::Dispatch, ValueKind::TextMap, "hand-written kernel of each backend"),
+    key(KeyName::Decompose, ValueKind::Text, "the operator as an expression of other operators"),
+    key(
+        KeyName::Supplied,
         ValueKind::Any,
         "kernels that another project supplies, by form and its name of the backend",
     ),
     key(
-        "operator",
+        KeyName::Operator,
         ValueKind::TextList,
         "Rust operators that call it, such as `+`; `reversed -` swaps the operands",
     ),
-    key("role", ValueKind::Text, "part the operator plays for the runtime"),
-    key("derivatives", ValueKind::Any, "gradient formula of each input"),
-    key("no_buffer", ValueKind::TextList, "inputs whose elements no gradient needs, only shape and dtype"),
+    key(KeyName::Role, ValueKind::Text, "part the operator plays for the runtime"),
+    key(KeyName::Derivatives, ValueKind::Any, "gradient formula of each input"),
     key(
-        "intermediate",
+        KeyName::NoBuffer,
+        ValueKind::TextList,
+        "inputs whose elements no gradient needs, only shape and dtype",
+    ),
+    key(
+        KeyName::Intermediate,
         ValueKind::TextList,
         "results that gradients need and users do not get; they stand last",
     ),
     key(
-        "forward",
+        KeyName::Forward,
         ValueKind::Any,
         "how tangents flow: auto_linear, auto_element_wise, or a formula of each output",
     ),
     key(
-        "output_differentiability",
+        KeyName::OutputDifferentiability,
         ValueKind::TextList,
         "whether each output has a gradient: true, false, or constant if no input changes it",
     ),
-    key("deterministic", ValueKind::Flag, "whether equal inputs always give equal bits"),
-    key("tolerance", ValueKind::Any, "error allowed in tests, for all dtypes or each"),
-    key("samples", ValueKind::Any, "argument values for tests and docs"),
-    key("origin", ValueKind::Any, "what an importer found and nothing here acts on, kept for tools"),
+    key(KeyName::Deterministic, ValueKind::Flag, "whether equal inputs always give equal bits"),
+    key(KeyName::Tolerance, ValueKind::Any, "error allowed in tests, for all dtypes or each"),
+    key(KeyName::Samples, ValueKind::Any, "argument values for tests and docs"),
+    key(KeyName::Origin, ValueKind::Any, "what an importer found and nothing here acts on, kept for tools"),
 ];
 
 /// The keys of an entry of `declarations:`.
 pub const DECLARATION_KEYS: &[KeySpec] = &[
-    key("func", ValueKind::Text, "signature in PyTorch's schema language"),
-    key("doc", ValueKind::Text, "what the function computes"),
+    key(KeyName::Func, ValueKind::Text, "signature in PyTorch's schema language"),
+    key(KeyName::Doc, ValueKind::Text, "what the function computes"),
     key(
-        "operator",
+        KeyName::Operator,
         ValueKind::TextList,
         "Rust operators that call it, such as `+`; `reversed -` swaps the operands",
     ),
@@ -194,15 +300,15 @@ pub const DECLARATION_KEYS: &[KeySpec] = &[
 
 /// The keys of an entry of `functions:`, in the order that `opsmith fmt` puts them.
 pub const FUNCTION_KEYS: &[KeySpec] = &[
-    key("func", ValueKind::Text, "name and parameters, such as `exp(x)`"),
-    key("doc", ValueKind::Text, "what the function computes"),
-    key("rust", ValueKind::Text, "Rust expression of one element"),
-    key("cuda", ValueKind::Text, "CUDA expression of one element"),
-    key("dtypes", ValueKind::TextList, "dtypes it is defined for"),
-    key("op", ValueKind::Text, "operator that computes it of tensors, if not the one of its name"),
-    key("derivative", ValueKind::TextMap, "derivative by each parameter"),
+    key(KeyName::Func, ValueKind::Text, "name and parameters, such as `exp(x)`"),
+    key(KeyName::Doc, ValueKind::Text, "what the function computes"),
+    key(KeyName::Rust, ValueKind::Text, "Rust expression of one element"),
+    key(KeyName::Cuda, ValueKind::Text, "CUDA expression of one element"),
+    key(KeyName::Dtypes, ValueKind::TextList, "dtypes it is defined for"),
+    key(KeyName::Op, ValueKind::Text, "operator that computes it of tensors, if not the one of its name"),
+    key(KeyName::Derivative, ValueKind::TextMap, "derivative by each parameter"),
     key(
-        "wirtinger",
+        KeyName::Wirtinger,
         ValueKind::TextListMap,
         "derivatives by each complex parameter and by its conjugate, if it is not holomorphic",
     ),
@@ -295,6 +401,10 @@ mod tests {
                 assert!(table[..index].iter().all(|other| other.name != row.name), "`{}` twice", row.name);
                 assert!(!row.doc.is_empty() && !row.doc.ends_with('.'), "doc of `{}`", row.name);
             }
+        }
+        let tables = [FILE_KEYS, OP_KEYS, DECLARATION_KEYS, FUNCTION_KEYS].concat();
+        for key in KeyName::ALL {
+            assert!(tables.iter().any(|row| row.key == *key), "`{}` has no row", key.name());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Walks a file's tree and checks keys and kinds of values against the key tables.
 
-use super::keys::{self, DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeySpec, OP_KEYS, ValueKind};
+use super::keys::{self, DECLARATION_KEYS, FILE_KEYS, FUNCTION_KEYS, KeyName, KeySpec, OP_KEYS, ValueKind};
 use super::{Document, Entry, RawFunction, RawOp, Text};
 use crate::diagnostics::{Diagnostics, SourceMap, Span, catalogue, nearest};
 use crate::spec::yaml::{Key, Node, NodeKind, ScalarStyle};
@@ -25,6 +25,7 @@ impl Reader<'_> {
             edition: EDITION,
             include: Vec::new(),
             argument_aliases: Vec::new(),
+            inherited_aliases: Vec::new(),
             namespaces: Vec::new(),
             unlike: Vec::new(),
             ops: Vec::new(),
@@ -36,24 +37,24 @@ impl Reader<'_> {
             self.diagnostics.push(catalogue::edition_missing(start_of(root)));
         }
         for entry in self.entries(FILE_KEYS, "spec", entries) {
-            match entry.spec.name {
-                "edition" => self.edition(&entry.value),
-                "include" => document.include = texts(&entry.value),
-                "argument_aliases" => document.argument_aliases = text_lists(&entry.value),
-                "namespaces" => document.namespaces = text_map(&entry.value),
-                "unlike" => document.unlike = text_map(&entry.value),
-                "ops" => {
+            match entry.spec.key {
+                KeyName::Edition => self.edition(&entry.value),
+                KeyName::Include => document.include = texts(&entry.value),
+                KeyName::ArgumentAliases => document.argument_aliases = text_lists(&entry.value),
+                KeyName::Namespaces => document.namespaces = text_map(&entry.value),
+                KeyName::Unlike => document.unlike = text_map(&entry.value),
+                KeyName::Ops => {
                     for (span, func, entries, complete) in self.list(OP_KEYS, "operator", &entry) {
                         document.ops.push(RawOp { span, func, entries, complete, declared: false });
                     }
                 }
-                "declarations" => {
+                KeyName::Declarations => {
                     for (span, func, entries, complete) in self.list(DECLARATION_KEYS, "declaration", &entry)
                     {
                         document.ops.push(RawOp { span, func, entries, complete, declared: true });
                     }
                 }
-                "functions" => {
+                KeyName::Functions => {
                     for (span, func, entries, complete) in self.list(FUNCTION_KEYS, "function", &entry) {
                         document.functions.push(RawFunction { span, func, entries, complete });
                     }
@@ -109,7 +110,7 @@ impl Reader<'_> {
                 continue;
             }
             let entries = self.entries(table, noun, pairs);
-            let func = entries.iter().find(|entry| entry.spec.name == "func");
+            let func = entries.iter().find(|entry| entry.spec.key == KeyName::Func);
             match func.map(|entry| Text { node: entry.value.clone() }) {
                 Some(func) => {
                     let complete = entries.len() == pairs.len();

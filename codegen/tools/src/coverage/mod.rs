@@ -168,7 +168,9 @@ impl Asked<'_> {
     fn computed(&mut self, op: &Op, backend: Backend) -> DTypeSet {
         let body = &op.body;
         // Views, functions and compositions run nowhere where no kernel does.
-        if !backend.is_built() {
+        if !self.model.ops.iter().any(|op| op.body.kernel_of_row(backend).is_some())
+            && backend != Backend::Cpu
+        {
             return DTypeSet::EMPTY;
         }
         if body.view.is_some() || body.host.is_some() {

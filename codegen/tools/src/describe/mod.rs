@@ -6,7 +6,7 @@
 pub mod source;
 mod uses;
 
-use opsmith_core::{Backend, DType, rules};
+use opsmith_core::{Backend, DType};
 use serde::Serialize;
 
 use opsmith_codegen::analysis::gradients::second_order_refusal;
@@ -16,7 +16,7 @@ use opsmith_codegen::config::Config;
 use opsmith_codegen::emit::{self};
 use opsmith_codegen::expr::print::print;
 use opsmith_codegen::model::expr::{Expr, ExprKind};
-use opsmith_codegen::model::{Forward, KernelSource, Kind, Model, Op};
+use opsmith_codegen::model::{Forward, KernelSource, Model, Op};
 use opsmith_codegen::pipeline::Checked;
 use source::Sources;
 
@@ -283,7 +283,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
     }
     for kernel in &body.kernels {
         let (kind, source) = match &kernel.source {
-            KernelSource::Rust { path, .. } => ("Rust function", sources.cpu_kernel(path)),
+            KernelSource::Rust { path, .. } => ("Rust function", sources.kernel(path, kernel.backend)),
             KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
             KernelSource::Aot { file, symbol } => (
                 if kernel.backend == Backend::Cpu { "custom kernel" } else { "custom kernel on a device" },
@@ -295,7 +295,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         let signature = match &kernel.source {
             KernelSource::Rust { path, arguments } => {
                 let name = path.rsplit("::").next().unwrap_or(path);
-                Some(emit::rust_kernel_signature(op, name, arguments))
+                Some(emit::rust_kernel_signature(op, name, arguments, kernel.backend))
             }
             KernelSource::Foreign { symbol, .. } => Some(emit::c_declaration(op, symbol)),
             // Its type is the interface's.
@@ -333,11 +333,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
 
 fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut Sources) -> Rule {
     let meaning = match &expr.kind {
-        ExprKind::Rule(name, _) => {
-            let rule =
-                if expr.ty.kind == Kind::DType { rules::dtype_rule(name) } else { rules::shape_rule(name) };
-            rule.map(|rule| rule.doc.to_owned())
-        }
+        ExprKind::Rule(rule, _) => Some(rule.doc().to_owned()),
         ExprKind::DType(dtype) => Some(format!("always {dtype}")),
         _ => None,
     };

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use opsmith_codegen::Backend;
 use opsmith_codegen::config::{Config, RustPath};
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::Checked;
@@ -16,8 +17,8 @@ pub struct Sources {
     spec_folder: PathBuf,
     /// The module `kernels::`.
     kernels: PathBuf,
-    /// The module of `CPU:` kernels.
-    cpu_kernels: PathBuf,
+    /// The modules of kernels, by backend.
+    backends: Vec<(Backend, PathBuf)>,
     files: HashMap<PathBuf, String>,
 }
 
@@ -39,7 +40,7 @@ impl Sources {
         };
         Sources {
             kernels: module(&config.kernels),
-            cpu_kernels: module(&config.cpu_kernels),
+            backends: config.backends.iter().map(|(backend, path)| (*backend, module(path))).collect(),
             spec_folder: folder,
             files: HashMap::new(),
         }
@@ -51,9 +52,9 @@ impl Sources {
         self.function(&root, path)
     }
 
-    /// A `CPU:` kernel, as `file:line`.
-    pub fn cpu_kernel(&mut self, path: &str) -> Option<String> {
-        let root = self.cpu_kernels.clone();
+    /// A backend's kernel, as `file:line`.
+    pub fn kernel(&mut self, path: &str, backend: Backend) -> Option<String> {
+        let (_, root) = self.backends.iter().find(|(known, _)| *known == backend)?.clone();
         self.function(&root, path)
     }
 

@@ -33,7 +33,7 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
             let name = model.functions.get(id.0).map(|function| function.name.as_str());
             json!({ "is": "function", "name": name, "arguments": each(args) })
         }
-        ExprKind::Rule(name, args) => json!({ "is": "rule", "name": name, "arguments": each(args) }),
+        ExprKind::Rule(rule, args) => json!({ "is": "rule", "name": rule.name(), "arguments": each(args) }),
         ExprKind::Native(path, args) => json!({ "is": "rust", "path": path, "arguments": each(args) }),
         ExprKind::Query(query, base, args) => {
             let name = QUERIES.iter().find(|row| row.query == *query).map(|row| row.name);

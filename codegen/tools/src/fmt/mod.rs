@@ -62,6 +62,16 @@ pub fn format_bytes(name: &str, bytes: Vec<u8>) -> Result<String, Refusal> {
     Ok(written)
 }
 
+/// The files that a spec includes, by their paths from its own.
+pub fn includes(text: &str) -> Vec<String> {
+    let mut sources = SourceMap::new();
+    let mut diagnostics = Diagnostics::default();
+    let source = sources.add("spec", text);
+    let root = yaml::parse(&sources, source, &mut diagnostics);
+    let document = root.and_then(|root| Document::from_node(&root, &sources, &mut diagnostics));
+    document.iter().flat_map(|document| &document.include).map(|file| file.as_str().to_owned()).collect()
+}
+
 /// Whether the text says what the tree says.
 fn same_meaning(before: &Node, written: &str) -> Result<(), String> {
     let mut sources = SourceMap::new();

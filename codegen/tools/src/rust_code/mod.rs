@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use quote::quote;
 
+use opsmith_codegen::Backend;
 use opsmith_codegen::analysis::rows::kernel_dtypes;
 use opsmith_codegen::config::{Config, RustPath};
 use opsmith_codegen::diagnostics::{Diagnostic, SourceMap, Span, catalogue, nearest};
@@ -33,9 +34,14 @@ pub fn check(checked: &mut Checked, config: &Config) {
 
 /// What is wrong with the functions that a model's own entries name.
 fn wrong_functions(model: &Model, config: &Config, sources: &SourceMap) -> Vec<Diagnostic> {
-    let mut lookup =
-        Lookup { kernels: Root::of(config, &config.kernels), cpu: None, sources, found: Vec::new() };
-    lookup.cpu = Root::of(config, &config.cpu_kernels);
+    let mut lookup = Lookup {
+        kernels: Root::of(config, &config.kernels),
+        backends: Vec::new(),
+        sources,
+        found: Vec::new(),
+    };
+    let roots = config.backends.iter().map(|(backend, module)| (*backend, Root::of(config, module)));
+    lookup.backends = roots.collect();
     for op in model.ops.iter().filter(|op| !op.is_external() && op.alias_of.is_none()) {
         lookup.operator(op);
     }
@@ -93,7 +99,8 @@ fn own_root(spec: &Path) -> Option<(PathBuf, PathBuf)> {
 
 struct Lookup<'a> {
     kernels: Option<Root>,
-    cpu: Option<Root>,
+    /// Where kernels are named from, by backend.
+    backends: Vec<(Backend, Option<Root>)>,
     sources: &'a SourceMap,
     found: Vec<Diagnostic>,
 }
@@ -102,9 +109,12 @@ impl Lookup<'_> {
     fn operator(&mut self, op: &Op) {
         for kernel in op.body.kernels.iter().filter(|kernel| op.body.refers_to(kernel)) {
             if let KernelSource::Rust { path, arguments } = &kernel.source {
-                let (generics, types) = kernel_parameter_types(op, arguments);
-                let wanted = Wanted::new(generics, types).of_dtypes(kernel_dtypes(op, arguments));
-                let diagnostics = look(self.cpu.as_ref(), path, self.place(path, kernel.span), &wanted);
+                let backend = kernel.backend;
+                let (generics, types) = kernel_parameter_types(op, arguments, backend);
+                let wanted = Wanted::new(generics, types).of_dtypes(kernel_dtypes(op, arguments, backend));
+                let root = self.backends.iter().find(|(known, _)| *known == backend);
+                let root = root.and_then(|(_, root)| root.as_ref());
+                let diagnostics = look(root, path, self.place(path, kernel.span), &wanted);
                 self.found.extend(diagnostics);
             }
         }

@@ -5,7 +5,7 @@ use minijinja::context;
 use super::{Refusal, render};
 use opsmith_codegen::analysis::naming;
 use opsmith_codegen::lower::types;
-use opsmith_codegen::model::{Arg, Element, Item, Kind, Op, Ty};
+use opsmith_codegen::model::{Arg, Element, ItemKind, Kind, Op, Ty};
 use opsmith_codegen::spec::schema::Schema;
 
 /// The value of `samples` of an entry: one call, in which arguments that can be left out are. None if an
@@ -113,12 +113,12 @@ fn value(arg: &Arg, name: &str) -> (String, String) {
         Kind::Strs => borrowed("[\"text\"]"),
         Kind::DTypes => borrowed("[DType::F32]"),
         Kind::Lists(item) => plain(match item {
-            Item::Bool => "[[true]]",
-            Item::Int => "[[1, 2], [3, 4]]",
-            Item::Float => "[[0.5, 1.5]]",
-            Item::Scalar => "[[opsmith::Scalar::Float(2.0)]]",
-            Item::Str => "[[\"text\"]]",
-            Item::DType => "[[DType::F32]]",
+            ItemKind::Bool => "[[true]]",
+            ItemKind::Int => "[[1, 2], [3, 4]]",
+            ItemKind::Float => "[[0.5, 1.5]]",
+            ItemKind::Scalar => "[[opsmith::Scalar::Float(2.0)]]",
+            ItemKind::Str => "[[\"text\"]]",
+            ItemKind::DType => "[[DType::F32]]",
         }),
         Kind::DType => plain("DType::F32"),
         Kind::Device => plain("Device::CPU"),

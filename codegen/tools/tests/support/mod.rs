@@ -1,3 +1,18 @@
 //! What tests of several files share.
 
 pub mod specs;
+
+/// The stock spec as one text: the entries of the files that it includes stand behind its own.
+#[allow(dead_code, reason = "not every file of tests reads it")]
+pub fn stock_text() -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("a file of the stock spec");
+    let mut text = read("ops.yaml");
+    let included = opsmith_tools::fmt::includes(&text);
+    for file in &included {
+        text = text.replacen(&format!("- {file}\n"), "", 1);
+        let more = read(file);
+        text.push_str(&format!("\n{}", more.split_once("\nops:\n").expect("entries").1));
+    }
+    text.replacen("\ninclude:\n", "\n", 1)
+}

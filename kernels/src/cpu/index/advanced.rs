@@ -22,6 +22,15 @@ pub fn index<T: Element>(
     indices: &[Option<Untyped<'_>>],
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: elements are moved.
+    index_bits(self_.bits(), indices, unsafe { out.bits() })
+}
+
+fn index_bits<B: Element>(
+    self_: View<'_, B>,
+    indices: &[Option<Untyped<'_>>],
+    mut out: ViewMut<'_, B>,
+) -> Result<()> {
     let places = Places::new(self_.sizes(), self_.strides(), indices)?;
     let Paths { pairs, rest, row } = places.against(out.sizes(), out.strides())?;
     let target = out.as_mut_ptr();

@@ -16,6 +16,16 @@ pub fn masked_scatter<T: Element>(
     source: View<'_, T>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: elements are moved.
+    masked_scatter_bits(self_.bits(), mask, source.bits(), unsafe { out.bits() })
+}
+
+fn masked_scatter_bits<B: Element>(
+    self_: View<'_, B>,
+    mask: View<'_, bool>,
+    source: View<'_, B>,
+    mut out: ViewMut<'_, B>,
+) -> Result<()> {
     let (outer, row) = rows(&self_, &mask, &out)?;
     let mut elements = source.iter();
     for [from, mask_at, to] in Walk::new(&outer) {

@@ -26,11 +26,21 @@ pub fn gather<T: Element>(
     _sparse_grad: bool,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: elements are moved.
+    gather_bits(self_.bits(), dim, index, unsafe { out.bits() })
+}
+
+fn gather_bits<B: Element>(
+    self_: View<'_, B>,
+    dim: i64,
+    index: View<'_, i64>,
+    mut out: ViewMut<'_, B>,
+) -> Result<()> {
     expect_sizes(out.sizes(), index.sizes())?;
     let places = Places::new(self_.sizes(), self_.strides(), dim, &index)?;
     let target = out.as_mut_ptr();
     let out_strides: Dims = out.strides().into();
-    places.for_each_row(&index, &out_strides, |row| {
+    places.for_each_row(&index, &out_strides, &mut |row| {
         // SAFETY: the rows are rows of the views; each index is checked before it is followed.
         unsafe {
             let indices = index.as_ptr().offset(row.index as isize);
@@ -62,9 +72,10 @@ pub fn scatter<T: Element>(
     dim: i64,
     index: View<'_, i64>,
     src: View<'_, T>,
-    out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    scatter_with(&self_, dim, &index, &src, out, |_, new| new)
+    // SAFETY: elements are moved.
+    put(&self_.bits(), dim, &index, &src.bits(), unsafe { out.bits() })
 }
 
 /// `self` with one value put at the indices.
@@ -76,13 +87,24 @@ pub fn scatter_value<T: Element>(
     dim: i64,
     index: View<'_, i64>,
     value: Scalar,
-    out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let value = T::from_scalar(value);
     let strides = Dims::from_elem(0, index.dim());
     // SAFETY: every position is that of the one value.
     let src = unsafe { View::from_raw(&raw const value, index.sizes(), &strides) };
-    scatter_with(&self_, dim, &index, &src, out, |_, new| new)
+    // SAFETY: elements are moved.
+    put(&self_.bits(), dim, &index, &src.bits(), unsafe { out.bits() })
+}
+
+fn put<B: Element>(
+    self_: &View<'_, B>,
+    dim: i64,
+    index: &View<'_, i64>,
+    src: &View<'_, B>,
+    out: ViewMut<'_, B>,
+) -> Result<()> {
+    scatter_with(self_, dim, index, src, out, |_, new| new)
 }
 
 /// `self` with elements of `src` added at the indices.
@@ -241,7 +263,7 @@ impl Places {
         &self,
         index: &View<'_, i64>,
         other: &[i64],
-        mut body: impl FnMut(Row) -> Result<()>,
+        body: &mut dyn FnMut(Row) -> Result<()>,
     ) -> Result<()> {
         if index.numel() == 0 {
             return Ok(());
@@ -259,7 +281,7 @@ impl Places {
 
     /// Calls `body` with the position in the data and in the third view of each element of the index.
     fn for_each(&self, index: &View<'_, i64>, other: &[i64], mut body: impl FnMut(i64, i64)) -> Result<()> {
-        self.for_each_row(index, other, |row| {
+        self.for_each_row(index, other, &mut |row| {
             let [index_step, data_step, other_step] = row.axis.steps;
             for element in 0..row.axis.size {
                 // SAFETY: a position of the index.

@@ -20,6 +20,16 @@ pub fn index_select<T: Element>(
     index: View<'_, i64>,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    // SAFETY: elements are moved.
+    index_select_bits(self_.bits(), dim, index, unsafe { out.bits() })
+}
+
+fn index_select_bits<B: Element>(
+    self_: View<'_, B>,
+    dim: i64,
+    index: View<'_, i64>,
+    mut out: ViewMut<'_, B>,
+) -> Result<()> {
     let dim = wrap_dim(dim, self_.dim())?;
     let index = checked_indices(&index, self_.sizes().get(dim).copied().unwrap_or(1), dim)?;
     if self_.dim() == 0 {
@@ -109,6 +119,15 @@ pub fn embedding<T: Element>(
     _scale_grad_by_freq: bool,
     _sparse: bool,
     mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    // SAFETY: elements are moved.
+    embedding_bits(weight.bits(), indices, unsafe { out.bits() })
+}
+
+fn embedding_bits<B: Element>(
+    weight: View<'_, B>,
+    indices: View<'_, i64>,
+    mut out: ViewMut<'_, B>,
 ) -> Result<()> {
     let (rows, row) = table(weight.sizes(), weight.strides())?;
     let mut sizes: Dims = indices.sizes().into();

@@ -6,10 +6,9 @@
 //! memory in every call; these pack into [`Scratch`]. Narrow products, for which the crate needs no memory, and
 //! those of types and processors without innermost loops are left to the crate.
 
-use gemm_common::Ptr;
 use gemm_common::cache::{KernelParams, kernel_params};
+use gemm_common::{Parallelism, Ptr};
 use opsmith_runtime::Scratch;
-use opsmith_runtime::arith::Arithmetic;
 
 use super::innermost::{Blocked, Kernels};
 use super::product::{Matrix, MatrixMut};
@@ -98,16 +97,22 @@ pub(super) fn is_narrow<T>(left: &Matrix<T>, right: &Matrix<T>, out: &MatrixMut<
 ///
 /// # Safety
 /// As [`multiply`].
-pub(super) unsafe fn whole<T: 'static + Arithmetic>(
-    left: Matrix<T>,
-    right: Matrix<T>,
+pub(super) unsafe fn whole<T: Blocked>(
+    mut left: Matrix<T>,
+    mut right: Matrix<T>,
     keep: Option<T>,
     scale: T,
     out: MatrixMut<T>,
 ) {
+    if left.column_stride < 0 && left.columns > 0 {
+        left.data = left.data.wrapping_offset((left.columns as isize - 1) * left.column_stride as isize);
+        left.column_stride = -left.column_stride;
+        right.data = right.data.wrapping_offset((left.columns as isize - 1) * right.row_stride as isize);
+        right.row_stride = -right.row_stride;
+    }
     // SAFETY: the caller's promise.
     unsafe {
-        gemm::gemm(
+        T::whole()(
             left.rows,
             right.columns,
             left.columns,
@@ -126,7 +131,7 @@ pub(super) unsafe fn whole<T: 'static + Arithmetic>(
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            Parallelism::None,
         );
     }
 }

@@ -10,6 +10,7 @@ use opsmith_runtime::{Complex, Element, Scratch};
 
 use super::blocked::{self, is_narrow, oriented};
 use super::innermost::Blocked;
+use super::narrow::Narrow;
 use super::product::{Matrix, MatrixMut, pack};
 
 /// Writes `keep * out + scale * left * right`; without `keep`, `out` is not read.
@@ -24,12 +25,12 @@ pub(super) unsafe fn multiply<R>(
     out: MatrixMut<Complex<R>>,
 ) where
     R: Blocked,
-    Complex<R>: Element<Compute = Complex<R>> + Arithmetic,
+    Complex<R>: Element<Compute = Complex<R>> + Arithmetic + Narrow,
 {
     let (left, right, out) = oriented(left, right, out);
     if is_narrow(&left, &right, &out) {
         // SAFETY: the caller's promise, of the same product.
-        return unsafe { blocked::whole(left, right, keep, scale, out) };
+        return unsafe { Narrow::narrow(left, right, keep, scale, out) };
     }
     // The orientation that suits the innermost loops has rows close together, pairs want columns to be.
     let (left, right) = (right.transposed(), left.transposed());

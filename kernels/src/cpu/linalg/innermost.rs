@@ -6,8 +6,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-use gemm_common::Ptr;
 use gemm_common::microkernel::MicroKernelFn;
+use gemm_common::{Parallelism, Ptr};
 use opsmith_runtime::arith::Arithmetic;
 
 /// Element types with blocked products.
@@ -15,11 +15,38 @@ pub(in crate::cpu) trait Blocked: Arithmetic + 'static {
     /// The innermost loops that this processor has, the fastest first.
     fn all_kernels() -> &'static [Kernels<Self>];
 
+    /// The crate's own product, of a result whose columns have the closest elements and of steps that are not negative.
+    fn whole() -> Whole<Self>;
+
     /// The innermost loops for this processor, if there are any.
     fn kernels() -> Option<&'static Kernels<Self>> {
         Self::all_kernels().first()
     }
 }
+
+/// Sizes; the result with its steps by columns and rows, and whether it is read; the operands with theirs; the factors
+/// of the result and of the product; whether each of the three is conjugated.
+type Whole<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
 
 /// Innermost loops, and how operands are packed for them.
 pub(in crate::cpu) struct Kernels<T: 'static> {
@@ -79,8 +106,12 @@ macro_rules! of {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! kernels {
-    ($($ty:ty, $wide:path, $narrow:path, $lanes:literal;)*) => {$(
+    ($($ty:ty, $whole:path, $wide:path, $narrow:path, $lanes:literal;)*) => {$(
         impl Blocked for $ty {
+            fn whole() -> Whole<$ty> {
+                $whole()
+            }
+
             fn all_kernels() -> &'static [Kernels<$ty>] {
                 static ALL: LazyLock<Vec<Kernels<$ty>>> = LazyLock::new(|| {
                     use gemm_common::simd::{MixedSimd, V3, V4};
@@ -95,14 +126,18 @@ macro_rules! kernels {
 
 #[cfg(target_arch = "x86_64")]
 kernels! {
-    f32, gemm_f32::microkernel::avx512f::f32, gemm_f32::microkernel::fma::f32, 16;
-    f64, gemm_f64::microkernel::avx512f::f64, gemm_f64::microkernel::fma::f64, 8;
+    f32, gemm_f32::gemm::f32::get_gemm_fn, gemm_f32::microkernel::avx512f::f32, gemm_f32::microkernel::fma::f32, 16;
+    f64, gemm_f64::gemm::f64::get_gemm_fn, gemm_f64::microkernel::avx512f::f64, gemm_f64::microkernel::fma::f64, 8;
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! without_kernels {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty, $whole:path;)*) => {$(
         impl Blocked for $ty {
+            fn whole() -> Whole<$ty> {
+                $whole()
+            }
+
             fn all_kernels() -> &'static [Kernels<$ty>] {
                 &[]
             }
@@ -111,4 +146,7 @@ macro_rules! without_kernels {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-without_kernels!(f32, f64);
+without_kernels! {
+    f32, gemm_f32::gemm::f32::get_gemm_fn;
+    f64, gemm_f64::gemm::f64::get_gemm_fn;
+}

@@ -6,6 +6,7 @@
 pub(super) mod blocked;
 mod by_reals;
 pub(super) mod innermost;
+mod narrow;
 mod product;
 
 use opsmith_runtime::arith::Arithmetic;

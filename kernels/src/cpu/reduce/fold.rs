@@ -11,7 +11,7 @@ use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::axes::{self, Axes, Axis, SHORT, Walk, count, merge};
 use crate::cpu::lanes::{LANES, fold_lanes};
-use crate::cpu::simd::widest;
+use crate::cpu::simd::widest_over;
 use crate::cpu::strides::reduced_strides;
 
 /// How elements become one value: a start, a step an element, an associative merge, an end.
@@ -63,7 +63,8 @@ pub(super) fn fold<T: Element, F: Fold<T>>(
         unsafe { out.set(0, f.finish(partial)) };
         return Ok(());
     }
-    let (kept, reduced) = plan(input, reduced, keepdim, out)?;
+    let (sizes, strides) = (input.sizes(), input.strides());
+    let (kept, reduced) = plan(sizes, strides, reduced, keepdim, out.sizes(), out.strides())?;
     if count(&reduced) == 0 {
         out.write(std::iter::repeat(f.finish(f.start())))?;
         return Ok(());
@@ -83,18 +84,19 @@ pub(super) fn fold<T: Element, F: Fold<T>>(
 
 /// The kept dimensions (steps in the input, in the output, and in row-major numbers of outputs) and
 /// the reduced ones, each with the smallest steps in the input last, merged where possible.
-fn plan<T: Element, O: Element>(
-    input: &View<'_, T>,
+fn plan(
+    sizes: &[i64],
+    strides: &[i64],
     reduced: &[bool],
     keepdim: bool,
-    out: &ViewMut<'_, O>,
+    out_sizes: &[i64],
+    out_strides: &[i64],
 ) -> Result<(Axes<3>, Axes<1>)> {
-    let sizes = input.sizes();
-    let out_strides = reduced_strides(sizes, reduced, keepdim, out.sizes(), out.strides())?;
-    let dense = contiguous_strides(out.sizes());
-    let numbers = reduced_strides(sizes, reduced, keepdim, out.sizes(), &dense)?;
-    let mut kept = axes::axes(sizes, [input.strides(), &out_strides, &numbers], |dim| !reduced[dim]);
-    let mut folded = axes::axes(sizes, [input.strides()], |dim| reduced[dim]);
+    let dense = contiguous_strides(out_sizes);
+    let out_strides = reduced_strides(sizes, reduced, keepdim, out_sizes, out_strides)?;
+    let numbers = reduced_strides(sizes, reduced, keepdim, out_sizes, &dense)?;
+    let mut kept = axes::axes(sizes, [strides, &out_strides, &numbers], |dim| !reduced[dim]);
+    let mut folded = axes::axes(sizes, [strides], |dim| reduced[dim]);
     kept.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
     folded.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
     Ok((merge(kept), merge(folded)))
@@ -177,28 +179,28 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
     f: &F,
 ) -> F::Partial {
     let run = |first: usize, length: usize| {
-        widest(
+        let start = row.wrapping_offset(first as isize * step as isize);
+        if step != 1 {
+            // One element after the other, which wider vectors do not help.
+            let mut partial = f.start();
+            for position in 0..length as isize {
+                // SAFETY: the row's elements from `first` on, which the caller vouches for.
+                let element = unsafe { *start.offset(position * step as isize) };
+                partial = f.take(context, partial, element);
+            }
+            return partial;
+        }
+        // SAFETY: as above.
+        let elements = unsafe { std::slice::from_raw_parts(start, length) };
+        widest_over::<T, _>(
             #[inline(always)]
             || {
-                let start = row.wrapping_offset(first as isize * step as isize);
-                if step == 1 {
-                    // SAFETY: the row's elements from `first` on, which the caller vouches for.
-                    let elements = unsafe { std::slice::from_raw_parts(start, length) };
-                    fold_lanes(
-                        elements,
-                        f.start(),
-                        |partial, element| f.take(context, partial, element),
-                        |first, second| f.merge(first, second),
-                    )
-                } else {
-                    let mut partial = f.start();
-                    for position in 0..length as isize {
-                        // SAFETY: as above.
-                        let element = unsafe { *start.offset(position * step as isize) };
-                        partial = f.take(context, partial, element);
-                    }
-                    partial
-                }
+                fold_lanes(
+                    elements,
+                    f.start(),
+                    |partial, element| f.take(context, partial, element),
+                    |first, second| f.merge(first, second),
+                )
             },
         )
     };
@@ -328,45 +330,57 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
         for (offset, [position]) in offsets.iter_mut().zip(Walk::starting_at(self.reduced, first)) {
             *offset = position;
         }
-        widest(
-            #[inline(always)]
-            || {
-                let (fours, rest) = offsets[..rows].as_chunks::<4>();
-                // SAFETY: the caller's promise.
-                unsafe {
-                    for &four in fours {
-                        self.take_rows(four, partials);
-                    }
-                    for &one in rest {
-                        self.take_rows([one], partials);
-                    }
-                }
-            },
-        );
+        let (fours, rest) = offsets[..rows].as_chunks::<4>();
+        let step = self.step as isize;
+        if step == 1 {
+            // SAFETY: the caller's promise.
+            widest_over::<T, _>(
+                #[inline(always)]
+                || unsafe { self.take_all(fours, rest, 1, partials) },
+            );
+        } else {
+            // Elements apart, which wider vectors do not help.
+            // SAFETY: the caller's promise.
+            unsafe { self.take_all(fours, rest, step, partials) }
+        }
     }
 
-    /// Takes one element of each given row into each partial result.
+    /// Takes one element of each row, of which there are fours and a rest, into each partial result.
     ///
     /// # Safety
-    /// The rows' elements are valid for reads.
+    /// The rows' elements, `step` apart, are valid for reads.
     #[inline(always)]
-    unsafe fn take_rows<const ROWS: usize>(&self, offsets: [i64; ROWS], partials: &mut [F::Partial]) {
-        let rows = offsets.map(|offset| self.start.wrapping_offset(offset as isize));
-        let lanes = partials.iter_mut().zip(&self.contexts).enumerate();
-        if self.step == 1 {
-            for (lane, (partial, &context)) in lanes {
-                for row in rows {
-                    // SAFETY: the caller's promise.
-                    *partial = self.f.take(context, *partial, unsafe { *row.add(lane) });
-                }
-            }
-        } else {
-            for (lane, (partial, &context)) in lanes {
-                let offset = lane as isize * self.step as isize;
-                for row in rows {
-                    // SAFETY: the caller's promise.
-                    *partial = self.f.take(context, *partial, unsafe { *row.offset(offset) });
-                }
+    unsafe fn take_all(&self, fours: &[[i64; 4]], rest: &[i64], step: isize, partials: &mut [F::Partial]) {
+        for four in fours {
+            // SAFETY: the caller's promise.
+            unsafe { self.take_rows(four, step, partials) }
+        }
+        for one in rest {
+            // SAFETY: the caller's promise.
+            unsafe { self.take_rows(std::array::from_ref(one), step, partials) }
+        }
+    }
+
+    /// As [`Block::take_all`], of as many rows as are worked on together.
+    ///
+    /// # Safety
+    /// As [`Block::take_all`].
+    #[inline(always)]
+    unsafe fn take_rows<const ROWS: usize>(
+        &self,
+        offsets: &[i64; ROWS],
+        step: isize,
+        partials: &mut [F::Partial],
+    ) {
+        let mut rows = [self.start; ROWS];
+        for (row, &offset) in rows.iter_mut().zip(offsets) {
+            *row = row.wrapping_offset(offset as isize);
+        }
+        for (lane, (partial, &context)) in partials.iter_mut().zip(&self.contexts).enumerate() {
+            let offset = lane as isize * step;
+            for row in rows {
+                // SAFETY: the caller's promise.
+                *partial = self.f.take(context, *partial, unsafe { *row.offset(offset) });
             }
         }
     }

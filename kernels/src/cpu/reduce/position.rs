@@ -10,7 +10,7 @@ use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 use super::extreme::refuse_empty;
 use crate::cpu::axes::{Axis, Walk, axes, for_each_tile, merge};
 use crate::cpu::lanes::{fold_lanes, for_each_in_row};
-use crate::cpu::simd::widest;
+use crate::cpu::simd::widest_over;
 use crate::cpu::strides::reduced_strides;
 use crate::math::select;
 
@@ -200,7 +200,7 @@ unsafe fn search<T: Element<Compute: Ordered>>(
     // SAFETY: the caller's promise.
     let elements = unsafe { std::slice::from_raw_parts(start, line.size as usize) };
     for (block, elements) in elements.chunks(BLOCK).enumerate() {
-        let value = widest(
+        let value = widest_over::<T, _>(
             #[inline(always)]
             || best_of(elements, choice),
         );
@@ -238,7 +238,7 @@ unsafe fn search_lines<T: Element<Compute: Ordered>, const N: usize>(
     let mut values = Scratch::filled(T::Compute::ZERO, lane.size as usize);
     for first in (0..line.size).step_by(ROWS as usize) {
         let rows = first..line.size.min(first + ROWS);
-        widest(
+        widest_over::<T, _>(
             #[inline(always)]
             || {
                 for index in rows.clone() {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use opsmith_core::DType;
 use smallvec::SmallVec;
 
-use super::meta::{Argument, Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
+use super::tensor_meta::{Argument, Meta, Strides};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::Result;
@@ -34,12 +34,16 @@ impl Tensor {
     }
 }
 
-/// What compiled inference says of a call.
+/// The result of compiled inference.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
+pub struct Outcome {
+    /// Layout and dtype of each result.
     pub outs: SmallVec<[(Layout, DType); 1]>,
+    /// The dtype that chooses the kernel; `None` of a composition.
     pub compute: Option<DType>,
+    /// The device of the results.
     pub device: Device,
+    /// The results that are present, a bit each.
     pub present: u64,
 }
 
@@ -53,8 +57,7 @@ enum Held<'a> {
 }
 
 /// How a call is run with numbers for sizes. `None` if a size has no value, or it cannot be run so.
-pub(crate) type Run =
-    fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
+pub type Run = fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
 
 /// Runs the compiled inference of an operator. `None` if a size has no value, or the operator has no such
 /// inference.
@@ -86,7 +89,7 @@ pub(super) fn run(
 
 /// Calls a function with arguments that have numbers in place of sizes, and tensors without elements. `None` if a
 /// size has no value.
-pub(crate) fn with_numbers<R>(
+pub fn with_numbers<R>(
     args: &[Argument<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
     function: impl FnOnce(&[Arg<'_>]) -> R,
@@ -134,18 +137,25 @@ fn hold<'a>(arg: Argument<'a>, value_of: &dyn Fn(&Size) -> Option<i64>) -> Optio
     })
 }
 
-/// An argument that owns what is in it.
+/// An owned argument.
 #[derive(Clone, Debug)]
-pub(crate) enum Owned {
+pub enum Owned {
+    /// A tensor.
     Tensor(Meta),
+    /// A list of tensors.
     Tensors(Vec<Meta>),
+    /// A list of tensors of which some may be absent.
     OptionalTensors(Vec<Option<Meta>>),
+    /// A size.
     Int(Size),
+    /// A list of sizes.
     Ints(Vec<Size>),
+    /// Anything else.
     Plain(Value),
 }
 
 impl Owned {
+    /// A copy of an argument.
     pub fn of(arg: Argument<'_>) -> Owned {
         match arg {
             Argument::Tensor(meta) => Owned::Tensor(meta.clone()),
@@ -157,6 +167,7 @@ impl Owned {
         }
     }
 
+    /// The argument, borrowed.
     pub fn as_argument(&self) -> Argument<'_> {
         match self {
             Owned::Tensor(meta) => Argument::Tensor(meta),
@@ -169,7 +180,7 @@ impl Owned {
     }
 
     /// Calls `visit` with each tensor, to read or to change.
-    pub(crate) fn for_each_meta(&mut self, visit: &mut dyn FnMut(&mut Meta)) {
+    pub fn for_each_meta(&mut self, visit: &mut dyn FnMut(&mut Meta)) {
         match self {
             Owned::Tensor(only) => visit(only),
             Owned::Tensors(metas) => metas.iter_mut().for_each(visit),

@@ -29,7 +29,7 @@ pub enum Condition {
     Any(Vec<Condition>),
     /// Inference of the call gives, for the real sizes, what was inferred for unknown ones.
     Confirmed(Call),
-    /// Nobody can tell before the operator runs.
+    /// Undecidable before the operator runs.
     Unknown,
 }
 
@@ -148,10 +148,10 @@ fn combine(parts: &[Condition], value_of: &dyn Fn(&Size) -> Option<i64>, any: bo
     if open { None } else { Some(!any) }
 }
 
-/// A condition under which what was inferred is right.
+/// A condition under which an inferred result is right.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Guard {
-    /// What must hold.
+    /// The condition.
     pub condition: Condition,
     /// The operator that asks for it.
     pub op: &'static str,
@@ -159,7 +159,7 @@ pub struct Guard {
     pub reason: String,
 }
 
-/// What is known of sizes while a graph is inferred: its symbols, and the guards so far.
+/// The state of inference: the symbols, and the guards so far.
 #[derive(Clone, Default, Debug)]
 pub struct Context {
     /// The symbols.
@@ -175,7 +175,7 @@ impl Context {
         Context::default()
     }
 
-    /// The guards in the order in which they came up, each once, but for those that nobody can decide.
+    /// The guards in the order in which they came up, each once, but for undecidable ones.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }

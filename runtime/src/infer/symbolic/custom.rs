@@ -6,9 +6,9 @@
 use smallvec::SmallVec;
 
 use super::infer::Outputs;
-use super::meta::{Argument, Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
+use super::tensor_meta::{Argument, Meta, Strides};
 use crate::arg::{Arg, Value};
 use crate::device::Device;
 use crate::error::{Error, Result};

@@ -7,10 +7,10 @@
 use opsmith_core::DType;
 
 use super::condition::{Condition, Context, Guard};
-use super::meta::{Argument, Meta};
 use super::rules;
 use super::shape::{Shape, Sizes};
 use super::size::Size;
+use super::tensor_meta::{Argument, Meta};
 use crate::arg::Arg;
 use crate::checked;
 use crate::device::Device;
@@ -68,9 +68,9 @@ impl<'a> Evaluation<'a, '_> {
             Expr::DType(dtype) => Value::DType(*dtype),
             Expr::None => Value::None,
             Expr::List(items) => self.list(items)?,
-            Expr::ShapeRule(name, args) => Value::Sizes(rules::shape(self, name, args)?),
-            Expr::DTypeRule(name, args) => {
-                rules::dtype(self, name, args)?.map_or(Value::Unknown, Value::DType)
+            Expr::ShapeRule(rule, args) => Value::Sizes(rules::shape(self, *rule, args)?),
+            Expr::DTypeRule(rule, args) => {
+                rules::dtype(self, *rule, args)?.map_or(Value::Unknown, Value::DType)
             }
             Expr::Native(_) => Value::Unknown,
             Expr::Query(query, parts) => self.query(*query, parts)?,
@@ -292,7 +292,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 }
 
-/// What two values have in common, if they are equal.
+/// The agreement of two values, if they are equal.
 fn common<'a>(a: &Value<'a>, b: &Value<'a>) -> Option<Value<'a>> {
     let same = match (a, b) {
         (Value::Size(a), Value::Size(b)) => a == b && !a.is_unknown(),
@@ -307,7 +307,7 @@ fn common<'a>(a: &Value<'a>, b: &Value<'a>) -> Option<Value<'a>> {
     same.then(|| a.clone())
 }
 
-/// What is known where it is one of two values.
+/// The agreement of two possible values.
 fn merged<'a>(a: &Value<'a>, b: &Value<'a>) -> Value<'a> {
     match (a, b) {
         (Value::Sizes(Shape::Known(a)), Value::Sizes(Shape::Known(b))) if a.len() == b.len() => {

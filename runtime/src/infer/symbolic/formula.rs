@@ -11,12 +11,14 @@ use smallvec::SmallVec;
 use super::symbols::Symbol;
 
 /// A product of powers of symbols, by ascending symbol; empty for 1.
-pub(super) type Powers = SmallVec<[(Symbol, u32); 2]>;
+pub type Powers = SmallVec<[(Symbol, u32); 2]>;
 
-/// A coefficient and what it multiplies.
+/// A coefficient and its monomial.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Term {
+pub struct Term {
+    /// The coefficient.
     pub coefficient: i64,
+    /// Symbols with their exponents.
     pub powers: Powers,
 }
 
@@ -26,7 +28,7 @@ pub struct Formula {
     terms: Vec<Term>,
 }
 
-/// What terms come to.
+/// The sum of terms.
 pub(super) enum Sum {
     Constant(i64),
     Formula(Formula),
@@ -39,7 +41,7 @@ impl Formula {
     }
 
     /// The terms, those of the highest degree first.
-    pub(crate) fn terms(&self) -> &[Term] {
+    pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 

@@ -2,7 +2,7 @@
 //!
 //! In: a definition, arguments, and what is known of symbols. Out: dtype, shape and strides of each result.
 //! Where every size is a number, the inference of eager calls says it. Else the rules do, and functions that
-//! no rule expresses are run at several points ([`super::sample`]).
+//! no rule expresses are run at several points ([`super::opaque`]).
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -11,11 +11,11 @@ use super::call;
 use super::condition::{Condition, Context};
 use super::custom;
 use super::evaluate::{Evaluation, Value};
-use super::meta::{Argument, Meta, Strides};
-use super::sample;
+use super::opaque;
 use super::shape::Shape;
 use super::size::Size;
 use super::symbols::Symbols;
+use super::tensor_meta::{Argument, Meta, Strides};
 use crate::arg::Arg;
 use crate::device::Device;
 use crate::error::{Error, Operand, Result};
@@ -25,7 +25,7 @@ use crate::infer::context::InferFunction;
 use crate::infer::expr::{Expr, Rules};
 use crate::op::{ArgKind, Combination, OpDef};
 
-/// What can be said of a call before it runs.
+/// The result of symbolic inference.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "a box would cost every inferred call an allocation")]
 pub enum Inference {
@@ -70,7 +70,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     let by_masks = op.schema.args.iter().any(|def| def.value == ValueUse::Masks);
     let by_run = (by_masks || !rules.run_sizes.is_empty()) && !values_known;
     let by_code = op.infer.is_some() || op.infer_function.is_some();
-    // Tools have rules that nobody compiled.
+    // Tools have rules that are not compiled.
     let infers = by_code || op.view.is_some() || op.custom.is_some() || !rules.shapes.is_empty();
     if infers
         && !by_run
@@ -105,7 +105,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
             .chain(&rules.compute)
             .any(calls_native);
     if open && !by_run {
-        if let Some(sampled) = sample::infer(op, args, on.context, call::run)? {
+        if let Some(sampled) = opaque::infer(op, args, on.context, call::run)? {
             let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
             return Ok(kernel_or_composition(op, Outputs { outs, compute, present }));
         }
@@ -127,8 +127,8 @@ fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
     }
 }
 
-/// What compiled inference says of numbers.
-pub(crate) fn concrete(outcome: call::Outcome) -> Outputs {
+/// The result of compiled inference at known sizes.
+pub fn concrete(outcome: call::Outcome) -> Outputs {
     let call::Outcome { outs, compute, device, present } = outcome;
     let outs = outs.into_iter().map(|(layout, dtype)| {
         let (shape, strides) = (Shape::concrete(&layout.sizes), Strides::of(&layout));
@@ -249,7 +249,7 @@ fn by_rules(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Output
     Ok(Outputs { outs, compute: Some(compute), present })
 }
 
-/// What a hand-written function says.
+/// The result of a hand-written function.
 fn by_function<'a>(
     on: &mut Evaluation<'a, '_>,
     rules: &'static Rules,
@@ -384,7 +384,7 @@ fn calls_native(expr: &Expr) -> bool {
 }
 
 /// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
-pub(crate) fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
+pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
         None => vec![-2],

@@ -2,9 +2,9 @@
 
 use super::condition::Condition;
 use super::evaluate::{Evaluation, Value};
-use super::meta::{Meta, Strides};
 use super::shape::Shape;
 use super::size::Size;
+use super::tensor_meta::{Meta, Strides};
 use crate::arg::Arg;
 use crate::checked;
 use crate::error::{Error, Result};

@@ -1,10 +1,10 @@
-//! The numbers a size may be: an interval, as far as the bounds of symbols tell.
+//! Interval arithmetic: the bounds of a size, from the bounds of its symbols.
 
 use super::formula::{Formula, Term};
 use super::size::Size;
 use super::symbols::{Symbol, Symbols};
 
-/// From `low` to `high`, both included; the ends of `i64` stand for no bound.
+/// A closed interval from `low` to `high`; the extremes of `i64` mean no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Range {
     pub low: i64,

@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 
 use super::condition::{Condition, Context};
 use super::evaluate::{Evaluation, Value};
-use super::meta::Meta;
 use super::shape::{Shape, Sizes};
 use super::size::Size;
+use super::tensor_meta::Meta;
 use crate::error::{Error, Result};
-use crate::infer::expr::Expr;
+use crate::infer::expr::{DTypeRule, Expr, ShapeRule};
 use crate::infer::{self, Operand, reduced_dims};
 use crate::layout::{Layout, wrap_dim};
 use crate::op::OpDef;
@@ -20,13 +20,13 @@ use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
 /// A rule for sizes.
-pub(super) fn shape(on: &mut Evaluation<'_, '_>, name: &str, args: &'static [Expr]) -> Result<Shape> {
-    match name {
-        "follow" => Ok(match on.value(&args[0])? {
+pub(super) fn shape(on: &mut Evaluation<'_, '_>, rule: ShapeRule, args: &'static [Expr]) -> Result<Shape> {
+    match rule {
+        ShapeRule::Follow => Ok(match on.value(&args[0])? {
             Value::Tensor(meta) => meta.shape.clone(),
             _ => Shape::UnknownRank,
         }),
-        "broadcast" => {
+        ShapeRule::Broadcast => {
             let mut result: Option<Shape> = None;
             for arg in args {
                 let value = on.value(arg)?;
@@ -49,16 +49,16 @@ pub(super) fn shape(on: &mut Evaluation<'_, '_>, name: &str, args: &'static [Exp
             }
             Ok(result.unwrap_or_else(|| Shape::concrete(&[])))
         }
-        "reduce" => reduce(on, args),
-        "matmul" => match (on.value(&args[0])?, on.value(&args[1])?) {
+        ShapeRule::Reduce => reduce(on, args),
+        ShapeRule::Matmul => match (on.value(&args[0])?, on.value(&args[1])?) {
             (Value::Tensor(a), Value::Tensor(b)) => matmul(on, &a.shape, &b.shape),
             _ => Ok(Shape::UnknownRank),
         },
-        "cat" => match (on.value(&args[0])?, on.size(&args[1])?) {
+        ShapeRule::Cat => match (on.value(&args[0])?, on.size(&args[1])?) {
             (Value::Tensors(tensors), dim) => cat(on, tensors, &dim),
             _ => Ok(Shape::UnknownRank),
         },
-        "full" => {
+        ShapeRule::Full => {
             let sizes = on.sizes(&args[0])?;
             for size in sizes.sizes().unwrap_or_default() {
                 let negative = on.context.less(size, &Size::Const(0));
@@ -72,43 +72,48 @@ pub(super) fn shape(on: &mut Evaluation<'_, '_>, name: &str, args: &'static [Exp
             }
             Ok(sizes)
         }
-        _ => Ok(Shape::UnknownRank),
     }
 }
 
 /// A rule for a dtype; `None` if it depends on what is not known.
-pub(super) fn dtype(on: &mut Evaluation<'_, '_>, name: &str, args: &'static [Expr]) -> Result<Option<DType>> {
+pub(super) fn dtype(
+    on: &mut Evaluation<'_, '_>,
+    rule: DTypeRule,
+    args: &'static [Expr],
+) -> Result<Option<DType>> {
     let values: SmallVec<[Value<'_>; 4]> = args.iter().map(|arg| on.value(arg)).collect::<Result<_>>()?;
     let wanted = |at: usize| match values.get(at) {
         Some(Value::DType(dtype)) => Some(Some(*dtype)),
         Some(Value::None) => Some(None),
         _ => None,
     };
-    match (name, values.first()) {
-        ("follow", Some(Value::Tensor(meta))) => Ok(Some(meta.dtype)),
-        ("real", Some(Value::Tensor(meta))) => Ok(Some(meta.dtype.to_real())),
-        ("complex", Some(Value::Tensor(meta))) => Ok(Some(meta.dtype.to_complex())),
-        ("accumulate", Some(Value::Tensor(meta))) => {
-            let Some(wanted) = wanted(1) else { return Ok(None) };
+    let tensor = match values.first() {
+        Some(Value::Tensor(meta)) => Some(*meta),
+        _ => None,
+    };
+    match rule {
+        DTypeRule::Follow => Ok(tensor.map(|meta| meta.dtype)),
+        DTypeRule::Real => Ok(tensor.map(|meta| meta.dtype.to_real())),
+        DTypeRule::Complex => Ok(tensor.map(|meta| meta.dtype.to_complex())),
+        DTypeRule::Accumulate => {
+            let (Some(meta), Some(wanted)) = (tensor, wanted(1)) else { return Ok(None) };
             infer::dtype::accumulate(&stand_in(meta, 1), wanted).map(Some)
         }
-        ("or_default", _) => {
+        DTypeRule::OrDefault => {
             let Some(wanted) = wanted(0) else { return Ok(None) };
             infer::dtype::or_default(wanted).map(Some)
         }
-        ("same", _) => with_operands(&values, 1, infer::dtype::same).map(Some),
-        ("promote" | "promote_float", _) => {
-            let rule = if name == "promote" { infer::dtype::promote } else { infer::dtype::promote_float };
-            // Tensors without dimensions count for less, and some may be such.
-            let most = with_operands(&values, 1, rule)?;
-            let open = values.iter().any(|value| has_unknown_rank(value));
-            if open && with_operands(&values, 0, rule)? != most {
-                return Ok(None);
-            }
-            Ok(Some(most))
-        }
-        _ => Ok(None),
+        DTypeRule::Same => with_operands(&values, 1, infer::dtype::same).map(Some),
+        DTypeRule::Promote => promoted(&values, infer::dtype::promote),
+        DTypeRule::PromoteFloat => promoted(&values, infer::dtype::promote_float),
     }
+}
+
+/// A promoted dtype, unless an unknown rank decides it: tensors without dimensions count for less.
+fn promoted(values: &[Value<'_>], rule: fn(&[Operand<'_>]) -> Result<DType>) -> Result<Option<DType>> {
+    let most = with_operands(values, 1, rule)?;
+    let open = values.iter().any(has_unknown_rank);
+    Ok(if open && with_operands(values, 0, rule)? != most { None } else { Some(most) })
 }
 
 /// Runs a rule of the eager mode on tensors that have the dtypes and ranks of the operands.

@@ -135,7 +135,7 @@ impl Size {
     /// `None` if no such formula fits, or if the points leave open which: at least one of them must confirm
     /// what the others determine. Linear formulas of n symbols take n + 2 points that lie in no plane.
     pub fn fit(points: &[(&[i64], i64)]) -> Option<Size> {
-        super::fit::fit(points)
+        super::opaque::fit::fit(points)
     }
 
     /// Whether two sizes are equal; `None` if that depends on what is not known.

@@ -1,4 +1,4 @@
-//! The table of symbols: their names, what they may be, and where they come from.
+//! The symbol table: names, bounds and origins.
 //!
 //! In: symbols as they are needed, with bounds. Out: their names, bounds and values. Symbols that are
 //! computed from others (quotients, the greater of two) are in the table once, however often they are asked
@@ -121,7 +121,7 @@ impl Symbols {
     }
 
     /// A symbol's value from those of the symbols that it is derived from.
-    pub(crate) fn value(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
+    pub fn value(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
         match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
             Some(Origin::Derived(derivation)) => {
                 derivation.value(&|size| size.evaluate(|symbol| self.value(symbol, given)))
@@ -188,7 +188,7 @@ impl Symbols {
         }
     }
 
-    /// What a division rounded toward zero leaves.
+    /// The remainder of a division rounded toward zero.
     pub fn remainder(&mut self, dividend: &Size, divisor: &Size) -> Size {
         match (dividend, divisor) {
             (_, Size::Const(0)) | (Size::Unknown, _) | (_, Size::Unknown) => Size::Unknown,
@@ -283,7 +283,7 @@ impl Symbols {
         Range { low: entry.low, high: entry.high.known().unwrap_or(i64::MAX) }
     }
 
-    /// What a symbol is at most; unknown if nothing says it.
+    /// The upper bound of a symbol; unknown if it has none.
     pub fn high(&self, symbol: Symbol) -> &Size {
         self.entries.get(symbol.0 as usize).map_or(&Size::Unknown, |entry| &entry.high)
     }

@@ -3,8 +3,8 @@
 
 use opsmith::{DType, ErrorKind, Generator, Result, Scalar, Tensor, Text, Value};
 use opsmith_runtime::constraint::{Constraint, Literal};
-use opsmith_runtime::lists::ItemKind;
-use opsmith_runtime::op::{ArgDef, ArgKind, OpDef};
+
+use opsmith_runtime::op::{ArgDef, ArgKind, ItemKind, OpDef};
 use opsmith_runtime::{Arg, Device, MemoryFormat, MemoryLayout, boxed};
 
 use crate::report::Report;

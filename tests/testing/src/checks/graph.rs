@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use opsmith::autograd::{self, Options};
+use opsmith::graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith::{DType, Error, Result, Tensor, Value};
 use opsmith_runtime::ErrorKind;
 use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::graph::{Dim, Graph, InputSpec, Pass, Passes};
 use opsmith_runtime::op::OpDef;
 
 use crate::calls::{bits, call, resized, tensors, with_tensors};
@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::samples::{arguments, exact_dtype, repeatable};
 
 /// What is different about two results.
-fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
+pub(super) fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
     if graph.len() != eager.len() {
         return Some(format!("{} outputs in place of {}", graph.len(), eager.len()));
     }
@@ -36,10 +36,10 @@ fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
 }
 
 /// A graph with what was done to it.
-type Variant = (String, Graph);
+pub(super) type Variant = (String, Graph);
 
 /// A graph as it was traced and after all passes; if it shall be `thorough`, after each pass alone, too.
-fn variants(graph: &Graph, thorough: bool) -> Vec<Variant> {
+pub(super) fn variants(graph: &Graph, thorough: bool) -> Vec<Variant> {
     let all = graph.optimize(&Passes::all().frozen());
     let mut graphs = vec![("as traced".to_owned(), graph.clone()), ("all passes".to_owned(), all)];
     if thorough {
@@ -69,7 +69,7 @@ fn compare(
 }
 
 /// A call that cannot be traced: a mistake, but of operators that must know elements when a graph is made.
-fn untraced(report: &mut Report, op: &OpDef, what: &str, error: &Error) {
+pub(super) fn untraced(report: &mut Report, op: &OpDef, what: &str, error: &Error) {
     if op.schema.args.iter().any(|arg| arg.value == ValueUse::Required) {
         report.left_out += 1;
     } else {
@@ -101,8 +101,12 @@ pub fn graphs(op: &'static OpDef) -> Report {
 }
 
 /// The gradients of a call by all its inputs, of the sum of its results with fixed weights.
-fn gradients(op: &'static OpDef, args: &[Value], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-    let outs = call(op, &with_tensors(args, inputs))?;
+pub(super) fn gradients(op: &'static OpDef, args: &[Value], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    gradients_of(&call(op, &with_tensors(args, inputs))?, inputs)
+}
+
+/// The gradients of results by all inputs that have one, of their sum with fixed weights.
+pub(super) fn gradients_of(outs: &[Tensor], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let tracked: Vec<&Tensor> = outs.iter().filter(|out| out.requires_grad()).collect();
     let leaves: Vec<&Tensor> = inputs.iter().filter(|input| input.requires_grad()).collect();
     if tracked.is_empty() {

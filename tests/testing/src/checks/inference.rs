@@ -1,9 +1,9 @@
 //! Inference before sizes are known: what it says is what a call gives, with sizes as numbers, and with a symbol for
 //! every size that is then bound to several numbers.
 
+use opsmith::graph::infer_composition;
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::graph::infer_composition;
 use opsmith_runtime::infer::symbolic::{
     Argument, Bindings, Context, Inference, Meta, Origin, Outputs, Shape, Size, Strides, Symbol, infer,
 };

@@ -5,6 +5,7 @@
 
 mod call;
 mod constraints;
+mod device;
 mod forms;
 mod graph;
 mod inference;
@@ -23,6 +24,7 @@ use opsmith_runtime::{Arg, boxed};
 use crate::samples::{exact_dtype, repeatable, samples};
 pub use call::{Call, elements, leaf, numbers_like, pull, weights};
 pub use constraints::constraints;
+pub use device::{forms_on, gradients_on, graphs_on};
 pub use graph::{graph_gradients, graphs, saved_graphs, symbolic_graphs};
 pub use inference::{Bound, inference, symbolic_inference};
 pub use memory::{out_form, saved_memory};

@@ -1,8 +1,8 @@
 //! Inference for inputs of unknown ranks and sizes: statements made before an input is there hold for the call.
 
+use opsmith::graph::{BuilderArg, Dim, GraphBuilder, Handle, InputSpec, OpenGraph};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::graph::{BuilderArg, Dim, GraphBuilder, Handle, InputSpec, OpenGraph};
 use opsmith_runtime::op::OpDef;
 
 use crate::calls::call;

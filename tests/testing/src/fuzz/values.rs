@@ -1,9 +1,9 @@
 //! Arguments by kind: any value of it, a change of one, or a value of another kind.
 
 use opsmith::{DType, Device, Generator, MemoryFormat, Scalar, Tensor, Value};
-use opsmith_runtime::lists::ItemKind;
+
 use opsmith_runtime::lists::Lists;
-use opsmith_runtime::op::{ArgDef, ArgKind};
+use opsmith_runtime::op::{ArgDef, ArgKind, ItemKind};
 use opsmith_runtime::{Complex64, Text};
 
 use super::{Random, tensors};

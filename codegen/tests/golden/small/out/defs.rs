@@ -43,8 +43,8 @@ pub static PLUS_TENSOR: OpDef = OpDef {
 pub static GROWN: OpDef = OpDef {
     doc: "Grows each element; integers become floats.",
     forms: Forms {
-        inplace: None,
-        out: None,
+        inplace: Some("grown_"),
+        out: Some("grown.out"),
         elementwise: true,
     },
     infer: Some(super::inference::grown_infer),

@@ -238,6 +238,76 @@ pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::
     )
 }
 
+/// Grows each element; integers become floats.
+///
+/// In place: writes the result into the first argument, which must have the result's shape.
+///
+/// As [`grown`](fn@super::grown).
+///
+/// # Errors
+/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+#[track_caller]
+pub fn grown_(self_: &rt::Tensor) -> rt::Result<()> {
+    rt::call::invoke_inplace(
+        &super::defs::GROWN,
+        &[rt::Arg::from(self_), rt::Arg::Bool(false)],
+    )
+}
+
+/// Grows each element; integers become floats.
+///
+/// In place: writes the result into the first argument, which must have the result's shape.
+///
+/// As [`grown`](fn@super::grown), with options.
+///
+/// # Errors
+/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+#[track_caller]
+pub fn grown_with_(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<()> {
+    rt::call::invoke_inplace(
+        &super::defs::GROWN,
+        &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
+    )
+}
+
+/// Grows each element; integers become floats.
+///
+/// Writes the result into `out`, which must have the result's shape or no elements.
+///
+/// As [`grown`](fn@super::grown).
+///
+/// # Errors
+/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+#[track_caller]
+pub fn grown_out(self_: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
+    rt::call::invoke_out(
+        &super::defs::GROWN,
+        &[rt::Arg::from(self_), rt::Arg::Bool(false)],
+        &mut [out],
+    )
+}
+
+/// Grows each element; integers become floats.
+///
+/// Writes the result into `out`, which must have the result's shape or no elements.
+///
+/// As [`grown`](fn@super::grown), with options.
+///
+/// # Errors
+/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+#[track_caller]
+pub fn grown_with_out(
+    self_: &rt::Tensor,
+    out: &mut rt::Tensor,
+    options: &GrownOptions,
+) -> rt::Result<()> {
+    rt::call::invoke_out(
+        &super::defs::GROWN,
+        &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
+        &mut [out],
+    )
+}
+
 /// The matrix product.
 ///
 /// ```text

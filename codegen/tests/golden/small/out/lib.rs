@@ -19,11 +19,11 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use ::opsmith::runtime::{
-            DType, DTypeSet, lists::ItemKind, constraint::{Constraint, Literal},
+            DType, DTypeSet, constraint::{Constraint, Literal},
             facts::{Deprecated, Facts, NumberUse, ValueUse},
             op::{
-                ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, Kernels,
-                OpDef, ReturnDef, Schema, Uniform, bits,
+                ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind,
+                Kernels, OpDef, ReturnDef, Schema, Uniform, bits,
             },
             sample::{
                 Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf,
@@ -61,7 +61,10 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use ::opsmith::runtime::{
-            DType, infer::expr::{Check, Conversion, Expr, Operation, Query, Rules},
+            DType,
+            infer::expr::{
+                Check, Conversion, DTypeRule, Expr, Operation, Query, Rules, ShapeRule,
+            },
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
     }

@@ -17,6 +17,8 @@ pub static LIBRARY: rt::library::Library = rt::library::Library {
     names: &[
         ("flipped", &super::defs::FLIPPED, rt::library::Form::Functional),
         ("grown", &super::defs::GROWN, rt::library::Form::Functional),
+        ("grown.out", &super::defs::GROWN, rt::library::Form::Out),
+        ("grown_", &super::defs::GROWN, rt::library::Form::Inplace),
         ("item", &super::defs::ITEM, rt::library::Form::Functional),
         ("largest", &super::defs::LARGEST, rt::library::Form::Functional),
         ("plus.Tensor", &super::defs::PLUS_TENSOR, rt::library::Form::Functional),

@@ -77,6 +77,38 @@ pub trait TensorOps {
     ) -> rt::Result<rt::Tensor> {
         super::functions::grown_with(self.as_tensor(), options)
     }
+    /// Grows each element; integers become floats.
+    ///
+    /// See [`grown_`](fn@super::grown_).
+    #[track_caller]
+    fn grown_(&self) -> rt::Result<()> {
+        super::functions::grown_(self.as_tensor())
+    }
+    /// Grows each element; integers become floats.
+    ///
+    /// See [`grown_with_`](fn@super::grown_with_).
+    #[track_caller]
+    fn grown_with_(&self, options: &super::functions::GrownOptions) -> rt::Result<()> {
+        super::functions::grown_with_(self.as_tensor(), options)
+    }
+    /// Grows each element; integers become floats.
+    ///
+    /// See [`grown_out`](fn@super::grown_out).
+    #[track_caller]
+    fn grown_out(&self, out: &mut rt::Tensor) -> rt::Result<()> {
+        super::functions::grown_out(self.as_tensor(), out)
+    }
+    /// Grows each element; integers become floats.
+    ///
+    /// See [`grown_with_out`](fn@super::grown_with_out).
+    #[track_caller]
+    fn grown_with_out(
+        &self,
+        out: &mut rt::Tensor,
+        options: &super::functions::GrownOptions,
+    ) -> rt::Result<()> {
+        super::functions::grown_with_out(self.as_tensor(), out, options)
+    }
     /// The matrix product.
     ///
     /// See [`product`](fn@super::product).

@@ -2,18 +2,20 @@
 // One operator's share: `opsmith expand NAME`.
 
 pub static PLUS_TENSOR: Rules = Rules {
-    shapes: &[Expr::ShapeRule("broadcast", &[Expr::Arg(0), Expr::Arg(1)])],
-    dtypes: &[Expr::DTypeRule("promote", &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])],
+    shapes: &[Expr::ShapeRule(ShapeRule::Broadcast, &[Expr::Arg(0), Expr::Arg(1)])],
+    dtypes: &[
+        Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
+    ],
     compute: Some(
-        Expr::DTypeRule("promote", &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
+        Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
     ),
     ..Rules::NONE
 };
 
 pub static GROWN: Rules = Rules {
-    shapes: &[Expr::ShapeRule("follow", &[Expr::Arg(0)])],
-    dtypes: &[Expr::DTypeRule("promote_float", &[Expr::Arg(0)])],
-    compute: Some(Expr::DTypeRule("promote_float", &[Expr::Arg(0)])),
+    shapes: &[Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)])],
+    dtypes: &[Expr::DTypeRule(DTypeRule::PromoteFloat, &[Expr::Arg(0)])],
+    compute: Some(Expr::DTypeRule(DTypeRule::PromoteFloat, &[Expr::Arg(0)])),
     ..Rules::NONE
 };
 
@@ -52,25 +54,28 @@ pub static PRODUCT: Rules = Rules {
             ],
         ),
     ],
-    dtypes: &[Expr::DTypeRule("same", &[Expr::Arg(0), Expr::Arg(1)])],
-    compute: Some(Expr::DTypeRule("same", &[Expr::Arg(0), Expr::Arg(1)])),
+    dtypes: &[Expr::DTypeRule(DTypeRule::Same, &[Expr::Arg(0), Expr::Arg(1)])],
+    compute: Some(Expr::DTypeRule(DTypeRule::Same, &[Expr::Arg(0), Expr::Arg(1)])),
     ..Rules::NONE
 };
 
 pub static LARGEST: Rules = Rules {
     shapes: &[
-        Expr::ShapeRule("follow", &[Expr::Arg(0)]),
-        Expr::ShapeRule("follow", &[Expr::Arg(0)]),
+        Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)]),
+        Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)]),
     ],
-    dtypes: &[Expr::DTypeRule("follow", &[Expr::Arg(0)]), Expr::DType(DType::I64)],
-    compute: Some(Expr::DTypeRule("follow", &[Expr::Arg(0)])),
+    dtypes: &[
+        Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)]),
+        Expr::DType(DType::I64),
+    ],
+    compute: Some(Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)])),
     ..Rules::NONE
 };
 
 pub static SPREAD: Rules = Rules {
-    shapes: &[Expr::ShapeRule("full", &[Expr::Arg(2)])],
-    dtypes: &[Expr::DTypeRule("follow", &[Expr::Arg(0)])],
-    compute: Some(Expr::DTypeRule("follow", &[Expr::Arg(0)])),
+    shapes: &[Expr::ShapeRule(ShapeRule::Full, &[Expr::Arg(2)])],
+    dtypes: &[Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)])],
+    compute: Some(Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)])),
     ..Rules::NONE
 };
 

@@ -1,0 +1,208 @@
+//! One call of a kernel whose operands live on the device.
+//!
+//! In: a kernel that is ready, and what stands in host memory. Out: outputs in host memory. Everything is
+//! asked of one stream, which the kernel gets too, and the call waits for its end, whatever happens: until
+//! then the device may use the memory of the call. Must not know how the device is driven.
+
+use std::ffi::c_void;
+
+use opsmith_runtime::error::{Error, Result};
+use smallvec::SmallVec;
+
+use super::super::instance::{GUARD, Instance, PADDING, overrun};
+use super::driver::{Entered, Stream};
+use super::memory::{self, Block};
+
+/// Calls a kernel; `addresses` are those of inputs (null if absent) and outputs in host memory.
+///
+/// # Errors
+/// If the kernel or the device fails, there is not enough memory on it, or a workspace was overrun.
+///
+/// # Safety
+/// Each address leads to memory of its slot's size; inputs may be read and outputs written meanwhile.
+#[cold]
+pub(in super::super) unsafe fn run(
+    instance: &mut Instance,
+    function: &str,
+    addresses: &[*mut c_void],
+) -> Result<()> {
+    // Before what waits for the device when it is dropped, so that this is there as long as the device may
+    // write to it.
+    let mut guards: SmallVec<[[u8; GUARD.len()]; 2]> = SmallVec::new();
+    guards.resize(instance.workspaces().len(), [0; GUARD.len()]);
+    let mut work = Work::new()?;
+    let inputs = instance.shape.inputs;
+    let mut params: SmallVec<[*mut c_void; 12]> = SmallVec::new();
+    for (index, (slot, address)) in instance.shape.slots.iter().zip(addresses).enumerate() {
+        if slot.dtype.is_none() {
+            params.push(std::ptr::null_mut());
+            continue;
+        }
+        let block = work.room(slot.bytes())?;
+        params.push(work.blocks[block].as_raw());
+        if index < inputs && slot.bytes() > 0 {
+            // SAFETY: the input has the size of its slot, as the block; it stays until `finish`.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(address.cast::<u8>(), slot.bytes());
+                work.send(block, 0, bytes)?;
+            }
+        }
+    }
+    let first_workspace = work.blocks.len();
+    for size in instance.workspaces() {
+        let padded = size.checked_add(PADDING + GUARD.len()).unwrap_or(usize::MAX);
+        let block = work.room(padded)?;
+        params.push(work.blocks[block].as_raw());
+        // SAFETY: the block has room for size, padding and guard, which is a constant.
+        unsafe { work.send(block, size + PADDING, &GUARD)? };
+    }
+    let stream = work.stream()?.as_raw();
+    // SAFETY: every address leads to a block of its slot's size, or of what the kernel asked for.
+    let called = unsafe { instance.call(function, stream, params.into_iter()) };
+    work.after(called)?;
+    let sizes = instance.workspaces().iter().zip(&mut guards).enumerate();
+    for (index, (size, guard)) in sizes {
+        // SAFETY: as above; the guards are looked at after `finish`.
+        unsafe { work.fetch(first_workspace + index, size + PADDING, guard)? };
+    }
+    // Blocks of inputs and outputs are in the order of those that are there.
+    let slots = instance.shape.slots.iter().zip(addresses).enumerate();
+    for (block, (index, (slot, address))) in slots.filter(|(_, (slot, _))| slot.dtype.is_some()).enumerate() {
+        if index >= inputs && slot.bytes() > 0 {
+            // SAFETY: the output has the size of its slot, and nobody looks at it before the call ends.
+            unsafe {
+                let bytes = std::slice::from_raw_parts_mut(address.cast::<u8>(), slot.bytes());
+                work.fetch(block, 0, bytes)?;
+            }
+        }
+    }
+    work.finish().map_err(|error| during(error, function, instance))?;
+    match guards.iter().position(|guard| *guard != GUARD) {
+        None => Ok(()),
+        Some(index) => Err(overrun(function, &instance.library.source, index, instance.workspaces()[index])),
+    }
+}
+
+/// An operand with what stands around it.
+pub(in super::super) struct Image<'a> {
+    /// All of it; afterwards what the kernel made of it.
+    pub bytes: &'a mut [u8],
+    /// Where the operand starts in it.
+    pub start: usize,
+    /// Whether the kernel gets its address, or null.
+    pub given: bool,
+}
+
+/// Calls a kernel with operands among other bytes: all are copied to the device, and all back.
+///
+/// # Errors
+/// If the kernel or the device fails, or there is not enough memory on it.
+///
+/// # Safety
+/// The operands have the sizes of the kernel's slots, and of its workspaces.
+pub(in super::super) unsafe fn run_on_images(
+    instance: &mut Instance,
+    function: &str,
+    images: &mut [Image<'_>],
+) -> Result<()> {
+    let mut work = Work::new()?;
+    let mut params: Vec<*mut c_void> = Vec::new();
+    for image in images.iter() {
+        let block = work.room(image.bytes.len())?;
+        // SAFETY: the block has the image's size, and the image stays until `finish`.
+        unsafe { work.send(block, 0, image.bytes)? };
+        params.push(match image.given {
+            true => work.blocks[block].as_raw().wrapping_byte_add(image.start),
+            false => std::ptr::null_mut(),
+        });
+    }
+    let stream = work.stream()?.as_raw();
+    // SAFETY: the caller promises it.
+    let called = unsafe { instance.call(function, stream, params.into_iter()) };
+    work.after(called)?;
+    for (block, image) in images.iter_mut().enumerate() {
+        // SAFETY: as above; nobody looks at the image before `finish`.
+        unsafe { work.fetch(block, 0, image.bytes)? };
+    }
+    work.finish().map_err(|error| during(error, function, instance))
+}
+
+/// An error of the device with the kernel that it ran.
+#[cold]
+fn during(error: Error, function: &str, instance: &Instance) -> Error {
+    error.with_note(format!("it ran the kernel `{function}` ({})", instance.library.source.display()))
+}
+
+/// What a call has of the device.
+struct Work {
+    blocks: SmallVec<[Block; 8]>,
+    /// There until it is given back.
+    stream: Option<Stream>,
+    finished: bool,
+    entered: Entered,
+}
+
+impl Work {
+    fn new() -> Result<Work> {
+        let entered = Entered::new()?;
+        let stream = Some(memory::stream(&entered)?);
+        Ok(Work { blocks: SmallVec::new(), stream, finished: true, entered })
+    }
+
+    fn stream(&self) -> Result<&Stream> {
+        self.stream.as_ref().ok_or_else(|| Error::device("the call has given its stream back"))
+    }
+
+    /// Room for so many bytes; the number of its block.
+    fn room(&mut self, bytes: usize) -> Result<usize> {
+        self.blocks.push(Block::new(bytes, &self.entered)?);
+        Ok(self.blocks.len() - 1)
+    }
+
+    /// # Safety
+    /// The block has room for the bytes there, which stay until [`Work::finish`].
+    unsafe fn send(&mut self, block: usize, offset: usize, from: &[u8]) -> Result<()> {
+        self.finished = false;
+        // SAFETY: the caller promises it.
+        unsafe { self.stream()?.send(self.blocks[block].address() + offset as u64, from) }
+    }
+
+    /// # Safety
+    /// The block has as many bytes there, and nobody looks at `to` before [`Work::finish`].
+    unsafe fn fetch(&mut self, block: usize, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.finished = false;
+        // SAFETY: the caller promises it.
+        unsafe { self.stream()?.fetch(to, self.blocks[block].address() + offset as u64) }
+    }
+
+    /// What a kernel did, after it has returned: what it asked of the stream may still run. If it failed, so
+    /// may the device have, which says more.
+    fn after(&mut self, called: Result<()>) -> Result<()> {
+        self.finished = false;
+        let Err(error) = called else { return Ok(()) };
+        Err(match self.finish() {
+            Ok(()) => error,
+            Err(said) => {
+                let error = error.with_note(said.message().to_owned());
+                said.notes().iter().fold(error, |error, note| error.with_note(note.clone()))
+            }
+        })
+    }
+
+    /// Waits until everything is done.
+    fn finish(&mut self) -> Result<()> {
+        self.finished = true;
+        self.stream()?.wait()
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.finished {
+            // The call fails already, for a reason that came before.
+            _ = self.finish();
+        }
+        self.blocks.drain(..).for_each(Block::give_back);
+        self.stream.take().into_iter().for_each(memory::give_back);
+    }
+}

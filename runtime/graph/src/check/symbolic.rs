@@ -1,0 +1,229 @@
+//! Symbolic inference of a graph.
+//!
+//! In: a graph, node by node. Out: errors for nodes that are wrong at all sizes, and the conditions on sizes of
+//! the others. Formulas found by tracing are compared with those of inference, and replace them only where inference
+//! has none.
+
+use std::collections::HashSet;
+
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::{self, Condition, Meta, Shape, Size, Strides, Symbol};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::tensor::Tensor;
+
+use super::Steps;
+use super::infer::CallInference;
+use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId, TensorInfo};
+
+pub(crate) struct SymbolicGraph<'a> {
+    graph: &'a Graph,
+    pub inference: CallInference,
+    metas: Vec<Option<Meta>>,
+    /// The values of symbols that the graph was specialised to.
+    fixed: Vec<Option<i64>>,
+    /// The steps that are refused at the sizes of the example, by their number among all that are visited. Others
+    /// are not wrong at all sizes, whatever inference cannot tell.
+    refused: &'a HashSet<usize>,
+}
+
+/// An argument, as long as inference looks at it.
+enum Held<'a> {
+    Given(symbolic::Argument<'a>),
+    Tensors(Vec<Meta>),
+    OptionalTensors(Vec<Option<Meta>>),
+}
+
+impl<'a> SymbolicGraph<'a> {
+    /// The tensors of inputs and constants; the context's symbols are those of the graph, with the same numbers.
+    pub fn new(graph: &'a Graph, refused: &'a HashSet<usize>) -> SymbolicGraph<'a> {
+        let mut inference = CallInference::default();
+        let mut names = HashSet::new();
+        for info in &graph.symbols {
+            let most = (info.most != i64::MAX).then_some(info.most);
+            let symbols = &mut inference.context.symbols;
+            // Two sources may have given their symbols one name.
+            let mut name = info.name.clone();
+            while !names.insert(name.clone()) {
+                name.push('\'');
+            }
+            // Bounds that leave nothing are those of no size, of which nothing is known.
+            let named = symbols.named(&name, info.least, most);
+            named.unwrap_or_else(|_| symbols.fresh());
+        }
+        for (number, info) in graph.symbols.iter().enumerate().filter(|(_, info)| info.multiple_of > 1) {
+            let (size, step) = (Size::from(Symbol(number as u32)), Size::Const(info.multiple_of));
+            let rest = inference.context.symbols.remainder(&size, &step);
+            inference.declare(Condition::Equal(rest, Size::Const(0)));
+        }
+        for (number, info) in graph.symbols.iter().enumerate() {
+            if let SymbolSource::Quotient { symbol, plus, by } = info.source {
+                let sum = Size::from(Symbol(symbol as u32)) + Size::Const(plus);
+                let quotient = inference.context.symbols.quotient(&sum, &Size::Const(by));
+                inference.declare(Condition::Equal(Size::from(Symbol(number as u32)), quotient));
+            }
+        }
+        let mut fixed = vec![None; graph.symbols.len()];
+        for guard in &graph.guards {
+            if let Some(symbol) = guard.size.as_symbol() {
+                fixed[symbol.0 as usize] = Some(guard.equals);
+            }
+        }
+        SymbolicGraph { graph, inference, metas: vec![None; graph.tensors.len()], fixed, refused }
+    }
+
+    /// Makes sure that something is known of a tensor; what no step made so far is as the formulas say.
+    fn make(&mut self, id: TensorId) {
+        if self.metas[id.index()].is_none() {
+            self.metas[id.index()] = Some(self.by_formulas(id));
+        }
+    }
+
+    fn by_formulas(&self, id: TensorId) -> Meta {
+        let graph = self.graph;
+        let info = graph.tensor(id);
+        let buffer = &graph.buffers[info.buffer.index()];
+        if let Some(constant) = constant(info, &buffer.kind) {
+            return Meta::constant(&constant);
+        }
+        let shape: Shape = info.layout.sizes.iter().map(|size| self.specialised(size)).collect();
+        let strides = match buffer.root == id {
+            true => Strides::Contiguous,
+            false => self.strides(info),
+        };
+        Meta { dtype: info.dtype, shape, strides, device: info.device, value: None }
+    }
+
+    fn strides(&self, info: &TensorInfo) -> Strides {
+        let strides = info.layout.strides.iter().map(|stride| self.specialised(stride)).collect();
+        let offset = self.specialised(&info.layout.offset);
+        let given = Strides::Given { strides, offset };
+        match &given {
+            Strides::Given { strides, offset } if strides.iter().chain([offset]).any(Size::is_unknown) => {
+                Strides::Unknown
+            }
+            _ => given,
+        }
+    }
+
+    fn specialised(&self, size: &Size) -> Size {
+        if self.graph.guards.is_empty() {
+            return size.clone();
+        }
+        size.substitute(|symbol| {
+            let fixed = self.fixed.get(symbol.0 as usize).copied().flatten();
+            fixed.map_or_else(|| Size::from(symbol), Size::Const)
+        })
+    }
+
+    fn call(&mut self, node: &Node, op: &'static OpDef) -> Result<()> {
+        for arg in &node.args {
+            arg.for_each_tensor(|id| self.make(id));
+        }
+        let SymbolicGraph { metas, inference, .. } = self;
+        let meta = |id: &TensorId| metas[id.index()].as_ref().expect("made above");
+        let mut held: Vec<Held<'_>> = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            held.push(match arg {
+                Argument::Tensor(id) => Held::Given(symbolic::Argument::Tensor(meta(id))),
+                Argument::Tensors(ids) => Held::Tensors(ids.iter().map(|id| meta(id).clone()).collect()),
+                Argument::OptionalTensors(ids) => Held::OptionalTensors(
+                    ids.iter().map(|id| id.as_ref().map(|id| meta(id).clone())).collect(),
+                ),
+                Argument::Value(value) => Held::Given(symbolic::Argument::Plain(value.as_arg())),
+                Argument::Int(size) => Held::Given(symbolic::Argument::Int(size)),
+                Argument::Ints(sizes) => Held::Given(symbolic::Argument::Ints(sizes)),
+                // Rules take no such numbers: what tracing found stands.
+                Argument::Scalar(_) | Argument::Float(_) => return self.results(node),
+            });
+        }
+        let args: Vec<symbolic::Argument<'_>> = held
+            .iter()
+            .map(|held| match held {
+                Held::Given(arg) => *arg,
+                Held::Tensors(metas) => symbolic::Argument::Tensors(metas),
+                Held::OptionalTensors(metas) => symbolic::Argument::OptionalTensors(metas),
+            })
+            .collect();
+        let outputs = inference.call(op, &args, &node.site)?;
+        for (&id, meta) in node.outs.iter().zip(outputs.outs) {
+            self.output(id, meta, node, op)?;
+        }
+        Ok(())
+    }
+
+    /// A result of a call: new memory or a view, unless the call writes to memory that exists.
+    fn output(&mut self, id: TensorId, mut meta: Meta, node: &Node, op: &'static OpDef) -> Result<()> {
+        let is_view = matches!(node.kind, NodeKind::View { .. });
+        let is_new = self.metas[id.index()].is_none()
+            && (is_view || self.graph.buffers[self.graph.buffer_of(id).index()].root == id);
+        let known = self.metas[id.index()].clone().unwrap_or_else(|| self.by_formulas(id));
+        let (Some(traced), Some(inferred)) = (known.shape.sizes(), meta.shape.sizes()) else {
+            self.make(id);
+            return Ok(());
+        };
+        let context = &self.inference.context;
+        let differs = traced.len() != inferred.len()
+            || traced.iter().zip(inferred).any(|(a, b)| context.equal(a, b) == Condition::False);
+        if differs {
+            let symbols = &context.symbols;
+            return Err(Error::graph(format!(
+                "the result has the shape {}, and the graph has a tensor of shape {} for it",
+                meta.shape.named(symbols),
+                known.shape.named(symbols)
+            ))
+            .in_op(op.name, Vec::new()));
+        }
+        if !is_new {
+            self.make(id);
+            let pairs: Vec<(Size, Size)> = traced.iter().cloned().zip(inferred.iter().cloned()).collect();
+            for (a, b) in pairs {
+                let condition = self.inference.context.equal(&a, &b);
+                let reason = "the result is written to a tensor of that shape";
+                self.inference.assume(condition, op.name, reason, &node.site);
+            }
+            return Ok(());
+        }
+        let sizes = traced.iter().zip(inferred);
+        meta.shape =
+            sizes.map(|(traced, size)| if size.is_unknown() { traced } else { size }.clone()).collect();
+        if is_view && meta.strides == Strides::Unknown {
+            meta.strides = known.strides;
+        }
+        self.metas[id.index()] = Some(meta);
+        Ok(())
+    }
+}
+
+impl<'a> Steps<'a> for SymbolicGraph<'a> {
+    fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    fn step(&mut self, node: &Node, visited: usize) -> Result<()> {
+        let Some(op) = node.kind.op() else { return self.results(node) };
+        match self.call(node, op) {
+            Ok(()) => Ok(()),
+            Err(error) if self.refused.contains(&visited) => {
+                Err(error.with_note(format!("called at {}", node.site)))
+            }
+            Err(error) => {
+                self.inference.leave_open(&error, op.name, &node.site);
+                self.results(node)
+            }
+        }
+    }
+
+    fn results(&mut self, node: &Node) -> Result<()> {
+        node.outs.iter().for_each(|out| self.make(*out));
+        Ok(())
+    }
+}
+
+/// A tensor over a constant, with its elements.
+fn constant(info: &TensorInfo, kind: &BufferKind) -> Option<Tensor> {
+    let BufferKind::Constant(whole) = kind else { return None };
+    let layout = info.layout.evaluate(&[])?;
+    layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
+    // SAFETY: the layout was just found to lie inside the memory, all of which the function found written.
+    Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
+}

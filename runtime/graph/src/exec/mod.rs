@@ -1,0 +1,372 @@
+//! Execution of a graph.
+//!
+//! In: a plan and inputs. Out: outputs. A warm run points the tensors over inputs at the given memory, calls
+//! the kernels one after the other, and does not allocate.
+
+mod recycle;
+pub(crate) mod segments;
+mod threads;
+
+use std::borrow::Borrow;
+use std::sync::{Mutex, PoisonError};
+
+use opsmith_runtime::arg::{Arg, Value, describe_operands};
+use opsmith_runtime::error::{Error, Result, ShapeText};
+use opsmith_runtime::internals::{self, Borrows, GeneratorInternals as _, TensorInternals as _, endless};
+use opsmith_runtime::op::KernelCall;
+use opsmith_runtime::random::GeneratorState;
+use opsmith_runtime::scalar::Scalar;
+use opsmith_runtime::scratch::Scratch;
+use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
+
+use crate::ir::{Graph, Quotient, ShapeConstant, SymbolSource, TensorId};
+use crate::plan::bind::bind;
+use crate::plan::cache::Plans;
+use crate::plan::{Plan, Step, StepArg, StepKind};
+use crate::show::table::counted;
+
+/// Where the generators that a function makes stand, by number.
+pub(crate) type GeneratorStates = Scratch<GeneratorState>;
+
+impl Graph {
+    /// Runs the graph.
+    ///
+    /// The first run for some sizes makes a plan for them, which later runs use. Runs from several threads
+    /// at a time have a plan each.
+    ///
+    /// # Errors
+    /// If the inputs are not what the graph was made for, and whatever kernels report.
+    pub fn run<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        self.run_into(inputs, &mut outputs)?;
+        Ok(outputs)
+    }
+
+    /// Sets the number of threads that run independent steps. Results are the same, bit for bit. It helps
+    /// where branches take long, some tens of microseconds a step and more, and costs memory, as what runs
+    /// together is alive together; so a graph has one thread unless it is told otherwise.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
+        self.plans = Plans::default();
+        self.segments = segments::split(self);
+        self.variants.iter_mut().for_each(|variant| variant.graph.set_threads(threads));
+    }
+
+    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is let go
+    /// of first, so that the same memory and handles can serve again. Once the sizes were seen, and if nobody else
+    /// holds the outputs of the run before, this asks the system for no memory, and nor do the kernels of the
+    /// stock library.
+    ///
+    /// # Errors
+    /// As [`Graph::run`].
+    pub fn run_into<T: Borrow<Tensor>>(&self, inputs: &[T], outputs: &mut Vec<Tensor>) -> Result<()> {
+        self.shape_constants.iter().try_for_each(ShapeConstant::check).inspect_err(|_| outputs.clear())?;
+        if let Some(variant) = self.variant_for(inputs) {
+            return variant.run_into(inputs, outputs);
+        }
+        let mut places: GeneratorStates = self.generators.iter().copied().collect();
+        self.run_drawing(inputs, outputs, &mut places)
+    }
+
+    /// As [`Graph::run_into`], with the function's generators at given places, which are where they get to after.
+    pub(crate) fn run_drawing<T: Borrow<Tensor>>(
+        &self,
+        inputs: &[T],
+        outputs: &mut Vec<Tensor>,
+        places: &mut GeneratorStates,
+    ) -> Result<()> {
+        if !self.segments.is_empty() {
+            outputs.clear();
+            return segments::run(self, &self.segments, inputs, outputs, places);
+        }
+        let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
+        let mut plan = match self.plans.take(&key) {
+            Some(plan) => plan,
+            None => {
+                let known = self.symbol_values(inputs).into_iter();
+                let symbols: Vec<_> = known.map(|(value, known)| known.then_some(value)).collect();
+                Plan::new(self, &bind(self, symbols)?)?
+            }
+        };
+        plan.take_back(outputs);
+        plan.generators.iter().for_each(|(number, own)| own.go_to(places[*number]));
+        plan.run(inputs)?;
+        plan.generators.iter().for_each(|(number, own)| places[*number] = own.place());
+        plan.hand_out(&self.outputs, outputs);
+        plan.let_go();
+        self.plans.give_back(&key, plan);
+        Ok(())
+    }
+
+    /// The values of the symbols, from the inputs' shapes.
+    fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<SmallVec<[i64; 8]>> {
+        if inputs.len() != self.inputs.len() {
+            return Err(Error::graph(format!(
+                "the graph has {}, and got {}",
+                counted(self.inputs.len(), "input"),
+                inputs.len()
+            )));
+        }
+        let symbols: SmallVec<[i64; 8]> =
+            self.symbol_values(inputs).into_iter().map(|(value, _)| value).collect();
+        for (number, input) in inputs.iter().enumerate() {
+            self.match_input(number, input.borrow(), &symbols)?;
+        }
+        Ok(symbols)
+    }
+
+    /// The value of each symbol, and whether it is known before the graph runs.
+    pub(crate) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> SmallVec<[(i64, bool); 8]> {
+        let mut values: SmallVec<[(i64, bool); 8]> = SmallVec::new();
+        for symbol in &self.symbols {
+            values.push(match symbol.source {
+                // A shape with too few dimensions is refused later.
+                SymbolSource::Input { input, dim } => {
+                    (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
+                }
+                SymbolSource::Node { .. } => (symbol.example, false),
+                SymbolSource::Quotient { symbol, plus, by } => {
+                    (Quotient { symbol, plus, by }.of(values[symbol].0).unwrap_or(0), true)
+                }
+            });
+        }
+        values
+    }
+
+    fn match_input(&self, number: usize, input: &Tensor, symbols: &[i64]) -> Result<()> {
+        let info = self.tensor(self.inputs[number]);
+        let sizes = &info.layout.sizes;
+        let fits = input.dtype() == info.dtype
+            && input.device() == info.device
+            && input.dim() == sizes.len()
+            && sizes.iter().zip(input.shape()).all(|(size, given)| {
+                size.evaluate(|symbol| symbols.get(symbol.0 as usize).copied()) == Some(*given)
+            });
+        if !fits {
+            return Err(self.misfit(number, input));
+        }
+        if input.requires_grad() && internals::recording() && !self.grad_inputs.contains(&number) {
+            return Err(Error::graph(format!(
+                "input `{}` requires a gradient, and running a graph records nothing",
+                self.input_names[number]
+            ))
+            .with_help(
+                "compute the gradient inside the traced function with `grad`, or run the graph under no_grad",
+            ));
+        }
+        if let Some(what) = endless(input) {
+            return Err(Error::graph(format!("input `{}` {what}", self.input_names[number]))
+                .with_help("expand the tensor in the traced function"));
+        }
+        if internals::is_tracing() || input.storage().is_meta() {
+            return Err(Error::graph("a graph runs while a function is traced")
+                .with_help("call the function that the graph was traced from"));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn misfit(&self, number: usize, input: &Tensor) -> Error {
+        let info = self.tensor(self.inputs[number]);
+        let sizes: Vec<String> = info.layout.sizes.iter().map(|size| self.text(size)).collect();
+        Error::graph(format!(
+            "input `{}` is {} of shape {} on {}, and the graph takes {} of shape ({}) on {}",
+            self.input_names[number],
+            input.dtype(),
+            ShapeText(input.shape()),
+            input.device(),
+            info.dtype,
+            sizes.join(", "),
+            info.device
+        ))
+        .with_help("trace the function with a symbol where the size differs from run to run")
+    }
+}
+
+impl Plan {
+    fn run<T: Borrow<Tensor>>(&mut self, inputs: &[T]) -> Result<()> {
+        for (number, input) in inputs.iter().enumerate() {
+            self.point_at_input(number, input.borrow(), inputs)?;
+        }
+        self.renew_results()?;
+        self.clear()?;
+        for (position, ids) in &self.lists {
+            match &mut self.list_values[*position] {
+                Value::Tensors(list) => {
+                    list.extend(ids.iter().flatten().map(|id| self.tensors[id.index()].clone()));
+                }
+                Value::OptionalTensors(list) => {
+                    list.extend(ids.iter().map(|id| id.map(|id| self.tensors[id.index()].clone())));
+                }
+                _ => {}
+            }
+        }
+        self.run_steps()
+    }
+
+    fn run_steps(&mut self) -> Result<()> {
+        let [mut reads, mut writes] = std::mem::take(&mut self.borrowed);
+        let roots = |list: &mut Vec<Tensor>, ids: &[TensorId], written: bool| {
+            let inputs = self.inputs.iter().filter(|input| input.written == written).map(|input| input.root);
+            list.extend(ids.iter().copied().chain(inputs).map(|id| self.tensors[id.index()].clone()));
+        };
+        roots(&mut reads, &self.reads, false);
+        roots(&mut writes, &self.writes, true);
+        let result = Borrows::acquire(&[Arg::Tensors(&reads)], &writes).and_then(|_held| {
+            if self.threads > 1 {
+                run_levels(self.threads, &self.levels, &self.steps, &mut self.tensors, &self.list_values)
+            } else {
+                run_all(&self.steps, &mut self.tensors, &self.list_values)
+            }
+        });
+        reads.clear();
+        writes.clear();
+        self.borrowed = [reads, writes];
+        result
+    }
+}
+
+fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+    steps.iter().try_for_each(|step| run_step(step, tensors, lists))
+}
+
+/// Runs the steps of one level after those of another; those of one level in several threads.
+fn run_levels(
+    threads: usize,
+    levels: &[usize],
+    steps: &[Step],
+    tensors: &mut Vec<Tensor>,
+    lists: &[Value],
+) -> Result<()> {
+    let mut start = 0;
+    for &end in levels {
+        let together = &steps[start..end];
+        start = end;
+        if let [alone] = together {
+            run_step(alone, tensors, lists)?;
+            continue;
+        }
+        // The error of the first step that failed, so that it is the same one in each run.
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        let tensors: &[Tensor] = tensors;
+        threads::run(threads, together.len(), &|number| {
+            if let Err(error) = run_plain(&together[number], tensors, lists) {
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                if failed.as_ref().is_none_or(|(first, _)| number < *first) {
+                    *failed = Some((number, error));
+                }
+            }
+        });
+        if let Some((_, error)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// How many arguments are passed without memory to gather them in.
+const FEW: usize = 8;
+
+/// An argument as kernels get it.
+#[inline(always)]
+fn ready<'a>(arg: &'a StepArg, tensors: &'a [Tensor], lists: &'a [Value]) -> Arg<'a> {
+    match arg {
+        StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
+        StepArg::Plain(arg) => *arg,
+        StepArg::List(position) => lists[*position].as_arg(),
+        StepArg::Value(value) => value.as_arg(),
+    }
+}
+
+/// Runs a step that has no others inside.
+#[inline]
+fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
+    match &step.kind {
+        StepKind::Kernel { kernel, op } => {
+            let (mut few, many): ([Arg<'_>; FEW], Scratch<Arg<'_>>);
+            let args: &[Arg<'_>] = if step.args.len() <= FEW {
+                few = [Arg::None; FEW];
+                few.iter_mut().zip(&step.args).for_each(|(place, arg)| *place = ready(arg, tensors, lists));
+                &few[..step.args.len()]
+            } else {
+                many = step.args.iter().map(|arg| ready(arg, tensors, lists)).collect();
+                &many
+            };
+            let several: Scratch<Tensor>;
+            let outs = match step.outs.as_slice() {
+                [only] => std::slice::from_ref(&tensors[only.index()]),
+                outs => {
+                    several = outs.iter().map(|out| tensors[out.index()].clone()).collect();
+                    &several
+                }
+            };
+            // SAFETY: tracing inferred the outputs and converted the inputs; the plan's layouts are inside its memory,
+            // where an output lies over an input only if the operator is element-wise, and the run has borrowed
+            // the storages.
+            let result = unsafe { internals::run_kernel(*kernel, &KernelCall::new(op, args, outs)) };
+            result.map_err(|error| {
+                let names = op.schema.args.iter().map(|arg| arg.name);
+                let error = error.in_op(op.name, describe_operands(names.zip(args.iter().copied())));
+                error.with_note(format!("called at {}", step.site))
+            })
+        }
+        StepKind::Copy => {
+            let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
+            // SAFETY: the run has borrowed the storages; tracing, or verification, made the two apart.
+            unsafe { internals::convert(&tensors[step.outs[0].index()], &tensors[source.index()]) }
+        }
+        StepKind::Add => {
+            let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
+            // SAFETY: as above.
+            unsafe { internals::add(&tensors[step.outs[0].index()], &tensors[source.index()]) }
+        }
+        _ => Err(malformed(step)),
+    }
+}
+
+fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
+    match &step.kind {
+        StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add => run_plain(step, tensors, lists),
+        StepKind::Cond { branches } => {
+            let [StepArg::Tensor(predicate)] = &*step.args else { return Err(malformed(step)) };
+            let chosen = if truth(&tensors[predicate.index()])? { 0 } else { 1 };
+            run_all(&branches[chosen], tensors, lists)
+        }
+        StepKind::While { condition, predicate, body } => loop {
+            run_all(condition, tensors, lists)?;
+            if !truth(&tensors[predicate.index()])? {
+                return Ok(());
+            }
+            run_all(body, tensors, lists)?;
+        },
+        StepKind::Scan { length, moving, body } => {
+            let mut result = Ok(());
+            let mut moved = 0;
+            while moved < *length && result.is_ok() {
+                result = run_all(body, tensors, lists);
+                moved += 1;
+                for (id, step) in moving {
+                    // SAFETY: the last position of the tensor lies inside its buffer, as tracing or verification found.
+                    unsafe { tensors[id.index()].shift(*step) };
+                }
+            }
+            for (id, step) in moving {
+                // SAFETY: back to the first position.
+                unsafe { tensors[id.index()].shift(-*step * moved) };
+            }
+            result
+        }
+    }
+}
+
+/// The truth value that a predicate holds.
+fn truth(predicate: &Tensor) -> Result<bool> {
+    // SAFETY: the predicate has one element, in memory that this run has borrowed.
+    Ok(unsafe { internals::read_one(predicate)? } != Scalar::Bool(false))
+}
+
+#[cold]
+fn malformed(step: &Step) -> Error {
+    Error::graph(format!("a step at {} does not have the arguments that it needs", step.site))
+}

@@ -1,0 +1,231 @@
+//! The data of `graph.json`. Numbers of tensors and buffers are positions in their lists.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Grows with each change that an older program cannot read.
+pub(super) const VERSION: u32 = 3;
+pub(super) const FORMAT: &str = "opsmith graph";
+
+/// The part that says whether the rest can be read.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub format: String,
+    pub version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    pub format: String,
+    pub version: u32,
+    /// Every operator that the graph calls, as it was.
+    pub operators: BTreeMap<String, Operator>,
+    /// The SHA-256 of the file of constants.
+    pub constants: String,
+    pub graph: Graph,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Graph {
+    pub symbols: Vec<Symbol>,
+    pub guards: Vec<Guard>,
+    pub inputs: Vec<Input>,
+    pub outputs: Vec<u32>,
+    pub buffers: Vec<Buffer>,
+    pub tensors: Vec<Tensor>,
+    pub nodes: Vec<Node>,
+    /// Whether element-wise calls may write over inputs that nothing needs any more.
+    pub reuse: bool,
+    /// Graphs that run in place of this one where symbols have values.
+    pub variants: Vec<Variant>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Variant {
+    pub symbol: usize,
+    pub value: i64,
+    pub graph: Graph,
+}
+
+/// The properties of an operator that callers of its kernel depend on.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Operator {
+    pub signature: String,
+    pub args: Vec<Arg>,
+    pub returns: Vec<String>,
+    /// `kernel` or `view`.
+    pub kind: String,
+    pub deterministic: bool,
+    pub element_wise: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arg {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub default: Option<String>,
+    /// The element type that kernels see, if it is a tensor.
+    pub elements: Option<String>,
+    pub row_major: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Symbol {
+    pub name: String,
+    pub least: i64,
+    pub most: i64,
+    pub multiple_of: i64,
+    pub example: i64,
+    pub source: Source,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    Input { input: usize, dim: usize },
+    Node { tensor: u32, dim: usize },
+    Quotient { symbol: usize, plus: i64, by: i64 },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Guard {
+    pub size: Size,
+    pub equals: i64,
+    pub reason: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    pub name: String,
+    pub tensor: u32,
+    pub requires_grad: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Buffer {
+    pub kind: BufferKind,
+    pub root: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BufferKind {
+    Input(usize),
+    /// Its name in the file of constants.
+    Constant(String),
+    Internal,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tensor {
+    pub buffer: u32,
+    pub dtype: String,
+    pub device: String,
+    pub sizes: Vec<Size>,
+    pub strides: Vec<Size>,
+    pub offset: Size,
+}
+
+/// A number, a sum of products of symbols, or nothing that is known.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Size {
+    Number(i64),
+    Sum(Vec<Term>),
+    Unknown(()),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Term {
+    pub times: i64,
+    /// Symbols, each as often as it is a factor.
+    pub of: Vec<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Node {
+    #[serde(rename = "do")]
+    pub kind: Kind,
+    pub args: Vec<Argument>,
+    pub outs: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    Call { op: String, compute: String },
+    View { op: String },
+    Copy,
+    Add,
+    Cond { then: Vec<Node>, otherwise: Vec<Node> },
+    While { condition: Vec<Node>, predicate: u32, body: Vec<Node> },
+    Scan { length: Size, moving: Vec<(u32, Size)>, body: Vec<Node> },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Argument {
+    Tensor(u32),
+    Tensors(Vec<u32>),
+    OptionalTensors(Vec<Option<u32>>),
+    None,
+    Bool(bool),
+    Int(i64),
+    /// As text, which holds every float exactly.
+    Float(String),
+    Scalar(Number),
+    Str(String),
+    Ints(Vec<i64>),
+    Floats(Vec<String>),
+    Bools(Vec<bool>),
+    Scalars(Vec<Number>),
+    Strs(Vec<String>),
+    Dtypes(Vec<String>),
+    ListsOfBools(Vec<Vec<bool>>),
+    ListsOfInts(Vec<Vec<i64>>),
+    ListsOfFloats(Vec<Vec<String>>),
+    ListsOfScalars(Vec<Vec<Number>>),
+    ListsOfStrs(Vec<Vec<String>>),
+    ListsOfDtypes(Vec<Vec<String>>),
+    Dtype(String),
+    Device(String),
+    MemoryFormat(String),
+    Strided,
+    Size(Size),
+    Sizes(Vec<Size>),
+    ScalarOfSize(SizeNumber),
+    FloatOfSize(SizeNumber),
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Number {
+    Bool(bool),
+    Int(i64),
+    Float(String),
+    Complex(String, String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum SizeNumber {
+    Int(Size),
+    Float(Size),
+    Reciprocal(Size),
+}

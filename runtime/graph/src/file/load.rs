@@ -1,0 +1,388 @@
+//! Loading: from texts to a graph. Nothing in them is trusted: every number is looked up before it is used, operators
+//! are compared with those of this program, and the graph is bound to the sizes of its example before it is returned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use opsmith_core::DType;
+use opsmith_runtime::arg::{MemoryFormat, MemoryLayout, Value};
+use opsmith_runtime::device::Device;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::internals::TensorInternals as _;
+use opsmith_runtime::lists::{ListItem, Text};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::scalar::Scalar;
+use opsmith_runtime::tensor::Tensor;
+use safetensors::SafeTensors;
+
+use super::changes;
+use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, SizeNumber, VERSION};
+use super::save::{self, stored};
+use super::structure;
+use crate::build::calls::find;
+use crate::exec::segments;
+use crate::ir::{
+    self, BufferId, Graph, Moving, NodeKind, Region, Site, SymbolInfo, SymbolSource, SymbolicLayout,
+    SymbolicScalar, TensorId, Variant,
+};
+use crate::plan::bind;
+use crate::plan::cache::Plans;
+use crate::plan::verify::malformed;
+
+/// The graph that `graph.json` and `constants.safetensors` hold.
+pub(super) fn graph(structure: &[u8], constants: &[u8]) -> Result<Graph> {
+    let unreadable = |error: serde_json::Error| malformed(format!("`graph.json` cannot be read: {error}"));
+    let head: Head = serde_json::from_slice(structure).map_err(unreadable)?;
+    if head.format != FORMAT || head.version != VERSION {
+        return Err(Error::graph(format!(
+            "the file is of the format {:?}, version {}, and this program reads {FORMAT:?}, version {VERSION}",
+            head.format, head.version
+        ))
+        .with_help("save the graph again with the version of opsmith that loads it"));
+    }
+    let document: Document = serde_json::from_slice(structure).map_err(unreadable)?;
+    if save::digest(constants) != document.constants {
+        return Err(malformed("`constants.safetensors` is not the file that was written with `graph.json`"));
+    }
+    let constants = SafeTensors::deserialize(constants)
+        .map_err(|error| malformed(format!("`constants.safetensors` cannot be read: {error}")))?;
+    refuse_changes(&document)?;
+    Loader { document: &document.graph, operators: &document.operators, constants: &constants }
+        .graph(&mut BTreeMap::new())
+}
+
+/// Says everything that became of the operators that the graph calls.
+fn refuse_changes(document: &Document) -> Result<()> {
+    let mut found = Vec::new();
+    for (name, was) in &document.operators {
+        match find(name) {
+            Ok(op) => {
+                let changes = changes::between(was, &changes::record(op));
+                found.extend(changes.into_iter().map(|change| format!("`{name}`: {change}")));
+            }
+            Err(_) => found.push(format!("`{name}`: no library in this program has it any more")),
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let error = Error::graph(format!("{} changed since the graph was saved", counted(found.len())));
+    let error = found.into_iter().fold(error, Error::with_note);
+    Err(error.with_help("trace the function again, and save the new graph"))
+}
+
+fn counted(count: usize) -> String {
+    if count == 1 { "an operator".to_owned() } else { format!("{count} things about operators") }
+}
+
+struct Loader<'a> {
+    document: &'a format::Graph,
+    operators: &'a BTreeMap<String, Operator>,
+    constants: &'a SafeTensors<'a>,
+}
+
+impl Loader<'_> {
+    /// The graph and its variants, which share constants of the same name.
+    fn graph(&self, loaded: &mut BTreeMap<String, Tensor>) -> Result<Graph> {
+        let document = self.document;
+        let inputs: Vec<TensorId> = document.inputs.iter().map(|input| TensorId(input.tensor)).collect();
+        let mut own = BTreeSet::new();
+        let buffer = |buffer: &format::Buffer| {
+            if let format::BufferKind::Constant(name) = &buffer.kind
+                && !own.insert(name.clone())
+            {
+                return Err(malformed(format!("two buffers are the constant `{name}`")));
+            }
+            self.buffer(buffer, loaded)
+        };
+        let mut graph = Graph {
+            symbols: document.symbols.iter().map(symbol).collect(),
+            tensors: document.tensors.iter().map(|tensor| self.tensor(tensor)).collect::<Result<_>>()?,
+            buffers: document.buffers.iter().map(buffer).collect::<Result<_>>()?,
+            nodes: self.nodes(&document.nodes)?,
+            input_names: document.inputs.iter().map(|input| input.name.clone()).collect(),
+            grad_inputs: (0..inputs.len()).filter(|&input| document.inputs[input].requires_grad).collect(),
+            inputs,
+            outputs: ids(&document.outputs),
+            guards: document
+                .guards
+                .iter()
+                .map(|guard| {
+                    let size = self.size(&guard.size)?;
+                    Ok(ir::Guard { size, equals: guard.equals, reason: guard.reason.clone() })
+                })
+                .collect::<Result<_>>()?,
+            // One that has some is not saved.
+            generators: Vec::new(),
+            reuse: document.reuse,
+            loaded: true,
+            shape_constants: Vec::new(),
+            threads: 1,
+            plans: Plans::default(),
+            segments: Vec::new(),
+            variants: Vec::new(),
+        };
+        structure::check(&graph)?;
+        bind::everything(&graph)?;
+        graph.segments = segments::split(&graph);
+        for variant in &document.variants {
+            let format::Variant { symbol, value, graph: of } = variant;
+            let variant = Loader { document: of, ..*self }.graph(loaded)?;
+            let is_input = |info: &SymbolInfo| matches!(info.source, SymbolSource::Input { .. });
+            let fits = graph.symbols.get(*symbol).is_some_and(is_input)
+                && variant.inputs.len() == graph.inputs.len()
+                && variant.outputs.len() == graph.outputs.len();
+            if !fits {
+                return Err(malformed("a variant is not for the inputs and outputs of its graph"));
+            }
+            graph.variants.push(Variant { symbol: *symbol, value: *value, graph: variant });
+        }
+        Ok(graph)
+    }
+
+    fn tensor(&self, tensor: &format::Tensor) -> Result<ir::TensorInfo> {
+        let sizes = |list: &[format::Size]| list.iter().map(|size| self.size(size)).collect::<Result<_>>();
+        if tensor.strides.len() != tensor.sizes.len() {
+            return Err(malformed("a tensor has another number of sizes than of strides"));
+        }
+        Ok(ir::TensorInfo {
+            buffer: BufferId(tensor.buffer),
+            dtype: dtype(&tensor.dtype)?,
+            device: device(&tensor.device)?,
+            layout: SymbolicLayout {
+                sizes: sizes(&tensor.sizes)?,
+                strides: sizes(&tensor.strides)?,
+                offset: self.size(&tensor.offset)?,
+            },
+        })
+    }
+
+    fn buffer(&self, buffer: &format::Buffer, loaded: &mut BTreeMap<String, Tensor>) -> Result<ir::Buffer> {
+        let kind = match &buffer.kind {
+            format::BufferKind::Input(input) => ir::BufferKind::Input(*input),
+            format::BufferKind::Internal => ir::BufferKind::Internal,
+            format::BufferKind::Constant(name) => {
+                let constant = self.constant(name, buffer.root)?;
+                let dtype = constant.dtype();
+                let shared = loaded.entry(name.clone()).or_insert(constant);
+                if shared.dtype() != dtype {
+                    return Err(malformed(format!(
+                        "the constant `{name}` is {} and {dtype}",
+                        shared.dtype()
+                    )));
+                }
+                ir::BufferKind::Constant(shared.clone())
+            }
+        };
+        Ok(ir::Buffer { kind, root: TensorId(buffer.root) })
+    }
+
+    fn constant(&self, name: &str, root: u32) -> Result<Tensor> {
+        let view = self
+            .constants
+            .tensor(name)
+            .map_err(|error| malformed(format!("the constant `{name}` cannot be read: {error}")))?;
+        let root = self.document.tensors.get(root as usize).ok_or_else(|| unknown("tensor", root))?;
+        let dtype = dtype(&root.dtype)?;
+        let bytes = view.data();
+        if view.dtype() != stored(dtype).0 || !bytes.len().is_multiple_of(dtype.size()) {
+            return Err(malformed(format!(
+                "the constant `{name}` is {:?}, and the graph takes {dtype}",
+                view.dtype()
+            )));
+        }
+        if dtype == DType::Bool && bytes.iter().any(|byte| *byte > 1) {
+            return Err(malformed(format!("the constant `{name}` has truth values other than 0 and 1")));
+        }
+        let count = (bytes.len() / dtype.size()) as i64;
+        // SAFETY: every element is written below.
+        let tensor = unsafe { Tensor::with_memory(&[count], dtype, Device::CPU)? };
+        // SAFETY: the new tensor is nobody else's, and has as many bytes; those of a bool were looked at, and
+        // every byte is a value of the other dtypes.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr(), bytes.len()) };
+        tensor.on(device(&root.device)?)
+    }
+
+    fn nodes(&self, nodes: &[format::Node]) -> Result<Vec<ir::Node>> {
+        nodes.iter().map(|node| self.node(node)).collect()
+    }
+
+    fn region(&self, nodes: &[format::Node]) -> Result<Region> {
+        Ok(Region { nodes: self.nodes(nodes)? })
+    }
+
+    fn operator(&self, name: &str) -> Result<&'static OpDef> {
+        if !self.operators.contains_key(name) {
+            return Err(malformed(format!(
+                "a step calls `{name}`, which is not among the operators of the file"
+            )));
+        }
+        find(name)
+    }
+
+    fn node(&self, node: &format::Node) -> Result<ir::Node> {
+        let kind = match &node.kind {
+            Kind::Call { op, compute } => NodeKind::Call { op: self.operator(op)?, compute: dtype(compute)? },
+            Kind::View { op } => NodeKind::View { op: self.operator(op)? },
+            Kind::Copy => NodeKind::Copy,
+            Kind::Add => NodeKind::Add,
+            Kind::Cond { then, otherwise } => {
+                NodeKind::Cond { branches: Box::new([self.region(then)?, self.region(otherwise)?]) }
+            }
+            Kind::While { condition, predicate, body } => NodeKind::While {
+                condition: self.region(condition)?,
+                predicate: TensorId(*predicate),
+                body: self.region(body)?,
+            },
+            Kind::Scan { length, moving, body } => NodeKind::Scan {
+                length: self.size(length)?,
+                moving: moving
+                    .iter()
+                    .map(|(tensor, step)| Ok(Moving { tensor: TensorId(*tensor), step: self.size(step)? }))
+                    .collect::<Result<_>>()?,
+                body: self.region(body)?,
+            },
+        };
+        let args = node.args.iter().map(|arg| self.argument(arg)).collect::<Result<_>>()?;
+        let site = node.site.clone().map_or(Site::Unknown, Site::Elsewhere);
+        Ok(ir::Node { kind, args, outs: ids(&node.outs).into(), site })
+    }
+
+    fn size(&self, size: &format::Size) -> Result<Size> {
+        /// No formula that tracing finds is longer or of a higher degree.
+        const TERMS: usize = 64;
+        const DEGREE: usize = 8;
+        match size {
+            format::Size::Number(value) => Ok(Size::Const(*value)),
+            format::Size::Unknown(()) => Ok(Size::Unknown),
+            format::Size::Sum(terms) => {
+                if terms.len() > TERMS {
+                    return Err(malformed(format!(
+                        "a formula has {} terms, at most {TERMS} are read",
+                        terms.len()
+                    )));
+                }
+                terms.iter().try_fold(Size::Const(0), |sum, term| {
+                    if term.of.len() > DEGREE {
+                        return Err(malformed(format!(
+                            "a term has {} factors, at most {DEGREE} are read",
+                            term.of.len()
+                        )));
+                    }
+                    let mut product = Size::Const(term.times);
+                    for &symbol in &term.of {
+                        if symbol as usize >= self.document.symbols.len() {
+                            return Err(unknown("symbol", symbol));
+                        }
+                        product = product * Size::from(Symbol(symbol));
+                    }
+                    Ok(sum + product)
+                })
+            }
+        }
+    }
+
+    fn argument(&self, arg: &Argument) -> Result<ir::Argument> {
+        let scalar = |value: &SizeNumber| {
+            Ok::<SymbolicScalar, Error>(match value {
+                SizeNumber::Int(value) => SymbolicScalar::Int(self.size(value)?),
+                SizeNumber::Float(value) => SymbolicScalar::Float(self.size(value)?),
+                SizeNumber::Reciprocal(value) => SymbolicScalar::Reciprocal(self.size(value)?),
+            })
+        };
+        let value = match arg {
+            Argument::Tensor(id) => return Ok(ir::Argument::Tensor(TensorId(*id))),
+            Argument::Tensors(list) => return Ok(ir::Argument::Tensors(ids(list))),
+            Argument::OptionalTensors(list) => {
+                return Ok(ir::Argument::OptionalTensors(list.iter().map(|id| id.map(TensorId)).collect()));
+            }
+            Argument::Size(value) => return Ok(ir::Argument::Int(self.size(value)?)),
+            Argument::Sizes(list) => {
+                let sizes = list.iter().map(|size| self.size(size)).collect::<Result<_>>()?;
+                return Ok(ir::Argument::Ints(sizes));
+            }
+            Argument::ScalarOfSize(value) => return Ok(ir::Argument::Scalar(scalar(value)?)),
+            Argument::FloatOfSize(value) => return Ok(ir::Argument::Float(scalar(value)?)),
+            Argument::None => Value::None,
+            Argument::Bool(value) => Value::Bool(*value),
+            Argument::Int(value) => Value::Int(*value),
+            Argument::Float(text) => Value::Float(float(text)?),
+            Argument::Scalar(value) => Value::Scalar(number(value)?),
+            Argument::Str(value) => Value::Str(value.clone()),
+            Argument::Ints(list) => Value::Ints(list.clone()),
+            Argument::Floats(list) => {
+                Value::Floats(list.iter().map(|text| float(text)).collect::<Result<_>>()?)
+            }
+            Argument::Bools(list) => Value::Bools(list.clone()),
+            Argument::Scalars(list) => Value::Scalars(list.iter().map(number).collect::<Result<_>>()?),
+            Argument::Strs(list) => Value::Strs(list.iter().cloned().map(Into::into).collect()),
+            Argument::Dtypes(list) => {
+                Value::DTypes(list.iter().map(|name| dtype(name)).collect::<Result<_>>()?)
+            }
+            Argument::ListsOfBools(rows) => lists(rows, |value| Ok(*value))?,
+            Argument::ListsOfInts(rows) => lists(rows, |value| Ok(*value))?,
+            Argument::ListsOfFloats(rows) => lists(rows, |text| float(text))?,
+            Argument::ListsOfScalars(rows) => lists(rows, number)?,
+            Argument::ListsOfStrs(rows) => lists(rows, |text| Ok(Text::from(text.clone())))?,
+            Argument::ListsOfDtypes(rows) => lists(rows, |name| dtype(name))?,
+            Argument::Dtype(name) => Value::DType(dtype(name)?),
+            Argument::Device(name) => Value::Device(device(name)?),
+            Argument::MemoryFormat(name) => Value::MemoryFormat(
+                MemoryFormat::from_name(name)
+                    .ok_or_else(|| malformed(format!("there is no memory format {name:?}")))?,
+            ),
+            Argument::Strided => Value::MemoryLayout(MemoryLayout::Strided),
+        };
+        Ok(ir::Argument::Value(value))
+    }
+}
+
+pub(super) fn unknown(what: &str, number: u32) -> Error {
+    malformed(format!("there is no {what} {number}"))
+}
+
+fn ids(list: &[u32]) -> Vec<TensorId> {
+    list.iter().copied().map(TensorId).collect()
+}
+
+fn symbol(symbol: &format::Symbol) -> SymbolInfo {
+    SymbolInfo {
+        name: symbol.name.clone(),
+        least: symbol.least,
+        most: symbol.most,
+        multiple_of: symbol.multiple_of,
+        example: symbol.example,
+        source: match symbol.source {
+            format::Source::Input { input, dim } => SymbolSource::Input { input, dim },
+            format::Source::Node { tensor, dim } => SymbolSource::Node { tensor: TensorId(tensor), dim },
+            format::Source::Quotient { symbol, plus, by } => SymbolSource::Quotient { symbol, plus, by },
+        },
+    }
+}
+
+fn dtype(name: &str) -> Result<DType> {
+    DType::from_name(name).ok_or_else(|| malformed(format!("there is no dtype {name:?}")))
+}
+
+fn device(name: &str) -> Result<Device> {
+    Device::from_name(name).ok_or_else(|| malformed(format!("there is no device {name:?}")))
+}
+
+/// Rows of items as an argument.
+fn lists<T, U: ListItem>(rows: &[Vec<T>], item: impl Fn(&T) -> Result<U>) -> Result<Value> {
+    let rows: Result<Vec<Vec<U>>> = rows.iter().map(|row| row.iter().map(&item).collect()).collect();
+    Ok(Value::Lists(Box::new(U::own(rows?.into()))))
+}
+
+fn float(text: &str) -> Result<f64> {
+    text.parse().map_err(|_| malformed(format!("{text:?} is no number")))
+}
+
+fn number(number: &Number) -> Result<Scalar> {
+    Ok(match number {
+        Number::Bool(value) => Scalar::Bool(*value),
+        Number::Int(value) => Scalar::Int(*value),
+        Number::Float(text) => Scalar::Float(float(text)?),
+        Number::Complex(re, im) => Scalar::Complex(opsmith_runtime::Complex64::new(float(re)?, float(im)?)),
+    })
+}

@@ -1,0 +1,73 @@
+//! Graphs as files: JSON for structure, safetensors for constants.
+//!
+//! In: a graph. Out: a folder with `graph.json` and `constants.safetensors`; and back. `format` says what the
+//! JSON is, `save` and `load` convert, `changes` compares operators with those of this program. Nothing that was read
+//! is trusted: `structure` looks at it once, `verify` whenever it is bound to sizes.
+
+mod changes;
+mod format;
+mod load;
+mod save;
+mod structure;
+
+use std::io::Write as _;
+use std::path::Path;
+
+use opsmith_runtime::error::{Error, ErrorKind, Result};
+use opsmith_runtime::internals::replace;
+
+use crate::ir::Graph;
+
+const STRUCTURE: &str = "graph.json";
+const CONSTANTS: &str = "constants.safetensors";
+
+impl Graph {
+    /// Writes the graph into a folder, which is made if it does not exist.
+    ///
+    /// Constants are written as they are now. Calls keep the places they came from, as text.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or the graph uses what cannot be: a random generator other than the default
+    /// one, or an operator that was declared while the program ran.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = folder.as_ref();
+        let (structure, constants) = save::texts(self)?;
+        std::fs::create_dir_all(folder).map_err(|error| io(folder, &error))?;
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.join(name);
+            replace(&path, |file| file.write_all(bytes)).map_err(|error: std::io::Error| io(&path, &error))
+        };
+        // The structure knows which constants belong to it, so half of a pair is noticed.
+        write(CONSTANTS, &constants)?;
+        write(STRUCTURE, structure.as_bytes())
+    }
+
+    /// Reads a graph from a folder that [`Graph::save`] wrote.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not of the format; if an operator is not what it was when the graph was
+    /// saved, with everything that changed; and if the graph would do what operators do not allow.
+    pub fn load(folder: impl AsRef<Path>) -> Result<Graph> {
+        /// Structure of a million steps takes less.
+        const LARGEST: u64 = 1 << 30;
+        let folder = folder.as_ref();
+        let read = |name: &str| {
+            let path = folder.join(name);
+            let size = std::fs::metadata(&path).map_err(|error| io(&path, &error))?.len();
+            if name == STRUCTURE && size > LARGEST {
+                return Err(Error::graph(format!(
+                    "{} has {size} bytes, at most {LARGEST} are read",
+                    path.display()
+                )));
+            }
+            std::fs::read(&path).map_err(|error| io(&path, &error))
+        };
+        load::graph(&read(STRUCTURE)?, &read(CONSTANTS)?)
+            .map_err(|error| error.with_note(format!("in the graph that was saved in {}", folder.display())))
+    }
+}
+
+fn io(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))
+        .with_help("`Graph::save` writes a folder, and `Graph::load` reads one")
+}

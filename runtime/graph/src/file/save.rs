@@ -1,0 +1,338 @@
+//! Saving: from a graph to texts.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use opsmith_core::DType;
+use opsmith_runtime::arg::{Arg, MemoryFormat, Value};
+use opsmith_runtime::error::{Error, ErrorKind, Result};
+use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::internals::{self, Borrows, StorageInternals as _};
+use opsmith_runtime::lists::{OwnedLists, Text};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::scalar::Scalar;
+use opsmith_runtime::tensor::Tensor;
+use safetensors::Dtype;
+use safetensors::tensor::View;
+use sha2::{Digest as _, Sha256};
+
+use super::changes;
+use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
+use crate::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, TensorId};
+
+/// `graph.json` and `constants.safetensors`.
+pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
+    let mut saver = Saver { operators: BTreeMap::new(), constants: Vec::new(), names: HashMap::new() };
+    let graph = saver.graph(graph)?;
+    let constants = safetensors::serialize(saver.constants, None).map_err(unwritable)?;
+    let document = Document {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        operators: saver.operators,
+        constants: digest(&constants),
+        graph,
+    };
+    Ok((serde_json::to_string_pretty(&document).map_err(unwritable)?, constants))
+}
+
+/// A digest of a file of constants.
+pub(super) fn digest(constants: &[u8]) -> String {
+    Sha256::digest(constants).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unwritable(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Io, format!("the graph cannot be written: {error}"))
+}
+
+/// The bytes of a constant.
+struct Constant {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Constant {
+    fn of(whole: &Tensor) -> Result<Constant> {
+        let count = whole.storage().bytes();
+        let args = [Arg::Tensor(whole)];
+        let _held = Borrows::acquire(&args, &[])?;
+        // SAFETY: whoever made the constant has written it, and it is borrowed.
+        let bytes = unsafe { internals::bytes_of(whole.storage())? };
+        let (dtype, parts) = stored(whole.dtype());
+        Ok(Constant { dtype, shape: vec![count / whole.dtype().size() * parts], bytes })
+    }
+}
+
+macro_rules! stored {
+    ($({
+        $variant:ident: $rust:ty, $name:literal, $kind:ident, $size:literal, $numpy:literal, $safetensors:ident,
+        $($columns:tt)*
+    })*) => {
+        /// The dtype of safetensors, and the count of such numbers in an element.
+        pub(super) fn stored(dtype: DType) -> (Dtype, usize) {
+            let parts = if dtype.is_complex() { 2 } else { 1 };
+            match dtype { $(DType::$variant => (Dtype::$safetensors, parts),)* }
+        }
+    };
+}
+
+opsmith_core::for_each_dtype!(stored);
+
+impl View for Constant {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.bytes)
+    }
+
+    fn data_len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+struct Saver {
+    operators: BTreeMap<String, Operator>,
+    constants: Vec<(String, Constant)>,
+    /// The names of constants, by the address of their memory: variants share them.
+    names: HashMap<(usize, DType), String>,
+}
+
+impl Saver {
+    fn graph(&mut self, graph: &Graph) -> Result<format::Graph> {
+        Ok(format::Graph {
+            symbols: graph.symbols.iter().map(symbol).collect(),
+            guards: graph
+                .guards
+                .iter()
+                .map(|guard| format::Guard {
+                    size: size(&guard.size),
+                    equals: guard.equals,
+                    reason: guard.reason.clone(),
+                })
+                .collect(),
+            inputs: graph
+                .inputs
+                .iter()
+                .enumerate()
+                .map(|(number, id)| format::Input {
+                    name: graph.input_names.get(number).cloned().unwrap_or_default(),
+                    tensor: id.0,
+                    requires_grad: graph.grad_inputs.contains(&number),
+                })
+                .collect(),
+            outputs: numbers(&graph.outputs),
+            buffers: graph.buffers.iter().map(|buffer| self.buffer(buffer)).collect::<Result<_>>()?,
+            tensors: graph.tensors.iter().map(tensor).collect(),
+            nodes: self.nodes(&graph.nodes)?,
+            reuse: graph.reuse,
+            variants: graph
+                .variants
+                .iter()
+                .map(|variant| {
+                    let graph = self.graph(&variant.graph)?;
+                    Ok(format::Variant { symbol: variant.symbol, value: variant.value, graph })
+                })
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    fn buffer(&mut self, buffer: &ir::Buffer) -> Result<format::Buffer> {
+        let kind = match &buffer.kind {
+            ir::BufferKind::Input(input) => format::BufferKind::Input(*input),
+            ir::BufferKind::Constant(whole) => format::BufferKind::Constant(self.constant(whole)?),
+            ir::BufferKind::Internal => format::BufferKind::Internal,
+        };
+        Ok(format::Buffer { kind, root: buffer.root.0 })
+    }
+
+    fn constant(&mut self, whole: &Tensor) -> Result<String> {
+        let key = (whole.storage().address(), whole.dtype());
+        if let Some(name) = self.names.get(&key) {
+            return Ok(name.clone());
+        }
+        let name = format!("constant{}", self.constants.len());
+        self.constants.push((name.clone(), Constant::of(whole)?));
+        self.names.insert(key, name.clone());
+        Ok(name)
+    }
+
+    fn nodes(&mut self, nodes: &[ir::Node]) -> Result<Vec<format::Node>> {
+        nodes.iter().map(|node| self.node(node)).collect()
+    }
+
+    fn operator(&mut self, op: &'static OpDef) -> Result<String> {
+        if op.custom.is_some() {
+            return Err(Error::graph(format!(
+                "`{}` was declared while the program ran, and cannot be saved",
+                op.name
+            ))
+            .with_help("declare it in a spec, so that the program that loads the graph has it, too"));
+        }
+        self.operators.entry(op.name.to_owned()).or_insert_with(|| changes::record(op));
+        Ok(op.name.to_owned())
+    }
+
+    fn node(&mut self, node: &ir::Node) -> Result<format::Node> {
+        let kind = match &node.kind {
+            NodeKind::Call { op, compute } => {
+                Kind::Call { op: self.operator(op)?, compute: compute.name().to_owned() }
+            }
+            NodeKind::View { op } => Kind::View { op: self.operator(op)? },
+            NodeKind::Copy => Kind::Copy,
+            NodeKind::Add => Kind::Add,
+            NodeKind::Cond { branches } => Kind::Cond {
+                then: self.nodes(&branches[0].nodes)?,
+                otherwise: self.nodes(&branches[1].nodes)?,
+            },
+            NodeKind::While { condition, predicate, body } => Kind::While {
+                condition: self.nodes(&condition.nodes)?,
+                predicate: predicate.0,
+                body: self.nodes(&body.nodes)?,
+            },
+            NodeKind::Scan { length, moving, body } => Kind::Scan {
+                length: size(length),
+                moving: moving.iter().map(|moving| (moving.tensor.0, size(&moving.step))).collect(),
+                body: self.nodes(&body.nodes)?,
+            },
+        };
+        let args = node.args.iter().map(argument).collect::<Result<_>>();
+        let args = args.map_err(|error| error.with_note(format!("called at {}", node.site)))?;
+        let site = (node.site != ir::Site::Unknown).then(|| node.site.to_string());
+        Ok(format::Node { kind, args, outs: numbers(&node.outs), site })
+    }
+}
+
+fn numbers(ids: &[TensorId]) -> Vec<u32> {
+    ids.iter().map(|id| id.0).collect()
+}
+
+fn symbol(symbol: &ir::SymbolInfo) -> format::Symbol {
+    format::Symbol {
+        name: symbol.name.clone(),
+        least: symbol.least,
+        most: symbol.most,
+        multiple_of: symbol.multiple_of,
+        example: symbol.example,
+        source: match symbol.source {
+            SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
+            SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
+            SymbolSource::Quotient { symbol, plus, by } => format::Source::Quotient { symbol, plus, by },
+        },
+    }
+}
+
+fn tensor(info: &ir::TensorInfo) -> format::Tensor {
+    format::Tensor {
+        buffer: info.buffer.0,
+        dtype: info.dtype.name().to_owned(),
+        device: info.device.to_string(),
+        sizes: info.layout.sizes.iter().map(size).collect(),
+        strides: info.layout.strides.iter().map(size).collect(),
+        offset: size(&info.layout.offset),
+    }
+}
+
+fn size(size: &Size) -> format::Size {
+    match size {
+        Size::Const(value) => format::Size::Number(*value),
+        Size::Unknown => format::Size::Unknown(()),
+        Size::Formula(formula) => {
+            let term = |term: &opsmith_runtime::internals::Term| format::Term {
+                times: term.coefficient,
+                of: term
+                    .powers
+                    .iter()
+                    .flat_map(|&(symbol, power)| (0..power).map(move |_| symbol.0))
+                    .collect(),
+            };
+            format::Size::Sum(formula.terms().iter().map(term).collect())
+        }
+    }
+}
+
+fn argument(arg: &ir::Argument) -> Result<Argument> {
+    let scalar = |value: &SymbolicScalar| match value {
+        SymbolicScalar::Int(value) => SizeNumber::Int(size(value)),
+        SymbolicScalar::Float(value) => SizeNumber::Float(size(value)),
+        SymbolicScalar::Reciprocal(value) => SizeNumber::Reciprocal(size(value)),
+    };
+    Ok(match arg {
+        ir::Argument::Tensor(id) => Argument::Tensor(id.0),
+        ir::Argument::Tensors(ids) => Argument::Tensors(numbers(ids)),
+        ir::Argument::OptionalTensors(ids) => {
+            Argument::OptionalTensors(ids.iter().map(|id| id.map(|id| id.0)).collect())
+        }
+        ir::Argument::Int(value) => Argument::Size(size(value)),
+        ir::Argument::Ints(list) => Argument::Sizes(list.iter().map(size).collect()),
+        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)),
+        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)),
+        ir::Argument::Value(value) => match value {
+            Value::None => Argument::None,
+            Value::Bool(value) => Argument::Bool(*value),
+            Value::Int(value) => Argument::Int(*value),
+            Value::Float(value) => Argument::Float(float(*value)),
+            Value::Scalar(value) => Argument::Scalar(number(*value)),
+            Value::Str(value) => Argument::Str(value.clone()),
+            Value::Ints(list) => Argument::Ints(list.clone()),
+            Value::Floats(list) => Argument::Floats(list.iter().copied().map(float).collect()),
+            Value::Bools(list) => Argument::Bools(list.clone()),
+            Value::Scalars(list) => Argument::Scalars(list.iter().copied().map(number).collect()),
+            Value::Strs(list) => Argument::Strs(list.iter().map(|text| text.to_string()).collect()),
+            Value::DTypes(list) => {
+                Argument::Dtypes(list.iter().map(|dtype| dtype.name().to_owned()).collect())
+            }
+            Value::Lists(lists) => match &**lists {
+                OwnedLists::Bool(rows) => Argument::ListsOfBools(rows.to_vecs()),
+                OwnedLists::Int(rows) => Argument::ListsOfInts(rows.to_vecs()),
+                OwnedLists::Float(rows) => Argument::ListsOfFloats(rows.map(|value| float(*value)).to_vecs()),
+                OwnedLists::Scalar(rows) => {
+                    Argument::ListsOfScalars(rows.map(|value| number(*value)).to_vecs())
+                }
+                OwnedLists::Str(rows) => Argument::ListsOfStrs(rows.map(Text::to_string).to_vecs()),
+                OwnedLists::DType(rows) => {
+                    Argument::ListsOfDtypes(rows.map(|dtype| dtype.name().to_owned()).to_vecs())
+                }
+            },
+            Value::DType(dtype) => Argument::Dtype(dtype.name().to_owned()),
+            Value::Device(device) => Argument::Device(device.to_string()),
+            Value::MemoryFormat(format) => Argument::MemoryFormat(format_name(*format).to_owned()),
+            Value::MemoryLayout(_) => Argument::Strided,
+            Value::Generator(_) => {
+                return Err(Error::graph("a random generator other than the default one cannot be saved")
+                    .with_help("draw from the default generator, or make the numbers an input"));
+            }
+            Value::Tensor(_) | Value::Tensors(_) | Value::OptionalTensors(_) => {
+                return Err(Error::graph("an attribute holds a tensor"));
+            }
+        },
+    })
+}
+
+/// Rust's shortest text that reads as the same float.
+fn float(value: f64) -> String {
+    format!("{value:?}")
+}
+
+fn number(value: Scalar) -> Number {
+    match value {
+        Scalar::Bool(value) => Number::Bool(value),
+        Scalar::Int(value) => Number::Int(value),
+        Scalar::Float(value) => Number::Float(float(value)),
+        Scalar::Complex(value) => Number::Complex(float(value.re), float(value.im)),
+    }
+}
+
+fn format_name(format: MemoryFormat) -> &'static str {
+    match format {
+        MemoryFormat::Contiguous => "contiguous_format",
+        MemoryFormat::Preserve => "preserve_format",
+        MemoryFormat::ChannelsLast => "channels_last",
+        MemoryFormat::ChannelsLast3d => "channels_last_3d",
+    }
+}

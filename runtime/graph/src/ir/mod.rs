@@ -1,0 +1,417 @@
+//! The intermediate representation: buffers, tensors over them, and nodes in execution order.
+//!
+//! A buffer is memory; a tensor is a layout over a buffer, as in eager mode, so views and in-place calls
+//! need no translation: a view is another tensor of the same buffer, an in-place call a node that writes
+//! to an existing buffer. The order of nodes is an order of execution; two nodes commute if neither writes to
+//! memory that the other touches ([`Node::for_each_read`], [`Node::for_each_write`]).
+//!
+//! Sizes are formulas over the graph's symbols ([`Size`]); without symbols all are numbers.
+
+mod access;
+mod parts;
+
+use std::fmt;
+use std::panic::Location;
+
+use opsmith_core::DType;
+use opsmith_runtime::arg::Value;
+use opsmith_runtime::device::Device;
+use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::layout::Layout;
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::random::GeneratorState;
+use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
+
+use crate::plan::cache::Plans;
+pub(crate) use parts::{Quotient, Segment, ShapeConstant, Variant};
+
+/// The number of a tensor in [`Graph::tensors`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct TensorId(pub u32);
+
+/// The number of a buffer in [`Graph::buffers`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct BufferId(pub u32);
+
+impl TensorId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl BufferId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A function as data: what it computes, in which order, on which memory.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    pub(crate) symbols: Vec<SymbolInfo>,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) tensors: Vec<TensorInfo>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) inputs: Vec<TensorId>,
+    pub(crate) input_names: Vec<String>,
+    pub(crate) outputs: Vec<TensorId>,
+    pub(crate) guards: Vec<Guard>,
+    /// Where generators that the function makes start in each run.
+    pub(crate) generators: Vec<GeneratorState>,
+    /// The inputs with respect to which the function computes gradients.
+    pub(crate) grad_inputs: Vec<usize>,
+    /// Whether element-wise calls may write over inputs that nothing needs any more.
+    pub(crate) reuse: bool,
+    /// How many threads run steps that do not depend on each other.
+    pub(crate) threads: usize,
+    /// Whether it was loaded, so that every plan is verified.
+    pub(crate) loaded: bool,
+    pub(crate) plans: Plans,
+    /// Constants whose elements decided shapes; a loaded graph has its own, which never change.
+    pub(crate) shape_constants: Vec<ShapeConstant>,
+    /// The segments between nodes with data-dependent sizes; none if there are no such nodes.
+    pub(crate) segments: Vec<Segment>,
+    /// Graphs for sizes at which the function takes other steps.
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// A size that is not known before the graph runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolInfo {
+    /// Its name, e.g. `batch`.
+    pub name: String,
+    /// The smallest value it may have.
+    pub least: i64,
+    /// The largest value it may have.
+    pub most: i64,
+    /// A divisor of all its values.
+    pub multiple_of: i64,
+    /// A value it had when the function was traced.
+    pub example: i64,
+    /// Where its value comes from.
+    pub source: SymbolSource,
+}
+
+/// Where a symbol's value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SymbolSource {
+    /// The size of an input along a dimension.
+    Input {
+        /// The input's position.
+        input: usize,
+        /// The dimension.
+        dim: usize,
+    },
+    /// A data-dependent size: known once its node has run.
+    Node {
+        /// The tensor whose first dimension it is.
+        tensor: TensorId,
+        /// The dimension.
+        dim: usize,
+    },
+    /// A floored quotient: another symbol plus a number, divided.
+    Quotient {
+        /// The position of the other symbol, whose value comes from an input.
+        symbol: usize,
+        /// The number added to it.
+        plus: i64,
+        /// The divisor.
+        by: i64,
+    },
+}
+
+/// A condition under which the graph is right for other sizes than those it was traced with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Guard {
+    /// The formula that must have the value.
+    pub size: Size,
+    /// The value.
+    pub equals: i64,
+    /// The specialised number, and where it occurs.
+    pub reason: String,
+}
+
+/// Memory.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// Its role.
+    pub kind: BufferKind,
+    /// The tensor that shows all of it.
+    pub root: TensorId,
+}
+
+/// The role of a buffer.
+#[derive(Clone, Debug)]
+pub enum BufferKind {
+    /// Memory that a caller brings, by the input's position.
+    Input(usize),
+    /// Memory that the function found: a tensor made outside it. A node may write to it.
+    Constant(Tensor),
+    /// Memory of the graph's own.
+    Internal,
+}
+
+/// A tensor: a layout over a buffer.
+#[derive(Clone, Debug)]
+pub struct TensorInfo {
+    /// Its memory.
+    pub buffer: BufferId,
+    /// Its element type.
+    pub dtype: DType,
+    /// Where it is.
+    pub device: Device,
+    /// Sizes, strides and offset.
+    pub layout: SymbolicLayout,
+}
+
+/// Sizes, strides and offset, each a number or a formula.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SymbolicLayout {
+    /// Elements along each dimension.
+    pub sizes: SmallVec<[Size; 4]>,
+    /// Elements to step in memory for one step along each dimension.
+    pub strides: SmallVec<[Size; 4]>,
+    /// Elements to skip at the start of the buffer.
+    pub offset: Size,
+}
+
+/// One step.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The kind of work.
+    pub kind: NodeKind,
+    /// Its arguments, in the order of the operator's signature.
+    pub args: Vec<Argument>,
+    /// The tensors it makes or writes to.
+    pub outs: SmallVec<[TensorId; 1]>,
+    /// The call in the traced function that it came from.
+    pub site: Site,
+}
+
+/// The kind of a node.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// Runs an operator's kernel on inputs that are as it wants them.
+    Call {
+        /// The operator.
+        op: &'static OpDef,
+        /// The dtype that chooses the kernel.
+        compute: DType,
+    },
+    /// Makes a tensor over memory that exists. Nothing runs.
+    View {
+        /// The operator.
+        op: &'static OpDef,
+    },
+    /// Writes the only argument, broadcast and converted, into the only output.
+    Copy,
+    /// Adds the only argument to the only output, which may show one element at several indices.
+    Add,
+    /// Runs one of two branches: the first if the only argument, a truth value, is true. Both write the
+    /// outputs.
+    Cond {
+        /// The steps of each branch.
+        branches: Box<[Region; 2]>,
+    },
+    /// Runs a body as long as a condition holds. The outputs are the state: written before, and by each
+    /// run of the body.
+    While {
+        /// Computes the predicate from the state.
+        condition: Region,
+        /// A truth value that the condition writes.
+        predicate: TensorId,
+        /// Computes the next state.
+        body: Region,
+    },
+    /// Runs a body once for each position along a dimension. The outputs are the state and the stacks of
+    /// results.
+    Scan {
+        /// How often the body runs.
+        length: Size,
+        /// Tensors inside that show another part of their buffer in each run.
+        moving: Vec<Moving>,
+        /// The steps of one run.
+        body: Region,
+    },
+}
+
+/// Steps inside a step.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    /// The steps in the order they run.
+    pub nodes: Vec<Node>,
+}
+
+/// A tensor that moves over its buffer from one run of a body to the next.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Moving {
+    /// The tensor; its layout is that of the first run.
+    pub tensor: TensorId,
+    /// How many elements further it starts in each run.
+    pub step: Size,
+}
+
+/// An argument of a node.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// A tensor.
+    Tensor(TensorId),
+    /// A list of tensors.
+    Tensors(Vec<TensorId>),
+    /// A list of tensors of which some may be absent.
+    OptionalTensors(Vec<Option<TensorId>>),
+    /// Anything else; holds no tensor.
+    Value(Value),
+    /// An integer that depends on sizes.
+    Int(Size),
+    /// Integers of which some depend on sizes.
+    Ints(Vec<Size>),
+    /// A number that depends on sizes.
+    Scalar(SymbolicScalar),
+    /// A float that depends on sizes.
+    Float(SymbolicScalar),
+}
+
+/// A number that depends on sizes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SymbolicScalar {
+    /// An integer.
+    Int(Size),
+    /// An integer as a float.
+    Float(Size),
+    /// One divided by an integer.
+    Reciprocal(Size),
+}
+
+/// Where a node was asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Site {
+    /// Nowhere: it was added by a pass, or loaded without its place.
+    #[default]
+    Unknown,
+    /// In this program.
+    Here(&'static Location<'static>),
+    /// In the program that saved the graph.
+    Elsewhere(String),
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Site::Unknown => f.write_str("unknown place"),
+            Site::Here(location) => {
+                write!(f, "{}:{}:{}", location.file(), location.line(), location.column())
+            }
+            Site::Elsewhere(text) => f.write_str(text),
+        }
+    }
+}
+
+impl SymbolicLayout {
+    /// A layout of numbers.
+    pub fn of(layout: &Layout) -> SymbolicLayout {
+        SymbolicLayout {
+            sizes: layout.sizes.iter().map(|size| Size::Const(*size)).collect(),
+            strides: layout.strides.iter().map(|stride| Size::Const(*stride)).collect(),
+            offset: Size::Const(layout.offset),
+        }
+    }
+
+    /// The layout where symbols have values; `None` if something is unknown.
+    pub fn evaluate(&self, symbols: &[Option<i64>]) -> Option<Layout> {
+        let number = |size: &Size| size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+        Some(Layout {
+            sizes: self.sizes.iter().map(number).collect::<Option<_>>()?,
+            strides: self.strides.iter().map(number).collect::<Option<_>>()?,
+            offset: number(&self.offset)?,
+        })
+    }
+}
+
+impl NodeKind {
+    /// The operator, if it is a call of one.
+    pub fn op(&self) -> Option<&'static OpDef> {
+        match self {
+            NodeKind::Call { op, .. } | NodeKind::View { op } => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The operator's name, or the name of the node's kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NodeKind::Call { op, .. } | NodeKind::View { op } => op.name,
+            NodeKind::Copy => "copy elements",
+            NodeKind::Add => "add elements",
+            NodeKind::Cond { .. } => "cond",
+            NodeKind::While { .. } => "while",
+            NodeKind::Scan { .. } => "scan",
+        }
+    }
+
+    /// The steps inside.
+    pub fn regions(&self) -> SmallVec<[&Region; 2]> {
+        match self {
+            NodeKind::Cond { branches } => branches.iter().collect(),
+            NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
+            NodeKind::Scan { body, .. } => std::iter::once(body).collect(),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// The steps inside, to be changed.
+    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region; 2]> {
+        match self {
+            NodeKind::Cond { branches } => branches.iter_mut().collect(),
+            NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
+            NodeKind::Scan { body, .. } => std::iter::once(body).collect(),
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+impl Argument {
+    /// Calls `visit` with each tensor of the argument, in order.
+    pub fn for_each_tensor(&self, mut visit: impl FnMut(TensorId)) {
+        match self {
+            Argument::Tensor(tensor) => visit(*tensor),
+            Argument::Tensors(tensors) => tensors.iter().copied().for_each(visit),
+            Argument::OptionalTensors(tensors) => tensors.iter().flatten().copied().for_each(visit),
+            _ => {}
+        }
+    }
+}
+
+impl Node {
+    /// Calls `visit` with each tensor that the node, or a step inside it, reads. One that makes a view
+    /// reads nothing.
+    pub fn for_each_read(&self, visit: &mut dyn FnMut(TensorId)) {
+        match &self.kind {
+            NodeKind::View { .. } => return,
+            NodeKind::Add => self.outs.iter().copied().for_each(&mut *visit),
+            // The predicate is written inside, and read by the loop itself, as its state is.
+            NodeKind::While { predicate, .. } => {
+                visit(*predicate);
+                self.outs.iter().copied().for_each(&mut *visit);
+            }
+            NodeKind::Scan { .. } => self.outs.iter().copied().for_each(&mut *visit),
+            _ => {}
+        }
+        self.args.iter().for_each(|arg| arg.for_each_tensor(&mut *visit));
+        for region in self.kind.regions() {
+            region.nodes.iter().for_each(|node| node.for_each_read(visit));
+        }
+    }
+
+    /// Calls `visit` with each tensor that the node, or a step inside it, writes to.
+    pub fn for_each_write(&self, visit: &mut dyn FnMut(TensorId)) {
+        if matches!(self.kind, NodeKind::View { .. }) {
+            return;
+        }
+        self.outs.iter().copied().for_each(&mut *visit);
+        for region in self.kind.regions() {
+            region.nodes.iter().for_each(|node| node.for_each_write(visit));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Graph mode: a function as data, of which every shape and dtype is known before anything runs.
+//!
+//! In: a function over tensors ([`Graph::trace`]) or calls by name ([`GraphBuilder`]). Out: a [`Graph`], which can be
+//! checked, described, drawn, optimised, saved, and run without allocating ([`Graph::run`]).
+//!
+//! ```text
+//! trace ─┐                        ┌─► check    errors and conditions of sizes
+//!        ├─► ir (Graph) ─► passes ┼─► plan ─► exec   layouts, liveness, offsets, schedule; runs
+//! build ─┘                        └─► show, file     tables, drawings; folders
+//! ```
+
+mod build;
+mod check;
+mod exec;
+mod file;
+mod ir;
+mod passes;
+mod plan;
+mod show;
+mod trace;
+
+pub use build::builder::{BuilderArg, GraphBuilder, Handle};
+pub use build::unranked::OpenGraph;
+pub use check::GraphErrors;
+pub use check::infer::{Checked, Requirement};
+pub use ir::{
+    Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, Site, SymbolInfo,
+    SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
+};
+pub use passes::{Pass, Passes};
+pub use show::memory::{BufferReport, MemoryReport, Place};
+pub use trace::composition::infer_composition;
+pub use trace::control::{cond, scan, while_loop};
+pub use trace::{Dim, InputSpec, IntoTensors};

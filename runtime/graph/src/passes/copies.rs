@@ -1,0 +1,93 @@
+//! Elimination of view nodes, which run nothing, and of redundant copies.
+//!
+//! A view that depends on sizes stays where inference has to compute its layout again. A copy is redundant if
+//! its source is unchanged for as long as the copy is needed, and has the same layout: then the tensors over
+//! the copy become tensors over the source.
+
+use opsmith_runtime::infer::symbolic::Size;
+
+use super::facts::{Facts, is_outside};
+use super::for_each_mention;
+use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, SymbolicLayout, TensorId};
+
+pub(super) fn drop(graph: &mut Graph) {
+    drop_copies(graph);
+    let tensors = &graph.tensors;
+    let known = |id: &TensorId| numbers(&tensors[id.index()].layout).all(|size| size.known().is_some());
+    let mut nodes = std::mem::take(&mut graph.nodes);
+    retain(&mut nodes, &|node| !matches!(node.kind, NodeKind::View { .. }) || !node.outs.iter().all(known));
+    graph.nodes = nodes;
+}
+
+fn retain(nodes: &mut Vec<Node>, stays: &dyn Fn(&Node) -> bool) {
+    nodes.retain(stays);
+    for node in nodes {
+        node.kind.regions_mut().into_iter().for_each(|region| retain(&mut region.nodes, stays));
+    }
+}
+
+fn numbers(layout: &SymbolicLayout) -> impl Iterator<Item = &Size> {
+    layout.sizes.iter().chain(&layout.strides).chain(std::iter::once(&layout.offset))
+}
+
+fn drop_copies(graph: &mut Graph) {
+    let mut facts = Facts::of(graph);
+    let mut kept = vec![true; graph.nodes.len()];
+    let mut instead: Vec<TensorId> = (0..graph.tensors.len() as u32).map(TensorId).collect();
+    for (number, kept) in kept.iter_mut().enumerate() {
+        let Some((source, copy)) = needless(graph, &facts, &instead, number) else { continue };
+        *kept = false;
+        let (from, to) = (graph.buffer_of(copy), graph.buffer_of(source));
+        let offset = graph.tensor(source).layout.offset.clone();
+        for info in graph.tensors.iter_mut().filter(|info| info.buffer == from) {
+            info.buffer = BufferId(to.0);
+            info.layout.offset = &info.layout.offset + &offset;
+        }
+        instead[copy.index()] = source;
+        facts.is_output[to.index()] |= facts.is_output[from.index()];
+    }
+    let mut kept = kept.into_iter();
+    graph.nodes.retain(|_| kept.next().unwrap_or(true));
+    // A copy may have been replaced by one that was replaced itself.
+    let last = |mut id: TensorId| {
+        while instead[id.index()] != id {
+            id = instead[id.index()];
+        }
+        id
+    };
+    graph.nodes.iter_mut().for_each(|node| for_each_mention(node, &mut |id| *id = last(*id)));
+    graph.outputs.iter_mut().for_each(|id| *id = last(*id));
+}
+
+/// The source and the copy of a step that copies for nothing.
+fn needless(
+    graph: &Graph,
+    facts: &Facts,
+    instead: &[TensorId],
+    number: usize,
+) -> Option<(TensorId, TensorId)> {
+    let node = &graph.nodes[number];
+    let (NodeKind::Copy, [Argument::Tensor(source)], [copy]) =
+        (&node.kind, node.args.as_slice(), node.outs.as_slice())
+    else {
+        return None;
+    };
+    let source = instead[source.index()];
+    let (from, to) = (graph.buffer_of(*copy).index(), graph.buffer_of(source).index());
+    let (a, b) = (graph.tensor(source), graph.tensor(*copy));
+    let alike = (a.dtype, a.device) == (b.dtype, b.device)
+        && (&a.layout.sizes, &a.layout.strides) == (&b.layout.sizes, &b.layout.strides)
+        && !numbers(&a.layout).any(Size::is_unknown)
+        && graph.tensors.iter().filter(|info| info.buffer.index() == from).all(|info| {
+            // Offsets count elements, so the dtypes over both have to agree.
+            info.dtype == a.dtype && !numbers(&info.layout).any(Size::is_unknown)
+        });
+    let stays = facts.last_write[to].is_none_or(|write| write < number)
+        && !(is_outside(graph, to) && facts.writes_outside);
+    // An output has all of its memory, and alone.
+    let may_be_output = !facts.is_output[from]
+        || (matches!(graph.buffers[to].kind, BufferKind::Internal)
+            && !facts.is_output[to]
+            && graph.buffers[to].root == source);
+    (facts.maker[from] == Some(number) && alike && stays && may_be_output).then_some((source, *copy))
+}

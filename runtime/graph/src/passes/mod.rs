@@ -1,0 +1,180 @@
+//! Passes: transformations of a graph that keep its results bit for bit.
+//!
+//! In: a graph and the passes to run. Out: another graph. A pass is a function of its own file and a row
+//! of [`ORDER`]; it may leave unreferenced tensors and buffers behind, which `compact` drops. A pass that
+//! fuses calls belongs behind [`Pass::DeadCode`]: the passes before it leave fewer calls to fuse, those after it
+//! order nodes and assign memory.
+
+mod common;
+mod compact;
+mod constants;
+mod copies;
+mod dead;
+mod facts;
+mod order;
+
+use crate::exec::segments;
+use crate::ir::{Argument, Graph, Node, NodeKind, TensorId, Variant};
+
+/// A way to make a graph do less.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pass {
+    /// Constant folding: nodes that depend on constants alone run once.
+    ConstantFolding,
+    /// Common subexpression elimination.
+    CommonSubexpressions,
+    /// Drops views, and copies that change nothing.
+    ViewElimination,
+    /// Dead code elimination.
+    DeadCode,
+    /// Runs steps earlier that free memory and take none, such as updates of parameters by gradients.
+    EarlyRelease,
+    /// Lets element-wise calls write over inputs that nothing needs any more. Which ones is decided when
+    /// sizes are known: [`Graph::memory`] shows it.
+    InPlaceReuse,
+}
+
+/// The transformation of a pass.
+type Run = fn(&mut Graph, &Passes);
+
+/// The passes in the order they run.
+const ORDER: [(Pass, Run); 6] = [
+    (Pass::ConstantFolding, constants::fold),
+    (Pass::CommonSubexpressions, |graph, _| common::merge(graph)),
+    (Pass::ViewElimination, |graph, _| copies::drop(graph)),
+    (Pass::DeadCode, |graph, _| dead::drop(graph)),
+    (Pass::EarlyRelease, |graph, _| order::release_early(graph)),
+    (Pass::InPlaceReuse, |graph, _| graph.reuse = true),
+];
+
+/// Which passes run.
+///
+/// ```
+/// use opsmith_graph::{Pass, Passes};
+/// let passes = Passes::all().without(Pass::CommonSubexpressions);
+/// assert!(passes.contains(Pass::DeadCode) && !passes.contains(Pass::CommonSubexpressions));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Passes {
+    wanted: [bool; ORDER.len()],
+    frozen: bool,
+}
+
+impl Passes {
+    /// Every pass.
+    pub fn all() -> Passes {
+        Passes { wanted: [true; ORDER.len()], frozen: false }
+    }
+
+    /// No pass.
+    pub fn none() -> Passes {
+        Passes { wanted: [false; ORDER.len()], frozen: false }
+    }
+
+    /// The same with a pass.
+    #[must_use]
+    pub fn with(mut self, pass: Pass) -> Passes {
+        self.wanted[position(pass)] = true;
+        self
+    }
+
+    /// The same without a pass.
+    #[must_use]
+    pub fn without(mut self, pass: Pass) -> Passes {
+        self.wanted[position(pass)] = false;
+        self
+    }
+
+    /// The same, where tensors that the function found outside keep their elements for ever, as a trained
+    /// model's do, so that what is computed from them alone is computed once.
+    ///
+    /// Without it only constants without other owners are folded, since others may change between runs.
+    #[must_use]
+    pub fn frozen(mut self) -> Passes {
+        self.frozen = true;
+        self
+    }
+
+    /// Whether a pass runs.
+    pub fn contains(&self, pass: Pass) -> bool {
+        self.wanted[position(pass)]
+    }
+}
+
+fn position(pass: Pass) -> usize {
+    ORDER.iter().position(|(known, _)| *known == pass).expect("every pass has a row")
+}
+
+impl Pass {
+    /// Every pass, in the order they run.
+    pub fn all() -> impl Iterator<Item = Pass> {
+        ORDER.iter().map(|(pass, _)| *pass)
+    }
+}
+
+impl Graph {
+    /// The graph after some passes. Results stay as they are, bit for bit; what no result needs and no
+    /// caller sees may not be done any more, and so not report an error either.
+    #[must_use]
+    pub fn optimize(&self, passes: &Passes) -> Graph {
+        self.optimize_with(passes, |_, _, _| {})
+    }
+
+    /// As [`Graph::optimize`], showing the graph before and after each pass:
+    /// `graph.optimize_with(&Passes::all(), |pass, before, after| println!("{pass:?}\n{}", after.describe()))`.
+    #[must_use]
+    pub fn optimize_with(&self, passes: &Passes, mut look: impl FnMut(Pass, &Graph, &Graph)) -> Graph {
+        self.optimized(passes, &mut look)
+    }
+
+    fn optimized(&self, passes: &Passes, look: &mut dyn FnMut(Pass, &Graph, &Graph)) -> Graph {
+        let mut graph = self.bare();
+        for (pass, run) in ORDER {
+            if !passes.contains(pass) {
+                continue;
+            }
+            let before = graph.bare();
+            run(&mut graph, passes);
+            compact::compact(&mut graph);
+            look(pass, &before, &graph);
+        }
+        graph.segments = segments::split(&graph);
+        graph.variants = self
+            .variants
+            .iter()
+            .map(|variant| Variant { graph: variant.graph.optimized(passes, look), ..*variant })
+            .collect();
+        graph
+    }
+}
+
+/// Calls `visit` with each mention of a tensor in a node and in the steps inside it, also those that nothing
+/// reads or writes.
+fn for_each_mention(node: &mut Node, visit: &mut dyn FnMut(&mut TensorId)) {
+    for arg in &mut node.args {
+        match arg {
+            Argument::Tensor(id) => visit(id),
+            Argument::Tensors(ids) => ids.iter_mut().for_each(&mut *visit),
+            Argument::OptionalTensors(ids) => ids.iter_mut().flatten().for_each(&mut *visit),
+            _ => {}
+        }
+    }
+    node.outs.iter_mut().for_each(&mut *visit);
+    match &mut node.kind {
+        NodeKind::While { predicate, .. } => visit(predicate),
+        NodeKind::Scan { moving, .. } => moving.iter_mut().for_each(|moving| visit(&mut moving.tensor)),
+        _ => {}
+    }
+    for region in node.kind.regions_mut() {
+        region.nodes.iter_mut().for_each(|node| for_each_mention(node, visit));
+    }
+}
+
+/// Whether a call gives the same bits whenever it is made with the same inputs.
+fn repeats(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Call { op, .. } => op.facts.deterministic,
+        NodeKind::View { .. } | NodeKind::Copy | NodeKind::Add => true,
+        _ => node.kind.regions().iter().all(|region| region.nodes.iter().all(repeats)),
+    }
+}

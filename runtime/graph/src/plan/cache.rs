@@ -1,0 +1,50 @@
+//! Plans that wait for a run with their sizes.
+//!
+//! In: plans and the values of the symbols that they are for. Out: the same plans, one run at a time each.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Plan;
+
+/// Plans that were made, by the values of the symbols.
+#[derive(Default)]
+pub(crate) struct Plans(Mutex<HashMap<Vec<i64>, Vec<Plan>>>);
+
+/// For how many sizes plans are kept.
+const KEPT_SIZES: usize = 16;
+
+impl Clone for Plans {
+    fn clone(&self) -> Plans {
+        Plans::default()
+    }
+}
+
+impl std::fmt::Debug for Plans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "plans for {} sizes", self.lock().len())
+    }
+}
+
+impl Plans {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<i64>, Vec<Plan>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a plan for some values, if one waits.
+    pub fn take(&self, key: &[i64]) -> Option<Plan> {
+        self.lock().get_mut(key)?.pop()
+    }
+
+    /// Keeps a plan for the next run with these values.
+    pub fn give_back(&self, key: &[i64], plan: Plan) {
+        let mut plans = self.lock();
+        if let Some(waiting) = plans.get_mut(key) {
+            return waiting.push(plan);
+        }
+        if plans.len() >= KEPT_SIZES {
+            plans.clear();
+        }
+        plans.insert(key.to_vec(), vec![plan]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Liveness and buffer assignment.
+//!
+//! In: a graph, the sizes of its buffers, and the schedule level of each node. Out: a [`BufferAssignment`]: for each
+//! buffer its live range, and whether it is a caller's, a constant, a result, or a part of the arena. Nothing is
+//! allocated, so a graph can be shown as it would run.
+
+use opsmith_runtime::device::Device;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::layout::Layout;
+
+use super::offsets::{self, Lifetime};
+use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BufferLocation {
+    /// Nothing needs it.
+    Nowhere,
+    /// In memory that a caller brings.
+    Input,
+    /// In memory that the function found.
+    Constant,
+    /// In memory that callers get.
+    Result,
+    /// In the arena of a device.
+    Arena {
+        /// The device that has the arena.
+        device: Device,
+        /// Where it starts, in bytes.
+        offset: usize,
+    },
+}
+
+/// Memory of a device for everything that only the graph sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arena {
+    pub device: Device,
+    /// How much memory it has.
+    pub bytes: usize,
+    /// How much it needs at least.
+    pub lower_bound: usize,
+}
+
+/// Where all buffers lie, and when they are needed.
+pub(crate) struct BufferAssignment {
+    pub locations: Vec<BufferLocation>,
+    /// The first and last level at which each buffer is needed.
+    pub live_ranges: Vec<Option<(usize, usize)>>,
+    /// The buffer whose memory a buffer takes over, if it does.
+    pub shares: Vec<Option<usize>>,
+    pub written: Vec<bool>,
+    /// An arena for each device that has a buffer in one.
+    pub arenas: Vec<Arena>,
+}
+
+/// When buffers are needed.
+pub(crate) struct Liveness {
+    /// The first and last level that needs each buffer.
+    pub live_ranges: Vec<Option<(usize, usize)>>,
+    /// How many nodes need each buffer at the last level.
+    at_last: Vec<usize>,
+    written: Vec<bool>,
+    /// The buffers that outputs show.
+    is_result: Vec<bool>,
+}
+
+impl Liveness {
+    pub fn of(graph: &Graph, levels: &[usize]) -> Liveness {
+        let count = graph.buffers.len();
+        let mut liveness = Liveness {
+            live_ranges: vec![None; count],
+            at_last: vec![0; count],
+            written: vec![false; count],
+            is_result: vec![false; count],
+        };
+        // The node that touched a buffer last, so that one node counts once.
+        let mut counted = vec![usize::MAX; count];
+        for (number, node) in graph.nodes.iter().enumerate() {
+            let level = levels[number];
+            let Liveness { live_ranges, at_last, written, .. } = &mut liveness;
+            let mut touch = |id: TensorId| {
+                let buffer = graph.buffer_of(id).index();
+                if std::mem::replace(&mut counted[buffer], number) == number {
+                    return;
+                }
+                let range = live_ranges[buffer].get_or_insert((level, level));
+                if level > range.1 {
+                    at_last[buffer] = 0;
+                }
+                *range = (range.0.min(level), range.1.max(level));
+                at_last[buffer] += usize::from(level == range.1);
+            };
+            node.for_each_read(&mut touch);
+            node.for_each_write(&mut touch);
+            node.for_each_write(&mut |id| written[graph.buffer_of(id).index()] = true);
+        }
+        for output in &graph.outputs {
+            liveness.is_result[graph.buffer_of(*output).index()] = true;
+        }
+        liveness
+    }
+
+    fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
+        matches!(graph.buffers[buffer].kind, BufferKind::Internal)
+            && !self.is_result[buffer]
+            && self.live_ranges[buffer].is_some()
+    }
+}
+
+impl BufferAssignment {
+    /// Arranges the buffers of a graph, of which the `cleared` ones are needed from the start.
+    ///
+    /// # Errors
+    /// If the size of a buffer that is needed is not known, or all of them are more than can be addressed.
+    pub fn new(
+        graph: &Graph,
+        layouts: &[Option<Layout>],
+        levels: &[usize],
+        cleared: &[BufferId],
+    ) -> Result<BufferAssignment> {
+        check_total(graph, layouts)?;
+        let mut liveness = Liveness::of(graph, levels);
+        for buffer in cleared {
+            if let Some(range) = &mut liveness.live_ranges[buffer.index()] {
+                range.0 = 0;
+            }
+        }
+        let count = graph.buffers.len();
+        let mut shares = vec![None; count];
+        let mut live_ranges = liveness.live_ranges.clone();
+        if graph.reuse {
+            for (number, node) in graph.nodes.iter().enumerate() {
+                if let Some((from, to)) = takes_over(graph, &liveness, layouts, node, levels[number]) {
+                    shares[to] = Some(from);
+                }
+            }
+        }
+        // The first buffer of each chain is placed, for as long as any of them is needed.
+        let first_of = |mut buffer: usize| {
+            while let Some(before) = shares[buffer] {
+                buffer = before;
+            }
+            buffer
+        };
+        for buffer in 0..count {
+            if shares[buffer].is_some()
+                && let Some((_, last)) = liveness.live_ranges[buffer]
+                && let Some(range) = &mut live_ranges[first_of(buffer)]
+            {
+                range.1 = range.1.max(last);
+            }
+        }
+        let mut locations: Vec<BufferLocation> = (0..count)
+            .map(|buffer| match graph.buffers[buffer].kind {
+                BufferKind::Input(_) => BufferLocation::Input,
+                BufferKind::Constant(_) => BufferLocation::Constant,
+                BufferKind::Internal if liveness.is_result[buffer] => BufferLocation::Result,
+                BufferKind::Internal => BufferLocation::Nowhere,
+            })
+            .collect();
+        let placed = |buffer: &usize| liveness.in_arena(graph, *buffer) && shares[*buffer].is_none();
+        let mut left: Vec<usize> = (0..count).filter(placed).collect();
+        let mut arenas = Vec::new();
+        while let Some(&first) = left.first() {
+            let device = device_of(graph, first);
+            let (here, others): (Vec<usize>, Vec<usize>) =
+                left.into_iter().partition(|buffer| device_of(graph, *buffer) == device);
+            left = others;
+            let lifetimes = here.iter().map(|&buffer| {
+                let (first, last) =
+                    live_ranges[buffer].expect("only buffers that are needed are in an arena");
+                Ok(Lifetime { bytes: bytes(graph, layouts, buffer)?, first, last })
+            });
+            let lifetimes = lifetimes.collect::<Result<Vec<_>>>()?;
+            let offsets = offsets::assign(&lifetimes);
+            for (&buffer, &offset) in here.iter().zip(&offsets.offsets) {
+                locations[buffer] = BufferLocation::Arena { device, offset };
+            }
+            let lower_bound = offsets::lower_bound(&lifetimes);
+            arenas.push(Arena { device, bytes: offsets.bytes, lower_bound });
+        }
+        for buffer in 0..count {
+            if shares[buffer].is_some() {
+                locations[buffer] = locations[first_of(buffer)];
+            }
+        }
+        Ok(BufferAssignment {
+            locations,
+            live_ranges: liveness.live_ranges,
+            shares,
+            written: liveness.written,
+            arenas,
+        })
+    }
+}
+
+/// The buffers of an element-wise call's input and output if the output can have the input's memory: nothing
+/// needs the input any more, and its elements lie where the output's do.
+fn takes_over(
+    graph: &Graph,
+    liveness: &Liveness,
+    layouts: &[Option<Layout>],
+    node: &Node,
+    level: usize,
+) -> Option<(usize, usize)> {
+    let NodeKind::Call { op, .. } = &node.kind else { return None };
+    let [out] = node.outs.as_slice() else { return None };
+    let to = graph.buffer_of(*out).index();
+    let made_here = graph.buffers[to].root == *out && liveness.live_ranges[to]?.0 == level;
+    if !op.forms.elementwise || !made_here || !liveness.in_arena(graph, to) {
+        return None;
+    }
+    let wanted = layouts[out.index()].as_ref()?;
+    let fits = |id: TensorId| -> Option<usize> {
+        let from = graph.buffer_of(id).index();
+        let dies = liveness.in_arena(graph, from)
+            && liveness.live_ranges[from]?.1 == level
+            && liveness.at_last[from] == 1;
+        let alike = graph.tensor(id).dtype == graph.tensor(*out).dtype
+            && device_of(graph, from) == device_of(graph, to)
+            && layouts[id.index()].as_ref()? == wanted
+            && layouts[graph.buffers[from].root.index()].as_ref()?.numel() == wanted.numel();
+        // Read at other positions too, its elements would be gone before.
+        let mut only_so = true;
+        let mut look = |other: TensorId| {
+            only_so &= graph.buffer_of(other).index() != from
+                || (graph.tensor(other).dtype == graph.tensor(id).dtype
+                    && layouts[other.index()].as_ref() == Some(wanted));
+        };
+        node.args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
+        (from != to && dies && alike && only_so).then_some(from)
+    };
+    node.args.iter().find_map(|arg| match arg {
+        Argument::Tensor(id) => Some((fits(*id)?, to)),
+        _ => None,
+    })
+}
+
+/// The device that has a buffer.
+fn device_of(graph: &Graph, buffer: usize) -> Device {
+    graph.tensor(graph.buffers[buffer].root).device
+}
+
+/// Refuses sizes of which not even the sum of all buffers' bytes can be counted.
+fn check_total(graph: &Graph, layouts: &[Option<Layout>]) -> Result<()> {
+    let sizes = graph.buffers.iter().filter_map(|buffer| {
+        let layout = layouts[buffer.root.index()].as_ref()?;
+        Some(layout.numel() as usize * graph.tensor(buffer.root).dtype.size() + offsets::ALIGNMENT)
+    });
+    let total = sizes.into_iter().try_fold(0usize, usize::checked_add);
+    match total.filter(|total| isize::try_from(*total).is_ok()) {
+        Some(_) => Ok(()),
+        None => Err(Error::memory("the graph's tensors have more bytes than can be addressed")
+            .with_help("run it with smaller sizes")),
+    }
+}
+
+/// How large a buffer is.
+///
+/// # Errors
+/// If its size is not known.
+pub(crate) fn bytes(graph: &Graph, layouts: &[Option<Layout>], buffer: usize) -> Result<usize> {
+    let root = graph.buffers[buffer].root;
+    let layout = layouts[root.index()]
+        .as_ref()
+        .ok_or_else(|| Error::graph(format!("the size of tensor {} is not known", root.0)))?;
+    Ok(layout.numel() as usize * graph.tensor(root).dtype.size())
+}

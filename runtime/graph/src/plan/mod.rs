@@ -1,0 +1,348 @@
+//! Planning: a graph made executable at known sizes.
+//!
+//! In: a graph and the layouts that [`bind`] found. Out: a [`Plan`], with memory allocated and kernels looked up, which
+//! runs without allocating. A tensor of the plan lies in the arena, in a constant, or in memory that changes from run
+//! to run (an input's, an output's); only those of the last kind are pointed elsewhere before a run.
+
+pub(crate) mod bind;
+pub(crate) mod cache;
+pub(crate) mod liveness;
+mod offsets;
+pub(crate) mod schedule;
+pub(crate) mod verify;
+
+use opsmith_runtime::arg::{Arg, Value};
+use opsmith_runtime::device::Device;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::internals::{
+    ArgumentInternals as _, GeneratorInternals as _, OperatorInternals as _, Start, StorageInternals as _,
+    is_checked_by_kernel,
+};
+use opsmith_runtime::layout::Layout;
+use opsmith_runtime::op::{Kernel, OpDef};
+use opsmith_runtime::random::Generator;
+use opsmith_runtime::storage::Storage;
+use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
+
+use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
+use bind::{Bound, argument};
+use liveness::{BufferAssignment, BufferLocation};
+use schedule::levels;
+
+/// A graph at known sizes, ready to run.
+pub(crate) struct Plan {
+    /// Every tensor of the graph, by number; those that nothing needs have no elements.
+    pub tensors: Vec<Tensor>,
+    /// In the order of levels.
+    pub steps: Vec<Step>,
+    /// Where the steps of each level end; none if they run one after the other.
+    pub levels: Vec<usize>,
+    pub threads: usize,
+    /// The tensors over each input, by position.
+    pub inputs: Vec<External>,
+    /// The memory that outputs are written to.
+    pub results: Vec<External>,
+    /// Lists that hold tensors of `inputs` or `results`, and are filled again before a run.
+    pub lists: Vec<(usize, Vec<Option<TensorId>>)>,
+    /// Arguments that are lists of tensors.
+    pub list_values: Vec<Value>,
+    /// External memory that is read, and that is written.
+    pub reads: Vec<TensorId>,
+    pub writes: Vec<TensorId>,
+    /// For each output: its tensor if that lies in an input, and a handle from the run before to show it with.
+    pub handles: Vec<(Option<TensorId>, Option<Tensor>)>,
+    /// Generators that the function makes, with their numbers.
+    pub generators: Vec<(usize, Generator)>,
+    /// The tensors that a run borrows. The lists are empty between runs, and keep their memory.
+    pub borrowed: [Vec<Tensor>; 2],
+    /// Roots of buffers that are cleared before each run.
+    pub cleared: Vec<TensorId>,
+    /// Where tensors over inputs point between runs.
+    pub nowhere: Storage,
+    /// How much memory the arenas have.
+    pub arena_bytes: usize,
+}
+
+/// Memory that changes from run to run.
+pub(crate) struct External {
+    pub root: TensorId,
+    pub tensors: Vec<TensorId>,
+    pub written: bool,
+}
+
+/// One step, with everything looked up.
+pub(crate) struct Step {
+    pub kind: StepKind,
+    pub args: Box<[StepArg]>,
+    pub outs: SmallVec<[TensorId; 1]>,
+    pub site: Site,
+}
+
+pub(crate) enum StepKind {
+    Kernel { kernel: Kernel, op: &'static OpDef },
+    Copy,
+    Add,
+    Cond { branches: [Vec<Step>; 2] },
+    While { condition: Vec<Step>, predicate: TensorId, body: Vec<Step> },
+    Scan { length: i64, moving: Vec<(TensorId, i64)>, body: Vec<Step> },
+}
+
+pub(crate) enum StepArg {
+    Tensor(TensorId),
+    /// A list of tensors, by its position in [`Plan::list_values`].
+    List(usize),
+    /// An attribute that owns nothing, as calls get it.
+    Plain(Arg<'static>),
+    Value(Value),
+}
+
+impl Plan {
+    /// Makes a plan for the given layouts.
+    ///
+    /// # Errors
+    /// If there is no memory, or no kernel.
+    pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
+        let levels = levels(graph);
+        let assignment = BufferAssignment::new(graph, &bound.layouts, &levels, &bound.cleared)?;
+        let mut builder = Builder {
+            graph,
+            bound,
+            plan: Plan {
+                tensors: Vec::new(),
+                steps: Vec::new(),
+                levels: Vec::new(),
+                threads: 1,
+                inputs: Vec::new(),
+                results: Vec::new(),
+                lists: Vec::new(),
+                list_values: Vec::new(),
+                reads: Vec::new(),
+                writes: Vec::new(),
+                handles: Vec::new(),
+                generators: Vec::new(),
+                borrowed: [Vec::new(), Vec::new()],
+                cleared: bound.cleared.iter().map(|buffer| graph.buffers[buffer.index()].root).collect(),
+                nowhere: Storage::meta(0)?,
+                arena_bytes: 0,
+            },
+        };
+        builder.tensors(&assignment)?;
+        builder.plan.threads = graph.threads;
+        let over_input = |id: TensorId| {
+            let kind = &graph.buffers[graph.buffer_of(id).index()].kind;
+            matches!(kind, BufferKind::Input(_)).then_some(id)
+        };
+        builder.plan.handles = graph.outputs.iter().map(|id| (over_input(*id), None)).collect();
+        builder.top(&levels)?;
+        builder.plan.let_go();
+        Ok(builder.plan)
+    }
+}
+
+struct Builder<'a> {
+    graph: &'a Graph,
+    bound: &'a Bound,
+    plan: Plan,
+}
+
+impl Builder<'_> {
+    fn tensors(&mut self, assignment: &BufferAssignment) -> Result<()> {
+        let graph = self.graph;
+        let arenas = assignment.arenas.iter().map(|arena| Storage::on(arena.device, arena.bytes));
+        let arenas = arenas.collect::<Result<Vec<Storage>>>()?;
+        self.plan.arena_bytes = assignment.arenas.iter().map(|arena| arena.bytes).sum();
+        // The storage of each buffer, and where the buffer starts in it.
+        let mut locations: Vec<Option<(Storage, usize)>> = vec![None; graph.buffers.len()];
+        for (number, buffer) in graph.buffers.iter().enumerate() {
+            match (assignment.locations[number], &buffer.kind) {
+                (BufferLocation::Arena { device, offset }, _) => {
+                    let arena = arenas.iter().find(|arena| arena.device() == device);
+                    locations[number] = arena.map(|arena| (arena.clone(), offset));
+                }
+                (BufferLocation::Constant, BufferKind::Constant(whole)) => {
+                    locations[number] = Some((whole.storage().clone(), 0));
+                    if assignment.live_ranges[number].is_some() {
+                        let plan = &mut self.plan;
+                        let list =
+                            if assignment.written[number] { &mut plan.writes } else { &mut plan.reads };
+                        list.push(buffer.root);
+                    }
+                }
+                (BufferLocation::Result, _) => {
+                    let bytes = liveness::bytes(graph, &self.bound.layouts, number)?;
+                    locations[number] = Some((Storage::on(graph.tensor(buffer.root).device, bytes)?, 0));
+                    let written = assignment.written[number];
+                    self.plan.results.push(External { root: buffer.root, tensors: Vec::new(), written });
+                }
+                _ => {}
+            }
+        }
+        self.plan.inputs = graph
+            .inputs
+            .iter()
+            .map(|root| {
+                let buffer = graph.buffer_of(*root).index();
+                External { root: *root, tensors: Vec::new(), written: assignment.written[buffer] }
+            })
+            .collect();
+        for (number, info) in graph.tensors.iter().enumerate() {
+            let id = TensorId(number as u32);
+            let buffer = info.buffer.index();
+            let home = locations[buffer].clone();
+            let (storage, start) = home.unwrap_or_else(|| (self.plan.nowhere.clone(), 0));
+            let mut layout = match &self.bound.layouts[number] {
+                Some(layout) => layout.clone(),
+                // Nothing reached it, so nothing needs it.
+                None => Layout::contiguous(&[0]),
+            };
+            layout.offset += (start / info.dtype.size()) as i64;
+            // SAFETY: a buffer is as large as its root, inside which every layout of it was found to lie;
+            // nodes write elements before others read them, as they did in the order they were recorded in.
+            self.plan.tensors.push(unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) });
+            let outside = match graph.buffers[buffer].kind {
+                BufferKind::Input(input) => Some(&mut self.plan.inputs[input]),
+                BufferKind::Internal if assignment.locations[buffer] == BufferLocation::Result => {
+                    let root = graph.buffers[buffer].root;
+                    self.plan.results.iter_mut().find(|result| result.root == root)
+                }
+                _ => None,
+            };
+            if let Some(outside) = outside {
+                outside.tensors.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The graph's own steps, by the levels at which they run.
+    fn top(&mut self, levels: &[usize]) -> Result<()> {
+        let nodes = &self.graph.nodes;
+        if self.plan.threads < 2 {
+            self.plan.steps = self.steps(nodes)?;
+            return Ok(());
+        }
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by_key(|&number| levels[number]);
+        let mut last = None;
+        for number in order {
+            let Some(step) = self.step(&nodes[number])? else { continue };
+            if last.is_some_and(|last| last != levels[number]) {
+                self.plan.levels.push(self.plan.steps.len());
+            }
+            last = Some(levels[number]);
+            self.plan.steps.push(step);
+        }
+        self.plan.levels.push(self.plan.steps.len());
+        Ok(())
+    }
+
+    fn steps(&mut self, nodes: &[Node]) -> Result<Vec<Step>> {
+        let mut steps = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            if let Some(step) = self.step(node)? {
+                steps.push(step);
+            }
+        }
+        Ok(steps)
+    }
+
+    fn region(&mut self, region: &Region) -> Result<Vec<Step>> {
+        self.steps(&region.nodes)
+    }
+
+    /// Whether a call has integers that its kernel checks even if there is nothing to write.
+    fn reads_integers(&self, op: &OpDef, node: &Node) -> bool {
+        let mut found = false;
+        for (argument, arg) in node.args.iter().enumerate() {
+            arg.for_each_tensor(|id| {
+                let is_empty = self.plan.tensors[id.index()].numel() == 0;
+                found |= !is_empty && is_checked_by_kernel(op, argument, self.graph.tensor(id).dtype);
+            });
+        }
+        found
+    }
+
+    /// The step of a node; `None` if there is nothing to do.
+    fn step(&mut self, node: &Node) -> Result<Option<Step>> {
+        let empty =
+            !node.outs.is_empty() && node.outs.iter().all(|out| self.plan.tensors[out.index()].numel() == 0);
+        let number = |size: &opsmith_runtime::infer::symbolic::Size| {
+            let value = size.evaluate(|symbol| *self.bound.symbols.get(symbol.0 as usize)?);
+            value.ok_or_else(|| Error::graph(format!("the size {size} is not known")))
+        };
+        let kind = match &node.kind {
+            NodeKind::View { .. } => return Ok(None),
+            NodeKind::Call { op, .. } if empty && !self.reads_integers(op, node) => return Ok(None),
+            NodeKind::Copy | NodeKind::Add if empty => return Ok(None),
+            NodeKind::Call { op, compute } => {
+                let device = node.outs.first().map_or(Device::CPU, |out| self.graph.tensor(*out).device);
+                StepKind::Kernel { kernel: op.kernel(device.backend, *compute)?, op }
+            }
+            NodeKind::Copy => StepKind::Copy,
+            NodeKind::Add => StepKind::Add,
+            NodeKind::Cond { branches } => {
+                StepKind::Cond { branches: [self.region(&branches[0])?, self.region(&branches[1])?] }
+            }
+            NodeKind::While { condition, predicate, body } => StepKind::While {
+                condition: self.region(condition)?,
+                predicate: *predicate,
+                body: self.region(body)?,
+            },
+            NodeKind::Scan { length, moving, body } => StepKind::Scan {
+                length: number(length)?,
+                moving: moving
+                    .iter()
+                    .map(|moving| Ok((moving.tensor, number(&moving.step)?)))
+                    .collect::<Result<_>>()?,
+                body: self.region(body)?,
+            },
+        };
+        let args = node.args.iter().map(|arg| self.argument(arg)).collect::<Result<_>>()?;
+        Ok(Some(Step { kind, args, outs: node.outs.clone(), site: node.site.clone() }))
+    }
+
+    /// In place of a generator that the function makes, one that is this plan's alone, so that runs at the same
+    /// time do not draw from each other's.
+    fn own_generator(&mut self, value: Value) -> Value {
+        let Value::Generator(shared) = &value else { return value };
+        let Some(Start { number, state }) = shared.start() else { return value };
+        let generators = &mut self.plan.generators;
+        if let Some((_, own)) = generators.iter().find(|(known, _)| *known == number) {
+            return Value::Generator(own.clone());
+        }
+        let own = Generator::at(state);
+        generators.push((number, own.clone()));
+        Value::Generator(own)
+    }
+
+    fn argument(&mut self, arg: &Argument) -> Result<StepArg> {
+        let ids: Vec<Option<TensorId>> = match arg {
+            Argument::Tensor(id) => return Ok(StepArg::Tensor(*id)),
+            Argument::Tensors(ids) => ids.iter().copied().map(Some).collect(),
+            Argument::OptionalTensors(ids) => ids.clone(),
+            _ => {
+                let none = &mut |_| Err(Error::graph("an attribute holds no tensor"));
+                let value = argument(arg, &self.bound.symbols, none)?;
+                let plain = value.to_plain_arg();
+                return Ok(plain.map_or_else(|| StepArg::Value(self.own_generator(value)), StepArg::Plain));
+            }
+        };
+        let changes = ids.iter().flatten().any(|id| {
+            let lists = self.plan.inputs.iter().chain(&self.plan.results);
+            let mut lists = lists.map(|outside| &outside.tensors);
+            lists.any(|tensors| tensors.contains(id))
+        });
+        let tensor = |id: &TensorId| self.plan.tensors[id.index()].clone();
+        let value = match arg {
+            Argument::Tensors(ids) => Value::Tensors(ids.iter().map(tensor).collect()),
+            _ => Value::OptionalTensors(ids.iter().map(|id| id.as_ref().map(tensor)).collect()),
+        };
+        self.plan.list_values.push(value);
+        let position = self.plan.list_values.len() - 1;
+        if changes {
+            self.plan.lists.push((position, ids));
+        }
+        Ok(StepArg::List(position))
+    }
+}

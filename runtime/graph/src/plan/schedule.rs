@@ -1,0 +1,52 @@
+//! Schedule levels: nodes that may run concurrently.
+//!
+//! In: a graph. Out: a level for each node. Nodes of one level touch no memory that another of them writes, so they
+//! may run in any order, or together; memory is planned by levels, so that sharing it adds no conflict. A node with
+//! regions has a level of its own, and so has each that draws random numbers, which keep the order of nodes.
+
+use crate::ir::{Graph, Node, NodeKind};
+
+/// When each step runs: one after the other, or together where a graph has several threads.
+pub(crate) fn levels(graph: &Graph) -> Vec<usize> {
+    if graph.threads < 2 {
+        return (0..graph.nodes.len()).collect();
+    }
+    let count = graph.buffers.len();
+    // The first level at which a buffer may be read, and written.
+    let (mut readable, mut writable) = (vec![0; count], vec![0; count]);
+    // No step may come before the last one that was alone; none after all of them.
+    let (mut earliest, mut end) = (0, 0);
+    let mut levels = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        if matches!(node.kind, NodeKind::View { .. }) {
+            // Nothing runs.
+            levels.push(earliest);
+            continue;
+        }
+        let mut level = earliest;
+        node.for_each_read(&mut |id| level = level.max(readable[graph.buffer_of(id).index()]));
+        node.for_each_write(&mut |id| level = level.max(writable[graph.buffer_of(id).index()]));
+        if is_alone(node) {
+            level = end;
+            earliest = end + 1;
+        }
+        end = end.max(level + 1);
+        node.for_each_read(&mut |id| {
+            let writable = &mut writable[graph.buffer_of(id).index()];
+            *writable = (*writable).max(level + 1);
+        });
+        node.for_each_write(&mut |id| {
+            let buffer = graph.buffer_of(id).index();
+            readable[buffer] = readable[buffer].max(level + 1);
+            writable[buffer] = writable[buffer].max(level + 1);
+        });
+        levels.push(level);
+    }
+    levels
+}
+
+/// Whether a step runs while no other does.
+fn is_alone(node: &Node) -> bool {
+    let repeats = node.kind.op().is_none_or(|op| op.facts.deterministic);
+    !repeats || !node.kind.regions().is_empty()
+}

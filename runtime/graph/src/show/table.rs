@@ -1,0 +1,94 @@
+//! A graph as a table.
+//!
+//! In: a graph, and values of its symbols. Out: text: symbols and guards, a line for each tensor, and the memory of the
+//! plan.
+
+use std::fmt::Write;
+
+use opsmith_runtime::error::Result;
+
+use super::memory::MemoryReport;
+use super::model::ViewModel;
+use crate::ir::Graph;
+
+impl Graph {
+    /// A table of every tensor: what makes it, dtype, shape, layout, bytes, the steps from the first to the last
+    /// that needs its memory, and where that is. Bytes and places are those at the sizes that the graph was
+    /// traced with.
+    pub fn describe(&self) -> String {
+        self.table(self.memory().ok().as_ref())
+    }
+
+    /// As [`Graph::describe`], where symbols have values, by name.
+    ///
+    /// # Errors
+    /// If there is no symbol of a name, or the graph is not for a size.
+    pub fn describe_at(&self, symbols: &[(&str, i64)]) -> Result<String> {
+        let (graph, symbols) = self.variant_at(symbols);
+        Ok(graph.table(Some(&graph.memory_at(&symbols)?)))
+    }
+
+    fn table(&self, memory: Option<&MemoryReport>) -> String {
+        let mut text = table(&ViewModel::of(self, memory));
+        match memory {
+            Some(memory) => write_totals(&mut text, memory),
+            None => text.push_str("memory: some sizes are known only when the graph has run\n"),
+        }
+        text
+    }
+}
+
+/// All but the memory.
+pub(crate) fn table(view: &ViewModel) -> String {
+    let mut text = view.summary.join(", ");
+    text.push('\n');
+    view.notes.iter().for_each(|note| text.extend([note, "\n"]));
+    text.push('\n');
+    let head = ["tensor", "made by", "dtype", "shape", "layout", "bytes", "steps", "memory"];
+    let mut lines: Vec<[String; 8]> = vec![head.map(str::to_owned)];
+    for (number, row) in view.rows.iter().enumerate() {
+        lines.push([
+            format!("%{number}"),
+            row.by.clone(),
+            row.dtype.clone(),
+            row.shape.clone(),
+            row.layout.clone(),
+            row.bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string()),
+            row.lifetime.clone(),
+            row.memory.clone(),
+        ]);
+    }
+    write_aligned(&mut text, &lines);
+    let outputs: Vec<String> = view.outputs.iter().map(|number| format!("%{number}")).collect();
+    let _ = writeln!(text, "\noutputs: {}", outputs.join(", "));
+    text
+}
+
+/// A count with its noun.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn write_aligned(text: &mut String, lines: &[[String; 8]]) {
+    const BYTES: usize = 5;
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 8] = std::array::from_fn(width);
+    for line in lines {
+        let cells = line.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            BYTES => format!("{cell:>width$}"),
+            _ => format!("{cell:<width$}"),
+        });
+        let cells: Vec<String> = cells.collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+}
+
+fn write_totals(text: &mut String, memory: &MemoryReport) {
+    let ratio = memory.planned as f64 / memory.lower_bound.max(1) as f64;
+    let _ = writeln!(
+        text,
+        "memory: arena {} bytes, {ratio:.3} of the least possible {}; inputs {}, constants {}, outputs {}",
+        memory.planned, memory.lower_bound, memory.inputs, memory.constants, memory.results
+    );
+}

@@ -1,0 +1,70 @@
+//! Equality of traces: storages, node kinds and attribute values of two runs of a function.
+
+use opsmith_runtime::arg::Value;
+use opsmith_runtime::internals::{self, GeneratorInternals as _};
+use opsmith_runtime::storage::Storage;
+
+use super::recorder::RawKind;
+
+/// Whether two storages hold the same bytes.
+pub(crate) fn contents_equal(a: &Storage, b: &Storage) -> bool {
+    if a.same(b) {
+        return true;
+    }
+    if b.is_meta() || a.bytes() != b.bytes() {
+        return false;
+    }
+    // SAFETY: traced functions make storages whole with `from_slice` or `scalar`, and nothing writes while runs are
+    // compared.
+    match unsafe { (internals::bytes_of(a), internals::bytes_of(b)) } {
+        (Ok(a), Ok(b)) => a == b,
+        // Bytes that cannot be read are not known to be equal.
+        _ => false,
+    }
+}
+
+/// Whether two steps do the same, apart from their arguments.
+pub(crate) fn kinds_equal(a: &RawKind, b: &RawKind) -> bool {
+    match (a, b) {
+        (RawKind::Call { op: a, compute: x }, RawKind::Call { op: b, compute: y }) => {
+            std::ptr::eq(*a, *b) && x == y
+        }
+        (RawKind::View { op: a }, RawKind::View { op: b }) => std::ptr::eq(*a, *b),
+        (RawKind::While { predicate: a, .. }, RawKind::While { predicate: b, .. }) => a == b,
+        (RawKind::Scan { moving: a, .. }, RawKind::Scan { moving: b, .. }) => {
+            a.iter().map(|moving| moving.0).eq(b.iter().map(|moving| moving.0))
+        }
+        (RawKind::Copy, RawKind::Copy) | (RawKind::Add, RawKind::Add) => true,
+        (RawKind::Cond { .. }, RawKind::Cond { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Whether two attributes are the same, bit for bit.
+pub(crate) fn values_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::None, Value::None) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Int(a), Value::Int(b)) => a == b,
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        (Value::Scalar(a), Value::Scalar(b)) => format!("{a:?}") == format!("{b:?}"),
+        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Ints(a), Value::Ints(b)) => a == b,
+        (Value::Floats(a), Value::Floats(b)) => {
+            a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
+        }
+        (Value::Bools(a), Value::Bools(b)) => a == b,
+        (Value::Scalars(a), Value::Scalars(b)) => format!("{a:?}") == format!("{b:?}"),
+        (Value::Strs(a), Value::Strs(b)) => a == b,
+        (Value::DTypes(a), Value::DTypes(b)) => a == b,
+        (Value::Lists(a), Value::Lists(b)) => format!("{a:?}") == format!("{b:?}"),
+        (Value::DType(a), Value::DType(b)) => a == b,
+        (Value::Device(a), Value::Device(b)) => a == b,
+        (Value::MemoryFormat(a), Value::MemoryFormat(b)) => a == b,
+        (Value::MemoryLayout(a), Value::MemoryLayout(b)) => a == b,
+        (Value::Generator(a), Value::Generator(b)) => {
+            a.same(b) || (a.start().is_some() && a.start() == b.start())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,163 @@
+//! Symbolic inference of compositions.
+//!
+//! In: an operator computed by others, and arguments with symbolic or unknown sizes. Out: the shapes and dtypes of its
+//! results. A composition is code that reads sizes, so it runs on meta tensors, at several points where sizes are
+//! symbols (`infer_at_samples`), and for several ranks where a rank is unknown. Its calls are recorded and dropped.
+
+use opsmith_runtime::autograd;
+use opsmith_runtime::device::Device;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::{
+    Argument, Condition, Context, Guard, Meta, Outputs, Shape, Size, Strides,
+};
+use opsmith_runtime::internals::{Outcome, Owned, concrete, infer_at_samples, operands, with_numbers};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
+
+use super::recorder;
+
+/// Sample ranks for an unknown one; operators treat all higher ranks like one of these.
+const RANKS: std::ops::Range<usize> = 0..6;
+
+/// Infers a composition, for which [`opsmith_runtime::infer::symbolic::infer()`] says no more than that it is one.
+///
+/// # Errors
+/// Those of the composition at every size and rank, and of [`opsmith_runtime::infer::symbolic::infer()`]; also if this thread traces a
+/// function.
+pub fn infer_composition(
+    op: &'static OpDef,
+    args: &[Argument<'_>],
+    context: &mut Context,
+) -> Result<Outputs> {
+    let mut unknown_rank = false;
+    args.iter().for_each(|arg| arg.for_each_meta(|meta| unknown_rank |= meta.shape.rank().is_none()));
+    let inferred = if unknown_rank { at_ranks(op, args, context) } else { at_sizes(op, args, context) };
+    inferred.map_err(|error| error.in_op(op.name, operands(op, args, &context.symbols)))
+}
+
+fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
+    if let Some(outcome) = run_composition(op, args, &Size::known) {
+        return outcome.map(concrete);
+    }
+    if let Some(sampled) = infer_at_samples(op, args, context, run_composition)? {
+        let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
+        return Ok(Outputs { outs, compute, present });
+    }
+    // It may only be that no point was tried that it accepts; what it says of one tells more.
+    let example = |size: &Size| {
+        size.known()
+            .or_else(|| size.evaluate(|symbol| context.symbols.example(symbol).or(Some(6))))
+            .or(Some(6))
+    };
+    match run_composition(op, args, &example) {
+        Some(Err(error)) => Err(tried(error)),
+        _ => Err(Error::shape("its composition accepts none of the sizes that were tried")
+            .with_help("give sizes as numbers, or an example of each")),
+    }
+}
+
+/// Runs an operator's composition on meta tensors. `None` if a size has no value, or the operator
+/// has no composition.
+///
+/// # Errors
+/// Whatever the operators in it report.
+fn run_composition(
+    op: &'static OpDef,
+    args: &[Argument<'_>],
+    value_of: &dyn Fn(&Size) -> Option<i64>,
+) -> Option<Result<Outcome>> {
+    let composite = op.composite?;
+    with_numbers(args, value_of, |args| {
+        let outs = recorder::rehearse(args, || autograd::no_grad(|| composite(args)))?;
+        let device = outs.first().map_or(Device::CPU, Tensor::device);
+        let outs = outs.iter().map(|out| (out.layout().clone(), out.dtype())).collect();
+        Ok(Outcome { outs, compute: None, device, present: op.present_results(args)? })
+    })
+}
+
+/// The agreement of all ranks that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
+fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
+    let mut common: Option<Outputs> = None;
+    let mut refused = None;
+    for rank in RANKS {
+        match at_rank(op, args, context, rank) {
+            Err(error) => refused = Some(error),
+            Ok(found) => match &mut common {
+                None => common = Some(found),
+                Some(common) => unite(common, &found)?,
+            },
+        }
+    }
+    let unknown = || Error::shape("its composition accepts no rank that was tried");
+    let common = common.ok_or_else(|| refused.map_or_else(unknown, tried))?;
+    context.assume(Guard {
+        condition: Condition::Unknown,
+        op: op.name,
+        reason: "what it is computed by accepts some ranks only".to_owned(),
+    });
+    Ok(common)
+}
+
+/// The error of a composition at the sizes that were tried; it may accept others.
+fn tried(error: Error) -> Error {
+    error.with_note("for sizes that were tried in place of unknown ones; none of those was accepted").with_help(
+        "if there are sizes that fit, give them as numbers: which ones a composition accepts can only be tried",
+    )
+}
+
+/// Sizes that are tried for unknown ones, until one is accepted.
+const SIZES: [i64; 6] = [6, 12, 4, 2, 3, 1];
+
+fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: usize) -> Result<Outputs> {
+    let owned = args.iter().map(|arg| {
+        let mut owned = Owned::of(*arg);
+        owned.for_each_meta(&mut |meta| {
+            if meta.shape.rank().is_none() {
+                meta.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
+            }
+        });
+        owned
+    });
+    let owned: Vec<Owned> = owned.collect();
+    let args: Vec<Argument<'_>> = owned.iter().map(Owned::as_argument).collect();
+    let mut refused = Error::not_implemented("the operator has neither a kernel nor a composition");
+    for start in SIZES {
+        let value = |size: &Size| {
+            let example = |symbol| context.symbols.example(symbol).or(Some(start));
+            size.evaluate(|symbol| context.symbols.value(symbol, &example)).or(Some(start))
+        };
+        match run_composition(op, &args, &value) {
+            Some(Err(error)) => refused = error,
+            None => break,
+            Some(Ok(outcome)) => {
+                let mut outputs = concrete(outcome);
+                for out in &mut outputs.outs {
+                    let rank = out.shape.rank().unwrap_or(0);
+                    out.shape = Shape::Known(SmallVec::from_elem(Size::Unknown, rank));
+                    out.strides = Strides::Unknown;
+                }
+                return Ok(outputs);
+            }
+        }
+    }
+    Err(refused)
+}
+
+/// The agreement of two results, left in the first.
+fn unite(common: &mut Outputs, other: &Outputs) -> Result<()> {
+    let kinds_equal = common.outs.len() == other.outs.len()
+        && common.present == other.present
+        && common.outs.iter().zip(&other.outs).all(|(a, b)| a.dtype == b.dtype);
+    if !kinds_equal {
+        return Err(Error::shape("how many results there are, or their dtypes, depend on a rank")
+            .with_help("give the number of dimensions of every tensor"));
+    }
+    let each = |(common, other): (&mut Meta, &Meta)| {
+        if common.shape.rank() != other.shape.rank() {
+            common.shape = Shape::UnknownRank;
+        }
+    };
+    common.outs.iter_mut().zip(&other.outs).for_each(each);
+    Ok(())
+}

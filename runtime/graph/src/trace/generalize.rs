@@ -1,0 +1,447 @@
+//! Generalisation: one graph from several traces of a function.
+//!
+//! In: the trace of each run ([`Run`]) and its sizes. Out: a graph in which numbers that differ between runs are
+//! formulas; where that is impossible, the graph of the first run, guarded to its sizes.
+
+use opsmith_runtime::arg::Value;
+use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::layout::Layout;
+use opsmith_runtime::scalar::Scalar;
+use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
+
+use super::compare::{contents_equal, kinds_equal, values_equal};
+use super::fit::FormulaFinder;
+use super::recorder::{RawArg, RawKind, RawNode, RawStorage, RawTrace};
+use super::sample_points::{InputSymbol, Point};
+use super::{InputSpec, Run};
+use crate::ir::{
+    Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, SymbolInfo,
+    SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
+};
+use crate::plan::cache::Plans;
+
+/// Why runs make no common graph.
+struct Differs(String);
+
+type Merged<T> = Result<T, Differs>;
+
+/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `ties` says; with `divides`
+/// numbers may be formulas of quotients. Out also: whether formulas were missing.
+pub(crate) fn merge(
+    specs: &[InputSpec],
+    symbols: &[InputSymbol],
+    points: &[Point],
+    unified: &[usize],
+    runs: &[Run],
+    divides: bool,
+) -> (Graph, bool) {
+    let unknown: Vec<SymbolInfo> = runs[0]
+        .raw
+        .unknown
+        .iter()
+        .enumerate()
+        .map(|(number, size)| SymbolInfo {
+            name: format!("u{number}"),
+            least: 0,
+            // With symbols among the inputs the bound is one at this point only.
+            most: if symbols.is_empty() { size.most } else { i64::MAX },
+            multiple_of: 1,
+            // A bound of 1 or 0 was not traced with, where functions take other steps.
+            example: if symbols.is_empty() { size.example.min(size.most) } else { size.example },
+            source: SymbolSource::Node { tensor: size.tensor, dim: size.dim },
+        })
+        .collect();
+    // No formula may name a size that is always equal to another.
+    let of_inputs = 0..symbols.len();
+    let own = unified.iter().enumerate().filter(|(size, tie)| size == *tie);
+    let free: Vec<usize> = of_inputs.chain(own.map(|(size, _)| symbols.len() + size)).collect();
+    let merger = Merger { numbers: FormulaFinder::new(points, &free, symbols.len(), divides) };
+    let merged = merger.graph(runs);
+    let unfitted = merger.numbers.has_unfitted();
+    let (mut graph, guards) = match merged {
+        Ok(graph) => (graph, Vec::new()),
+        Err(Differs(reason)) => {
+            let single = Merger { numbers: FormulaFinder::new(&points[..1], &free, symbols.len(), false) };
+            let mut graph =
+                single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
+            // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
+            for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
+                graph.tensors[id.index()].layout = spec.layout(symbols);
+            }
+            let names =
+                symbols.iter().map(|symbol| &symbol.name).chain(unknown.iter().map(|info| &info.name));
+            let guard = |(number, name): (usize, &String)| Guard {
+                size: Size::from(Symbol(number as u32)),
+                equals: points[0][number],
+                reason: format!("`{name}` was specialised: {reason}"),
+            };
+            (graph, names.enumerate().map(guard).collect())
+        }
+    };
+    graph.guards = guards;
+    graph.grad_inputs = (0..specs.len()).filter(|&number| specs[number].requires_grad).collect();
+    graph.symbols = symbols
+        .iter()
+        .zip(&points[0])
+        .map(|(symbol, example)| SymbolInfo {
+            name: symbol.name.clone(),
+            least: 0,
+            most: i64::MAX,
+            multiple_of: symbol.multiple_of,
+            example: *example,
+            source: SymbolSource::Input { input: symbol.input, dim: symbol.dim },
+        })
+        .collect();
+    graph.symbols.extend(unknown);
+    if graph.guards.is_empty() {
+        graph.symbols.extend(merger.numbers.into_quotients().into_iter().map(|quotient| {
+            let of = &symbols[quotient.symbol].name;
+            SymbolInfo {
+                name: match quotient.plus {
+                    0 => format!("floor({of}/{})", quotient.by),
+                    plus => format!("floor(({of}+{plus})/{})", quotient.by),
+                },
+                least: 0,
+                most: i64::MAX,
+                multiple_of: 1,
+                example: quotient.of(points[0][quotient.symbol]).unwrap_or(0),
+                source: SymbolSource::Quotient {
+                    symbol: quotient.symbol,
+                    plus: quotient.plus,
+                    by: quotient.by,
+                },
+            }
+        }));
+    }
+    let named = specs.iter().enumerate();
+    graph.input_names =
+        named.map(|(number, spec)| spec.name.clone().unwrap_or_else(|| format!("input{number}"))).collect();
+    (graph, unfitted)
+}
+
+struct Merger<'a> {
+    numbers: FormulaFinder<'a>,
+}
+
+impl Merger<'_> {
+    fn graph(&self, runs: &[Run]) -> Merged<Graph> {
+        let raws: Vec<&RawTrace> = runs.iter().map(|run| &run.raw).collect();
+        let nodes: Vec<&[RawNode]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
+        // Steps are compared first: they say where runs part, tensors only that they did.
+        let nodes = self.nodes(&nodes)?;
+        let first = &runs[0];
+        if runs.iter().any(|run| {
+            run.raw.tensors.len() != first.raw.tensors.len()
+                || run.raw.storages.len() != first.raw.storages.len()
+                || run.outputs != first.outputs
+        }) {
+            return Err(Differs("it decides which tensors the function works with".to_owned()));
+        }
+        let mut graph = Graph {
+            symbols: Vec::new(),
+            buffers: Vec::new(),
+            tensors: Vec::with_capacity(first.raw.tensors.len()),
+            nodes,
+            inputs: first.inputs.clone(),
+            input_names: Vec::new(),
+            outputs: first.outputs.clone(),
+            guards: Vec::new(),
+            generators: first.raw.generators.clone(),
+            grad_inputs: Vec::new(),
+            reuse: false,
+            threads: 1,
+            loaded: false,
+            shape_constants: first.raw.shape_constants.clone(),
+            plans: Plans::default(),
+            segments: Vec::new(),
+            variants: Vec::new(),
+        };
+        let derived = derived(&graph.nodes, &first.raw);
+        for (number, derived) in derived.into_iter().enumerate() {
+            graph.tensors.push(self.tensor(&raws, number, derived)?);
+        }
+        for number in 0..first.raw.storages.len() {
+            let storages: Vec<&RawStorage> = raws.iter().map(|raw| &raw.storages[number]).collect();
+            let input =
+                first.inputs.iter().position(|id| first.raw.tensors[id.index()].storage == number as u32);
+            let buffer = buffer(&mut graph, number as u32, input, &storages)?;
+            graph.buffers.push(buffer);
+        }
+        Ok(graph)
+    }
+
+    fn tensor(&self, raws: &[&RawTrace], number: usize, derived: bool) -> Merged<TensorInfo> {
+        let first = &raws[0].tensors[number];
+        let layouts: Vec<&Layout> = raws.iter().map(|raw| &raw.tensors[number].layout).collect();
+        let differs = || Differs("it decides the layout of a tensor".to_owned());
+        let alike = raws.iter().all(|raw| {
+            let tensor = &raw.tensors[number];
+            tensor.dtype == first.dtype
+                && tensor.storage == first.storage
+                && tensor.layout.dim() == first.layout.dim()
+        });
+        if !alike {
+            return Err(differs());
+        }
+        let fit = |of: &dyn Fn(&Layout) -> i64| -> Merged<Size> {
+            match self.numbers.fit(layouts.iter().map(|layout| of(layout))) {
+                Some(size) => Ok(size),
+                // Inference finds it again when the sizes are known.
+                None if derived => Ok(Size::Unknown),
+                None => Err(differs()),
+            }
+        };
+        let all = |of: &dyn Fn(&Layout, usize) -> i64| {
+            (0..first.layout.dim()).map(|dim| fit(&|layout| of(layout, dim))).collect::<Merged<SmallVec<_>>>()
+        };
+        Ok(TensorInfo {
+            buffer: BufferId(first.storage),
+            dtype: first.dtype,
+            device: first.device,
+            layout: SymbolicLayout {
+                sizes: all(&|layout, dim| layout.sizes[dim])?,
+                strides: all(&|layout, dim| layout.strides[dim])?,
+                offset: fit(&|layout| layout.offset)?,
+            },
+        })
+    }
+
+    fn nodes(&self, runs: &[&[RawNode]]) -> Merged<Vec<Node>> {
+        let first = runs[0];
+        let nodes = (0..first.len()).map(|number| {
+            let nodes: Option<Vec<&RawNode>> = runs.iter().map(|run| run.get(number)).collect();
+            let nodes = nodes
+                .ok_or_else(|| Differs(format!("at other sizes {} is not done", place(&first[number]))))?;
+            self.node(&nodes)
+        });
+        let nodes = nodes.collect::<Merged<Vec<Node>>>()?;
+        match runs.iter().find_map(|run| run.get(first.len())) {
+            Some(extra) => Err(Differs(format!("at other sizes {} is done, too", place(extra)))),
+            None => Ok(nodes),
+        }
+    }
+
+    fn node(&self, nodes: &[&RawNode]) -> Merged<Node> {
+        let first = nodes[0];
+        let same = |node: &&RawNode| kinds_equal(&node.kind, &first.kind) && node.outs == first.outs;
+        if let Some(other) = nodes.iter().find(|node| !same(node)) {
+            return Err(Differs(format!(
+                "at other sizes {} is done in place of {}",
+                place(other),
+                place(first)
+            )));
+        }
+        let args = (0..first.args.len()).map(|position| {
+            let args: Vec<&RawArg> = nodes.iter().map(|node| &node.args[position]).collect();
+            self.argument(&args).ok_or_else(|| {
+                let name = first.kind.op().map_or("its argument", |op| op.schema.args[position].name);
+                Differs(format!("no formula of the sizes gives `{name}` of {}", place(first)))
+            })
+        });
+        let args = args.collect::<Merged<Vec<Argument>>>()?;
+        let inside = |of: &dyn Fn(&RawKind) -> Option<&Vec<RawNode>>| -> Merged<Region> {
+            let runs: Vec<&[RawNode]> =
+                nodes.iter().filter_map(|node| of(&node.kind)).map(Vec::as_slice).collect();
+            Ok(Region { nodes: self.nodes(&runs)? })
+        };
+        let kind = match &first.kind {
+            RawKind::Call { op, compute } => NodeKind::Call { op, compute: *compute },
+            RawKind::View { op } => NodeKind::View { op },
+            RawKind::Copy => NodeKind::Copy,
+            RawKind::Add => NodeKind::Add,
+            RawKind::Cond { .. } => {
+                let branch = |number: usize| {
+                    inside(&move |kind| match kind {
+                        RawKind::Cond { branches } => Some(&branches[number]),
+                        _ => None,
+                    })
+                };
+                NodeKind::Cond { branches: Box::new([branch(0)?, branch(1)?]) }
+            }
+            RawKind::While { predicate, .. } => NodeKind::While {
+                condition: inside(&|kind| match kind {
+                    RawKind::While { condition, .. } => Some(condition),
+                    _ => None,
+                })?,
+                predicate: *predicate,
+                body: inside(&|kind| match kind {
+                    RawKind::While { body, .. } => Some(body),
+                    _ => None,
+                })?,
+            },
+            RawKind::Scan { moving, .. } => {
+                let scans: Vec<(i64, &[(TensorId, i64)])> = nodes
+                    .iter()
+                    .filter_map(|node| match &node.kind {
+                        RawKind::Scan { length, moving, .. } => Some((*length, moving.as_slice())),
+                        _ => None,
+                    })
+                    .collect();
+                let formula = |numbers: Vec<i64>| {
+                    self.numbers
+                        .fit(numbers.into_iter())
+                        .ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
+                };
+                let length = formula(scans.iter().map(|(length, _)| *length).collect())?;
+                let moving = (0..moving.len()).map(|number| {
+                    let step = formula(scans.iter().map(|(_, moving)| moving[number].1).collect())?;
+                    Ok(Moving { tensor: moving[number].0, step })
+                });
+                NodeKind::Scan {
+                    length,
+                    moving: moving.collect::<Merged<_>>()?,
+                    body: inside(&|kind| match kind {
+                        RawKind::Scan { body, .. } => Some(body),
+                        _ => None,
+                    })?,
+                }
+            }
+        };
+        Ok(Node { kind, args, outs: first.outs.clone(), site: first.site.clone() })
+    }
+
+    fn argument(&self, args: &[&RawArg]) -> Option<Argument> {
+        match args[0] {
+            RawArg::Tensor(id) => {
+                let same = |arg: &&RawArg| matches!(arg, RawArg::Tensor(other) if other == id);
+                args.iter().all(same).then_some(Argument::Tensor(*id))
+            }
+            RawArg::Tensors(ids) => {
+                let same = |arg: &&RawArg| matches!(arg, RawArg::Tensors(others) if others == ids);
+                args.iter().all(same).then(|| Argument::Tensors(ids.clone()))
+            }
+            RawArg::OptionalTensors(ids) => {
+                let same = |arg: &&RawArg| matches!(arg, RawArg::OptionalTensors(others) if others == ids);
+                args.iter().all(same).then(|| Argument::OptionalTensors(ids.clone()))
+            }
+            RawArg::Value(_) => {
+                let values = args.iter().map(|arg| match arg {
+                    RawArg::Value(value) => Some(value),
+                    _ => None,
+                });
+                self.value(&values.collect::<Option<Vec<&Value>>>()?)
+            }
+        }
+    }
+
+    fn value(&self, values: &[&Value]) -> Option<Argument> {
+        let first = values[0];
+        if values.iter().all(|value| values_equal(value, first)) {
+            return Some(Argument::Value(first.clone()));
+        }
+        match first {
+            Value::Int(_) => {
+                let numbers = values.iter().map(|value| match value {
+                    Value::Int(number) => Some(*number),
+                    _ => None,
+                });
+                self.numbers.fit(numbers.collect::<Option<Vec<_>>>()?.into_iter()).map(Argument::Int)
+            }
+            Value::Ints(list) => {
+                let formula = |position: usize| {
+                    let numbers = values.iter().map(|value| match value {
+                        Value::Ints(numbers) if numbers.len() == list.len() => Some(numbers[position]),
+                        _ => None,
+                    });
+                    self.numbers.fit(numbers.collect::<Option<Vec<_>>>()?.into_iter())
+                };
+                (0..list.len()).map(formula).collect::<Option<Vec<_>>>().map(Argument::Ints)
+            }
+            Value::Float(_) => self.scalar(values).map(Argument::Float),
+            Value::Scalar(_) => self.scalar(values).map(Argument::Scalar),
+            _ => None,
+        }
+    }
+
+    fn scalar(&self, values: &[&Value]) -> Option<SymbolicScalar> {
+        let numbers = values.iter().map(|value| match value {
+            Value::Float(number) => Some(Scalar::Float(*number)),
+            Value::Scalar(number) => Some(*number),
+            _ => None,
+        });
+        let numbers = numbers.collect::<Option<Vec<Scalar>>>()?;
+        if matches!(numbers[0], Scalar::Int(_)) {
+            let whole = numbers.iter().map(|number| match number {
+                Scalar::Int(number) => Some(*number),
+                _ => None,
+            });
+            return self.numbers.fit(whole.collect::<Option<Vec<_>>>()?.into_iter()).map(SymbolicScalar::Int);
+        }
+        let floats = numbers.iter().map(|number| match number {
+            Scalar::Float(number) => Some(*number),
+            _ => None,
+        });
+        let floats = floats.collect::<Option<Vec<f64>>>()?;
+        // Whole numbers up to here are exact.
+        const EXACT: f64 = (1i64 << 53) as f64;
+        let whole = |number: f64| (number.trunc() == number && number.abs() < EXACT).then_some(number as i64);
+        if let Some(whole) = floats.iter().map(|number| whole(*number)).collect::<Option<Vec<_>>>() {
+            return self.numbers.fit(whole.into_iter()).map(SymbolicScalar::Float);
+        }
+        let inverse = floats.iter().map(|number| {
+            let inverse = whole((1.0 / number).round())?;
+            (1.0 / inverse as f64 == *number).then_some(inverse)
+        });
+        self.numbers.fit(inverse.collect::<Option<Vec<_>>>()?.into_iter()).map(SymbolicScalar::Reciprocal)
+    }
+}
+
+/// Which tensors inference finds again when sizes are known: new results of calls, and views by operators.
+fn derived(nodes: &[Node], raw: &RawTrace) -> Vec<bool> {
+    let mut found = vec![false; raw.tensors.len()];
+    mark_derived(nodes, raw, &mut found);
+    found
+}
+
+fn mark_derived(nodes: &[Node], raw: &RawTrace, found: &mut [bool]) {
+    for node in nodes {
+        match node.kind {
+            NodeKind::View { .. } => node.outs.iter().for_each(|out| found[out.index()] = true),
+            NodeKind::Call { .. } => {
+                for out in &node.outs {
+                    let storage = &raw.storages[raw.tensors[out.index()].storage as usize];
+                    found[out.index()] |= storage.tensors[0] == out.0 && storage.storage.is_meta();
+                }
+            }
+            _ => {}
+        }
+        for region in node.kind.regions() {
+            mark_derived(&region.nodes, raw, found);
+        }
+    }
+}
+
+fn buffer(graph: &mut Graph, number: u32, input: Option<usize>, storages: &[&RawStorage]) -> Merged<Buffer> {
+    let first = storages[0];
+    if let Some(input) = input {
+        return Ok(Buffer { kind: BufferKind::Input(input), root: TensorId(first.tensors[0]) });
+    }
+    if first.storage.is_meta() {
+        return Ok(Buffer { kind: BufferKind::Internal, root: TensorId(first.tensors[0]) });
+    }
+    if !storages.iter().all(|other| contents_equal(&first.storage, &other.storage)) {
+        return Err(Differs("the elements of a tensor that the function makes depend on it".to_owned()));
+    }
+    let (dtype, device) = {
+        let info = graph.tensor(TensorId(first.tensors[0]));
+        (info.dtype, info.device)
+    };
+    let layout = Layout::contiguous(&[(first.storage.bytes() / dtype.size()) as i64]);
+    // SAFETY: the layout is the storage's memory, which whoever made it has written, or as much of it as
+    // tensors show.
+    let whole = unsafe { Tensor::from_parts(first.storage.clone(), layout.clone(), dtype, device) };
+    let root = TensorId(graph.tensors.len() as u32);
+    graph.tensors.push(TensorInfo {
+        buffer: BufferId(number),
+        dtype,
+        device,
+        layout: SymbolicLayout::of(&layout),
+    });
+    Ok(Buffer { kind: BufferKind::Constant(whole), root })
+}
+
+fn place(node: &RawNode) -> String {
+    let name = node.kind.op().map_or("a copy", |op| op.name);
+    format!("`{name}` at {}", node.site)
+}

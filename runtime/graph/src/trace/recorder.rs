@@ -1,0 +1,413 @@
+//! Recording of the dispatcher's work while a function is traced.
+//!
+//! In: allocations, views, copies and kernel calls, from the places where they happen in eager mode.
+//! Out: a [`RawTrace`]. Recording at that level leaves inference, conversion, composition and
+//! differentiation to the code that always does them, so a graph runs exactly the kernels that eager
+//! mode runs. Traced tensors have sizes and no elements (`Storage::meta`).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use opsmith_core::DType;
+use opsmith_runtime::arg::{Arg, Value};
+use opsmith_runtime::device::Device;
+use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::internals::{self, StorageInternals as _};
+use opsmith_runtime::layout::{Dims, Layout};
+use opsmith_runtime::op::OpDef;
+use opsmith_runtime::random::GeneratorState;
+use opsmith_runtime::storage::Storage;
+use opsmith_runtime::tensor::Tensor;
+use smallvec::SmallVec;
+
+use super::observer::Observing;
+use super::rng::Generators;
+use super::value_dependence::ValueDependence;
+use crate::ir::{ShapeConstant, Site, TensorId};
+
+thread_local! {
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+/// The record of one run of a function.
+#[derive(Default)]
+pub(crate) struct RawTrace {
+    pub storages: Vec<RawStorage>,
+    pub tensors: Vec<RawTensor>,
+    pub nodes: Vec<RawNode>,
+    /// Data-dependent sizes.
+    pub unknown: Vec<DataDependentSize>,
+    /// Constants whose elements decided a shape.
+    pub shape_constants: Vec<ShapeConstant>,
+    /// Where generators that the function makes start.
+    pub generators: Vec<GeneratorState>,
+}
+
+/// A data-dependent size: known when the node that makes its tensor has run.
+pub(crate) struct DataDependentSize {
+    pub tensor: TensorId,
+    pub dim: usize,
+    /// Its placeholder.
+    pub example: i64,
+    /// Its upper bound, as far as is known.
+    pub most: i64,
+}
+
+pub(crate) struct RawStorage {
+    /// Kept, so that no other storage gets its address.
+    pub storage: Storage,
+    /// The tensors over it, the first over all of it.
+    pub tensors: SmallVec<[u32; 2]>,
+}
+
+pub(crate) struct RawTensor {
+    pub storage: u32,
+    pub layout: Layout,
+    pub dtype: DType,
+    pub device: Device,
+}
+
+pub(crate) struct RawNode {
+    pub kind: RawKind,
+    pub args: Vec<RawArg>,
+    pub outs: SmallVec<[TensorId; 1]>,
+    pub site: Site,
+}
+
+pub(crate) enum RawKind {
+    Call { op: &'static OpDef, compute: DType },
+    View { op: &'static OpDef },
+    Copy,
+    Add,
+    Cond { branches: [Vec<RawNode>; 2] },
+    While { condition: Vec<RawNode>, predicate: TensorId, body: Vec<RawNode> },
+    Scan { length: i64, moving: Vec<(TensorId, i64)>, body: Vec<RawNode> },
+}
+
+pub(crate) enum RawArg {
+    Tensor(TensorId),
+    Tensors(Vec<TensorId>),
+    OptionalTensors(Vec<Option<TensorId>>),
+    Value(Value),
+}
+
+/// The recording of this thread.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    trace: RawTrace,
+    by_address: HashMap<usize, u32>,
+    /// The tensors that do not move, by storage, dtype and layout: a list of all would take long to search where a
+    /// function takes many views of one tensor.
+    by_layout: HashMap<LayoutKey, u32>,
+    /// Steps of the regions around the current one, which is `trace.nodes`.
+    outside: Vec<Vec<RawNode>>,
+    /// Memory of tensors that the function makes from numbers.
+    made: Vec<Storage>,
+    /// Placeholder values for data-dependent sizes, in order.
+    examples: Vec<i64>,
+    elements: ValueDependence,
+    /// The random generators that the function makes and uses.
+    pub(crate) generators: Generators,
+}
+
+/// Where a recorded function stopped.
+pub(crate) struct Stopped {
+    pub error: Error,
+    /// How many steps it had done.
+    pub steps: usize,
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped { error, steps: 0 }
+    }
+}
+
+/// Runs a function while this thread records; the recording ends even if it panics.
+///
+/// # Errors
+/// If this thread records already, and those of the function.
+///
+/// `examples` are placeholders for data-dependent sizes.
+pub(crate) fn record<R>(
+    examples: Vec<i64>,
+    function: impl FnOnce() -> Result<R>,
+) -> Result<(R, RawTrace), Stopped> {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            RECORDER.with_borrow_mut(|recorder| *recorder = None);
+        }
+    }
+    if internals::is_tracing() {
+        let error = Error::graph("a function is traced while another one is");
+        return Err(error.with_help("call the inner function instead of tracing it").into());
+    }
+    RECORDER.with_borrow_mut(|recorder| *recorder = Some(Recorder { examples, ..Recorder::default() }));
+    let _end = End;
+    let _observing = Observing::begin();
+    let result = function().map_err(|error| Stopped { error, steps: with(|recorder| recorder.steps()) })?;
+    let mut recorder = RECORDER.with_borrow_mut(Option::take).expect("it was put there, and ends here");
+    let shape_constants = recorder.elements.take_shape_constants();
+    let generators = recorder.generators.into_starts()?;
+    Ok((result, RawTrace { generators, shape_constants, ..recorder.trace }))
+}
+
+/// Runs a function on meta tensors and drops the record: only shapes and dtypes of its results are wanted.
+///
+/// # Errors
+/// As [`record`].
+pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>) -> Result<R> {
+    let run = || {
+        args.iter().for_each(|arg| arg.for_each_tensor(|known| _ = tensor(known)));
+        function()
+    };
+    record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
+}
+
+/// Where the step that is recorded was asked for.
+fn site() -> Site {
+    internals::site().map_or(Site::Unknown, Site::Here)
+}
+
+pub(crate) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
+    RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
+}
+
+/// Notes a kernel that would run, on outputs that others know if they are `shared`.
+pub(crate) fn call(
+    op: &'static OpDef,
+    compute: DType,
+    args: &[Arg<'_>],
+    outs: &[Tensor],
+    shared: bool,
+) -> Result<()> {
+    if shared {
+        count_writes(outs)?;
+    }
+    push(RawKind::Call { op, compute }, args, outs)
+}
+
+/// Lets automatic differentiation notice a write, as the kernel would.
+///
+/// # Errors
+/// If the function made the tensor from numbers: eager mode makes it anew in each run, a graph has it once.
+fn count_writes(outs: &[Tensor]) -> Result<()> {
+    let is_made = |out: &Tensor| {
+        let made = |recorder: &mut Recorder| recorder.made.iter().any(|made| made.same(out.storage()));
+        !out.storage().is_meta() && with(made)
+    };
+    if outs.iter().any(is_made) {
+        return Err(Error::graph("a tensor that the traced function makes from numbers is changed by it")
+            .with_help("change a copy of it, which an operator makes in every run, or make it outside"));
+    }
+    outs.iter().try_for_each(|out| with(|recorder| recorder.elements.write(out.storage())))?;
+    outs.iter().for_each(|out| out.storage().count_write());
+    Ok(())
+}
+
+/// Notes a call whose results may depend on elements.
+///
+/// # Errors
+/// If the function changes what they are.
+pub(crate) fn shape_depends_on(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
+    with(|recorder| {
+        let site = site();
+        recorder.elements.decide(op, args, &site)
+    })
+}
+
+/// Whether the traced function writes this storage; if so its contents are stale while tracing.
+pub(crate) fn changes(storage: &Storage) -> bool {
+    with(|recorder| recorder.elements.is_written(storage))
+}
+
+/// Notes a tensor that the function makes from numbers.
+pub(crate) fn made(tensor: &Tensor) {
+    with(|recorder| recorder.made.push(tensor.storage().clone()));
+}
+
+/// Notes views of the first argument.
+pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    push(RawKind::View { op }, args, outs)
+}
+
+/// Notes a copy of elements.
+pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target))?;
+    push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
+}
+
+/// Notes a copy from or to a tensor that moves from run to run of a loop; gives that tensor's number. No other
+/// tensor has the number, even one of the same layout, since that one stays where it is.
+pub(crate) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) -> TensorId {
+    with(|recorder| {
+        let moving = recorder.new_tensor(if source_moves { source } else { target }, true);
+        let (from, to) = match source_moves {
+            true => (moving, recorder.tensor(target)),
+            false => (recorder.tensor(source), moving),
+        };
+        recorder.push(RawKind::Copy, vec![RawArg::Tensor(from)], SmallVec::from_elem(to, 1));
+        moving
+    })
+}
+
+/// Notes an addition of elements to a tensor that may show one at several indices.
+pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
+    count_writes(std::slice::from_ref(target))?;
+    push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
+}
+
+fn push(kind: RawKind, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+    with(|recorder| {
+        let mut foreign = false;
+        let mut look = |tensor: &Tensor| {
+            let storage = tensor.storage();
+            foreign |= storage.is_meta() && !recorder.by_address.contains_key(&storage.address());
+        };
+        args.iter().for_each(|arg| arg.for_each_tensor(&mut look));
+        if foreign {
+            return Err(Error::graph("a tensor of another traced function has no elements here")
+                .with_help("compute it in this function, or make it an input"));
+        }
+        let args = args.iter().map(|arg| recorder.argument(*arg)).collect();
+        let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
+        recorder.push(kind, args, outs);
+        Ok(())
+    })
+}
+
+/// The number of a tensor in the trace.
+pub(crate) fn tensor(tensor: &Tensor) -> TensorId {
+    with(|recorder| recorder.tensor(tensor))
+}
+
+/// Runs a function whose steps are a region of their own.
+pub(crate) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Vec<RawNode>)> {
+    with(|recorder| {
+        let outside = std::mem::take(&mut recorder.trace.nodes);
+        recorder.outside.push(outside);
+    });
+    let result = function();
+    let inside = with(|recorder| {
+        let outside = recorder.outside.pop().expect("pushed above");
+        std::mem::replace(&mut recorder.trace.nodes, outside)
+    });
+    Ok((result?, inside))
+}
+
+/// Adds a step with regions.
+pub(crate) fn control(kind: RawKind, args: &[&Tensor], outs: &[&Tensor]) {
+    with(|recorder| {
+        let args = args.iter().map(|arg| RawArg::Tensor(recorder.tensor(arg))).collect();
+        let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
+        recorder.push(kind, args, outs);
+    });
+}
+
+impl Recorder {
+    /// Whether what happens is part of a branch or loop.
+    pub(crate) fn is_in_region(&self) -> bool {
+        !self.outside.is_empty()
+    }
+
+    /// How many steps there are so far, those around a region included.
+    fn steps(&self) -> usize {
+        self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
+        self.generators.count(&kind, &args);
+        let site = site();
+        self.trace.nodes.push(RawNode { kind, args, outs, site });
+    }
+
+    fn argument(&mut self, arg: Arg<'_>) -> RawArg {
+        match arg {
+            Arg::Tensor(tensor) => RawArg::Tensor(self.tensor(tensor)),
+            Arg::Tensors(tensors) => {
+                RawArg::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
+            }
+            Arg::OptionalTensors(tensors) => RawArg::OptionalTensors(
+                tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
+            ),
+            Arg::Generator(generator) => RawArg::Value(Value::Generator(self.generators.in_graph(generator))),
+            other => RawArg::Value(other.to_value()),
+        }
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> TensorId {
+        let key = layout_key(self.storage(tensor), tensor);
+        let known = self.by_layout.get(&key).copied();
+        known.map_or_else(|| self.new_tensor(tensor, false), TensorId)
+    }
+
+    /// A tensor that is not known yet; one that `moves` shows another part of its storage in each run of a loop, and is
+    /// never looked for.
+    fn new_tensor(&mut self, tensor: &Tensor, moves: bool) -> TensorId {
+        let storage = self.storage(tensor);
+        let number = self.trace.tensors.len() as u32;
+        self.trace.tensors.push(RawTensor {
+            storage,
+            layout: tensor.layout().clone(),
+            dtype: tensor.dtype(),
+            device: tensor.device(),
+        });
+        self.trace.storages[storage as usize].tensors.push(number);
+        if !moves {
+            self.by_layout.entry(layout_key(storage, tensor)).or_insert(number);
+        }
+        TensorId(number)
+    }
+
+    fn storage(&mut self, tensor: &Tensor) -> u32 {
+        let storage = tensor.storage();
+        *self.by_address.entry(storage.address()).or_insert_with(|| {
+            self.trace.storages.push(RawStorage { storage: storage.clone(), tensors: SmallVec::new() });
+            self.trace.storages.len() as u32 - 1
+        })
+    }
+}
+
+/// The number of a storage, a dtype, and sizes, strides and offset.
+type LayoutKey = (u32, DType, Dims, Dims, i64);
+
+fn layout_key(storage: u32, tensor: &Tensor) -> LayoutKey {
+    let Layout { sizes, strides, offset } = tensor.layout();
+    (storage, tensor.dtype(), sizes.clone(), strides.clone(), *offset)
+}
+
+/// Whether a tensor without elements belongs to this trace.
+pub(crate) fn knows(tensor: &Tensor) -> bool {
+    with(|recorder| recorder.by_address.contains_key(&tensor.storage().address()))
+}
+
+/// Whether a branch or a loop is being recorded.
+pub(crate) fn is_inside_region() -> bool {
+    with(|recorder| !recorder.outside.is_empty())
+}
+
+/// Placeholder value for the `after`-th data-dependent size recorded from here on.
+pub(crate) fn example(after: usize) -> i64 {
+    with(|recorder| {
+        let known = recorder.examples.get(recorder.trace.unknown.len() + after);
+        known.copied().unwrap_or(super::sample_points::FIRST_EXAMPLE)
+    })
+}
+
+/// Records a data-dependent size.
+pub(crate) fn size_depends_on_data(tensor: &Tensor, dim: usize, example: i64, most: i64) {
+    with(|recorder| {
+        let tensor = recorder.tensor(tensor);
+        recorder.trace.unknown.push(DataDependentSize { tensor, dim, example, most });
+    });
+}
+
+impl RawKind {
+    pub fn op(&self) -> Option<&'static OpDef> {
+        match self {
+            RawKind::Call { op, .. } | RawKind::View { op } => Some(op),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Conversion of elements between all pairs of dtypes.
+//!
+//! In: an element. Out: one of another type, as a C cast would give where C defines it; see [`copy`](super::copy).
+
+use num_complex::Complex;
+
+/// Conversion of one element to another type, as a C cast would.
+pub trait ConvertFrom<S> {
+    /// The converted element.
+    fn convert_from(value: S) -> Self;
+}
+
+macro_rules! real_to_real {
+    ($($from:ty => [$($to:ty),*];)*) => {$($(
+        impl ConvertFrom<$from> for $to {
+            #[inline(always)]
+            fn convert_from(value: $from) -> $to { value as $to }
+        }
+    )*)*};
+}
+
+real_to_real! {
+    u8 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    u16 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    u32 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    u64 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    i8 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    i16 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    i32 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    i64 => [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    f32 => [i32, i64, f32, f64];
+    f64 => [i32, i64, f32, f64];
+}
+
+macro_rules! float_to_u64 {
+    ($($from:ty),*) => {$(
+        impl ConvertFrom<$from> for u64 {
+            #[inline(always)]
+            fn convert_from(value: $from) -> u64 {
+                if value < 0.0 { value as i64 as u64 } else { value as u64 }
+            }
+        }
+    )*};
+}
+float_to_u64!(f32, f64);
+
+/// Narrow integers take a float's low bits, by way of a wide integer.
+macro_rules! float_to_narrow {
+    ($($from:ty => [$($to:ty),*];)*) => {$($(
+        impl ConvertFrom<$from> for $to {
+            #[inline(always)]
+            fn convert_from(value: $from) -> $to { value as i64 as $to }
+        }
+    )*)*};
+}
+float_to_narrow! { f32 => [u8, u16, u32, i8, i16]; f64 => [u8, u16, u32, i8, i16]; }
+
+macro_rules! to_and_from_bool {
+    ($($ty:ty),*) => {$(
+        impl ConvertFrom<bool> for $ty {
+            #[inline(always)]
+            fn convert_from(value: bool) -> $ty { u8::from(value) as $ty }
+        }
+        impl ConvertFrom<$ty> for bool {
+            #[inline(always)]
+            fn convert_from(value: $ty) -> bool { value != (0 as $ty) }
+        }
+    )*};
+}
+to_and_from_bool!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+impl ConvertFrom<bool> for bool {
+    #[inline(always)]
+    fn convert_from(value: bool) -> bool {
+        value
+    }
+}
+
+/// The 16-bit floats convert by way of `f32`.
+macro_rules! halves {
+    ($($half:ty: [$($other:ty),*];)*) => {$(
+        $(
+            impl ConvertFrom<$other> for $half {
+                #[inline(always)]
+                fn convert_from(value: $other) -> $half {
+                    <$half>::from_f64(<f64 as ConvertFrom<$other>>::convert_from(value))
+                }
+            }
+            impl ConvertFrom<$half> for $other {
+                #[inline(always)]
+                fn convert_from(value: $half) -> $other {
+                    <$other as ConvertFrom<f32>>::convert_from(value.to_f32())
+                }
+            }
+        )*
+        impl ConvertFrom<$half> for $half {
+            #[inline(always)]
+            fn convert_from(value: $half) -> $half { value }
+        }
+        impl ConvertFrom<f32> for $half {
+            #[inline(always)]
+            fn convert_from(value: f32) -> $half { <$half>::from_f32(value) }
+        }
+        impl ConvertFrom<$half> for f32 {
+            #[inline(always)]
+            fn convert_from(value: $half) -> f32 { value.to_f32() }
+        }
+    )*};
+}
+halves! {
+    half::f16: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64];
+    half::bf16: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64];
+}
+impl ConvertFrom<half::f16> for half::bf16 {
+    #[inline(always)]
+    fn convert_from(value: half::f16) -> half::bf16 {
+        half::bf16::from_f32(value.to_f32())
+    }
+}
+impl ConvertFrom<half::bf16> for half::f16 {
+    #[inline(always)]
+    fn convert_from(value: half::bf16) -> half::f16 {
+        half::f16::from_f32(value.to_f32())
+    }
+}
+
+macro_rules! complexes {
+    ($($real:ty: [$($other:ty),*];)*) => {$($(
+        impl ConvertFrom<$other> for Complex<$real> {
+            #[inline(always)]
+            fn convert_from(value: $other) -> Complex<$real> {
+                Complex::new(<$real as ConvertFrom<$other>>::convert_from(value), 0.0)
+            }
+        }
+        impl ConvertFrom<Complex<$real>> for $other {
+            #[inline(always)]
+            fn convert_from(value: Complex<$real>) -> $other {
+                <$other as ConvertFrom<$real>>::convert_from(value.re)
+            }
+        }
+    )*)*};
+}
+complexes! {
+    f32: [u8, u16, u32, u64, i8, i16, i32, i64, half::f16, half::bf16, f32, f64];
+    f64: [u8, u16, u32, u64, i8, i16, i32, i64, half::f16, half::bf16, f32, f64];
+}
+
+macro_rules! complex_special {
+    ($($real:ty),*) => {$(
+        impl ConvertFrom<bool> for Complex<$real> {
+            #[inline(always)]
+            fn convert_from(value: bool) -> Complex<$real> { Complex::new(u8::from(value) as $real, 0.0) }
+        }
+        impl ConvertFrom<Complex<$real>> for bool {
+            /// A complex number is zero only if both its parts are.
+            #[inline(always)]
+            fn convert_from(value: Complex<$real>) -> bool { value.re != 0.0 || value.im != 0.0 }
+        }
+        impl ConvertFrom<Complex<$real>> for Complex<f32> {
+            #[inline(always)]
+            fn convert_from(value: Complex<$real>) -> Complex<f32> { Complex::new(value.re as f32, value.im as f32) }
+        }
+        impl ConvertFrom<Complex<$real>> for Complex<f64> {
+            #[inline(always)]
+            fn convert_from(value: Complex<$real>) -> Complex<f64> { Complex::new(value.re as f64, value.im as f64) }
+        }
+    )*};
+}
+complex_special!(f32, f64);

@@ -1,0 +1,142 @@
+//! Metas of tensors (dtype, shape, strides, device), and attributes that may be sizes: the arguments of inference.
+
+use opsmith_core::DType;
+
+use super::shape::{Shape, Sizes};
+use super::size::Size;
+use super::symbols::Bindings;
+use crate::arg::Arg;
+use crate::device::Device;
+use crate::layout::{Dims, Layout, contiguous_strides};
+use crate::tensor::Tensor;
+
+/// A tensor before it exists.
+#[derive(Clone, Debug)]
+pub struct Meta {
+    /// Its element type.
+    pub dtype: DType,
+    /// Its sizes.
+    pub shape: Shape,
+    /// How it lies in memory.
+    pub strides: Strides,
+    /// Where it is.
+    pub device: Device,
+    /// The tensor itself, if it is a constant whose elements inference may look at.
+    pub value: Option<Tensor>,
+}
+
+/// How a tensor lies in memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Strides {
+    /// Row-major without gaps, from the start of its memory.
+    Contiguous,
+    /// By elements to step along each dimension, and elements to skip at the start.
+    Given {
+        /// A step for each dimension.
+        strides: Sizes,
+        /// Where it starts.
+        offset: Size,
+    },
+    /// Somehow.
+    Unknown,
+}
+
+impl Meta {
+    /// A row-major tensor on the host.
+    pub fn new(dtype: DType, shape: Shape) -> Meta {
+        Meta { dtype, shape, strides: Strides::Contiguous, device: Device::CPU, value: None }
+    }
+
+    /// A tensor that is there, without looking at its elements.
+    pub fn describe(tensor: &Tensor) -> Meta {
+        let strides = Strides::of(tensor.layout());
+        let shape = Shape::concrete(tensor.shape());
+        Meta { dtype: tensor.dtype(), shape, strides, device: tensor.device(), value: None }
+    }
+
+    /// A constant: its elements are known when the graph is built.
+    pub fn constant(tensor: &Tensor) -> Meta {
+        Meta { value: Some(tensor.clone()), ..Meta::describe(tensor) }
+    }
+
+    /// Sizes and strides, if all are numbers.
+    pub fn layout(&self) -> Option<Layout> {
+        let sizes = self.shape.known()?;
+        match &self.strides {
+            Strides::Contiguous => Some(Layout::contiguous(&sizes)),
+            Strides::Given { strides, offset } => {
+                let strides = strides.iter().map(Size::known).collect::<Option<Dims>>()?;
+                Some(Layout { sizes, strides, offset: offset.known()? })
+            }
+            Strides::Unknown => None,
+        }
+    }
+
+    /// The same where sizes are bound; `None` if one stays unknown. Unknown strides become row-major.
+    pub fn bind(&self, bindings: &Bindings) -> Option<Layout> {
+        self.evaluate(&|size| size.bind(bindings))
+    }
+
+    pub(super) fn evaluate(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<Layout> {
+        let all = |sizes: &[Size]| sizes.iter().map(value_of).collect::<Option<Dims>>();
+        let sizes = all(self.shape.sizes()?)?;
+        Some(match &self.strides {
+            Strides::Contiguous | Strides::Unknown => Layout::contiguous(&sizes),
+            Strides::Given { strides, offset } => {
+                Layout { strides: all(strides)?, offset: value_of(offset)?, sizes }
+            }
+        })
+    }
+}
+
+impl Strides {
+    /// Those of a layout.
+    pub fn of(layout: &Layout) -> Strides {
+        if layout.offset == 0 && layout.strides == contiguous_strides(&layout.sizes) {
+            return Strides::Contiguous;
+        }
+        let strides = layout.strides.iter().map(|&stride| Size::Const(stride)).collect();
+        Strides::Given { strides, offset: Size::Const(layout.offset) }
+    }
+}
+
+/// One argument of an operator that is inferred.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument<'a> {
+    /// A tensor.
+    Tensor(&'a Meta),
+    /// A list of tensors.
+    Tensors(&'a [Meta]),
+    /// A list of tensors of which some may be absent.
+    OptionalTensors(&'a [Option<Meta>]),
+    /// An integer that may not be known yet.
+    Int(&'a Size),
+    /// Integers that may not be known yet.
+    Ints(&'a [Size]),
+    /// Anything else, an absent argument included. A tensor in it is a constant.
+    Plain(Arg<'a>),
+}
+
+impl<'a> Argument<'a> {
+    /// Calls `visit` with each tensor of the argument, in order.
+    pub fn for_each_meta(self, mut visit: impl FnMut(&'a Meta)) {
+        match self {
+            Argument::Tensor(meta) => visit(meta),
+            Argument::Tensors(metas) => metas.iter().for_each(visit),
+            Argument::OptionalTensors(metas) => metas.iter().flatten().for_each(visit),
+            Argument::Int(_) | Argument::Ints(_) | Argument::Plain(_) => {}
+        }
+    }
+}
+
+impl<'a> From<&'a Meta> for Argument<'a> {
+    fn from(meta: &'a Meta) -> Argument<'a> {
+        Argument::Tensor(meta)
+    }
+}
+
+impl<'a> From<Arg<'a>> for Argument<'a> {
+    fn from(arg: Arg<'a>) -> Argument<'a> {
+        Argument::Plain(arg)
+    }
+}

@@ -1,0 +1,125 @@
+//! The runtime's interface to its extensions in this project: graph mode (`opsmith-graph`) and custom kernels
+//! (`opsmith-aot`).
+//!
+//! In: items that are private to the runtime otherwise. Out: the same items, no more than an extension uses. Hidden
+//! from documentation, and changed without notice: programs use `opsmith::graph` and `opsmith::aot`. A function that
+//! could break memory safety is `unsafe`, and says what it needs. Nothing in the runtime may use this module.
+
+mod memory;
+mod methods;
+mod tracing;
+
+pub use memory::{Workspace, add, bytes_of, clear, convert, make_valid, read_one, run_kernel};
+pub use methods::{
+    ArgumentInternals, GeneratorInternals, GradientInternals, KernelInternals, OperatorInternals,
+    StorageInternals, TensorInternals,
+};
+pub use tracing::{Observers, SiteScope, enter, is_tracing, site, trace};
+
+pub use crate::dispatch::borrows::Borrows;
+pub use crate::dispatch::observer::CallObserver;
+pub use crate::infer::symbolic::call::{Outcome, Owned, with_numbers};
+pub use crate::infer::symbolic::formula::Term;
+pub use crate::infer::symbolic::infer::{concrete, operands};
+pub use crate::infer::symbolic::opaque::infer as infer_at_samples;
+pub use crate::library::declared::Taken;
+pub use crate::random::observer::{GeneratorObserver, Start};
+pub use crate::tensor::observer::TensorObserver;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use opsmith_core::DType;
+
+use crate::arg::{Arg, Value};
+use crate::device::Device;
+use crate::error::Result;
+use crate::library::{Named, declared};
+use crate::op::OpDef;
+use crate::tensor::Tensor;
+use crate::{autograd, boxed, dispatch, library, op};
+
+/// The size of a dimension that inference does not know.
+pub const UNKNOWN_DIM: i64 = op::UNKNOWN_DIM;
+/// The only size of a shape of which inference does not know the rank.
+pub const UNKNOWN_RANK: i64 = op::UNKNOWN_RANK;
+
+/// Whether operators record themselves in this thread now.
+#[inline]
+pub fn recording() -> bool {
+    autograd::recording()
+}
+
+/// Whether the arguments have the dtypes and layouts that a kernel takes, and are on its device.
+pub fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType, device: Device) -> bool {
+    dispatch::are_converted(op, args, compute, device)
+}
+
+/// Whether an argument of a dtype has elements that a kernel checks.
+pub fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) -> bool {
+    dispatch::is_checked_by_kernel(op, argument, dtype)
+}
+
+/// The reason why a tensor has more elements than its memory, if kernels refuse it.
+pub fn endless(tensor: &Tensor) -> Option<String> {
+    dispatch::endless(tensor)
+}
+
+/// Refuses an output that shares memory with an input.
+///
+/// # Errors
+/// If it does, unless the operator is element-wise and both have the same elements.
+pub fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Tensor) -> Result<()> {
+    dispatch::refuse_overlap_with_inputs(op, args, out)
+}
+
+/// The operator and form that a call by name means, among all linked libraries.
+///
+/// # Errors
+/// If there is no such operator, or no overload takes the arguments.
+pub fn choose_linked(name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Named> {
+    boxed::choose_linked(name, args, kwargs)
+}
+
+/// Reads arguments as a call of the functional form does, and passes them in the order of the signature.
+///
+/// # Errors
+/// If the arguments do not fit, and those of the function.
+pub fn with_bound<R>(
+    op: &'static OpDef,
+    args: &[Value],
+    kwargs: &[(&str, Value)],
+    function: impl FnOnce(&[Arg<'_>]) -> Result<R>,
+) -> Result<R> {
+    boxed::with_bound(op, args, kwargs, function)
+}
+
+/// Gives a free name to the operator that a function defines.
+///
+/// # Errors
+/// If the name is taken.
+pub fn register(name: &str, define: impl FnOnce() -> &'static OpDef) -> Result<&'static OpDef, Taken> {
+    declared::register(name, define)
+}
+
+/// Takes its name from an operator that was declared at run time.
+pub fn withdraw(op: &'static OpDef) {
+    declared::withdraw(op);
+}
+
+/// The least number of edits that make one text of another.
+pub fn edit_distance(a: &str, b: &str) -> usize {
+    library::edit_distance(a, b)
+}
+
+/// Replaces a file at once, or not at all.
+///
+/// # Errors
+/// Those of `write`, and those of the file system.
+pub fn replace<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    crate::replace::replace(path, write)
+}

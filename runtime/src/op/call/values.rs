@@ -1,0 +1,99 @@
+//! Outputs without a view: while a loop writes one, and those that a kernel leaves alone.
+//!
+//! In: a call, and the loops of the runtime that write its first output. Out: no second way to that output meanwhile,
+//! and a value in each `bool`. Must know no kernel.
+
+use std::cell::Cell;
+
+use opsmith_core::DType;
+
+use super::{KernelCall, LAST};
+use crate::tensor::Tensor;
+use crate::view::Positions;
+
+/// The first output while a loop writes it.
+pub(crate) struct Writing<'c>(&'c Cell<u64>);
+
+impl Drop for Writing<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.set(self.0.get() & !1);
+    }
+}
+
+impl KernelCall<'_> {
+    /// Lets nobody have the first output's elements while a loop writes them: the function that the loop calls for each
+    /// could ask for a view.
+    #[inline]
+    pub(crate) fn writing(&self) -> Writing<'_> {
+        self.taken.set(self.taken.get() | 1);
+        Writing(&self.taken)
+    }
+
+    /// Notes that a loop has written all of the first output.
+    #[inline]
+    pub(crate) fn note_filled(&self) {
+        self.filled.set(true);
+    }
+
+    /// Makes elements of new memory that the kernel did not ask for, where not every byte is one.
+    #[inline]
+    pub(crate) fn make_untouched_valid(&self) {
+        if self.holds_elements {
+            return;
+        }
+        for (index, out) in self.outs.iter().enumerate().filter(|(_, out)| out.dtype() == DType::Bool) {
+            let touched = self.taken.get() & (1 << index.min(LAST)) != 0 || index == 0 && self.filled.get();
+            if !touched {
+                make_valid(out);
+            }
+        }
+    }
+}
+
+/// Makes elements of memory that holds any bytes, where not every byte is one: `false` of `bool`s.
+/// Those of a device are its kernel's to make.
+pub(crate) fn make_valid(tensor: &Tensor) {
+    if tensor.dtype() != DType::Bool || !tensor.is_on_host() {
+        return;
+    }
+    let start = tensor.data_ptr();
+    if tensor.is_contiguous() {
+        // SAFETY: a bool is a byte, so these are the tensor's own elements, which nobody reads: they are an output's
+        // before its kernel runs.
+        unsafe { start.write_bytes(0, tensor.numel() as usize) };
+        return;
+    }
+    for position in Positions::new(tensor.shape(), tensor.strides()) {
+        // SAFETY: positions are those of the tensor's own elements, which nobody reads yet.
+        unsafe { start.offset(position as isize).write(0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::library::Library;
+    use crate::op::{OpDef, Schema};
+
+    static OP: OpDef =
+        OpDef::new("op", Schema { text: "", args: &[], returns: &[] }, "tests.yaml:1", &Library::EMPTY);
+
+    #[test]
+    fn truth_values_that_a_kernel_leaves_alone_are_false() {
+        let out = Tensor::with_memory(&[3], DType::Bool, Device::CPU).unwrap();
+        // SAFETY: the bytes of the tensor, all initialised.
+        let bytes = || unsafe { std::slice::from_raw_parts(out.data_ptr(), 3) }.to_vec();
+        // SAFETY: the tensor is this test's alone, which reads nothing but bytes.
+        unsafe { out.data_ptr().write_bytes(7, 3) };
+        // SAFETY: nobody else has the only output, and there is no argument.
+        let call = unsafe { KernelCall::new(&OP, &[], std::slice::from_ref(&out)) };
+        call.note_filled();
+        call.make_untouched_valid();
+        assert_eq!(bytes(), [7; 3]);
+        call.filled.set(false);
+        call.make_untouched_valid();
+        assert_eq!(bytes(), [0; 3]);
+    }
+}

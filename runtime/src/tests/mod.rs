@@ -1,0 +1,3 @@
+//! Tests of what several modules do together.
+
+mod loom;

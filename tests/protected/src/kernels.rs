@@ -1,0 +1,102 @@
+//! Kernels of the device: those of the host, over its memory, in its stream.
+//!
+//! In: definitions with kernels for the host. Out: the same rows for the device.
+
+use opsmith_runtime::op::{KernelCall, KernelFn, OpDef};
+use opsmith_runtime::storage::Storage;
+use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor, Value};
+
+use crate::memory::Open;
+use crate::stream;
+
+/// Gives every operator the device's kernels for the dtypes that the host has kernels for.
+pub fn install(ops: &[&'static OpDef]) {
+    for op in ops {
+        for dtype in op.kernels.dtypes(Backend::Cpu).iter() {
+            op.kernels.replace(crate::BACKEND, dtype, Some(KERNELS[dtype.index()]));
+        }
+    }
+}
+
+/// Asks this thread's stream for work that uses the memory at some addresses.
+pub fn launch(addresses: Vec<usize>, work: impl FnOnce() -> Result<()> + Send + 'static) {
+    stream::ask(stream::own(), move || {
+        let addresses = addresses.iter().map(|address| std::ptr::with_exposed_provenance_mut(*address));
+        let _open = Open::new(addresses);
+        work()
+    });
+}
+
+/// The device's kernel for each dtype.
+const KERNELS: [KernelFn; DType::COUNT] = [
+    kernel::<0>,
+    kernel::<1>,
+    kernel::<2>,
+    kernel::<3>,
+    kernel::<4>,
+    kernel::<5>,
+    kernel::<6>,
+    kernel::<7>,
+    kernel::<8>,
+    kernel::<9>,
+    kernel::<10>,
+    kernel::<11>,
+    kernel::<12>,
+    kernel::<13>,
+    kernel::<14>,
+];
+
+fn kernel<const DTYPE: usize>(call: &KernelCall<'_>) -> Result<()> {
+    let op = call.op();
+    let Some(kernel) = op.kernels.get(Backend::Cpu, DType::ALL[DTYPE]) else {
+        unreachable!("its row was copied")
+    };
+    let mut shown = Shown::default();
+    let args: Vec<Value> = call.args().iter().map(|arg| shown.value(*arg)).collect();
+    let outs: Vec<Tensor> = call.device_outputs()?.iter().map(|out| shown.tensor(out)).collect();
+    let addresses: Vec<usize> =
+        shown.0.iter().map(|(storage, _)| storage.data().expose_provenance()).collect();
+    launch(addresses, move || {
+        let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
+        // SAFETY: as in the call that asked for it, whose operands these are: the runtime keeps their memory until the
+        // work is done, in the order of the streams that use it. The kernel is that of the operator for their dtype.
+        unsafe { kernel.run(&KernelCall::new(op, &args, &outs)) }
+    });
+    if op.facts.deterministic {
+        return Ok(());
+    }
+    // What draws random numbers draws them when it is asked for, as kernels of a device get their part of the sequence.
+    stream::reach(stream::ticket(stream::own()))
+}
+
+/// Storages of the device, each as one of the host.
+#[derive(Default)]
+struct Shown(Vec<(Storage, Storage)>);
+
+impl Shown {
+    fn value(&mut self, arg: Arg<'_>) -> Value {
+        match arg {
+            Arg::Tensor(tensor) => Value::Tensor(self.tensor(tensor)),
+            Arg::Tensors(tensors) => {
+                Value::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
+            }
+            Arg::OptionalTensors(tensors) => Value::OptionalTensors(
+                tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
+            ),
+            other => other.to_value(),
+        }
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) -> Tensor {
+        let storage = tensor.storage();
+        let known = self.0.iter().find(|(device, _)| device.same(storage)).map(|(_, host)| host.clone());
+        let host = known.unwrap_or_else(|| {
+            // SAFETY: the memory is used while it is open, and only by the work that this is for.
+            let host = unsafe { Storage::external(storage.data(), storage.bytes(), ()) };
+            self.0.push((storage.clone(), host.clone()));
+            host
+        });
+        // SAFETY: the layout is inside the storage, which is as large.
+        unsafe { Tensor::from_parts(host, tensor.layout().clone(), tensor.dtype(), Device::CPU) }
+    }
+}

@@ -1,0 +1,139 @@
+//! The backend as the runtime sees it.
+
+use std::ptr::NonNull;
+
+use opsmith_runtime::backend::{Address, DeviceRuntime, Elements, Queue, StreamId, Ticket};
+use opsmith_runtime::copy::{accumulate_elements, convert_elements, fill_elements};
+use opsmith_runtime::{DType, Error, Result, Scalar};
+
+use crate::memory::{self, Open};
+use crate::stream;
+
+/// How many devices there are.
+pub const DEVICES: u16 = 2;
+
+struct Protected;
+
+opsmith_runtime::backend::register!(crate::BACKEND, &Protected);
+
+/// An address that another thread may use later.
+#[derive(Clone, Copy)]
+struct Start(*mut u8);
+
+// SAFETY: who asks for work promises that the memory is its own until the work is done.
+unsafe impl Send for Start {}
+
+/// Elements of which nothing is borrowed.
+struct Owned {
+    start: Start,
+    dtype: DType,
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+impl Owned {
+    fn new(elements: Elements<'_>) -> Owned {
+        let Elements { start, dtype, sizes, strides } = elements;
+        Owned { start: Start(start), dtype, sizes: sizes.to_vec(), strides: strides.to_vec() }
+    }
+
+    fn elements(&self) -> Elements<'_> {
+        Elements { start: self.start.0, dtype: self.dtype, sizes: &self.sizes, strides: &self.strides }
+    }
+}
+
+// SAFETY: memory is a new mapping, work runs in order before a wait for a point after it returns, and bytes of the host
+// are copied at once, or written while the stream is waited for.
+unsafe impl DeviceRuntime for Protected {
+    fn allocate(&self, device: u16, bytes: usize) -> Result<NonNull<u8>> {
+        check(device)?;
+        memory::allocate(bytes).ok_or_else(|| Error::memory(format!("the device has no {bytes} bytes")))
+    }
+
+    unsafe fn release(&self, _: u16, memory: NonNull<u8>, _: usize, last_use: Ticket) {
+        stream::pass(last_use);
+        memory::free(memory);
+    }
+
+    unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {
+        let (target, source) = (Start(to.start), Start(from.start));
+        if from.device.backend != crate::BACKEND {
+            // SAFETY: the caller's promise: there are as many bytes of the host, which are read at once.
+            let bytes = unsafe { std::slice::from_raw_parts(source.0, bytes) }.to_vec();
+            stream::ask(queue.stream, move || {
+                let target = target;
+                let _open = Open::new([target.0].into_iter());
+                // SAFETY: the caller's promise, and the memory is open.
+                unsafe { target.0.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                Ok(())
+            });
+            return Ok(());
+        }
+        stream::ask(queue.stream, move || {
+            let (target, source) = (target, source);
+            let _open = Open::new([target.0, source.0].into_iter());
+            // SAFETY: as above.
+            unsafe { target.0.copy_from_nonoverlapping(source.0, bytes) };
+            Ok(())
+        });
+        Ok(())
+    }
+
+    unsafe fn convert(&self, queue: Queue, to: Elements<'_>, from: Elements<'_>) -> Result<()> {
+        let (to, from) = (Owned::new(to), Owned::new(from));
+        stream::ask(queue.stream, move || {
+            let _open = Open::new([to.start.0, from.start.0].into_iter());
+            // SAFETY: the caller's promise, and the memory is open.
+            unsafe { convert_elements(to.elements(), from.elements()) }
+        });
+        Ok(())
+    }
+
+    unsafe fn fill(&self, queue: Queue, to: Elements<'_>, value: Scalar) -> Result<()> {
+        let to = Owned::new(to);
+        stream::ask(queue.stream, move || {
+            let _open = Open::new([to.start.0].into_iter());
+            // SAFETY: as above.
+            unsafe { fill_elements(to.elements(), value) }
+        });
+        Ok(())
+    }
+
+    unsafe fn accumulate(&self, queue: Queue, to: Elements<'_>, from: Elements<'_>) -> Result<()> {
+        let (to, from) = (Owned::new(to), Owned::new(from));
+        stream::ask(queue.stream, move || {
+            let _open = Open::new([to.start.0, from.start.0].into_iter());
+            // SAFETY: as above.
+            unsafe { accumulate_elements(to.elements(), from.elements()) }
+        });
+        Ok(())
+    }
+
+    fn stream(&self, device: u16) -> Result<StreamId> {
+        check(device)?;
+        Ok(stream::own())
+    }
+
+    fn ticket(&self, queue: Queue) -> Result<Ticket> {
+        Ok(stream::ticket(queue.stream))
+    }
+
+    fn follow(&self, queue: Queue, ticket: Ticket) -> Result<()> {
+        if ticket.0 >> 48 != queue.stream.0 {
+            stream::pass(ticket);
+        }
+        Ok(())
+    }
+
+    fn wait(&self, _: u16, ticket: Ticket) -> Result<()> {
+        stream::reach(ticket)
+    }
+}
+
+fn check(device: u16) -> Result<()> {
+    if device < DEVICES {
+        return Ok(());
+    }
+    Err(Error::device(format!("there is no device {device}"))
+        .with_help(format!("there are {DEVICES}, from 0")))
+}

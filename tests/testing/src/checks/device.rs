@@ -1,0 +1,182 @@
+//! A device against the host: the same bits, of every form, of gradients, and in graphs.
+//!
+//! In: an operator, and a device that has kernels for it. Out: what differs.
+
+use opsmith::graph::{Graph, InputSpec};
+use opsmith::{DType, Device, Result, Tensor, Value};
+use opsmith_runtime::op::{ArgKind, OpDef};
+use opsmith_runtime::{Arg, call as front};
+
+use super::graph::{difference, gradients, gradients_of, untraced, variants};
+use crate::calls::{call, tensors, with_tensors};
+use crate::report::Report;
+use crate::samples::{arguments, repeatable};
+
+/// Dtypes that calls are compared in.
+const DTYPES: [DType; 6] = [DType::F64, DType::F32, DType::C128, DType::BF16, DType::I64, DType::Bool];
+
+/// The functional, in-place and out forms of every sample.
+pub fn forms_on(op: &'static OpDef, device: Device) -> Report {
+    let mut report = Report::default();
+    for dtype in DTYPES {
+        for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+            for form in [functional, inplace, out] {
+                let Some(host) = repeatable(op, || form(op, &args)) else { continue };
+                let Ok(expected) = host else { continue };
+                let moved = there(op, &args, device);
+                let found = moved.map(|moved| repeatable(op, || form(op, &moved)));
+                let wrong = match found {
+                    Ok(Some(Ok(found))) => {
+                        misplaced(&found, device).or_else(|| difference(&found, &expected))
+                    }
+                    Ok(Some(Err(error))) | Err(error) => Some(error.to_string()),
+                    Ok(None) => Some("there is no such form".to_owned()),
+                };
+                report.compare(wrong.map(|wrong| {
+                    format!("{} ({}), {dtype} sample {number} on {device}: {wrong}", op.name, op.location)
+                }));
+            }
+        }
+    }
+    report
+}
+
+/// The gradients of every sample, of tensors of the device and of tensors of the host that are moved there.
+pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
+    let mut report = Report::default();
+    if op.host.is_some() {
+        return report;
+    }
+    for dtype in [DType::F64, DType::C128, DType::F32] {
+        for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+            let Ok(inputs) = leaves(&tensors(&args)) else { continue };
+            let Ok(expected) = repeatable(op, || gradients(op, &args, &inputs)) else { continue };
+            if expected.is_empty() {
+                continue;
+            }
+            let mut compare =
+                |what: &str, device: Device, found: Result<Vec<Tensor>>, expected: &[Tensor]| {
+                    let wrong = match found {
+                        Ok(found) => misplaced(&found, device).or_else(|| difference(&found, expected)),
+                        Err(error) => Some(error.to_string()),
+                    };
+                    report.compare(wrong.map(|wrong| {
+                        format!("{} ({}), {dtype} sample {number}, {what}: {wrong}", op.name, op.location)
+                    }));
+                };
+            let own = all_on(&tensors(&args), device).and_then(|inputs| leaves(&inputs));
+            let found = own.and_then(|inputs| repeatable(op, || gradients(op, &args, &inputs)));
+            compare("gradients of the device's tensors", device, found, &expected);
+            // Movement makes row-major tensors.
+            let Ok(expected) = expected.iter().map(opsmith::to_copy).collect::<Result<Vec<Tensor>>>() else {
+                continue;
+            };
+            let through = repeatable(op, || {
+                let moved = all_on(&inputs, device)?;
+                let outs = call(op, &with_tensors(&args, &moved))?;
+                gradients_of(&outs, &inputs)
+            });
+            compare("gradients of the host's tensors, moved", Device::CPU, through, &expected);
+        }
+    }
+    report
+}
+
+/// Every sample as a graph that was traced with tensors of the device.
+pub fn graphs_on(op: &'static OpDef, device: Device) -> Report {
+    let mut report = Report::default();
+    if op.host.is_some() {
+        return report;
+    }
+    for dtype in [DType::F64, DType::F32] {
+        for (number, args) in arguments(op, dtype).into_iter().enumerate() {
+            let Ok(eager) = repeatable(op, || call(op, &args)) else { continue };
+            let Ok(moved) = there(op, &args, device) else { continue };
+            let inputs = tensors(&moved);
+            let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();
+            let function = |inputs: &[Tensor]| call(op, &with_tensors(&moved, inputs));
+            let what = format!("{dtype} sample {number} as a graph on {device}");
+            let graph = match repeatable(op, || Graph::trace(function, &specs)) {
+                Ok(graph) => graph,
+                Err(error) => {
+                    untraced(&mut report, op, &what, &error);
+                    continue;
+                }
+            };
+            for (passes, graph) in variants(&graph, false) {
+                let wrong = match repeatable(op, || graph.run(&inputs)) {
+                    Ok(found) => misplaced(&found, device).or_else(|| difference(&found, &eager)),
+                    Err(error) => Some(error.to_string()),
+                };
+                report.compare(
+                    wrong.map(|wrong| format!("{} ({}), {what}, {passes}: {wrong}", op.name, op.location)),
+                );
+            }
+        }
+    }
+    report
+}
+
+type Formed = Option<Result<Vec<Tensor>>>;
+
+fn functional(op: &'static OpDef, args: &[Value]) -> Formed {
+    op.host.is_none().then(|| call(op, args))
+}
+
+fn inplace(op: &'static OpDef, args: &[Value]) -> Formed {
+    op.forms.inplace?;
+    let [Value::Tensor(target), rest @ ..] = args else { return None };
+    let changed = || {
+        let mut args = vec![Value::Tensor(opsmith::to_copy(target)?)];
+        args.extend_from_slice(rest);
+        front::invoke_inplace(op, &args.iter().map(Value::as_arg).collect::<Vec<Arg<'_>>>())?;
+        Ok(tensors(&args[..1]))
+    };
+    Some(changed())
+}
+
+fn out(op: &'static OpDef, args: &[Value]) -> Formed {
+    op.forms.out?;
+    let written = || {
+        let mut outs = call(op, args)?;
+        outs.truncate(outs.len() - op.hidden);
+        let mut outs = outs.iter().map(opsmith::to_copy).collect::<Result<Vec<Tensor>>>()?;
+        let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
+        front::invoke_out(op, &args, &mut outs.iter_mut().collect::<Vec<_>>())?;
+        Ok(outs)
+    };
+    Some(written())
+}
+
+/// The arguments with their tensors on a device. Without any, an argument for it says where the results are.
+fn there(op: &OpDef, args: &[Value], device: Device) -> Result<Vec<Value>> {
+    let own = tensors(args);
+    let mut args = with_tensors(args, &all_on(&own, device)?);
+    if own.is_empty() {
+        for (value, def) in args.iter_mut().zip(op.schema.args) {
+            if def.ty.kind == ArgKind::Device {
+                *value = Value::Device(device);
+            }
+        }
+    }
+    Ok(args)
+}
+
+fn all_on(tensors: &[Tensor], device: Device) -> Result<Vec<Tensor>> {
+    tensors.iter().map(|tensor| tensor.to_device(device)).collect()
+}
+
+/// Leaves with the same elements; what has no gradient as it is.
+fn leaves(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+    let leaf = |tensor: &Tensor| match tensor.dtype().is_differentiable() {
+        true => tensor.detach().requires_grad_(true),
+        false => Ok(tensor.clone()),
+    };
+    tensors.iter().map(leaf).collect()
+}
+
+/// A result that is not on the device.
+fn misplaced(found: &[Tensor], device: Device) -> Option<String> {
+    let place = found.iter().position(|found| found.device() != device)?;
+    Some(format!("result {place} is on {}", found[place].device()))
+}

@@ -1,0 +1,62 @@
+//! The modules of custom kernels, from the lowest, each with those that it may use.
+//!
+//! The core is four cycles: libraries with the tables of functions that they call (`elf`, `extra`, `getters`, `library`);
+//! calls with devices (`device`, `infer`, `instance`, `signature`); kernels with their checks (`check`, `kernel`,
+//! `object`, `sandbox`); declared operators with their gradients (`gradient`, `registry`).
+
+use crate::Table;
+
+pub const TABLE: Table = Table {
+    folder: "runtime/aot/src",
+    rows: &[
+        ("dtypes", &[]),
+        ("attributes", &["dtypes"]),
+        ("file", &[]),
+        ("cache", &["file"]),
+        ("manifest", &["cache", "file"]),
+        ("compiler", &[]),
+        ("build", &["cache", "compiler", "file", "manifest"]),
+        ("strings", &[]),
+        ("guard", &[]),
+        ("elf", &["extra", "file", "strings"]),
+        ("extra", &["attributes", "getters", "guard", "library", "strings"]),
+        ("getters", &["attributes", "extra", "guard", "strings"]),
+        ("library", &["elf", "extra", "file", "strings"]),
+        ("device", &["compiler", "instance"]),
+        ("infer", &["attributes", "dtypes", "extra", "instance", "library", "signature", "strings"]),
+        ("instance", &["attributes", "device", "dtypes", "extra", "guard", "infer", "library", "signature"]),
+        ("signature", &["attributes", "device"]),
+        ("child", &[]),
+        ("check", &["device", "instance", "kernel", "library"]),
+        ("kernel", &["check", "device", "infer", "instance", "library", "object", "sandbox", "signature"]),
+        ("object", &["build", "compiler", "elf", "file", "kernel", "library", "signature"]),
+        ("sandbox", &["check", "child", "device", "dtypes", "infer", "instance", "kernel", "library"]),
+        ("open", &["infer", "instance", "kernel"]),
+        ("gradient", &["attributes", "registry", "signature"]),
+        ("registry", &["gradient", "kernel", "open", "signature"]),
+        ("inspect", &["build", "child", "compiler", "elf", "file", "kernel", "library", "strings"]),
+        ("operator", &["attributes", "elf", "file", "inspect", "instance", "registry"]),
+        (
+            "declare",
+            &["attributes", "device", "gradient", "infer", "kernel", "operator", "registry", "signature"],
+        ),
+        ("record", &["attributes", "declare", "dtypes", "signature"]),
+        ("spec", &["device", "infer", "kernel", "signature"]),
+    ],
+    core: &[
+        "check",
+        "device",
+        "elf",
+        "extra",
+        "getters",
+        "gradient",
+        "infer",
+        "instance",
+        "kernel",
+        "library",
+        "object",
+        "registry",
+        "sandbox",
+        "signature",
+    ],
+};
