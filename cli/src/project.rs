@@ -94,8 +94,9 @@ struct Packages(Value);
 impl Packages {
     fn read(manifest: &Path) -> Result<Packages> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // Packages of other platforms would be downloaded to be listed, and no build here has any.
         let output = Command::new(cargo)
-            .args(["metadata", "--format-version=1", "--manifest-path"])
+            .args(["metadata", "--format-version=1", "--filter-platform", "host-tuple", "--manifest-path"])
             .arg(manifest)
             .output()
             .context("cannot run cargo, which knows the crates that a spec builds on")?;
