@@ -96,7 +96,7 @@ fn branches_on_sizes_are_guarded() {
     assert_eq!(error.kind(), ErrorKind::Graph);
     let text = error.to_string();
     assert!(text.contains("`n` was specialised") && text.contains("graph_flow.rs"), "{text}");
-    let fits = graph.symbols()[0].example;
+    let fits = graph.symbols().infos()[0].example.unwrap();
     assert_eq!(values(&graph.run(&[numbers(&[fits])]).unwrap()[0]), values(&numbers(&[fits]).neg().unwrap()));
 }
 
@@ -189,7 +189,7 @@ fn sizes_that_depend_on_elements_are_found_when_the_graph_runs() {
         Ok([(&positive * 2.0)?.sum()?, positive.relu()?, opsmith::to_dtype(&places, DType::F32)?])
     };
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
-    let names: Vec<&str> = graph.symbols().iter().map(|symbol| symbol.name.as_str()).collect();
+    let names: Vec<&str> = graph.symbols().infos().iter().map(|symbol| symbol.name.as_str()).collect();
     assert_eq!(names, ["n", "u0", "u1"]);
     for input in [[0.2f32, -1.0, 3.0].as_slice(), &[-1.0, -2.0], &[1.0, 2.0, 3.0, 4.0, -5.0]] {
         let x = Tensor::of(input);

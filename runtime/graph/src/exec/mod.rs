@@ -12,15 +12,15 @@ use std::sync::{Mutex, PoisonError};
 
 use opsmith_runtime::arg::{Arg, Value, describe_operands};
 use opsmith_runtime::error::{Error, Result, ShapeText};
+use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{self, Borrows, GeneratorInternals as _, TensorInternals as _, endless};
 use opsmith_runtime::op::KernelCall;
 use opsmith_runtime::random::GeneratorState;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::scratch::Scratch;
 use opsmith_runtime::tensor::Tensor;
-use smallvec::SmallVec;
 
-use crate::ir::{Graph, Quotient, ShapeConstant, SymbolSource, TensorId};
+use crate::ir::{Graph, ShapeConstant, SymbolSource, TensorId};
 use crate::plan::bind::bind;
 use crate::plan::cache::Plans;
 use crate::plan::{Plan, Step, StepArg, StepKind};
@@ -83,11 +83,7 @@ impl Graph {
         let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
         let mut plan = match self.plans.take(&key) {
             Some(plan) => plan,
-            None => {
-                let known = self.symbol_values(inputs).into_iter();
-                let symbols: Vec<_> = known.map(|(value, known)| known.then_some(value)).collect();
-                Plan::new(self, &bind(self, symbols)?)?
-            }
+            None => Plan::new(self, &bind(self, key.clone())?)?,
         };
         plan.take_back(outputs);
         plan.generators.iter().for_each(|(number, own)| own.go_to(places[*number]));
@@ -100,7 +96,7 @@ impl Graph {
     }
 
     /// The values of the symbols, from the inputs' shapes.
-    fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<SmallVec<[i64; 8]>> {
+    fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Bindings> {
         if inputs.len() != self.inputs.len() {
             return Err(Error::graph(format!(
                 "the graph has {}, and got {}",
@@ -108,41 +104,31 @@ impl Graph {
                 inputs.len()
             )));
         }
-        let symbols: SmallVec<[i64; 8]> =
-            self.symbol_values(inputs).into_iter().map(|(value, _)| value).collect();
+        let symbols = self.symbol_values(inputs);
         for (number, input) in inputs.iter().enumerate() {
             self.match_input(number, input.borrow(), &symbols)?;
         }
         Ok(symbols)
     }
 
-    /// The value of each symbol, and whether it is known before the graph runs.
-    pub(crate) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> SmallVec<[(i64, bool); 8]> {
-        let mut values: SmallVec<[(i64, bool); 8]> = SmallVec::new();
-        for symbol in &self.symbols {
-            values.push(match symbol.source {
-                // A shape with too few dimensions is refused later.
-                SymbolSource::Input { input, dim } => {
-                    (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
-                }
-                SymbolSource::Node { .. } => (symbol.example, false),
-                SymbolSource::Quotient { symbol, plus, by } => {
-                    (Quotient { symbol, plus, by }.of(values[symbol].0).unwrap_or(0), true)
-                }
-            });
-        }
-        values
+    /// The value of each symbol that is known before the graph runs.
+    pub(crate) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Bindings {
+        self.symbols.values(|symbol| match self.source(symbol) {
+            // A shape with too few dimensions is refused later.
+            SymbolSource::Input { input, dim } => {
+                Some(inputs[input].borrow().shape().get(dim).copied().unwrap_or(0))
+            }
+            SymbolSource::Node { .. } | SymbolSource::Derived => None,
+        })
     }
 
-    fn match_input(&self, number: usize, input: &Tensor, symbols: &[i64]) -> Result<()> {
+    fn match_input(&self, number: usize, input: &Tensor, symbols: &Bindings) -> Result<()> {
         let info = self.tensor(self.inputs[number]);
         let sizes = &info.layout.sizes;
         let fits = input.dtype() == info.dtype
             && input.device() == info.device
             && input.dim() == sizes.len()
-            && sizes.iter().zip(input.shape()).all(|(size, given)| {
-                size.evaluate(|symbol| symbols.get(symbol.0 as usize).copied()) == Some(*given)
-            });
+            && sizes.iter().zip(input.shape()).all(|(size, given)| size.bind(symbols) == Some(*given));
         if !fits {
             return Err(self.misfit(number, input));
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, MemoryFormat, Value};
 use opsmith_runtime::error::{Error, ErrorKind, Result};
-use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::infer::symbolic::{Condition, Derivation, Guard, Origin, Size, SymbolInfo};
 use opsmith_runtime::internals::{self, Borrows, StorageInternals as _};
 use opsmith_runtime::lists::{OwnedLists, Text};
 use opsmith_runtime::op::OpDef;
@@ -106,16 +106,8 @@ struct Saver {
 impl Saver {
     fn graph(&mut self, graph: &Graph) -> Result<format::Graph> {
         Ok(format::Graph {
-            symbols: graph.symbols.iter().map(symbol).collect(),
-            guards: graph
-                .guards
-                .iter()
-                .map(|guard| format::Guard {
-                    size: size(&guard.size),
-                    equals: guard.equals,
-                    reason: guard.reason.clone(),
-                })
-                .collect(),
+            symbols: graph.symbols.infos().iter().zip(&graph.sources).map(symbol).collect::<Result<_>>()?,
+            guards: graph.guards.iter().map(guard).collect::<Result<_>>()?,
             inputs: graph
                 .inputs
                 .iter()
@@ -136,7 +128,7 @@ impl Saver {
                 .iter()
                 .map(|variant| {
                     let graph = self.graph(&variant.graph)?;
-                    Ok(format::Variant { symbol: variant.symbol, value: variant.value, graph })
+                    Ok(format::Variant { symbol: variant.symbol.0 as usize, value: variant.value, graph })
                 })
                 .collect::<Result<_>>()?,
         })
@@ -212,19 +204,39 @@ fn numbers(ids: &[TensorId]) -> Vec<u32> {
     ids.iter().map(|id| id.0).collect()
 }
 
-fn symbol(symbol: &ir::SymbolInfo) -> format::Symbol {
-    format::Symbol {
-        name: symbol.name.clone(),
-        least: symbol.least,
-        most: symbol.most,
-        multiple_of: symbol.multiple_of,
-        example: symbol.example,
-        source: match symbol.source {
-            SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
-            SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
-            SymbolSource::Quotient { symbol, plus, by } => format::Source::Quotient { symbol, plus, by },
-        },
+fn guard(guard: &Guard) -> Result<format::Guard> {
+    match &guard.condition {
+        Condition::Equal(formula, Size::Const(equals)) => {
+            Ok(format::Guard { size: size(formula), equals: *equals, reason: guard.reason.clone() })
+        }
+        _ => Err(Error::graph("a condition other than an equation cannot be saved")),
     }
+}
+
+fn symbol((info, source): (&SymbolInfo, &SymbolSource)) -> Result<format::Symbol> {
+    let source = match *source {
+        SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
+        SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
+        SymbolSource::Derived => quotient(&info.origin).ok_or_else(|| {
+            Error::graph(format!("the size `{}` is no quotient of one size, and cannot be saved", info.name))
+        })?,
+    };
+    Ok(format::Symbol {
+        name: info.name.clone(),
+        least: info.least,
+        most: info.most.known().unwrap_or(i64::MAX),
+        multiple_of: info.multiple_of,
+        example: info.example.unwrap_or(info.least),
+        source,
+    })
+}
+
+/// A symbol and a number, divided by a number.
+fn quotient(origin: &Origin) -> Option<format::Source> {
+    let Origin::Derived(Derivation::Quotient(dividend, Size::Const(by))) = origin else { return None };
+    let [symbol] = dividend.symbols()[..] else { return None };
+    let plus = (dividend - &Size::from(symbol)).known()?;
+    Some(format::Source::Quotient { symbol: symbol.0 as usize, plus, by: *by })
 }
 
 fn tensor(info: &ir::TensorInfo) -> format::Tensor {

@@ -16,7 +16,7 @@ use std::panic::Location;
 use opsmith_core::DType;
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::device::Device;
-use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::infer::symbolic::{Bindings, Guard, Size, Symbols};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::random::GeneratorState;
@@ -24,7 +24,7 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use crate::plan::cache::Plans;
-pub(crate) use parts::{Quotient, Segment, ShapeConstant, Variant};
+pub(crate) use parts::{Segment, ShapeConstant, Variant};
 
 /// The number of a tensor in [`Graph::tensors`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -47,15 +47,18 @@ impl BufferId {
 }
 
 /// A function as data: what it computes, in which order, on which memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Graph {
-    pub(crate) symbols: Vec<SymbolInfo>,
+    pub(crate) symbols: Symbols,
+    /// Where the value of each symbol is read.
+    pub(crate) sources: Vec<SymbolSource>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) tensors: Vec<TensorInfo>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) inputs: Vec<TensorId>,
     pub(crate) input_names: Vec<String>,
     pub(crate) outputs: Vec<TensorId>,
+    /// Conditions under which the graph is right for other sizes than those it was traced with; equations.
     pub(crate) guards: Vec<Guard>,
     /// Where generators that the function makes start in each run.
     pub(crate) generators: Vec<GeneratorState>,
@@ -63,7 +66,7 @@ pub struct Graph {
     pub(crate) grad_inputs: Vec<usize>,
     /// Whether element-wise calls may write over inputs that nothing needs any more.
     pub(crate) reuse: bool,
-    /// How many threads run steps that do not depend on each other.
+    /// How many threads run steps that do not depend on each other; one after the other below 2.
     pub(crate) threads: usize,
     /// Whether it was loaded, so that every plan is verified.
     pub(crate) loaded: bool,
@@ -76,24 +79,7 @@ pub struct Graph {
     pub(crate) variants: Vec<Variant>,
 }
 
-/// A size that is not known before the graph runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SymbolInfo {
-    /// Its name, e.g. `batch`.
-    pub name: String,
-    /// The smallest value it may have.
-    pub least: i64,
-    /// The largest value it may have.
-    pub most: i64,
-    /// A divisor of all its values.
-    pub multiple_of: i64,
-    /// A value it had when the function was traced.
-    pub example: i64,
-    /// Where its value comes from.
-    pub source: SymbolSource,
-}
-
-/// Where a symbol's value comes from.
+/// Where the value of a symbol is read; the symbol's other properties are in the table of symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SymbolSource {
     /// The size of an input along a dimension.
@@ -110,26 +96,8 @@ pub enum SymbolSource {
         /// The dimension.
         dim: usize,
     },
-    /// A floored quotient: another symbol plus a number, divided.
-    Quotient {
-        /// The position of the other symbol, whose value comes from an input.
-        symbol: usize,
-        /// The number added to it.
-        plus: i64,
-        /// The divisor.
-        by: i64,
-    },
-}
-
-/// A condition under which the graph is right for other sizes than those it was traced with.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Guard {
-    /// The formula that must have the value.
-    pub size: Size,
-    /// The value.
-    pub equals: i64,
-    /// The specialised number, and where it occurs.
-    pub reason: String,
+    /// It is computed from other symbols.
+    Derived,
 }
 
 /// Memory.
@@ -319,8 +287,8 @@ impl SymbolicLayout {
     }
 
     /// The layout where symbols have values; `None` if something is unknown.
-    pub fn evaluate(&self, symbols: &[Option<i64>]) -> Option<Layout> {
-        let number = |size: &Size| size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+    pub fn evaluate(&self, symbols: &Bindings) -> Option<Layout> {
+        let number = |size: &Size| size.bind(symbols);
         Some(Layout {
             sizes: self.sizes.iter().map(number).collect::<Option<_>>()?,
             strides: self.strides.iter().map(number).collect::<Option<_>>()?,

@@ -1,26 +1,12 @@
-//! What a graph has besides nodes: quotients of symbols, constants that decided shapes, segments, and variants.
+//! What a graph has besides nodes: constants that decided shapes, segments, and variants.
 //!
 //! In: the tracer's findings. Out: data, and an error for a shape constant that changed.
 
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::Symbol;
 use opsmith_runtime::storage::Storage;
 
 use super::{BufferId, Graph, Node, Site};
-
-/// The whole part of a symbol and a number, divided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quotient {
-    pub symbol: usize,
-    pub plus: i64,
-    pub by: i64,
-}
-
-impl Quotient {
-    /// Its value where the symbol has one; none if numbers get too large.
-    pub fn of(self, value: i64) -> Option<i64> {
-        value.checked_add(self.plus)?.checked_div_euclid(self.by)
-    }
-}
 
 /// A constant whose elements decided a shape when a function was traced.
 #[derive(Clone)]
@@ -75,7 +61,7 @@ pub(crate) struct Segment {
 /// The graph for one value of a symbol.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
-    pub symbol: usize,
+    pub symbol: Symbol,
     pub value: i64,
     pub graph: Graph,
 }

@@ -5,11 +5,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use opsmith_runtime::infer::symbolic::Bindings;
+
 use super::Plan;
 
 /// Plans that were made, by the values of the symbols.
 #[derive(Default)]
-pub(crate) struct Plans(Mutex<HashMap<Vec<i64>, Vec<Plan>>>);
+pub(crate) struct Plans(Mutex<HashMap<Bindings, Vec<Plan>>>);
 
 /// For how many sizes plans are kept.
 const KEPT_SIZES: usize = 16;
@@ -27,17 +29,17 @@ impl std::fmt::Debug for Plans {
 }
 
 impl Plans {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<i64>, Vec<Plan>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Bindings, Vec<Plan>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a plan for some values, if one waits.
-    pub fn take(&self, key: &[i64]) -> Option<Plan> {
+    pub fn take(&self, key: &Bindings) -> Option<Plan> {
         self.lock().get_mut(key)?.pop()
     }
 
     /// Keeps a plan for the next run with these values.
-    pub fn give_back(&self, key: &[i64], plan: Plan) {
+    pub fn give_back(&self, key: &Bindings, plan: Plan) {
         let mut plans = self.lock();
         if let Some(waiting) = plans.get_mut(key) {
             return waiting.push(plan);
@@ -45,6 +47,6 @@ impl Plans {
         if plans.len() >= KEPT_SIZES {
             plans.clear();
         }
-        plans.insert(key.to_vec(), vec![plan]);
+        plans.insert(key.clone(), vec![plan]);
     }
 }

@@ -4,7 +4,7 @@
 //! formulas; where that is impossible, the graph of the first run, guarded to its sizes.
 
 use opsmith_runtime::arg::Value;
-use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, SymbolInfo};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
@@ -12,14 +12,13 @@ use smallvec::SmallVec;
 
 use super::compare::{contents_equal, kinds_equal, values_equal};
 use super::fit::FormulaFinder;
-use super::recorder::{RawArg, RawKind, RawNode, RawStorage, RawTrace};
+use super::recorder::{DataDependentSize, RawArg, RawKind, RawNode, RawStorage, RawTrace};
 use super::sample_points::{InputSymbol, Point};
 use super::{InputSpec, Run};
 use crate::ir::{
-    Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, SymbolInfo,
-    SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
+    Argument, Buffer, BufferId, BufferKind, Graph, Moving, Node, NodeKind, Region, SymbolSource,
+    SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
 };
-use crate::plan::cache::Plans;
 
 /// Why runs make no common graph.
 struct Differs(String);
@@ -36,95 +35,71 @@ pub(crate) fn merge(
     runs: &[Run],
     divides: bool,
 ) -> (Graph, bool) {
-    let unknown: Vec<SymbolInfo> = runs[0]
-        .raw
-        .unknown
-        .iter()
-        .enumerate()
-        .map(|(number, size)| SymbolInfo {
-            name: format!("u{number}"),
-            least: 0,
-            // With symbols among the inputs the bound is one at this point only.
-            most: if symbols.is_empty() { size.most } else { i64::MAX },
-            multiple_of: 1,
-            // A bound of 1 or 0 was not traced with, where functions take other steps.
-            example: if symbols.is_empty() { size.example.min(size.most) } else { size.example },
-            source: SymbolSource::Node { tensor: size.tensor, dim: size.dim },
-        })
-        .collect();
+    let mut table = Graph::default();
+    for (symbol, example) in symbols.iter().zip(&points[0]) {
+        let InputSymbol { name, multiple_of, input, dim } = symbol;
+        let info = SymbolInfo::new(name, Origin::Input);
+        let info = SymbolInfo { multiple_of: *multiple_of, example: Some(*example), ..info };
+        table.add_symbol(info, SymbolSource::Input { input: *input, dim: *dim });
+    }
+    for (number, size) in runs[0].raw.unknown.iter().enumerate() {
+        let &DataDependentSize { tensor, dim, example, most } = size;
+        let info = SymbolInfo::new(format!("u{number}"), Origin::Run);
+        // With symbols among the inputs the bound is one at this point only. A bound of 1 or 0 was not traced with,
+        // where functions take other steps.
+        let (most, example) = match symbols.is_empty() && most != i64::MAX {
+            true => (Size::Const(most), example.min(most)),
+            false => (Size::Unknown, example),
+        };
+        table.add_symbol(
+            SymbolInfo { most, example: Some(example), ..info },
+            SymbolSource::Node { tensor, dim },
+        );
+    }
     // No formula may name a size that is always equal to another.
     let of_inputs = 0..symbols.len();
     let own = unified.iter().enumerate().filter(|(size, tie)| size == *tie);
     let free: Vec<usize> = of_inputs.chain(own.map(|(size, _)| symbols.len() + size)).collect();
-    let merger = Merger { numbers: FormulaFinder::new(points, &free, symbols.len(), divides) };
+    let divided = divides.then_some(symbols.len());
+    let merger = Merger { numbers: FormulaFinder::new(points, &free, &table.symbols, divided) };
     let merged = merger.graph(runs);
     let unfitted = merger.numbers.has_unfitted();
-    let (mut graph, guards) = match merged {
-        Ok(graph) => (graph, Vec::new()),
+    let mut graph = match merged {
+        Ok(graph) => {
+            let symbols = merger.numbers.into_symbols();
+            table.sources.resize(symbols.len(), SymbolSource::Derived);
+            Graph { symbols, sources: table.sources, ..graph }
+        }
         Err(Differs(reason)) => {
-            let single = Merger { numbers: FormulaFinder::new(&points[..1], &free, symbols.len(), false) };
+            let single = Merger { numbers: FormulaFinder::new(&points[..1], &free, &table.symbols, None) };
             let mut graph =
                 single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
             // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
             for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
                 graph.tensors[id.index()].layout = spec.layout(symbols);
             }
-            let names =
-                symbols.iter().map(|symbol| &symbol.name).chain(unknown.iter().map(|info| &info.name));
-            let guard = |(number, name): (usize, &String)| Guard {
-                size: Size::from(Symbol(number as u32)),
-                equals: points[0][number],
-                reason: format!("`{name}` was specialised: {reason}"),
-            };
-            (graph, names.enumerate().map(guard).collect())
+            let guards = table.symbols.all().zip(table.symbols.infos()).zip(&points[0]);
+            let guards = guards.map(|((symbol, info), size)| Guard {
+                condition: Condition::Equal(Size::from(symbol), Size::Const(*size)),
+                op: "",
+                reason: format!("`{}` was specialised: {reason}", info.name),
+            });
+            graph.guards = guards.collect();
+            Graph { symbols: table.symbols, sources: table.sources, ..graph }
         }
     };
-    graph.guards = guards;
     graph.grad_inputs = (0..specs.len()).filter(|&number| specs[number].requires_grad).collect();
-    graph.symbols = symbols
-        .iter()
-        .zip(&points[0])
-        .map(|(symbol, example)| SymbolInfo {
-            name: symbol.name.clone(),
-            least: 0,
-            most: i64::MAX,
-            multiple_of: symbol.multiple_of,
-            example: *example,
-            source: SymbolSource::Input { input: symbol.input, dim: symbol.dim },
-        })
-        .collect();
-    graph.symbols.extend(unknown);
-    if graph.guards.is_empty() {
-        graph.symbols.extend(merger.numbers.into_quotients().into_iter().map(|quotient| {
-            let of = &symbols[quotient.symbol].name;
-            SymbolInfo {
-                name: match quotient.plus {
-                    0 => format!("floor({of}/{})", quotient.by),
-                    plus => format!("floor(({of}+{plus})/{})", quotient.by),
-                },
-                least: 0,
-                most: i64::MAX,
-                multiple_of: 1,
-                example: quotient.of(points[0][quotient.symbol]).unwrap_or(0),
-                source: SymbolSource::Quotient {
-                    symbol: quotient.symbol,
-                    plus: quotient.plus,
-                    by: quotient.by,
-                },
-            }
-        }));
-    }
     let named = specs.iter().enumerate();
     graph.input_names =
         named.map(|(number, spec)| spec.name.clone().unwrap_or_else(|| format!("input{number}"))).collect();
     (graph, unfitted)
 }
 
-struct Merger<'a> {
-    numbers: FormulaFinder<'a>,
+struct Merger {
+    numbers: FormulaFinder,
 }
 
-impl Merger<'_> {
+impl Merger {
     fn graph(&self, runs: &[Run]) -> Merged<Graph> {
         let raws: Vec<&RawTrace> = runs.iter().map(|run| &run.raw).collect();
         let nodes: Vec<&[RawNode]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
@@ -139,23 +114,13 @@ impl Merger<'_> {
             return Err(Differs("it decides which tensors the function works with".to_owned()));
         }
         let mut graph = Graph {
-            symbols: Vec::new(),
-            buffers: Vec::new(),
             tensors: Vec::with_capacity(first.raw.tensors.len()),
             nodes,
             inputs: first.inputs.clone(),
-            input_names: Vec::new(),
             outputs: first.outputs.clone(),
-            guards: Vec::new(),
             generators: first.raw.generators.clone(),
-            grad_inputs: Vec::new(),
-            reuse: false,
-            threads: 1,
-            loaded: false,
             shape_constants: first.raw.shape_constants.clone(),
-            plans: Plans::default(),
-            segments: Vec::new(),
-            variants: Vec::new(),
+            ..Graph::default()
         };
         let derived = derived(&graph.nodes, &first.raw);
         for (number, derived) in derived.into_iter().enumerate() {
