@@ -120,9 +120,9 @@ pub enum BufferKind {
     Internal,
 }
 
-/// A tensor: a layout over a buffer.
+/// A tensor: a layout over a buffer. In one run of a traced function the layout is one of numbers.
 #[derive(Clone, Debug)]
-pub struct TensorInfo {
+pub struct TensorInfo<L = SymbolicLayout> {
     /// Its memory.
     pub buffer: BufferId,
     /// Its element type.
@@ -130,7 +130,7 @@ pub struct TensorInfo {
     /// Where it is.
     pub device: Device,
     /// Sizes, strides and offset.
-    pub layout: SymbolicLayout,
+    pub layout: L,
 }
 
 /// Sizes, strides and offset, each a number or a formula.
@@ -144,13 +144,14 @@ pub struct SymbolicLayout {
     pub offset: Size,
 }
 
-/// One step.
+/// One step. Numbers that depend on sizes are formulas; in one run of a traced function they are values, of which tracing
+/// does not know yet on what they depend.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct Node<N = Size> {
     /// The kind of work.
-    pub kind: NodeKind,
+    pub kind: NodeKind<N>,
     /// Its arguments, in the order of the operator's signature.
-    pub args: Vec<Argument>,
+    pub args: Vec<Argument<N>>,
     /// The tensors it makes or writes to.
     pub outs: SmallVec<[TensorId; 1]>,
     /// The call in the traced function that it came from.
@@ -159,7 +160,7 @@ pub struct Node {
 
 /// The kind of a node.
 #[derive(Clone, Debug)]
-pub enum NodeKind {
+pub enum NodeKind<N = Size> {
     /// Runs an operator's kernel on inputs that are as it wants them.
     Call {
         /// The operator.
@@ -180,49 +181,49 @@ pub enum NodeKind {
     /// outputs.
     Cond {
         /// The steps of each branch.
-        branches: Box<[Region; 2]>,
+        branches: Box<[Region<N>; 2]>,
     },
     /// Runs a body as long as a condition holds. The outputs are the state: written before, and by each
     /// run of the body.
     While {
         /// Computes the predicate from the state.
-        condition: Region,
+        condition: Region<N>,
         /// A truth value that the condition writes.
         predicate: TensorId,
         /// Computes the next state.
-        body: Region,
+        body: Region<N>,
     },
     /// Runs a body once for each position along a dimension. The outputs are the state and the stacks of
     /// results.
     Scan {
         /// How often the body runs.
-        length: Size,
+        length: N,
         /// Tensors inside that show another part of their buffer in each run.
-        moving: Vec<Moving>,
+        moving: Vec<Moving<N>>,
         /// The steps of one run.
-        body: Region,
+        body: Region<N>,
     },
 }
 
 /// Steps inside a step.
-#[derive(Clone, Debug, Default)]
-pub struct Region {
+#[derive(Clone, Debug)]
+pub struct Region<N = Size> {
     /// The steps in the order they run.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Node<N>>,
 }
 
 /// A tensor that moves over its buffer from one run of a body to the next.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Moving {
+pub struct Moving<N = Size> {
     /// The tensor; its layout is that of the first run.
     pub tensor: TensorId,
     /// How many elements further it starts in each run.
-    pub step: Size,
+    pub step: N,
 }
 
 /// An argument of a node.
 #[derive(Clone, Debug)]
-pub enum Argument {
+pub enum Argument<N = Size> {
     /// A tensor.
     Tensor(TensorId),
     /// A list of tensors.
@@ -232,24 +233,24 @@ pub enum Argument {
     /// Anything else; holds no tensor.
     Value(Value),
     /// An integer that depends on sizes.
-    Int(Size),
+    Int(N),
     /// Integers of which some depend on sizes.
-    Ints(Vec<Size>),
+    Ints(Vec<N>),
     /// A number that depends on sizes.
-    Scalar(SymbolicScalar),
+    Scalar(SymbolicScalar<N>),
     /// A float that depends on sizes.
-    Float(SymbolicScalar),
+    Float(SymbolicScalar<N>),
 }
 
 /// A number that depends on sizes.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SymbolicScalar {
+pub enum SymbolicScalar<N = Size> {
     /// An integer.
-    Int(Size),
+    Int(N),
     /// An integer as a float.
-    Float(Size),
+    Float(N),
     /// One divided by an integer.
-    Reciprocal(Size),
+    Reciprocal(N),
 }
 
 /// Where a node was asked for.
@@ -297,7 +298,7 @@ impl SymbolicLayout {
     }
 }
 
-impl NodeKind {
+impl<N> NodeKind<N> {
     /// The operator, if it is a call of one.
     pub fn op(&self) -> Option<&'static OpDef> {
         match self {
@@ -319,7 +320,7 @@ impl NodeKind {
     }
 
     /// The steps inside.
-    pub fn regions(&self) -> SmallVec<[&Region; 2]> {
+    pub fn regions(&self) -> SmallVec<[&Region<N>; 2]> {
         match self {
             NodeKind::Cond { branches } => branches.iter().collect(),
             NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
@@ -329,7 +330,7 @@ impl NodeKind {
     }
 
     /// The steps inside, to be changed.
-    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region; 2]> {
+    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region<N>; 2]> {
         match self {
             NodeKind::Cond { branches } => branches.iter_mut().collect(),
             NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
@@ -339,7 +340,47 @@ impl NodeKind {
     }
 }
 
-impl Argument {
+impl<N> NodeKind<N> {
+    /// The numbers that may depend on sizes, in order.
+    pub(crate) fn numbers(&self) -> Vec<&N> {
+        match self {
+            NodeKind::Scan { length, moving, .. } => {
+                std::iter::once(length).chain(moving.iter().map(|moving| &moving.step)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same kind of work with other numbers, which come in the order of [`NodeKind::numbers`], and other regions,
+    /// in the order of [`NodeKind::regions`].
+    ///
+    /// # Errors
+    /// The first one of the functions.
+    pub(crate) fn with<M, E>(
+        &self,
+        mut number: impl FnMut() -> Result<M, E>,
+        mut region: impl FnMut() -> Result<Region<M>, E>,
+    ) -> Result<NodeKind<M>, E> {
+        Ok(match self {
+            NodeKind::Call { op, compute } => NodeKind::Call { op, compute: *compute },
+            NodeKind::View { op } => NodeKind::View { op },
+            NodeKind::Copy => NodeKind::Copy,
+            NodeKind::Add => NodeKind::Add,
+            NodeKind::Cond { .. } => NodeKind::Cond { branches: Box::new([region()?, region()?]) },
+            NodeKind::While { predicate, .. } => {
+                NodeKind::While { condition: region()?, predicate: *predicate, body: region()? }
+            }
+            NodeKind::Scan { moving, .. } => {
+                let length = number()?;
+                let moving =
+                    moving.iter().map(|moving| Ok(Moving { tensor: moving.tensor, step: number()? }));
+                NodeKind::Scan { length, moving: moving.collect::<Result<_, E>>()?, body: region()? }
+            }
+        })
+    }
+}
+
+impl<N> Argument<N> {
     /// Calls `visit` with each tensor of the argument, in order.
     pub fn for_each_tensor(&self, mut visit: impl FnMut(TensorId)) {
         match self {
@@ -351,7 +392,7 @@ impl Argument {
     }
 }
 
-impl Node {
+impl<N> Node<N> {
     /// Calls `visit` with each tensor that the node, or a step inside it, reads. One that makes a view
     /// reads nothing.
     pub fn for_each_read(&self, visit: &mut dyn FnMut(TensorId)) {

@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 
 use super::compare::{contents_equal, kinds_equal, values_equal};
 use super::fit::FormulaFinder;
-use super::recorder::{DataDependentSize, RawArg, RawKind, RawNode, RawStorage, RawTrace};
+use super::recorder::{DataDependentSize, RawStorage, RawTrace};
 use super::sample_points::{InputSymbol, Point};
 use super::{InputSpec, Run};
 use crate::ir::{
-    Argument, Buffer, BufferId, BufferKind, Graph, Moving, Node, NodeKind, Region, SymbolSource,
-    SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
+    Argument, Buffer, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolSource, SymbolicLayout,
+    SymbolicScalar, TensorId, TensorInfo,
 };
 
 /// Why runs make no common graph.
@@ -102,7 +102,7 @@ struct Merger {
 impl Merger {
     fn graph(&self, runs: &[Run]) -> Merged<Graph> {
         let raws: Vec<&RawTrace> = runs.iter().map(|run| &run.raw).collect();
-        let nodes: Vec<&[RawNode]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
+        let nodes: Vec<&[Node<i64>]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
         // Steps are compared first: they say where runs part, tensors only that they did.
         let nodes = self.nodes(&nodes)?;
         let first = &runs[0];
@@ -129,7 +129,7 @@ impl Merger {
         for number in 0..first.raw.storages.len() {
             let storages: Vec<&RawStorage> = raws.iter().map(|raw| &raw.storages[number]).collect();
             let input =
-                first.inputs.iter().position(|id| first.raw.tensors[id.index()].storage == number as u32);
+                first.inputs.iter().position(|id| first.raw.tensors[id.index()].buffer.index() == number);
             let buffer = buffer(&mut graph, number as u32, input, &storages)?;
             graph.buffers.push(buffer);
         }
@@ -143,7 +143,7 @@ impl Merger {
         let alike = raws.iter().all(|raw| {
             let tensor = &raw.tensors[number];
             tensor.dtype == first.dtype
-                && tensor.storage == first.storage
+                && tensor.buffer == first.buffer
                 && tensor.layout.dim() == first.layout.dim()
         });
         if !alike {
@@ -161,7 +161,7 @@ impl Merger {
             (0..first.layout.dim()).map(|dim| fit(&|layout| of(layout, dim))).collect::<Merged<SmallVec<_>>>()
         };
         Ok(TensorInfo {
-            buffer: BufferId(first.storage),
+            buffer: first.buffer,
             dtype: first.dtype,
             device: first.device,
             layout: SymbolicLayout {
@@ -172,10 +172,10 @@ impl Merger {
         })
     }
 
-    fn nodes(&self, runs: &[&[RawNode]]) -> Merged<Vec<Node>> {
+    fn nodes(&self, runs: &[&[Node<i64>]]) -> Merged<Vec<Node>> {
         let first = runs[0];
         let nodes = (0..first.len()).map(|number| {
-            let nodes: Option<Vec<&RawNode>> = runs.iter().map(|run| run.get(number)).collect();
+            let nodes: Option<Vec<&Node<i64>>> = runs.iter().map(|run| run.get(number)).collect();
             let nodes = nodes
                 .ok_or_else(|| Differs(format!("at other sizes {} is not done", place(&first[number]))))?;
             self.node(&nodes)
@@ -187,9 +187,9 @@ impl Merger {
         }
     }
 
-    fn node(&self, nodes: &[&RawNode]) -> Merged<Node> {
+    fn node(&self, nodes: &[&Node<i64>]) -> Merged<Node> {
         let first = nodes[0];
-        let same = |node: &&RawNode| kinds_equal(&node.kind, &first.kind) && node.outs == first.outs;
+        let same = |node: &&Node<i64>| kinds_equal(&node.kind, &first.kind) && node.outs == first.outs;
         if let Some(other) = nodes.iter().find(|node| !same(node)) {
             return Err(Differs(format!(
                 "at other sizes {} is done in place of {}",
@@ -198,95 +198,51 @@ impl Merger {
             )));
         }
         let args = (0..first.args.len()).map(|position| {
-            let args: Vec<&RawArg> = nodes.iter().map(|node| &node.args[position]).collect();
+            let args: Vec<&Argument<i64>> = nodes.iter().map(|node| &node.args[position]).collect();
             self.argument(&args).ok_or_else(|| {
                 let name = first.kind.op().map_or("its argument", |op| op.schema.args[position].name);
                 Differs(format!("no formula of the sizes gives `{name}` of {}", place(first)))
             })
         });
         let args = args.collect::<Merged<Vec<Argument>>>()?;
-        let inside = |of: &dyn Fn(&RawKind) -> Option<&Vec<RawNode>>| -> Merged<Region> {
-            let runs: Vec<&[RawNode]> =
-                nodes.iter().filter_map(|node| of(&node.kind)).map(Vec::as_slice).collect();
-            Ok(Region { nodes: self.nodes(&runs)? })
-        };
-        let kind = match &first.kind {
-            RawKind::Call { op, compute } => NodeKind::Call { op, compute: *compute },
-            RawKind::View { op } => NodeKind::View { op },
-            RawKind::Copy => NodeKind::Copy,
-            RawKind::Add => NodeKind::Add,
-            RawKind::Cond { .. } => {
-                let branch = |number: usize| {
-                    inside(&move |kind| match kind {
-                        RawKind::Cond { branches } => Some(&branches[number]),
-                        _ => None,
-                    })
-                };
-                NodeKind::Cond { branches: Box::new([branch(0)?, branch(1)?]) }
-            }
-            RawKind::While { predicate, .. } => NodeKind::While {
-                condition: inside(&|kind| match kind {
-                    RawKind::While { condition, .. } => Some(condition),
-                    _ => None,
-                })?,
-                predicate: *predicate,
-                body: inside(&|kind| match kind {
-                    RawKind::While { body, .. } => Some(body),
-                    _ => None,
-                })?,
-            },
-            RawKind::Scan { moving, .. } => {
-                let scans: Vec<(i64, &[(TensorId, i64)])> = nodes
-                    .iter()
-                    .filter_map(|node| match &node.kind {
-                        RawKind::Scan { length, moving, .. } => Some((*length, moving.as_slice())),
-                        _ => None,
-                    })
-                    .collect();
-                let formula = |numbers: Vec<i64>| {
-                    self.numbers
-                        .fit(numbers.into_iter())
-                        .ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
-                };
-                let length = formula(scans.iter().map(|(length, _)| *length).collect())?;
-                let moving = (0..moving.len()).map(|number| {
-                    let step = formula(scans.iter().map(|(_, moving)| moving[number].1).collect())?;
-                    Ok(Moving { tensor: moving[number].0, step })
-                });
-                NodeKind::Scan {
-                    length,
-                    moving: moving.collect::<Merged<_>>()?,
-                    body: inside(&|kind| match kind {
-                        RawKind::Scan { body, .. } => Some(body),
-                        _ => None,
-                    })?,
-                }
-            }
-        };
+        let numbers: Vec<Vec<&i64>> = nodes.iter().map(|node| node.kind.numbers()).collect();
+        let mut numbers = (0..numbers[0].len()).map(|at| {
+            let fitted = self.numbers.fit(numbers.iter().map(|numbers| *numbers[at]));
+            fitted.ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
+        });
+        let mut regions = (0..first.kind.regions().len()).map(|at| {
+            let runs = nodes.iter().map(|node| node.kind.regions()[at].nodes.as_slice());
+            Ok(Region { nodes: self.nodes(&runs.collect::<Vec<_>>())? })
+        });
+        let missing = "as many as the first run has";
+        let kind = first.kind.with(|| numbers.next().expect(missing), || regions.next().expect(missing))?;
         Ok(Node { kind, args, outs: first.outs.clone(), site: first.site.clone() })
     }
 
-    fn argument(&self, args: &[&RawArg]) -> Option<Argument> {
+    fn argument(&self, args: &[&Argument<i64>]) -> Option<Argument> {
         match args[0] {
-            RawArg::Tensor(id) => {
-                let same = |arg: &&RawArg| matches!(arg, RawArg::Tensor(other) if other == id);
+            Argument::Tensor(id) => {
+                let same = |arg: &&Argument<i64>| matches!(arg, Argument::Tensor(other) if other == id);
                 args.iter().all(same).then_some(Argument::Tensor(*id))
             }
-            RawArg::Tensors(ids) => {
-                let same = |arg: &&RawArg| matches!(arg, RawArg::Tensors(others) if others == ids);
+            Argument::Tensors(ids) => {
+                let same = |arg: &&Argument<i64>| matches!(arg, Argument::Tensors(others) if others == ids);
                 args.iter().all(same).then(|| Argument::Tensors(ids.clone()))
             }
-            RawArg::OptionalTensors(ids) => {
-                let same = |arg: &&RawArg| matches!(arg, RawArg::OptionalTensors(others) if others == ids);
+            Argument::OptionalTensors(ids) => {
+                let same =
+                    |arg: &&Argument<i64>| matches!(arg, Argument::OptionalTensors(others) if others == ids);
                 args.iter().all(same).then(|| Argument::OptionalTensors(ids.clone()))
             }
-            RawArg::Value(_) => {
+            Argument::Value(_) => {
                 let values = args.iter().map(|arg| match arg {
-                    RawArg::Value(value) => Some(value),
+                    Argument::Value(value) => Some(value),
                     _ => None,
                 });
                 self.value(&values.collect::<Option<Vec<&Value>>>()?)
             }
+            // A run records its numbers as values, of which this finds out whether they depend on sizes.
+            Argument::Int(_) | Argument::Ints(_) | Argument::Scalar(_) | Argument::Float(_) => None,
         }
     }
 
@@ -365,7 +321,7 @@ fn mark_derived(nodes: &[Node], raw: &RawTrace, found: &mut [bool]) {
             NodeKind::View { .. } => node.outs.iter().for_each(|out| found[out.index()] = true),
             NodeKind::Call { .. } => {
                 for out in &node.outs {
-                    let storage = &raw.storages[raw.tensors[out.index()].storage as usize];
+                    let storage = &raw.storages[raw.tensors[out.index()].buffer.index()];
                     found[out.index()] |= storage.tensors[0] == out.0 && storage.storage.is_meta();
                 }
             }
@@ -406,7 +362,7 @@ fn buffer(graph: &mut Graph, number: u32, input: Option<usize>, storages: &[&Raw
     Ok(Buffer { kind: BufferKind::Constant(whole), root })
 }
 
-fn place(node: &RawNode) -> String {
+fn place(node: &Node<i64>) -> String {
     let name = node.kind.op().map_or("a copy", |op| op.name);
     format!("`{name}` at {}", node.site)
 }
