@@ -17,14 +17,14 @@ use opsmith_runtime::tensor::Tensor;
 use safetensors::SafeTensors;
 
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, SizeNumber, VERSION};
+use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, VERSION};
 use super::save::{self, stored};
 use super::structure;
 use crate::build::calls::find;
 use crate::exec::segments;
 use crate::ir::{
-    self, BufferId, Graph, Moving, NodeKind, Region, Site, SymbolSource, SymbolicLayout, SymbolicScalar,
-    TensorId, Variant,
+    self, Graph, Moving, NodeKind, Region, Site, SymbolSource, SymbolicLayout, SymbolicScalar, TensorId,
+    Variant,
 };
 use crate::plan::bind;
 use crate::plan::verify::malformed;
@@ -85,7 +85,7 @@ impl Loader<'_> {
     /// The graph and its variants, which share constants of the same name.
     fn graph(&self, loaded: &mut BTreeMap<String, Tensor>) -> Result<Graph> {
         let document = self.document;
-        let inputs: Vec<TensorId> = document.inputs.iter().map(|input| TensorId(input.tensor)).collect();
+        let inputs: Vec<TensorId> = document.inputs.iter().map(|input| input.tensor).collect();
         let mut own = BTreeSet::new();
         let buffer = |buffer: &format::Buffer| {
             if let format::BufferKind::Constant(name) = &buffer.kind
@@ -102,7 +102,7 @@ impl Loader<'_> {
             input_names: document.inputs.iter().map(|input| input.name.clone()).collect(),
             grad_inputs: (0..inputs.len()).filter(|&input| document.inputs[input].requires_grad).collect(),
             inputs,
-            outputs: ids(&document.outputs),
+            outputs: document.outputs.clone(),
             guards: document
                 .guards
                 .iter()
@@ -141,7 +141,7 @@ impl Loader<'_> {
             return Err(malformed("a tensor has another number of sizes than of strides"));
         }
         Ok(ir::TensorInfo {
-            buffer: BufferId(tensor.buffer),
+            buffer: tensor.buffer,
             dtype: dtype(&tensor.dtype)?,
             device: device(&tensor.device)?,
             layout: SymbolicLayout {
@@ -169,15 +169,15 @@ impl Loader<'_> {
                 ir::BufferKind::Constant(shared.clone())
             }
         };
-        Ok(ir::Buffer { kind, root: TensorId(buffer.root) })
+        Ok(ir::Buffer { kind, root: buffer.root })
     }
 
-    fn constant(&self, name: &str, root: u32) -> Result<Tensor> {
+    fn constant(&self, name: &str, root: TensorId) -> Result<Tensor> {
         let view = self
             .constants
             .tensor(name)
             .map_err(|error| malformed(format!("the constant `{name}` cannot be read: {error}")))?;
-        let root = self.document.tensors.get(root as usize).ok_or_else(|| unknown("tensor", root))?;
+        let root = self.document.tensors.get(root.index()).ok_or_else(|| unknown("tensor", root.0))?;
         let dtype = dtype(&root.dtype)?;
         let bytes = view.data();
         if view.dtype() != stored(dtype).0 || !bytes.len().is_multiple_of(dtype.size()) {
@@ -226,21 +226,21 @@ impl Loader<'_> {
             }
             Kind::While { condition, predicate, body } => NodeKind::While {
                 condition: self.region(condition)?,
-                predicate: TensorId(*predicate),
+                predicate: *predicate,
                 body: self.region(body)?,
             },
             Kind::Scan { length, moving, body } => NodeKind::Scan {
                 length: self.size(length)?,
                 moving: moving
                     .iter()
-                    .map(|(tensor, step)| Ok(Moving { tensor: TensorId(*tensor), step: self.size(step)? }))
+                    .map(|(tensor, step)| Ok(Moving { tensor: *tensor, step: self.size(step)? }))
                     .collect::<Result<_>>()?,
                 body: self.region(body)?,
             },
         };
         let args = node.args.iter().map(|arg| self.argument(arg)).collect::<Result<_>>()?;
         let site = node.site.clone().map_or(Site::Unknown, Site::Elsewhere);
-        Ok(ir::Node { kind, args, outs: ids(&node.outs).into(), site })
+        Ok(ir::Node { kind, args, outs: node.outs.as_slice().into(), site })
     }
 
     fn size(&self, size: &format::Size) -> Result<Size> {
@@ -278,18 +278,12 @@ impl Loader<'_> {
     }
 
     fn argument(&self, arg: &Argument) -> Result<ir::Argument> {
-        let scalar = |value: &SizeNumber| {
-            Ok::<SymbolicScalar, Error>(match value {
-                SizeNumber::Int(value) => SymbolicScalar::Int(self.size(value)?),
-                SizeNumber::Float(value) => SymbolicScalar::Float(self.size(value)?),
-                SizeNumber::Reciprocal(value) => SymbolicScalar::Reciprocal(self.size(value)?),
-            })
-        };
+        let scalar = |value: &SymbolicScalar<format::Size>| value.map(|value| self.size(value));
         let value = match arg {
-            Argument::Tensor(id) => return Ok(ir::Argument::Tensor(TensorId(*id))),
-            Argument::Tensors(list) => return Ok(ir::Argument::Tensors(ids(list))),
+            Argument::Tensor(id) => return Ok(ir::Argument::Tensor(*id)),
+            Argument::Tensors(list) => return Ok(ir::Argument::Tensors(list.clone())),
             Argument::OptionalTensors(list) => {
-                return Ok(ir::Argument::OptionalTensors(list.iter().map(|id| id.map(TensorId)).collect()));
+                return Ok(ir::Argument::OptionalTensors(list.clone()));
             }
             Argument::Size(value) => return Ok(ir::Argument::Int(self.size(value)?)),
             Argument::Sizes(list) => {
@@ -336,10 +330,6 @@ pub(super) fn unknown(what: &str, number: u32) -> Error {
     malformed(format!("there is no {what} {number}"))
 }
 
-fn ids(list: &[u32]) -> Vec<TensorId> {
-    list.iter().copied().map(TensorId).collect()
-}
-
 /// Adds the symbols to a graph that has all else.
 fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
     /// Tracing finds some for each input, quotient and step that finds sizes.
@@ -361,7 +351,7 @@ fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
         }
         let source = match *source {
             format::Source::Input { input, dim } => SymbolSource::Input { input, dim },
-            format::Source::Node { tensor, dim } => SymbolSource::Node { tensor: TensorId(tensor), dim },
+            format::Source::Node { tensor, dim } => SymbolSource::Node { tensor, dim },
             format::Source::Quotient { symbol: of, plus, by } => {
                 let is_input = matches!(graph.sources.get(of), Some(SymbolSource::Input { .. }));
                 let count = graph.symbols.len();

@@ -17,8 +17,8 @@ use safetensors::tensor::View;
 use sha2::{Digest as _, Sha256};
 
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
-use crate::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, TensorId};
+use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, VERSION};
+use crate::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar};
 
 /// `graph.json` and `constants.safetensors`.
 pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
@@ -114,11 +114,11 @@ impl Saver {
                 .enumerate()
                 .map(|(number, id)| format::Input {
                     name: graph.input_names.get(number).cloned().unwrap_or_default(),
-                    tensor: id.0,
+                    tensor: *id,
                     requires_grad: graph.grad_inputs.contains(&number),
                 })
                 .collect(),
-            outputs: numbers(&graph.outputs),
+            outputs: graph.outputs.clone(),
             buffers: graph.buffers.iter().map(|buffer| self.buffer(buffer)).collect::<Result<_>>()?,
             tensors: graph.tensors.iter().map(tensor).collect(),
             nodes: self.nodes(&graph.nodes)?,
@@ -140,7 +140,7 @@ impl Saver {
             ir::BufferKind::Constant(whole) => format::BufferKind::Constant(self.constant(whole)?),
             ir::BufferKind::Internal => format::BufferKind::Internal,
         };
-        Ok(format::Buffer { kind, root: buffer.root.0 })
+        Ok(format::Buffer { kind, root: buffer.root })
     }
 
     fn constant(&mut self, whole: &Tensor) -> Result<String> {
@@ -184,24 +184,20 @@ impl Saver {
             },
             NodeKind::While { condition, predicate, body } => Kind::While {
                 condition: self.nodes(&condition.nodes)?,
-                predicate: predicate.0,
+                predicate: *predicate,
                 body: self.nodes(&body.nodes)?,
             },
             NodeKind::Scan { length, moving, body } => Kind::Scan {
                 length: size(length),
-                moving: moving.iter().map(|moving| (moving.tensor.0, size(&moving.step))).collect(),
+                moving: moving.iter().map(|moving| (moving.tensor, size(&moving.step))).collect(),
                 body: self.nodes(&body.nodes)?,
             },
         };
         let args = node.args.iter().map(argument).collect::<Result<_>>();
         let args = args.map_err(|error| error.with_note(format!("called at {}", node.site)))?;
         let site = (node.site != ir::Site::Unknown).then(|| node.site.to_string());
-        Ok(format::Node { kind, args, outs: numbers(&node.outs), site })
+        Ok(format::Node { kind, args, outs: node.outs.to_vec(), site })
     }
-}
-
-fn numbers(ids: &[TensorId]) -> Vec<u32> {
-    ids.iter().map(|id| id.0).collect()
 }
 
 fn guard(guard: &Guard) -> Result<format::Guard> {
@@ -216,7 +212,7 @@ fn guard(guard: &Guard) -> Result<format::Guard> {
 fn symbol((info, source): (&SymbolInfo, &SymbolSource)) -> Result<format::Symbol> {
     let source = match *source {
         SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
-        SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
+        SymbolSource::Node { tensor, dim } => format::Source::Node { tensor, dim },
         SymbolSource::Derived => quotient(&info.origin).ok_or_else(|| {
             Error::graph(format!("the size `{}` is no quotient of one size, and cannot be saved", info.name))
         })?,
@@ -241,7 +237,7 @@ fn quotient(origin: &Origin) -> Option<format::Source> {
 
 fn tensor(info: &ir::TensorInfo) -> format::Tensor {
     format::Tensor {
-        buffer: info.buffer.0,
+        buffer: info.buffer,
         dtype: info.dtype.name().to_owned(),
         device: info.device.to_string(),
         sizes: info.layout.sizes.iter().map(size).collect(),
@@ -269,21 +265,15 @@ fn size(size: &Size) -> format::Size {
 }
 
 fn argument(arg: &ir::Argument) -> Result<Argument> {
-    let scalar = |value: &SymbolicScalar| match value {
-        SymbolicScalar::Int(value) => SizeNumber::Int(size(value)),
-        SymbolicScalar::Float(value) => SizeNumber::Float(size(value)),
-        SymbolicScalar::Reciprocal(value) => SizeNumber::Reciprocal(size(value)),
-    };
+    let scalar = |value: &SymbolicScalar| value.map(|value| Ok::<_, Error>(size(value)));
     Ok(match arg {
-        ir::Argument::Tensor(id) => Argument::Tensor(id.0),
-        ir::Argument::Tensors(ids) => Argument::Tensors(numbers(ids)),
-        ir::Argument::OptionalTensors(ids) => {
-            Argument::OptionalTensors(ids.iter().map(|id| id.map(|id| id.0)).collect())
-        }
+        ir::Argument::Tensor(id) => Argument::Tensor(*id),
+        ir::Argument::Tensors(ids) => Argument::Tensors(ids.clone()),
+        ir::Argument::OptionalTensors(ids) => Argument::OptionalTensors(ids.clone()),
         ir::Argument::Int(value) => Argument::Size(size(value)),
         ir::Argument::Ints(list) => Argument::Sizes(list.iter().map(size).collect()),
-        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)),
-        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)),
+        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)?),
+        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)?),
         ir::Argument::Value(value) => match value {
             Value::None => Argument::None,
             Value::Bool(value) => Argument::Bool(*value),

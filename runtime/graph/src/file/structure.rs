@@ -10,7 +10,6 @@ use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::TensorInternals as _;
 use opsmith_runtime::op::{ArgDef, ArgKind, OpDef};
-use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 
 use super::load::unknown;
@@ -217,10 +216,7 @@ fn signature(graph: &Graph, op: &OpDef, node: &Node) -> Result<()> {
         let info = graph.tensor(*id);
         Tensor::meta(&[], info.dtype, info.device)
     };
-    let scalar = |scalar: &SymbolicScalar| match scalar {
-        SymbolicScalar::Int(_) => Scalar::Int(1),
-        SymbolicScalar::Float(_) | SymbolicScalar::Reciprocal(_) => Scalar::Float(1.0),
-    };
+    let scalar = |scalar: &SymbolicScalar| scalar.map(|_| Ok(1)).map(SymbolicScalar::scalar);
     // Numbers stand for what sizes decide: a signature asks for types alone.
     let value = |arg: &Argument| {
         Ok::<Value, Error>(match arg {
@@ -232,8 +228,8 @@ fn signature(graph: &Graph, op: &OpDef, node: &Node) -> Result<()> {
             Argument::Value(value) => value.clone(),
             Argument::Int(_) => Value::Int(1),
             Argument::Ints(sizes) => Value::Ints(vec![1; sizes.len()]),
-            Argument::Scalar(value) => Value::Scalar(scalar(value)),
-            Argument::Float(value) => Value::Float(scalar(value).to_f64()),
+            Argument::Scalar(value) => Value::Scalar(scalar(value)?),
+            Argument::Float(value) => Value::Float(scalar(value)?.to_f64()),
         })
     };
     let values = node.args.iter().map(value).collect::<Result<Vec<Value>>>()?;

@@ -20,18 +20,22 @@ use opsmith_runtime::infer::symbolic::{Bindings, Guard, Size, Symbols};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::random::GeneratorState;
+use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::plan::cache::Plans;
 pub(crate) use parts::{Segment, ShapeConstant, Variant};
 
 /// The number of a tensor in [`Graph::tensors`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct TensorId(pub u32);
 
 /// The number of a buffer in [`Graph::buffers`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct BufferId(pub u32);
 
 impl TensorId {
@@ -243,7 +247,8 @@ pub enum Argument<N = Size> {
 }
 
 /// A number that depends on sizes.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SymbolicScalar<N = Size> {
     /// An integer.
     Int(N),
@@ -295,6 +300,31 @@ impl SymbolicLayout {
             strides: self.strides.iter().map(number).collect::<Option<_>>()?,
             offset: number(&self.offset)?,
         })
+    }
+}
+
+impl<N> SymbolicScalar<N> {
+    /// The same number of another integer.
+    ///
+    /// # Errors
+    /// That of the function.
+    pub(crate) fn map<M, E>(&self, of: impl FnOnce(&N) -> Result<M, E>) -> Result<SymbolicScalar<M>, E> {
+        Ok(match self {
+            SymbolicScalar::Int(number) => SymbolicScalar::Int(of(number)?),
+            SymbolicScalar::Float(number) => SymbolicScalar::Float(of(number)?),
+            SymbolicScalar::Reciprocal(number) => SymbolicScalar::Reciprocal(of(number)?),
+        })
+    }
+}
+
+impl SymbolicScalar<i64> {
+    /// The number.
+    pub(crate) fn scalar(self) -> Scalar {
+        match self {
+            SymbolicScalar::Int(number) => Scalar::Int(number),
+            SymbolicScalar::Float(number) => Scalar::Float(number as f64),
+            SymbolicScalar::Reciprocal(number) => Scalar::Float(1.0 / number as f64),
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::infer::symbolic::{Bindings, Guard, Size};
 use opsmith_runtime::internals::{OperatorInternals as _, TensorInternals as _};
 use opsmith_runtime::layout::{Layout, MAX_NUMEL};
-use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -374,13 +373,7 @@ pub(crate) fn argument(
     tensor: &mut dyn FnMut(TensorId) -> Result<Tensor>,
 ) -> Result<Value> {
     let number = |size: &Size| number(size, symbols);
-    let scalar = |scalar: &SymbolicScalar| {
-        Ok::<Scalar, Error>(match scalar {
-            SymbolicScalar::Int(size) => Scalar::Int(number(size)?),
-            SymbolicScalar::Float(size) => Scalar::Float(number(size)? as f64),
-            SymbolicScalar::Reciprocal(size) => Scalar::Float(1.0 / number(size)? as f64),
-        })
-    };
+    let scalar = |scalar: &SymbolicScalar| scalar.map(&number).map(SymbolicScalar::scalar);
     Ok(match arg {
         Argument::Tensor(id) => Value::Tensor(tensor(*id)?),
         Argument::Tensors(ids) => Value::Tensors(ids.iter().map(|id| tensor(*id)).collect::<Result<_>>()?),
