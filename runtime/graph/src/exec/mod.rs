@@ -3,8 +3,9 @@
 //! In: a plan and inputs. Out: outputs. A warm run points the tensors over inputs at the given memory, calls
 //! the kernels one after the other, and does not allocate.
 
+mod executable;
 mod recycle;
-pub(crate) mod segments;
+mod segments;
 mod threads;
 
 use std::borrow::Borrow;
@@ -20,11 +21,12 @@ use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::scratch::Scratch;
 use opsmith_runtime::tensor::Tensor;
 
-use crate::ir::{Graph, ShapeConstant, SymbolSource, TensorId};
+use crate::ir::{Graph, RunState, ShapeConstant, SymbolSource, TensorId};
 use crate::plan::bind::bind;
-use crate::plan::cache::Plans;
 use crate::plan::{Plan, Step, StepArg, StepKind};
 use crate::show::table::counted;
+
+use executable::Executable;
 
 /// Where the generators that a function makes stand, by number.
 pub(crate) type GeneratorStates = Scratch<GeneratorState>;
@@ -48,8 +50,7 @@ impl Graph {
     /// together is alive together; so a graph has one thread unless it is told otherwise.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
-        self.plans = Plans::default();
-        self.segments = segments::split(self);
+        self.state = RunState::default();
         self.variants.iter_mut().for_each(|variant| variant.graph.set_threads(threads));
     }
 
@@ -76,12 +77,13 @@ impl Graph {
         outputs: &mut Vec<Tensor>,
         places: &mut GeneratorStates,
     ) -> Result<()> {
-        if !self.segments.is_empty() {
+        let executable = Executable::of(self);
+        if !executable.segments.is_empty() {
             outputs.clear();
-            return segments::run(self, &self.segments, inputs, outputs, places);
+            return segments::run(self, &executable.segments, inputs, outputs, places);
         }
         let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
-        let mut plan = match self.plans.take(&key) {
+        let mut plan = match executable.take(&key) {
             Some(plan) => plan,
             None => Plan::new(self, &bind(self, key.clone())?)?,
         };
@@ -91,7 +93,7 @@ impl Graph {
         plan.generators.iter().for_each(|(number, own)| places[*number] = own.place());
         plan.hand_out(&self.outputs, outputs);
         plan.let_go();
-        self.plans.give_back(&key, plan);
+        executable.give_back(&key, plan);
         Ok(())
     }
 

@@ -16,10 +16,22 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use super::GeneratorStates;
-use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, Segment, SymbolSource, TensorId};
+use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use crate::plan::bind::argument;
 use crate::plan::liveness::Liveness;
 use crate::plan::schedule::levels;
+
+/// The nodes between two data-dependent sizes, and the node that ends them.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub graph: Graph,
+    /// The buffer of each input after those of the whole graph.
+    pub given: Vec<BufferId>,
+    /// The buffer of each output, unless it is the last segment.
+    pub left: Vec<BufferId>,
+    /// The step whose results have unknown sizes.
+    pub last: Option<Node>,
+}
 
 /// The segments of a graph; none if every size is known before it runs.
 pub(crate) fn split(graph: &Graph) -> Vec<Segment> {

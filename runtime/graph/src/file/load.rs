@@ -21,7 +21,6 @@ use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operat
 use super::save::{self, stored};
 use super::structure;
 use crate::build::calls::find;
-use crate::exec::segments;
 use crate::ir::{
     self, Graph, Moving, NodeKind, Region, Site, SymbolSource, SymbolicLayout, SymbolicScalar, TensorId,
     Variant,
@@ -120,7 +119,6 @@ impl Loader<'_> {
         symbols(&document.symbols, &mut graph)?;
         structure::check(&graph)?;
         bind::everything(&graph)?;
-        graph.segments = segments::split(&graph);
         for variant in &document.variants {
             let format::Variant { symbol, value, graph: of } = variant;
             let variant = Loader { document: of, ..*self }.graph(loaded)?;

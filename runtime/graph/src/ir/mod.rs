@@ -9,6 +9,7 @@
 
 mod access;
 mod parts;
+mod state;
 
 use std::fmt;
 use std::panic::Location;
@@ -25,8 +26,8 @@ use opsmith_runtime::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::plan::cache::Plans;
-pub(crate) use parts::{Segment, ShapeConstant, Variant};
+pub(crate) use parts::{ShapeConstant, Variant};
+pub(crate) use state::RunState;
 
 /// The number of a tensor in [`Graph::tensors`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -74,13 +75,12 @@ pub struct Graph {
     pub(crate) threads: usize,
     /// Whether it was loaded, so that every plan is verified.
     pub(crate) loaded: bool,
-    pub(crate) plans: Plans,
     /// Constants whose elements decided shapes; a loaded graph has its own, which never change.
     pub(crate) shape_constants: Vec<ShapeConstant>,
-    /// The segments between nodes with data-dependent sizes; none if there are no such nodes.
-    pub(crate) segments: Vec<Segment>,
     /// Graphs for sizes at which the function takes other steps.
     pub(crate) variants: Vec<Variant>,
+    /// What runs keep; all else is data.
+    pub(crate) state: RunState,
 }
 
 /// Where the value of a symbol is read; the symbol's other properties are in the table of symbols.

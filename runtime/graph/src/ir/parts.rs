@@ -1,4 +1,4 @@
-//! What a graph has besides nodes: constants that decided shapes, segments, and variants.
+//! What a graph has besides nodes: constants that decided shapes, and variants.
 //!
 //! In: the tracer's findings. Out: data, and an error for a shape constant that changed.
 
@@ -6,7 +6,7 @@ use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::Symbol;
 use opsmith_runtime::storage::Storage;
 
-use super::{BufferId, Graph, Node, Site};
+use super::{Graph, Site};
 
 /// A constant whose elements decided a shape when a function was traced.
 #[derive(Clone)]
@@ -44,18 +44,6 @@ impl ShapeConstant {
         .with_note(format!("called at {}", self.site))
         .in_op(self.op, Vec::new())
     }
-}
-
-/// The nodes between two data-dependent sizes, and the node that ends them.
-#[derive(Clone, Debug)]
-pub(crate) struct Segment {
-    pub graph: Graph,
-    /// The buffer of each input after those of the whole graph.
-    pub given: Vec<BufferId>,
-    /// The buffer of each output, unless it is the last segment.
-    pub left: Vec<BufferId>,
-    /// The step whose results have unknown sizes.
-    pub last: Option<Node>,
 }
 
 /// The graph for one value of a symbol.

@@ -5,7 +5,6 @@
 //! to run (an input's, an output's); only those of the last kind are pointed elsewhere before a run.
 
 pub(crate) mod bind;
-pub(crate) mod cache;
 pub(crate) mod liveness;
 mod offsets;
 pub(crate) mod schedule;

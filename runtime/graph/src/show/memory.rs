@@ -135,7 +135,7 @@ impl Graph {
     }
 
     fn bound_at(&self, symbols: Bindings) -> Result<Bound> {
-        if self.segments.is_empty() {
+        if self.sized_by_nodes().next().is_none() {
             return bind(self, symbols);
         }
         // Data-dependent sizes cannot be inferred again.

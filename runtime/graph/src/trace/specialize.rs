@@ -12,8 +12,7 @@ use opsmith_runtime::tensor::Tensor;
 
 use super::sample_points::{self, InputSymbol, Point};
 use super::{Dim, InputSpec, Run};
-use crate::ir::{Graph, SymbolSource, Variant};
-use crate::plan::cache::Plans;
+use crate::ir::{Graph, RunState, SymbolSource, Variant};
 
 /// Values of symbols that another variant is for, by name.
 pub(crate) type FixedSymbols = Vec<(String, i64)>;
@@ -110,7 +109,7 @@ impl Graph {
         })
     }
 
-    /// A copy with nothing that is made from the rest of it, and no variants.
+    /// A copy without variants, which did not run yet.
     pub(crate) fn bare(&self) -> Graph {
         Graph {
             symbols: self.symbols.clone(),
@@ -128,9 +127,8 @@ impl Graph {
             threads: self.threads,
             loaded: self.loaded,
             shape_constants: self.shape_constants.clone(),
-            plans: Plans::default(),
-            segments: Vec::new(),
             variants: Vec::new(),
+            state: RunState::default(),
         }
     }
 
