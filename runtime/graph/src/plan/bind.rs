@@ -373,7 +373,7 @@ pub(crate) fn argument(
     tensor: &mut dyn FnMut(TensorId) -> Result<Tensor>,
 ) -> Result<Value> {
     let number = |size: &Size| number(size, symbols);
-    let scalar = |scalar: &SymbolicScalar| scalar.map(&number).map(SymbolicScalar::scalar);
+    let scalar = |scalar: &SymbolicScalar| scalar.map(number).map(SymbolicScalar::scalar);
     Ok(match arg {
         Argument::Tensor(id) => Value::Tensor(tensor(*id)?),
         Argument::Tensors(ids) => Value::Tensors(ids.iter().map(|id| tensor(*id)).collect::<Result<_>>()?),

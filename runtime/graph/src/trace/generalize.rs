@@ -4,7 +4,7 @@
 //! formulas; where that is impossible, the graph of the first run, guarded to its sizes.
 
 use opsmith_runtime::arg::Value;
-use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, SymbolInfo};
+use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, Symbol, SymbolInfo, Symbols};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
@@ -25,7 +25,7 @@ struct Differs(String);
 
 type Merged<T> = Result<T, Differs>;
 
-/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `ties` says; with `divides`
+/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `unified` says; with `divides`
 /// numbers may be formulas of quotients. Out also: whether formulas were missing.
 pub(crate) fn merge(
     specs: &[InputSpec],
@@ -35,27 +35,7 @@ pub(crate) fn merge(
     runs: &[Run],
     divides: bool,
 ) -> (Graph, bool) {
-    let mut table = Graph::default();
-    for (symbol, example) in symbols.iter().zip(&points[0]) {
-        let InputSymbol { name, multiple_of, input, dim } = symbol;
-        let info = SymbolInfo::new(name, Origin::Input);
-        let info = SymbolInfo { multiple_of: *multiple_of, example: Some(*example), ..info };
-        table.add_symbol(info, SymbolSource::Input { input: *input, dim: *dim });
-    }
-    for (number, size) in runs[0].raw.unknown.iter().enumerate() {
-        let &DataDependentSize { tensor, dim, example, most } = size;
-        let info = SymbolInfo::new(format!("u{number}"), Origin::Run);
-        // With symbols among the inputs the bound is one at this point only. A bound of 1 or 0 was not traced with,
-        // where functions take other steps.
-        let (most, example) = match symbols.is_empty() && most != i64::MAX {
-            true => (Size::Const(most), example.min(most)),
-            false => (Size::Unknown, example),
-        };
-        table.add_symbol(
-            SymbolInfo { most, example: Some(example), ..info },
-            SymbolSource::Node { tensor, dim },
-        );
-    }
+    let mut table = table(symbols, &points[0], &runs[0].raw.unknown);
     // No formula may name a size that is always equal to another.
     let of_inputs = 0..symbols.len();
     let own = unified.iter().enumerate().filter(|(size, tie)| size == *tie);
@@ -72,20 +52,15 @@ pub(crate) fn merge(
         }
         Err(Differs(reason)) => {
             let single = Merger { numbers: FormulaFinder::new(&points[..1], &free, &table.symbols, None) };
-            let mut graph =
+            let graph =
                 single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
+            let guards = guards(&table.symbols, &points[0], &reason);
+            let mut graph = Graph { symbols: table.symbols, sources: table.sources, guards, ..graph };
             // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
             for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
                 graph.tensors[id.index()].layout = spec.layout(symbols);
             }
-            let guards = table.symbols.all().zip(table.symbols.infos()).zip(&points[0]);
-            let guards = guards.map(|((symbol, info), size)| Guard {
-                condition: Condition::Equal(Size::from(symbol), Size::Const(*size)),
-                op: "",
-                reason: format!("`{}` was specialised: {reason}", info.name),
-            });
-            graph.guards = guards.collect();
-            Graph { symbols: table.symbols, sources: table.sources, ..graph }
+            graph
         }
     };
     graph.grad_inputs = (0..specs.len()).filter(|&number| specs[number].requires_grad).collect();
@@ -93,6 +68,40 @@ pub(crate) fn merge(
     graph.input_names =
         named.map(|(number, spec)| spec.name.clone().unwrap_or_else(|| format!("input{number}"))).collect();
     (graph, unfitted)
+}
+
+/// A graph of nothing but symbols: those of inputs, then data-dependent sizes.
+fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize]) -> Graph {
+    let mut table = Graph::default();
+    for (symbol, example) in symbols.iter().zip(examples) {
+        let InputSymbol { name, multiple_of, input, dim } = symbol;
+        let info = SymbolInfo::new(name, Origin::Input);
+        let info = SymbolInfo { multiple_of: *multiple_of, example: Some(*example), ..info };
+        table.add_symbol(info, SymbolSource::Input { input: *input, dim: *dim });
+    }
+    for (number, size) in unknown.iter().enumerate() {
+        let &DataDependentSize { tensor, dim, example, most } = size;
+        // With symbols among the inputs the bound is one at this point only. A bound of 1 or 0 was not traced with,
+        // where functions take other steps.
+        let (most, example) = match symbols.is_empty() && most != i64::MAX {
+            true => (Size::Const(most), example.min(most)),
+            false => (Size::Unknown, example),
+        };
+        let info = SymbolInfo::new(format!("u{number}"), Origin::Run);
+        let info = SymbolInfo { most, example: Some(example), ..info };
+        table.add_symbol(info, SymbolSource::Node { tensor, dim });
+    }
+    table
+}
+
+/// Guards that let every symbol have one size.
+fn guards(symbols: &Symbols, sizes: &Point, reason: &str) -> Vec<Guard> {
+    let guard = |((symbol, info), size): ((Symbol, &SymbolInfo), &i64)| Guard {
+        condition: Condition::Equal(Size::from(symbol), Size::Const(*size)),
+        op: "",
+        reason: format!("`{}` was specialised: {reason}", info.name),
+    };
+    symbols.all().zip(symbols.infos()).zip(sizes).map(guard).collect()
 }
 
 struct Merger {
