@@ -4,6 +4,7 @@ use opsmith::autograd::{self, Options, no_grad};
 use opsmith::graph::{self, Dim, Graph, InputSpec, NodeKind, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
 use opsmith_runtime::ErrorKind;
+use opsmith_runtime::infer::symbolic::Size;
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel = shape.iter().product::<i64>();
@@ -318,6 +319,10 @@ fn what_a_function_divides_has_formulas() {
     };
     assert_eq!([shape(0), shape(1), shape(2)], ["floor(n/2), 4", "floor((n+7)/8), 4", "2*floor(n/2)"]);
     assert!(traced.describe().contains("symbol floor(n/2): computed from n"), "{}", traced.describe());
+    // Inference divides as the trace does, so nothing is left to ask.
+    let half = Size::from(traced.symbols().all().nth(1).unwrap());
+    let mut symbols = traced.symbols().clone();
+    assert_eq!(symbols.quotient(&Size::from(symbols.all().next().unwrap()), &Size::Const(2)), half);
     traced.check().unwrap();
     traced.check_at(&[("n", 21)]).unwrap();
     let folder = std::env::temp_dir().join(format!("opsmith-divided-{}", std::process::id()));
