@@ -21,7 +21,7 @@ pub use crate::dispatch::observer::CallObserver;
 pub use crate::infer::symbolic::call::{Outcome, Owned, with_numbers};
 pub use crate::infer::symbolic::formula::Term;
 pub use crate::infer::symbolic::infer::{concrete, operands};
-pub use crate::infer::symbolic::opaque::infer as infer_at_samples;
+pub use crate::infer::symbolic::opaque::{Samples, infer as infer_at_samples};
 pub use crate::library::declared::Taken;
 pub use crate::random::observer::{GeneratorObserver, Start};
 pub use crate::tensor::observer::TensorObserver;

@@ -208,7 +208,7 @@ fn formulas_are_written_as_people_write_them() {
         (&(&batch * &length) - &one, "s0*s1-1", "batch*s1-1"),
         (-(&batch * &batch), "-s0^2", "-batch^2"),
         (&Size::Const(3) - &length, "-s1+3", "-s1+3"),
-        (symbols.quotient(&(&length - &one), &Size::Const(2)) + one.clone(), "s2+1", "((s1-1)/(2))+1"),
+        (symbols.quotient(&(&length - &one), &Size::Const(2)) + one.clone(), "s2+1", "trunc((s1-1)/2)+1"),
         (Size::Unknown + one.clone(), "-1", "-1"),
     ] {
         assert_eq!(size.to_string(), plain);

@@ -93,8 +93,8 @@ fn sizes_that_a_run_tells_are_those_of_the_spec() {
     };
     let graph = Graph::trace(function, [&numbers(&[5, 7])]).unwrap();
     // One size for both results that have as many elements, and the bound that the spec says.
-    let [found] = graph.symbols() else { panic!("{:?}", graph.symbols()) };
-    assert_eq!((found.name.as_str(), found.most), ("u0", 35));
+    let [found] = graph.symbols().infos() else { panic!("{:?}", graph.symbols()) };
+    assert_eq!((found.name.as_str(), found.most.known()), ("u0", Some(35)));
     let shape = |number: usize| {
         let sizes = &graph.tensors()[graph.outputs()[number].0 as usize].layout.sizes;
         sizes.iter().map(|size| graph.text(size)).collect::<Vec<_>>()
@@ -133,4 +133,18 @@ fn sizes_that_parts_of_a_turned_input_decide() {
         let found = &graph.run(&[&x]).unwrap()[0];
         assert_eq!(found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
     }
+}
+
+/// An input's size may have the name that a size that elements decide gets: they are two symbols all the same.
+#[test]
+fn symbols_have_names_of_their_own() {
+    let function = |x: &[Tensor]| opsmith::to_dtype(&x[0].nonzero()?, DType::F32)?.add(&x[1]);
+    let spec = |name: &str| InputSpec::new(DType::F32, [name.into()]);
+    let graph = Graph::trace(function, [spec("u0"), InputSpec::new(DType::F32, [1.into()])]).unwrap();
+    let names: Vec<&str> = graph.symbols().infos().iter().map(|info| info.name.as_str()).collect();
+    assert_eq!(names, ["u0", "u0'1"]);
+    graph.check().unwrap();
+    let inputs = [Tensor::of(&[1.0f32, 0.0, 2.0]), Tensor::of(&[0.5f32])];
+    let found = graph.run(&inputs).unwrap();
+    assert_eq!((found[0].shape(), found[0].to_vec::<f32>().unwrap()), (&[2, 1][..], vec![0.5, 2.5]));
 }

@@ -4,6 +4,7 @@ use opsmith::autograd::{self, Options, no_grad};
 use opsmith::graph::{self, Dim, Graph, InputSpec, NodeKind, Passes};
 use opsmith::{DType, Result, Tensor, TensorOps};
 use opsmith_runtime::ErrorKind;
+use opsmith_runtime::infer::symbolic::Size;
 
 fn numbers(shape: &[i64]) -> Tensor {
     let numel = shape.iter().product::<i64>();
@@ -96,7 +97,7 @@ fn branches_on_sizes_are_guarded() {
     assert_eq!(error.kind(), ErrorKind::Graph);
     let text = error.to_string();
     assert!(text.contains("`n` was specialised") && text.contains("graph_flow.rs"), "{text}");
-    let fits = graph.symbols()[0].example;
+    let fits = graph.symbols().infos()[0].example.unwrap();
     assert_eq!(values(&graph.run(&[numbers(&[fits])]).unwrap()[0]), values(&numbers(&[fits]).neg().unwrap()));
 }
 
@@ -189,7 +190,7 @@ fn sizes_that_depend_on_elements_are_found_when_the_graph_runs() {
         Ok([(&positive * 2.0)?.sum()?, positive.relu()?, opsmith::to_dtype(&places, DType::F32)?])
     };
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
-    let names: Vec<&str> = graph.symbols().iter().map(|symbol| symbol.name.as_str()).collect();
+    let names: Vec<&str> = graph.symbols().infos().iter().map(|symbol| symbol.name.as_str()).collect();
     assert_eq!(names, ["n", "u0", "u1"]);
     for input in [[0.2f32, -1.0, 3.0].as_slice(), &[-1.0, -2.0], &[1.0, 2.0, 3.0, 4.0, -5.0]] {
         let x = Tensor::of(input);
@@ -318,6 +319,10 @@ fn what_a_function_divides_has_formulas() {
     };
     assert_eq!([shape(0), shape(1), shape(2)], ["floor(n/2), 4", "floor((n+7)/8), 4", "2*floor(n/2)"]);
     assert!(traced.describe().contains("symbol floor(n/2): computed from n"), "{}", traced.describe());
+    // Inference divides as the trace does, so nothing is left to ask.
+    let half = Size::from(traced.symbols().all().nth(1).unwrap());
+    let mut symbols = traced.symbols().clone();
+    assert_eq!(symbols.quotient(&Size::from(symbols.all().next().unwrap()), &Size::Const(2)), half);
     traced.check().unwrap();
     traced.check_at(&[("n", 21)]).unwrap();
     let folder = std::env::temp_dir().join(format!("opsmith-divided-{}", std::process::id()));

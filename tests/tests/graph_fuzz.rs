@@ -59,7 +59,7 @@ fn look(folder: &Path, note: &dyn Fn(&str)) {
     note("check");
     drop(graph.check().map(|checked| checked.to_string()).map_err(|errors| errors.to_string()));
     note("describe");
-    let names: Vec<String> = graph.symbols().iter().map(|symbol| symbol.name.clone()).collect();
+    let names: Vec<String> = graph.symbols().infos().iter().map(|symbol| symbol.name.clone()).collect();
     let _ = (graph.describe(), graph.to_html(), graph.to_dot(), graph.variants().count());
     for value in [0, 1, 5, 1 << 33, i64::MAX, -1] {
         let sizes: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), value)).collect();
@@ -89,11 +89,16 @@ fn look(folder: &Path, note: &dyn Fn(&str)) {
 
 /// Runs a graph with inputs of several sizes, twice each, unless it is large.
 fn run(graph: &Graph) {
-    let example: Vec<i64> = graph.symbols().iter().map(|symbol| symbol.example).collect();
+    let example: Vec<i64> = graph.symbols().infos().iter().filter_map(|symbol| symbol.example).collect();
     let others = [0, 1, 3, 8].map(|size| vec![size; example.len()]);
     for sizes in std::iter::once(example).chain(others) {
-        let named: Vec<(&str, i64)> =
-            graph.symbols().iter().map(|symbol| symbol.name.as_str()).zip(sizes.iter().copied()).collect();
+        let named: Vec<(&str, i64)> = graph
+            .symbols()
+            .infos()
+            .iter()
+            .map(|symbol| symbol.name.as_str())
+            .zip(sizes.iter().copied())
+            .collect();
         if graph.memory_at(&named).is_ok_and(|memory| {
             let parts = [memory.planned, memory.results, memory.constants, memory.inputs];
             parts.into_iter().fold(0, usize::saturating_add) > LARGE
@@ -312,7 +317,7 @@ fn the_corpus_itself_runs() {
         std::fs::write(folder.join("graph.json"), saved.structure.to_string()).unwrap();
         std::fs::write(folder.join("constants.safetensors"), &saved.constants).unwrap();
         let graph = Graph::load(&folder).unwrap_or_else(|error| panic!("{}: {error}", saved.name));
-        let sizes: Vec<i64> = graph.symbols().iter().map(|symbol| symbol.example).collect();
+        let sizes: Vec<i64> = graph.symbols().infos().iter().filter_map(|symbol| symbol.example).collect();
         let inputs = inputs(&graph, &sizes).unwrap_or_else(|| panic!("{} has inputs", saved.name));
         graph.run(&inputs).unwrap_or_else(|error| panic!("{}: {error}", saved.name));
         look(&folder, &|_| {});

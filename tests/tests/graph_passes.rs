@@ -290,3 +290,22 @@ fn threads_give_the_same_bits() {
         }
     }
 }
+
+/// The plans of a graph that ran while it was optimised are not those of the graph that comes out.
+#[test]
+fn a_graph_that_runs_between_passes_runs_after_them() {
+    let function = |x: &[Tensor]| {
+        let (dead, shared) = (x[0].exp()?, x[0].neg()?);
+        drop(dead);
+        shared.add(&x[0].neg()?)?.relu()
+    };
+    let graph = Graph::trace(function, [square()]).unwrap();
+    let x = input(3);
+    let right = bits(&function(std::slice::from_ref(&x)).unwrap());
+    let optimized = graph.optimize_with(&Passes::all(), |pass, before, after| {
+        assert_eq!(bits(&before.run(&[&x]).unwrap()[0]), right, "before {pass:?}");
+        assert_eq!(bits(&after.run(&[&x]).unwrap()[0]), right, "after {pass:?}");
+    });
+    assert!(optimized.nodes().len() < graph.nodes().len());
+    assert_eq!(bits(&optimized.run(&[&x]).unwrap()[0]), right);
+}

@@ -26,7 +26,7 @@ tensor  made by          dtype    shape       layout          bytes  steps  memo
 %3      constant         float32  (4)         row-major          16  1      constant
 %4      2 transpose.int  float32  (4, batch)  strides (1, 4)    128  1–3    arena 128
 %5      3 sin            float32  (4, batch)  row-major         128  3      output",
-        graph.symbols()[0].example
+        graph.symbols().infos()[0].example.unwrap()
     );
     assert!(text.starts_with(&expected), "{text}");
     assert!(text.contains("memory: arena 256 bytes, 1.000 of the least possible 256;"), "{text}");

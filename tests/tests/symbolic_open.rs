@@ -131,7 +131,7 @@ fn functions_without_a_rule() {
         Argument::Plain(Arg::Int(1)),
     ];
     let (shape, guards) = said("convolution", &args, &mut context);
-    assert_eq!(shape, "(n, 8, ((h+1)/(2)), ((w+1)/(2)))");
+    assert_eq!(shape, "(n, 8, floor((h+1)/2), floor((w+1)/2))");
     assert_eq!(guards, ["h >= 1", "w >= 1", "inference of `convolution` confirms its result"]);
     let symbols: Vec<_> = context.symbols.all().take(3).collect();
     let bind = |n, h, w| context.symbols.bind(&[(symbols[0], n), (symbols[1], h), (symbols[2], w)]).unwrap();

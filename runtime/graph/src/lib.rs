@@ -24,9 +24,10 @@ pub use build::unranked::OpenGraph;
 pub use check::GraphErrors;
 pub use check::infer::{Checked, Requirement};
 pub use ir::{
-    Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, Site, SymbolInfo,
-    SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
+    Argument, Buffer, BufferId, BufferKind, Graph, Moving, Node, NodeKind, Region, Site, SymbolSource,
+    SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
 };
+pub use opsmith_runtime::infer::symbolic::{Guard, SymbolInfo};
 pub use passes::{Pass, Passes};
 pub use show::memory::{BufferReport, MemoryReport, Place};
 pub use trace::composition::infer_composition;

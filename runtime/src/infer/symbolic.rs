@@ -25,5 +25,5 @@ pub use infer::{Inference, Outputs, infer};
 pub(crate) use rules::broadcast_shapes;
 pub use shape::Shape;
 pub use size::Size;
-pub use symbols::{Bindings, Derivation, Origin, Symbol, Symbols};
+pub use symbols::{Bindings, Derivation, Origin, Symbol, SymbolInfo, Symbols};
 pub use tensor_meta::{Argument, Meta, Strides};

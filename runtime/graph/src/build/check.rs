@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::infer::symbolic::{Condition, Meta, Shape, Size};
+use opsmith_runtime::infer::symbolic::{Meta, Shape, Size};
 use opsmith_runtime::internals::{self, Owned, StorageInternals as _, TensorInternals as _};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::{ArgKind, OpDef};
@@ -80,10 +80,8 @@ fn inputs(specs: &[InputSpec], inference: &mut CallInference) -> Vec<Meta> {
                             named.entry(name).or_insert(Size::from(symbol)).clone()
                         }
                     };
-                    if *multiple_of > 1 {
-                        let rest = symbols.remainder(&size, &Size::Const(*multiple_of));
-                        inference.declare(Condition::Equal(rest, Size::Const(0)));
-                    }
+                    inference.context.declare_multiple(&size, *multiple_of);
+                    inference.skip_guards();
                     size
                 }
             });

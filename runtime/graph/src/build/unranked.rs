@@ -143,8 +143,7 @@ impl OpenGraph {
             while let Some(variant) = graph.variant_for(inputs) {
                 graph = variant;
             }
-            let known = graph.symbol_values(inputs).into_iter();
-            bind(graph, known.map(|(value, known)| known.then_some(value)).collect()).is_ok()
+            bind(graph, graph.symbol_values(inputs)).is_ok()
         };
         let graph = match of_rank.as_mut().filter(serves) {
             Some(graph) => Arc::clone(graph),

@@ -126,9 +126,15 @@ impl CallInference {
         self.note_guards(site);
     }
 
-    /// Assumes a declared condition on sizes, which no call requires.
-    pub fn declare(&mut self, condition: Condition) {
-        self.context.assume(Guard { condition, op: "", reason: String::new() });
+    /// Inference in a context whose guards no call requires.
+    pub fn of(context: Context) -> CallInference {
+        let mut inference = CallInference { context, ..CallInference::default() };
+        inference.skip_guards();
+        inference
+    }
+
+    /// Takes the guards so far as declared conditions on sizes, which no call requires.
+    pub fn skip_guards(&mut self) {
         self.seen = self.context.guards().len();
     }
 

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use opsmith_runtime::error::{Error, ErrorKind, Result};
+use opsmith_runtime::infer::symbolic::Bindings;
 
 use crate::ir::{BufferKind, Graph, Node, NodeKind};
 use crate::plan::bind::{Binder, check_guards};
@@ -128,7 +129,7 @@ impl Graph {
     }
 
     /// The mistakes where symbols have values, each with the number of its step among all that are visited.
-    fn errors_where(&self, symbols: &[Option<i64>]) -> Result<Vec<(usize, Error)>, GraphErrors> {
+    fn errors_where(&self, symbols: &Bindings) -> Result<Vec<(usize, Error)>, GraphErrors> {
         check_guards(self, symbols).map_err(GraphErrors::one)?;
         let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(symbols)).collect();
         let mut binder = Binder::new(self, symbols);

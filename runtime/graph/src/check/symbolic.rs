@@ -7,20 +7,18 @@
 use std::collections::HashSet;
 
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::infer::symbolic::{self, Condition, Meta, Shape, Size, Strides, Symbol};
+use opsmith_runtime::infer::symbolic::{self, Bindings, Condition, Context, Meta, Shape, Size, Strides};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::tensor::Tensor;
 
 use super::Steps;
 use super::infer::CallInference;
-use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId, TensorInfo};
+use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId, TensorInfo};
 
 pub(crate) struct SymbolicGraph<'a> {
     graph: &'a Graph,
     pub inference: CallInference,
     metas: Vec<Option<Meta>>,
-    /// The values of symbols that the graph was specialised to.
-    fixed: Vec<Option<i64>>,
     /// The steps that are refused at the sizes of the example, by their number among all that are visited. Others
     /// are not wrong at all sizes, whatever inference cannot tell.
     refused: &'a HashSet<usize>,
@@ -34,41 +32,10 @@ enum Held<'a> {
 }
 
 impl<'a> SymbolicGraph<'a> {
-    /// The tensors of inputs and constants; the context's symbols are those of the graph, with the same numbers.
+    /// The tensors of inputs and constants, with the graph's symbols and guards.
     pub fn new(graph: &'a Graph, refused: &'a HashSet<usize>) -> SymbolicGraph<'a> {
-        let mut inference = CallInference::default();
-        let mut names = HashSet::new();
-        for info in &graph.symbols {
-            let most = (info.most != i64::MAX).then_some(info.most);
-            let symbols = &mut inference.context.symbols;
-            // Two sources may have given their symbols one name.
-            let mut name = info.name.clone();
-            while !names.insert(name.clone()) {
-                name.push('\'');
-            }
-            // Bounds that leave nothing are those of no size, of which nothing is known.
-            let named = symbols.named(&name, info.least, most);
-            named.unwrap_or_else(|_| symbols.fresh());
-        }
-        for (number, info) in graph.symbols.iter().enumerate().filter(|(_, info)| info.multiple_of > 1) {
-            let (size, step) = (Size::from(Symbol(number as u32)), Size::Const(info.multiple_of));
-            let rest = inference.context.symbols.remainder(&size, &step);
-            inference.declare(Condition::Equal(rest, Size::Const(0)));
-        }
-        for (number, info) in graph.symbols.iter().enumerate() {
-            if let SymbolSource::Quotient { symbol, plus, by } = info.source {
-                let sum = Size::from(Symbol(symbol as u32)) + Size::Const(plus);
-                let quotient = inference.context.symbols.quotient(&sum, &Size::Const(by));
-                inference.declare(Condition::Equal(Size::from(Symbol(number as u32)), quotient));
-            }
-        }
-        let mut fixed = vec![None; graph.symbols.len()];
-        for guard in &graph.guards {
-            if let Some(symbol) = guard.size.as_symbol() {
-                fixed[symbol.0 as usize] = Some(guard.equals);
-            }
-        }
-        SymbolicGraph { graph, inference, metas: vec![None; graph.tensors.len()], fixed, refused }
+        let inference = CallInference::of(Context::of(graph.symbols.clone(), &graph.guards));
+        SymbolicGraph { graph, inference, metas: vec![None; graph.tensors.len()], refused }
     }
 
     /// Makes sure that something is known of a tensor; what no step made so far is as the formulas say.
@@ -85,7 +52,8 @@ impl<'a> SymbolicGraph<'a> {
         if let Some(constant) = constant(info, &buffer.kind) {
             return Meta::constant(&constant);
         }
-        let shape: Shape = info.layout.sizes.iter().map(|size| self.specialised(size)).collect();
+        let shape: Shape =
+            info.layout.sizes.iter().map(|size| self.inference.context.simplified(size)).collect();
         let strides = match buffer.root == id {
             true => Strides::Contiguous,
             false => self.strides(info),
@@ -94,8 +62,9 @@ impl<'a> SymbolicGraph<'a> {
     }
 
     fn strides(&self, info: &TensorInfo) -> Strides {
-        let strides = info.layout.strides.iter().map(|stride| self.specialised(stride)).collect();
-        let offset = self.specialised(&info.layout.offset);
+        let strides =
+            info.layout.strides.iter().map(|stride| self.inference.context.simplified(stride)).collect();
+        let offset = self.inference.context.simplified(&info.layout.offset);
         let given = Strides::Given { strides, offset };
         match &given {
             Strides::Given { strides, offset } if strides.iter().chain([offset]).any(Size::is_unknown) => {
@@ -103,16 +72,6 @@ impl<'a> SymbolicGraph<'a> {
             }
             _ => given,
         }
-    }
-
-    fn specialised(&self, size: &Size) -> Size {
-        if self.graph.guards.is_empty() {
-            return size.clone();
-        }
-        size.substitute(|symbol| {
-            let fixed = self.fixed.get(symbol.0 as usize).copied().flatten();
-            fixed.map_or_else(|| Size::from(symbol), Size::Const)
-        })
     }
 
     fn call(&mut self, node: &Node, op: &'static OpDef) -> Result<()> {
@@ -222,7 +181,7 @@ impl<'a> Steps<'a> for SymbolicGraph<'a> {
 /// A tensor over a constant, with its elements.
 fn constant(info: &TensorInfo, kind: &BufferKind) -> Option<Tensor> {
     let BufferKind::Constant(whole) = kind else { return None };
-    let layout = info.layout.evaluate(&[])?;
+    let layout = info.layout.evaluate(&Bindings::default())?;
     layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
     // SAFETY: the layout was just found to lie inside the memory, all of which the function found written.
     Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })

@@ -3,8 +3,9 @@
 //! In: a plan and inputs. Out: outputs. A warm run points the tensors over inputs at the given memory, calls
 //! the kernels one after the other, and does not allocate.
 
+mod executable;
 mod recycle;
-pub(crate) mod segments;
+mod segments;
 mod threads;
 
 use std::borrow::Borrow;
@@ -12,19 +13,20 @@ use std::sync::{Mutex, PoisonError};
 
 use opsmith_runtime::arg::{Arg, Value, describe_operands};
 use opsmith_runtime::error::{Error, Result, ShapeText};
+use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{self, Borrows, GeneratorInternals as _, TensorInternals as _, endless};
 use opsmith_runtime::op::KernelCall;
 use opsmith_runtime::random::GeneratorState;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::scratch::Scratch;
 use opsmith_runtime::tensor::Tensor;
-use smallvec::SmallVec;
 
-use crate::ir::{Graph, Quotient, ShapeConstant, SymbolSource, TensorId};
+use crate::ir::{Graph, RunState, ShapeConstant, SymbolSource, TensorId};
 use crate::plan::bind::bind;
-use crate::plan::cache::Plans;
 use crate::plan::{Plan, Step, StepArg, StepKind};
 use crate::show::table::counted;
+
+use executable::Executable;
 
 /// Where the generators that a function makes stand, by number.
 pub(crate) type GeneratorStates = Scratch<GeneratorState>;
@@ -48,8 +50,7 @@ impl Graph {
     /// together is alive together; so a graph has one thread unless it is told otherwise.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
-        self.plans = Plans::default();
-        self.segments = segments::split(self);
+        self.state = RunState::default();
         self.variants.iter_mut().for_each(|variant| variant.graph.set_threads(threads));
     }
 
@@ -76,18 +77,15 @@ impl Graph {
         outputs: &mut Vec<Tensor>,
         places: &mut GeneratorStates,
     ) -> Result<()> {
-        if !self.segments.is_empty() {
+        let executable = Executable::of(self);
+        if !executable.segments.is_empty() {
             outputs.clear();
-            return segments::run(self, &self.segments, inputs, outputs, places);
+            return segments::run(self, &executable.segments, inputs, outputs, places);
         }
         let key = self.match_inputs(inputs).inspect_err(|_| outputs.clear())?;
-        let mut plan = match self.plans.take(&key) {
+        let mut plan = match executable.take(&key) {
             Some(plan) => plan,
-            None => {
-                let known = self.symbol_values(inputs).into_iter();
-                let symbols: Vec<_> = known.map(|(value, known)| known.then_some(value)).collect();
-                Plan::new(self, &bind(self, symbols)?)?
-            }
+            None => Plan::new(self, &bind(self, key.clone())?)?,
         };
         plan.take_back(outputs);
         plan.generators.iter().for_each(|(number, own)| own.go_to(places[*number]));
@@ -95,12 +93,12 @@ impl Graph {
         plan.generators.iter().for_each(|(number, own)| places[*number] = own.place());
         plan.hand_out(&self.outputs, outputs);
         plan.let_go();
-        self.plans.give_back(&key, plan);
+        executable.give_back(&key, plan);
         Ok(())
     }
 
     /// The values of the symbols, from the inputs' shapes.
-    fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<SmallVec<[i64; 8]>> {
+    fn match_inputs<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Bindings> {
         if inputs.len() != self.inputs.len() {
             return Err(Error::graph(format!(
                 "the graph has {}, and got {}",
@@ -108,41 +106,31 @@ impl Graph {
                 inputs.len()
             )));
         }
-        let symbols: SmallVec<[i64; 8]> =
-            self.symbol_values(inputs).into_iter().map(|(value, _)| value).collect();
+        let symbols = self.symbol_values(inputs);
         for (number, input) in inputs.iter().enumerate() {
             self.match_input(number, input.borrow(), &symbols)?;
         }
         Ok(symbols)
     }
 
-    /// The value of each symbol, and whether it is known before the graph runs.
-    pub(crate) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> SmallVec<[(i64, bool); 8]> {
-        let mut values: SmallVec<[(i64, bool); 8]> = SmallVec::new();
-        for symbol in &self.symbols {
-            values.push(match symbol.source {
-                // A shape with too few dimensions is refused later.
-                SymbolSource::Input { input, dim } => {
-                    (inputs[input].borrow().shape().get(dim).copied().unwrap_or(0), true)
-                }
-                SymbolSource::Node { .. } => (symbol.example, false),
-                SymbolSource::Quotient { symbol, plus, by } => {
-                    (Quotient { symbol, plus, by }.of(values[symbol].0).unwrap_or(0), true)
-                }
-            });
-        }
-        values
+    /// The value of each symbol that is known before the graph runs.
+    pub(crate) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Bindings {
+        self.symbols.values(|symbol| match self.source(symbol) {
+            // A shape with too few dimensions is refused later.
+            SymbolSource::Input { input, dim } => {
+                Some(inputs[input].borrow().shape().get(dim).copied().unwrap_or(0))
+            }
+            SymbolSource::Node { .. } | SymbolSource::Derived => None,
+        })
     }
 
-    fn match_input(&self, number: usize, input: &Tensor, symbols: &[i64]) -> Result<()> {
+    fn match_input(&self, number: usize, input: &Tensor, symbols: &Bindings) -> Result<()> {
         let info = self.tensor(self.inputs[number]);
         let sizes = &info.layout.sizes;
         let fits = input.dtype() == info.dtype
             && input.device() == info.device
             && input.dim() == sizes.len()
-            && sizes.iter().zip(input.shape()).all(|(size, given)| {
-                size.evaluate(|symbol| symbols.get(symbol.0 as usize).copied()) == Some(*given)
-            });
+            && sizes.iter().zip(input.shape()).all(|(size, given)| size.bind(symbols) == Some(*given));
         if !fits {
             return Err(self.misfit(number, input));
         }

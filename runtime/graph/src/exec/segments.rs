@@ -9,28 +9,33 @@ use std::borrow::Borrow;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::call;
 use opsmith_runtime::error::{Error, Result, ShapeText};
-use opsmith_runtime::infer::symbolic::Symbol;
+use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{GeneratorInternals as _, Start, TensorInternals as _};
 use opsmith_runtime::random::Generator;
 use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use super::GeneratorStates;
-use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, Segment, SymbolSource, TensorId};
+use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use crate::plan::bind::argument;
 use crate::plan::liveness::Liveness;
 use crate::plan::schedule::levels;
 
+/// The nodes between two data-dependent sizes, and the node that ends them.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub graph: Graph,
+    /// The buffer of each input after those of the whole graph.
+    pub given: Vec<BufferId>,
+    /// The buffer of each output, unless it is the last segment.
+    pub left: Vec<BufferId>,
+    /// The step whose results have unknown sizes.
+    pub last: Option<Node>,
+}
+
 /// The segments of a graph; none if every size is known before it runs.
 pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
-    let unknown: Vec<TensorId> = graph
-        .symbols
-        .iter()
-        .filter_map(|symbol| match symbol.source {
-            SymbolSource::Node { tensor, .. } => Some(tensor),
-            SymbolSource::Input { .. } | SymbolSource::Quotient { .. } => None,
-        })
-        .collect();
+    let unknown: Vec<TensorId> = graph.sized_by_nodes().collect();
     if unknown.is_empty() {
         return Vec::new();
     }
@@ -68,11 +73,11 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
                 given.push(buffer);
             }
         }
-        for symbol in &mut segment.symbols {
-            if let SymbolSource::Node { tensor, dim } = symbol.source
+        for source in &mut segment.sources {
+            if let SymbolSource::Node { tensor, dim } = *source
                 && let Some(input) = segment.inputs.iter().position(|input| *input == tensor)
             {
-                symbol.source = SymbolSource::Input { input, dim };
+                *source = SymbolSource::Input { input, dim };
             }
         }
         let liveness = Liveness::of(&segment, &levels(&segment));
@@ -125,12 +130,7 @@ pub(crate) fn run<T: Borrow<Tensor>>(
         let Some(last) = &segment.last else { return segment.graph.run_drawing(&all, outputs, places) };
         let mut results = Vec::new();
         segment.graph.run_drawing(&all, &mut results, places)?;
-        let symbols: Vec<Option<i64>> = segment
-            .graph
-            .symbol_values(&all)
-            .into_iter()
-            .map(|(value, known)| known.then_some(value))
-            .collect();
+        let symbols = segment.graph.symbol_values(&all);
         for (buffer, result) in segment.left.iter().zip(results) {
             memory[buffer.index()] = Some(result);
         }
@@ -150,7 +150,7 @@ pub(crate) fn run<T: Borrow<Tensor>>(
 fn run_last(
     graph: &Graph,
     node: &Node,
-    symbols: &[Option<i64>],
+    symbols: &Bindings,
     memory: &[Option<Tensor>],
     places: &mut GeneratorStates,
 ) -> Result<SmallVec<[Tensor; 1]>> {
@@ -200,17 +200,17 @@ fn run_last(
 }
 
 /// Whether a result has the sizes that were known before, and as many as tracing found to be equal.
-fn check_found(graph: &Graph, id: TensorId, out: &Tensor, symbols: &[Option<i64>]) -> Result<()> {
+fn check_found(graph: &Graph, id: TensorId, out: &Tensor, symbols: &Bindings) -> Result<()> {
     let expected = &graph.tensor(id).layout.sizes;
     if expected.len() != out.dim() {
         return Err(Error::graph(format!("the result has the shape {}", ShapeText(out.shape()))));
     }
     for (dim, (size, &real)) in expected.iter().zip(out.shape()).enumerate() {
-        let source = |symbol: Symbol| graph.symbols[symbol.0 as usize].source;
-        if size.as_symbol().is_some_and(|symbol| source(symbol) == SymbolSource::Node { tensor: id, dim }) {
+        let source = size.as_symbol().map(|symbol| graph.source(symbol));
+        if source == Some(SymbolSource::Node { tensor: id, dim }) {
             continue;
         }
-        let known = size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+        let known = size.bind(symbols);
         if known.is_some_and(|known| known != real) {
             let formula = graph.text(size);
             return Err(Error::graph(format!(

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ir::{BufferId, SymbolicScalar, TensorId};
+
 /// Grows with each change that an older program cannot read.
 pub(super) const VERSION: u32 = 3;
 pub(super) const FORMAT: &str = "opsmith graph";
@@ -33,7 +35,7 @@ pub(super) struct Graph {
     pub symbols: Vec<Symbol>,
     pub guards: Vec<Guard>,
     pub inputs: Vec<Input>,
-    pub outputs: Vec<u32>,
+    pub outputs: Vec<TensorId>,
     pub buffers: Vec<Buffer>,
     pub tensors: Vec<Tensor>,
     pub nodes: Vec<Node>,
@@ -91,7 +93,7 @@ pub(super) struct Symbol {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Source {
     Input { input: usize, dim: usize },
-    Node { tensor: u32, dim: usize },
+    Node { tensor: TensorId, dim: usize },
     Quotient { symbol: usize, plus: i64, by: i64 },
 }
 
@@ -107,7 +109,7 @@ pub(super) struct Guard {
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     pub name: String,
-    pub tensor: u32,
+    pub tensor: TensorId,
     pub requires_grad: bool,
 }
 
@@ -115,7 +117,7 @@ pub(super) struct Input {
 #[serde(deny_unknown_fields)]
 pub(super) struct Buffer {
     pub kind: BufferKind,
-    pub root: u32,
+    pub root: TensorId,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -130,7 +132,7 @@ pub(super) enum BufferKind {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tensor {
-    pub buffer: u32,
+    pub buffer: BufferId,
     pub dtype: String,
     pub device: String,
     pub sizes: Vec<Size>,
@@ -161,7 +163,7 @@ pub(super) struct Node {
     #[serde(rename = "do")]
     pub kind: Kind,
     pub args: Vec<Argument>,
-    pub outs: Vec<u32>,
+    pub outs: Vec<TensorId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
 }
@@ -174,16 +176,16 @@ pub(super) enum Kind {
     Copy,
     Add,
     Cond { then: Vec<Node>, otherwise: Vec<Node> },
-    While { condition: Vec<Node>, predicate: u32, body: Vec<Node> },
-    Scan { length: Size, moving: Vec<(u32, Size)>, body: Vec<Node> },
+    While { condition: Vec<Node>, predicate: TensorId, body: Vec<Node> },
+    Scan { length: Size, moving: Vec<(TensorId, Size)>, body: Vec<Node> },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Argument {
-    Tensor(u32),
-    Tensors(Vec<u32>),
-    OptionalTensors(Vec<Option<u32>>),
+    Tensor(TensorId),
+    Tensors(Vec<TensorId>),
+    OptionalTensors(Vec<Option<TensorId>>),
     None,
     Bool(bool),
     Int(i64),
@@ -209,8 +211,8 @@ pub(super) enum Argument {
     Strided,
     Size(Size),
     Sizes(Vec<Size>),
-    ScalarOfSize(SizeNumber),
-    FloatOfSize(SizeNumber),
+    ScalarOfSize(SymbolicScalar<Size>),
+    FloatOfSize(SymbolicScalar<Size>),
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -220,12 +222,4 @@ pub(super) enum Number {
     Int(i64),
     Float(String),
     Complex(String, String),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum SizeNumber {
-    Int(Size),
-    Float(Size),
-    Reciprocal(Size),
 }

@@ -7,8 +7,9 @@ use opsmith_core::DType;
 use opsmith_runtime::arg::{MemoryFormat, MemoryLayout, Value};
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
-use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, Symbol, SymbolInfo};
 use opsmith_runtime::internals::TensorInternals as _;
+use opsmith_runtime::layout::MAX_NUMEL;
 use opsmith_runtime::lists::{ListItem, Text};
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::scalar::Scalar;
@@ -16,17 +17,15 @@ use opsmith_runtime::tensor::Tensor;
 use safetensors::SafeTensors;
 
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, SizeNumber, VERSION};
+use super::format::{self, Argument, Document, FORMAT, Head, Kind, Number, Operator, VERSION};
 use super::save::{self, stored};
 use super::structure;
 use crate::build::calls::find;
-use crate::exec::segments;
 use crate::ir::{
-    self, BufferId, Graph, Moving, NodeKind, Region, Site, SymbolInfo, SymbolSource, SymbolicLayout,
-    SymbolicScalar, TensorId, Variant,
+    self, Graph, Moving, NodeKind, Region, Site, SymbolSource, SymbolicLayout, SymbolicScalar, TensorId,
+    Variant,
 };
 use crate::plan::bind;
-use crate::plan::cache::Plans;
 use crate::plan::verify::malformed;
 
 /// The graph that `graph.json` and `constants.safetensors` hold.
@@ -85,7 +84,7 @@ impl Loader<'_> {
     /// The graph and its variants, which share constants of the same name.
     fn graph(&self, loaded: &mut BTreeMap<String, Tensor>) -> Result<Graph> {
         let document = self.document;
-        let inputs: Vec<TensorId> = document.inputs.iter().map(|input| TensorId(input.tensor)).collect();
+        let inputs: Vec<TensorId> = document.inputs.iter().map(|input| input.tensor).collect();
         let mut own = BTreeSet::new();
         let buffer = |buffer: &format::Buffer| {
             if let format::BufferKind::Constant(name) = &buffer.kind
@@ -96,46 +95,40 @@ impl Loader<'_> {
             self.buffer(buffer, loaded)
         };
         let mut graph = Graph {
-            symbols: document.symbols.iter().map(symbol).collect(),
             tensors: document.tensors.iter().map(|tensor| self.tensor(tensor)).collect::<Result<_>>()?,
             buffers: document.buffers.iter().map(buffer).collect::<Result<_>>()?,
             nodes: self.nodes(&document.nodes)?,
             input_names: document.inputs.iter().map(|input| input.name.clone()).collect(),
             grad_inputs: (0..inputs.len()).filter(|&input| document.inputs[input].requires_grad).collect(),
             inputs,
-            outputs: ids(&document.outputs),
+            outputs: document.outputs.clone(),
             guards: document
                 .guards
                 .iter()
                 .map(|guard| {
                     let size = self.size(&guard.size)?;
-                    Ok(ir::Guard { size, equals: guard.equals, reason: guard.reason.clone() })
+                    let condition = Condition::Equal(size, Size::Const(guard.equals));
+                    Ok(Guard { condition, op: "", reason: guard.reason.clone() })
                 })
                 .collect::<Result<_>>()?,
-            // One that has some is not saved.
-            generators: Vec::new(),
             reuse: document.reuse,
             loaded: true,
-            shape_constants: Vec::new(),
-            threads: 1,
-            plans: Plans::default(),
-            segments: Vec::new(),
-            variants: Vec::new(),
+            // A graph with generators or shape constants of its own is not saved with them.
+            ..Graph::default()
         };
+        symbols(&document.symbols, &mut graph)?;
         structure::check(&graph)?;
         bind::everything(&graph)?;
-        graph.segments = segments::split(&graph);
         for variant in &document.variants {
             let format::Variant { symbol, value, graph: of } = variant;
             let variant = Loader { document: of, ..*self }.graph(loaded)?;
-            let is_input = |info: &SymbolInfo| matches!(info.source, SymbolSource::Input { .. });
-            let fits = graph.symbols.get(*symbol).is_some_and(is_input)
+            let fits = matches!(graph.sources.get(*symbol), Some(SymbolSource::Input { .. }))
                 && variant.inputs.len() == graph.inputs.len()
                 && variant.outputs.len() == graph.outputs.len();
             if !fits {
                 return Err(malformed("a variant is not for the inputs and outputs of its graph"));
             }
-            graph.variants.push(Variant { symbol: *symbol, value: *value, graph: variant });
+            graph.variants.push(Variant { symbol: Symbol(*symbol as u32), value: *value, graph: variant });
         }
         Ok(graph)
     }
@@ -146,7 +139,7 @@ impl Loader<'_> {
             return Err(malformed("a tensor has another number of sizes than of strides"));
         }
         Ok(ir::TensorInfo {
-            buffer: BufferId(tensor.buffer),
+            buffer: tensor.buffer,
             dtype: dtype(&tensor.dtype)?,
             device: device(&tensor.device)?,
             layout: SymbolicLayout {
@@ -174,15 +167,15 @@ impl Loader<'_> {
                 ir::BufferKind::Constant(shared.clone())
             }
         };
-        Ok(ir::Buffer { kind, root: TensorId(buffer.root) })
+        Ok(ir::Buffer { kind, root: buffer.root })
     }
 
-    fn constant(&self, name: &str, root: u32) -> Result<Tensor> {
+    fn constant(&self, name: &str, root: TensorId) -> Result<Tensor> {
         let view = self
             .constants
             .tensor(name)
             .map_err(|error| malformed(format!("the constant `{name}` cannot be read: {error}")))?;
-        let root = self.document.tensors.get(root as usize).ok_or_else(|| unknown("tensor", root))?;
+        let root = self.document.tensors.get(root.index()).ok_or_else(|| unknown("tensor", root.0))?;
         let dtype = dtype(&root.dtype)?;
         let bytes = view.data();
         if view.dtype() != stored(dtype).0 || !bytes.len().is_multiple_of(dtype.size()) {
@@ -231,21 +224,21 @@ impl Loader<'_> {
             }
             Kind::While { condition, predicate, body } => NodeKind::While {
                 condition: self.region(condition)?,
-                predicate: TensorId(*predicate),
+                predicate: *predicate,
                 body: self.region(body)?,
             },
             Kind::Scan { length, moving, body } => NodeKind::Scan {
                 length: self.size(length)?,
                 moving: moving
                     .iter()
-                    .map(|(tensor, step)| Ok(Moving { tensor: TensorId(*tensor), step: self.size(step)? }))
+                    .map(|(tensor, step)| Ok(Moving { tensor: *tensor, step: self.size(step)? }))
                     .collect::<Result<_>>()?,
                 body: self.region(body)?,
             },
         };
         let args = node.args.iter().map(|arg| self.argument(arg)).collect::<Result<_>>()?;
         let site = node.site.clone().map_or(Site::Unknown, Site::Elsewhere);
-        Ok(ir::Node { kind, args, outs: ids(&node.outs).into(), site })
+        Ok(ir::Node { kind, args, outs: node.outs.as_slice().into(), site })
     }
 
     fn size(&self, size: &format::Size) -> Result<Size> {
@@ -283,18 +276,12 @@ impl Loader<'_> {
     }
 
     fn argument(&self, arg: &Argument) -> Result<ir::Argument> {
-        let scalar = |value: &SizeNumber| {
-            Ok::<SymbolicScalar, Error>(match value {
-                SizeNumber::Int(value) => SymbolicScalar::Int(self.size(value)?),
-                SizeNumber::Float(value) => SymbolicScalar::Float(self.size(value)?),
-                SizeNumber::Reciprocal(value) => SymbolicScalar::Reciprocal(self.size(value)?),
-            })
-        };
+        let scalar = |value: &SymbolicScalar<format::Size>| value.map(|value| self.size(value));
         let value = match arg {
-            Argument::Tensor(id) => return Ok(ir::Argument::Tensor(TensorId(*id))),
-            Argument::Tensors(list) => return Ok(ir::Argument::Tensors(ids(list))),
+            Argument::Tensor(id) => return Ok(ir::Argument::Tensor(*id)),
+            Argument::Tensors(list) => return Ok(ir::Argument::Tensors(list.clone())),
             Argument::OptionalTensors(list) => {
-                return Ok(ir::Argument::OptionalTensors(list.iter().map(|id| id.map(TensorId)).collect()));
+                return Ok(ir::Argument::OptionalTensors(list.clone()));
             }
             Argument::Size(value) => return Ok(ir::Argument::Int(self.size(value)?)),
             Argument::Sizes(list) => {
@@ -341,23 +328,49 @@ pub(super) fn unknown(what: &str, number: u32) -> Error {
     malformed(format!("there is no {what} {number}"))
 }
 
-fn ids(list: &[u32]) -> Vec<TensorId> {
-    list.iter().copied().map(TensorId).collect()
-}
-
-fn symbol(symbol: &format::Symbol) -> SymbolInfo {
-    SymbolInfo {
-        name: symbol.name.clone(),
-        least: symbol.least,
-        most: symbol.most,
-        multiple_of: symbol.multiple_of,
-        example: symbol.example,
-        source: match symbol.source {
-            format::Source::Input { input, dim } => SymbolSource::Input { input, dim },
-            format::Source::Node { tensor, dim } => SymbolSource::Node { tensor: TensorId(tensor), dim },
-            format::Source::Quotient { symbol, plus, by } => SymbolSource::Quotient { symbol, plus, by },
-        },
+/// Adds the symbols to a graph that has all else.
+fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
+    /// Tracing finds some for each input, quotient and step that finds sizes.
+    const MOST: usize = 1024;
+    if symbols.len() > MOST {
+        return Err(malformed(format!("the graph has {} symbols, at most {MOST} are read", symbols.len())));
     }
+    for symbol in symbols {
+        let format::Symbol { name, least, most, multiple_of, example, source } = symbol;
+        let bounded = 0 <= *least
+            && least <= example
+            && example <= most
+            && (1..=MAX_NUMEL).contains(multiple_of)
+            && example % multiple_of == 0;
+        if !bounded {
+            return Err(malformed(format!(
+                "`{name}` is a size from {least} to {most}, a multiple of {multiple_of}, and {example} is not one"
+            )));
+        }
+        let source = match *source {
+            format::Source::Input { input, dim } => SymbolSource::Input { input, dim },
+            format::Source::Node { tensor, dim } => SymbolSource::Node { tensor, dim },
+            format::Source::Quotient { symbol: of, plus, by } => {
+                let is_input = matches!(graph.sources.get(of), Some(SymbolSource::Input { .. }));
+                let count = graph.symbols.len();
+                if is_input && (0..by).contains(&plus) {
+                    let dividend = Size::from(Symbol(of as u32)) + Size::Const(plus);
+                    graph.symbols.quotient(&dividend, &Size::Const(by));
+                }
+                // Nor is one that there is already, or that is a formula.
+                if graph.symbols.len() == count {
+                    return Err(malformed(format!("`{name}` is no quotient of an input's size")));
+                }
+                graph.sources.push(SymbolSource::Derived);
+                continue;
+            }
+        };
+        let most = if *most == i64::MAX { Size::Unknown } else { Size::Const(*most) };
+        let info = SymbolInfo::new(name, Origin::Input);
+        let (least, multiple_of, example) = (*least, *multiple_of, Some(*example));
+        graph.add_symbol(SymbolInfo { least, most, multiple_of, example, ..info }, source);
+    }
+    Ok(())
 }
 
 fn dtype(name: &str) -> Result<DType> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, MemoryFormat, Value};
 use opsmith_runtime::error::{Error, ErrorKind, Result};
-use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::infer::symbolic::{Condition, Derivation, Guard, Origin, Size, SymbolInfo};
 use opsmith_runtime::internals::{self, Borrows, StorageInternals as _};
 use opsmith_runtime::lists::{OwnedLists, Text};
 use opsmith_runtime::op::OpDef;
@@ -17,8 +17,8 @@ use safetensors::tensor::View;
 use sha2::{Digest as _, Sha256};
 
 use super::changes;
-use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, SizeNumber, VERSION};
-use crate::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar, TensorId};
+use super::format::{self, Argument, Document, FORMAT, Kind, Number, Operator, VERSION};
+use crate::ir::{self, Graph, NodeKind, SymbolSource, SymbolicScalar};
 
 /// `graph.json` and `constants.safetensors`.
 pub(super) fn texts(graph: &Graph) -> Result<(String, Vec<u8>)> {
@@ -106,27 +106,19 @@ struct Saver {
 impl Saver {
     fn graph(&mut self, graph: &Graph) -> Result<format::Graph> {
         Ok(format::Graph {
-            symbols: graph.symbols.iter().map(symbol).collect(),
-            guards: graph
-                .guards
-                .iter()
-                .map(|guard| format::Guard {
-                    size: size(&guard.size),
-                    equals: guard.equals,
-                    reason: guard.reason.clone(),
-                })
-                .collect(),
+            symbols: graph.symbols.infos().iter().zip(&graph.sources).map(symbol).collect::<Result<_>>()?,
+            guards: graph.guards.iter().map(guard).collect::<Result<_>>()?,
             inputs: graph
                 .inputs
                 .iter()
                 .enumerate()
                 .map(|(number, id)| format::Input {
                     name: graph.input_names.get(number).cloned().unwrap_or_default(),
-                    tensor: id.0,
+                    tensor: *id,
                     requires_grad: graph.grad_inputs.contains(&number),
                 })
                 .collect(),
-            outputs: numbers(&graph.outputs),
+            outputs: graph.outputs.clone(),
             buffers: graph.buffers.iter().map(|buffer| self.buffer(buffer)).collect::<Result<_>>()?,
             tensors: graph.tensors.iter().map(tensor).collect(),
             nodes: self.nodes(&graph.nodes)?,
@@ -136,7 +128,7 @@ impl Saver {
                 .iter()
                 .map(|variant| {
                     let graph = self.graph(&variant.graph)?;
-                    Ok(format::Variant { symbol: variant.symbol, value: variant.value, graph })
+                    Ok(format::Variant { symbol: variant.symbol.0 as usize, value: variant.value, graph })
                 })
                 .collect::<Result<_>>()?,
         })
@@ -148,7 +140,7 @@ impl Saver {
             ir::BufferKind::Constant(whole) => format::BufferKind::Constant(self.constant(whole)?),
             ir::BufferKind::Internal => format::BufferKind::Internal,
         };
-        Ok(format::Buffer { kind, root: buffer.root.0 })
+        Ok(format::Buffer { kind, root: buffer.root })
     }
 
     fn constant(&mut self, whole: &Tensor) -> Result<String> {
@@ -192,44 +184,60 @@ impl Saver {
             },
             NodeKind::While { condition, predicate, body } => Kind::While {
                 condition: self.nodes(&condition.nodes)?,
-                predicate: predicate.0,
+                predicate: *predicate,
                 body: self.nodes(&body.nodes)?,
             },
             NodeKind::Scan { length, moving, body } => Kind::Scan {
                 length: size(length),
-                moving: moving.iter().map(|moving| (moving.tensor.0, size(&moving.step))).collect(),
+                moving: moving.iter().map(|moving| (moving.tensor, size(&moving.step))).collect(),
                 body: self.nodes(&body.nodes)?,
             },
         };
         let args = node.args.iter().map(argument).collect::<Result<_>>();
         let args = args.map_err(|error| error.with_note(format!("called at {}", node.site)))?;
         let site = (node.site != ir::Site::Unknown).then(|| node.site.to_string());
-        Ok(format::Node { kind, args, outs: numbers(&node.outs), site })
+        Ok(format::Node { kind, args, outs: node.outs.to_vec(), site })
     }
 }
 
-fn numbers(ids: &[TensorId]) -> Vec<u32> {
-    ids.iter().map(|id| id.0).collect()
+fn guard(guard: &Guard) -> Result<format::Guard> {
+    match &guard.condition {
+        Condition::Equal(formula, Size::Const(equals)) => {
+            Ok(format::Guard { size: size(formula), equals: *equals, reason: guard.reason.clone() })
+        }
+        _ => Err(Error::graph("a condition other than an equation cannot be saved")),
+    }
 }
 
-fn symbol(symbol: &ir::SymbolInfo) -> format::Symbol {
-    format::Symbol {
-        name: symbol.name.clone(),
-        least: symbol.least,
-        most: symbol.most,
-        multiple_of: symbol.multiple_of,
-        example: symbol.example,
-        source: match symbol.source {
-            SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
-            SymbolSource::Node { tensor, dim } => format::Source::Node { tensor: tensor.0, dim },
-            SymbolSource::Quotient { symbol, plus, by } => format::Source::Quotient { symbol, plus, by },
-        },
-    }
+fn symbol((info, source): (&SymbolInfo, &SymbolSource)) -> Result<format::Symbol> {
+    let source = match *source {
+        SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
+        SymbolSource::Node { tensor, dim } => format::Source::Node { tensor, dim },
+        SymbolSource::Derived => quotient(&info.origin).ok_or_else(|| {
+            Error::graph(format!("the size `{}` is no quotient of one size, and cannot be saved", info.name))
+        })?,
+    };
+    Ok(format::Symbol {
+        name: info.name.clone(),
+        least: info.least,
+        most: info.most.known().unwrap_or(i64::MAX),
+        multiple_of: info.multiple_of,
+        example: info.example.unwrap_or(info.least),
+        source,
+    })
+}
+
+/// A symbol and a number, divided by a number.
+fn quotient(origin: &Origin) -> Option<format::Source> {
+    let Origin::Derived(Derivation::Quotient(dividend, Size::Const(by))) = origin else { return None };
+    let [symbol] = dividend.symbols()[..] else { return None };
+    let plus = (dividend - &Size::from(symbol)).known()?;
+    Some(format::Source::Quotient { symbol: symbol.0 as usize, plus, by: *by })
 }
 
 fn tensor(info: &ir::TensorInfo) -> format::Tensor {
     format::Tensor {
-        buffer: info.buffer.0,
+        buffer: info.buffer,
         dtype: info.dtype.name().to_owned(),
         device: info.device.to_string(),
         sizes: info.layout.sizes.iter().map(size).collect(),
@@ -257,21 +265,15 @@ fn size(size: &Size) -> format::Size {
 }
 
 fn argument(arg: &ir::Argument) -> Result<Argument> {
-    let scalar = |value: &SymbolicScalar| match value {
-        SymbolicScalar::Int(value) => SizeNumber::Int(size(value)),
-        SymbolicScalar::Float(value) => SizeNumber::Float(size(value)),
-        SymbolicScalar::Reciprocal(value) => SizeNumber::Reciprocal(size(value)),
-    };
+    let scalar = |value: &SymbolicScalar| value.map(|value| Ok::<_, Error>(size(value)));
     Ok(match arg {
-        ir::Argument::Tensor(id) => Argument::Tensor(id.0),
-        ir::Argument::Tensors(ids) => Argument::Tensors(numbers(ids)),
-        ir::Argument::OptionalTensors(ids) => {
-            Argument::OptionalTensors(ids.iter().map(|id| id.map(|id| id.0)).collect())
-        }
+        ir::Argument::Tensor(id) => Argument::Tensor(*id),
+        ir::Argument::Tensors(ids) => Argument::Tensors(ids.clone()),
+        ir::Argument::OptionalTensors(ids) => Argument::OptionalTensors(ids.clone()),
         ir::Argument::Int(value) => Argument::Size(size(value)),
         ir::Argument::Ints(list) => Argument::Sizes(list.iter().map(size).collect()),
-        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)),
-        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)),
+        ir::Argument::Scalar(value) => Argument::ScalarOfSize(scalar(value)?),
+        ir::Argument::Float(value) => Argument::FloatOfSize(scalar(value)?),
         ir::Argument::Value(value) => match value {
             Value::None => Argument::None,
             Value::Bool(value) => Argument::Bool(*value),

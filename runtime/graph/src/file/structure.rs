@@ -9,15 +9,11 @@ use opsmith_runtime::DType;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::TensorInternals as _;
-use opsmith_runtime::layout::MAX_NUMEL;
 use opsmith_runtime::op::{ArgDef, ArgKind, OpDef};
-use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 
 use super::load::unknown;
-use crate::ir::{
-    Argument, BufferKind, Graph, Node, NodeKind, SymbolInfo, SymbolSource, SymbolicScalar, TensorId,
-};
+use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource, SymbolicScalar, TensorId};
 use crate::plan::verify::malformed;
 
 /// Whether a graph keeps the rules that no size decides.
@@ -90,42 +86,16 @@ fn of_node(node: &Node, tensor: &dyn Fn(TensorId) -> Result<()>) -> Result<()> {
     regions.iter().flat_map(|region| &region.nodes).try_for_each(|node| of_node(node, tensor))
 }
 
-/// Whether symbols have bounds that sizes can have, an example within them, and a source.
+/// Whether the dimensions that symbols are read from exist.
 fn symbols(graph: &Graph) -> Result<()> {
-    /// Tracing finds some for each input, quotient and step that finds sizes.
-    const MOST: usize = 1024;
-    if graph.symbols.len() > MOST {
-        return Err(malformed(format!(
-            "the graph has {} symbols, at most {MOST} are read",
-            graph.symbols.len()
-        )));
-    }
-    for (number, info) in graph.symbols.iter().enumerate() {
-        let &SymbolInfo { least, most, multiple_of, example, .. } = info;
-        let bounded = 0 <= least
-            && least <= example
-            && example <= most
-            && (1..=MAX_NUMEL).contains(&multiple_of)
-            && example % multiple_of == 0;
-        if !bounded {
-            return Err(malformed(format!(
-                "`{}` is a size from {least} to {most}, a multiple of {multiple_of}, and {example} is not one",
-                info.name
-            )));
-        }
-        let has_dim = |id: TensorId, dim: usize| {
-            graph.tensors.get(id.index()).is_some_and(|info| dim < info.layout.sizes.len())
-        };
-        let exists = match info.source {
+    let has_dim = |id: TensorId, dim: usize| {
+        graph.tensors.get(id.index()).is_some_and(|info| dim < info.layout.sizes.len())
+    };
+    for (info, source) in graph.symbols.infos().iter().zip(&graph.sources) {
+        let exists = match *source {
             SymbolSource::Input { input, dim } => graph.inputs.get(input).is_some_and(|id| has_dim(*id, dim)),
             SymbolSource::Node { tensor, dim } => has_dim(tensor, dim),
-            SymbolSource::Quotient { symbol, plus, by } => {
-                let of = graph.symbols[..number].get(symbol).map(|info| info.source);
-                if !(0..by).contains(&plus) || !matches!(of, Some(SymbolSource::Input { .. })) {
-                    return Err(malformed(format!("`{}` is no quotient of an input's size", info.name)));
-                }
-                true
-            }
+            SymbolSource::Derived => true,
         };
         if !exists {
             return Err(malformed(format!("`{}` is said to be a size that does not exist", info.name)));
@@ -246,10 +216,7 @@ fn signature(graph: &Graph, op: &OpDef, node: &Node) -> Result<()> {
         let info = graph.tensor(*id);
         Tensor::meta(&[], info.dtype, info.device)
     };
-    let scalar = |scalar: &SymbolicScalar| match scalar {
-        SymbolicScalar::Int(_) => Scalar::Int(1),
-        SymbolicScalar::Float(_) | SymbolicScalar::Reciprocal(_) => Scalar::Float(1.0),
-    };
+    let scalar = |scalar: &SymbolicScalar| scalar.map(|_| Ok(1)).map(SymbolicScalar::scalar);
     // Numbers stand for what sizes decide: a signature asks for types alone.
     let value = |arg: &Argument| {
         Ok::<Value, Error>(match arg {
@@ -261,8 +228,8 @@ fn signature(graph: &Graph, op: &OpDef, node: &Node) -> Result<()> {
             Argument::Value(value) => value.clone(),
             Argument::Int(_) => Value::Int(1),
             Argument::Ints(sizes) => Value::Ints(vec![1; sizes.len()]),
-            Argument::Scalar(value) => Value::Scalar(scalar(value)),
-            Argument::Float(value) => Value::Float(scalar(value).to_f64()),
+            Argument::Scalar(value) => Value::Scalar(scalar(value)?),
+            Argument::Float(value) => Value::Float(scalar(value)?.to_f64()),
         })
     };
     let values = node.args.iter().map(value).collect::<Result<Vec<Value>>>()?;

@@ -1,8 +1,8 @@
 //! Read access to the parts of a graph.
 
-use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::infer::symbolic::{Bindings, Guard, Origin, Size, Symbol, SymbolInfo, Symbols};
 
-use super::{Buffer, BufferId, Graph, Guard, Node, SymbolInfo, SymbolSource, TensorId, TensorInfo};
+use super::{Buffer, BufferId, Graph, Node, SymbolSource, TensorId, TensorInfo};
 
 impl Graph {
     /// The steps in the order they run.
@@ -31,8 +31,13 @@ impl Graph {
     }
 
     /// The sizes that are not known before the graph runs.
-    pub fn symbols(&self) -> &[SymbolInfo] {
+    pub fn symbols(&self) -> &Symbols {
         &self.symbols
+    }
+
+    /// Where the value of each symbol is read, in the order of [`Graph::symbols`].
+    pub fn symbol_sources(&self) -> &[SymbolSource] {
+        &self.sources
     }
 
     /// The conditions on sizes under which the graph is right.
@@ -42,15 +47,40 @@ impl Graph {
 
     /// A size as text, with the names of the graph's symbols.
     pub fn text(&self, size: &Size) -> String {
-        let name = |symbol: Symbol| self.symbols.get(symbol.0 as usize).map(|info| info.name.as_str());
-        size.with_names(&name).to_string()
+        size.named(&self.symbols).to_string()
+    }
+
+    /// Where the value of a symbol is read. A symbol without an entry is read nowhere, as a derived one.
+    pub(crate) fn source(&self, symbol: Symbol) -> SymbolSource {
+        self.sources.get(symbol.0 as usize).copied().unwrap_or(SymbolSource::Derived)
+    }
+
+    /// Adds a symbol whose value is read from a dimension.
+    pub(crate) fn add_symbol(&mut self, info: SymbolInfo, source: SymbolSource) {
+        let origin = match source {
+            SymbolSource::Input { .. } => Origin::Input,
+            SymbolSource::Node { .. } | SymbolSource::Derived => Origin::Run,
+        };
+        self.symbols.add(SymbolInfo { origin, ..info });
+        self.sources.push(source);
+    }
+
+    /// The tensors of which elements decide sizes, in the order of their symbols.
+    pub(crate) fn sized_by_nodes(&self) -> impl Iterator<Item = TensorId> {
+        self.sources.iter().filter_map(|source| match source {
+            SymbolSource::Node { tensor, .. } => Some(*tensor),
+            SymbolSource::Input { .. } | SymbolSource::Derived => None,
+        })
+    }
+
+    /// The values of all symbols at the sizes of the example.
+    pub(crate) fn example(&self) -> Bindings {
+        self.symbols.values(|symbol| self.symbols.example(symbol))
     }
 
     /// Whether elements decide how large a tensor is.
     pub(crate) fn is_found_by_node(&self, id: TensorId) -> bool {
-        let found =
-            |symbol: &SymbolInfo| matches!(symbol.source, SymbolSource::Node { tensor, .. } if tensor == id);
-        self.symbols.iter().any(found)
+        self.sized_by_nodes().any(|tensor| tensor == id)
     }
 
     pub(crate) fn tensor(&self, id: TensorId) -> &TensorInfo {

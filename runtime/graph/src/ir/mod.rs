@@ -9,6 +9,7 @@
 
 mod access;
 mod parts;
+mod state;
 
 use std::fmt;
 use std::panic::Location;
@@ -16,22 +17,26 @@ use std::panic::Location;
 use opsmith_core::DType;
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::device::Device;
-use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::infer::symbolic::{Bindings, Guard, Size, Symbols};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::op::OpDef;
 use opsmith_runtime::random::GeneratorState;
+use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::plan::cache::Plans;
-pub(crate) use parts::{Quotient, Segment, ShapeConstant, Variant};
+pub(crate) use parts::{ShapeConstant, Variant};
+pub(crate) use state::RunState;
 
 /// The number of a tensor in [`Graph::tensors`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct TensorId(pub u32);
 
 /// The number of a buffer in [`Graph::buffers`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct BufferId(pub u32);
 
 impl TensorId {
@@ -47,15 +52,18 @@ impl BufferId {
 }
 
 /// A function as data: what it computes, in which order, on which memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Graph {
-    pub(crate) symbols: Vec<SymbolInfo>,
+    pub(crate) symbols: Symbols,
+    /// Where the value of each symbol is read.
+    pub(crate) sources: Vec<SymbolSource>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) tensors: Vec<TensorInfo>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) inputs: Vec<TensorId>,
     pub(crate) input_names: Vec<String>,
     pub(crate) outputs: Vec<TensorId>,
+    /// Conditions under which the graph is right for other sizes than those it was traced with; equations.
     pub(crate) guards: Vec<Guard>,
     /// Where generators that the function makes start in each run.
     pub(crate) generators: Vec<GeneratorState>,
@@ -63,37 +71,19 @@ pub struct Graph {
     pub(crate) grad_inputs: Vec<usize>,
     /// Whether element-wise calls may write over inputs that nothing needs any more.
     pub(crate) reuse: bool,
-    /// How many threads run steps that do not depend on each other.
+    /// How many threads run steps that do not depend on each other; one after the other below 2.
     pub(crate) threads: usize,
     /// Whether it was loaded, so that every plan is verified.
     pub(crate) loaded: bool,
-    pub(crate) plans: Plans,
     /// Constants whose elements decided shapes; a loaded graph has its own, which never change.
     pub(crate) shape_constants: Vec<ShapeConstant>,
-    /// The segments between nodes with data-dependent sizes; none if there are no such nodes.
-    pub(crate) segments: Vec<Segment>,
     /// Graphs for sizes at which the function takes other steps.
     pub(crate) variants: Vec<Variant>,
+    /// What runs keep; all else is data.
+    pub(crate) state: RunState,
 }
 
-/// A size that is not known before the graph runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SymbolInfo {
-    /// Its name, e.g. `batch`.
-    pub name: String,
-    /// The smallest value it may have.
-    pub least: i64,
-    /// The largest value it may have.
-    pub most: i64,
-    /// A divisor of all its values.
-    pub multiple_of: i64,
-    /// A value it had when the function was traced.
-    pub example: i64,
-    /// Where its value comes from.
-    pub source: SymbolSource,
-}
-
-/// Where a symbol's value comes from.
+/// Where the value of a symbol is read; the symbol's other properties are in the table of symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SymbolSource {
     /// The size of an input along a dimension.
@@ -110,26 +100,8 @@ pub enum SymbolSource {
         /// The dimension.
         dim: usize,
     },
-    /// A floored quotient: another symbol plus a number, divided.
-    Quotient {
-        /// The position of the other symbol, whose value comes from an input.
-        symbol: usize,
-        /// The number added to it.
-        plus: i64,
-        /// The divisor.
-        by: i64,
-    },
-}
-
-/// A condition under which the graph is right for other sizes than those it was traced with.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Guard {
-    /// The formula that must have the value.
-    pub size: Size,
-    /// The value.
-    pub equals: i64,
-    /// The specialised number, and where it occurs.
-    pub reason: String,
+    /// It is computed from other symbols.
+    Derived,
 }
 
 /// Memory.
@@ -152,9 +124,9 @@ pub enum BufferKind {
     Internal,
 }
 
-/// A tensor: a layout over a buffer.
+/// A tensor: a layout over a buffer. In one run of a traced function the layout is one of numbers.
 #[derive(Clone, Debug)]
-pub struct TensorInfo {
+pub struct TensorInfo<L = SymbolicLayout> {
     /// Its memory.
     pub buffer: BufferId,
     /// Its element type.
@@ -162,7 +134,7 @@ pub struct TensorInfo {
     /// Where it is.
     pub device: Device,
     /// Sizes, strides and offset.
-    pub layout: SymbolicLayout,
+    pub layout: L,
 }
 
 /// Sizes, strides and offset, each a number or a formula.
@@ -176,13 +148,14 @@ pub struct SymbolicLayout {
     pub offset: Size,
 }
 
-/// One step.
+/// One step. Numbers that depend on sizes are formulas; in one run of a traced function they are values, of which tracing
+/// does not know yet on what they depend.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct Node<N = Size> {
     /// The kind of work.
-    pub kind: NodeKind,
+    pub kind: NodeKind<N>,
     /// Its arguments, in the order of the operator's signature.
-    pub args: Vec<Argument>,
+    pub args: Vec<Argument<N>>,
     /// The tensors it makes or writes to.
     pub outs: SmallVec<[TensorId; 1]>,
     /// The call in the traced function that it came from.
@@ -191,7 +164,7 @@ pub struct Node {
 
 /// The kind of a node.
 #[derive(Clone, Debug)]
-pub enum NodeKind {
+pub enum NodeKind<N = Size> {
     /// Runs an operator's kernel on inputs that are as it wants them.
     Call {
         /// The operator.
@@ -212,49 +185,49 @@ pub enum NodeKind {
     /// outputs.
     Cond {
         /// The steps of each branch.
-        branches: Box<[Region; 2]>,
+        branches: Box<[Region<N>; 2]>,
     },
     /// Runs a body as long as a condition holds. The outputs are the state: written before, and by each
     /// run of the body.
     While {
         /// Computes the predicate from the state.
-        condition: Region,
+        condition: Region<N>,
         /// A truth value that the condition writes.
         predicate: TensorId,
         /// Computes the next state.
-        body: Region,
+        body: Region<N>,
     },
     /// Runs a body once for each position along a dimension. The outputs are the state and the stacks of
     /// results.
     Scan {
         /// How often the body runs.
-        length: Size,
+        length: N,
         /// Tensors inside that show another part of their buffer in each run.
-        moving: Vec<Moving>,
+        moving: Vec<Moving<N>>,
         /// The steps of one run.
-        body: Region,
+        body: Region<N>,
     },
 }
 
 /// Steps inside a step.
-#[derive(Clone, Debug, Default)]
-pub struct Region {
+#[derive(Clone, Debug)]
+pub struct Region<N = Size> {
     /// The steps in the order they run.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Node<N>>,
 }
 
 /// A tensor that moves over its buffer from one run of a body to the next.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Moving {
+pub struct Moving<N = Size> {
     /// The tensor; its layout is that of the first run.
     pub tensor: TensorId,
     /// How many elements further it starts in each run.
-    pub step: Size,
+    pub step: N,
 }
 
 /// An argument of a node.
 #[derive(Clone, Debug)]
-pub enum Argument {
+pub enum Argument<N = Size> {
     /// A tensor.
     Tensor(TensorId),
     /// A list of tensors.
@@ -264,24 +237,25 @@ pub enum Argument {
     /// Anything else; holds no tensor.
     Value(Value),
     /// An integer that depends on sizes.
-    Int(Size),
+    Int(N),
     /// Integers of which some depend on sizes.
-    Ints(Vec<Size>),
+    Ints(Vec<N>),
     /// A number that depends on sizes.
-    Scalar(SymbolicScalar),
+    Scalar(SymbolicScalar<N>),
     /// A float that depends on sizes.
-    Float(SymbolicScalar),
+    Float(SymbolicScalar<N>),
 }
 
 /// A number that depends on sizes.
-#[derive(Clone, PartialEq, Debug)]
-pub enum SymbolicScalar {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SymbolicScalar<N = Size> {
     /// An integer.
-    Int(Size),
+    Int(N),
     /// An integer as a float.
-    Float(Size),
+    Float(N),
     /// One divided by an integer.
-    Reciprocal(Size),
+    Reciprocal(N),
 }
 
 /// Where a node was asked for.
@@ -319,8 +293,8 @@ impl SymbolicLayout {
     }
 
     /// The layout where symbols have values; `None` if something is unknown.
-    pub fn evaluate(&self, symbols: &[Option<i64>]) -> Option<Layout> {
-        let number = |size: &Size| size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
+    pub fn evaluate(&self, symbols: &Bindings) -> Option<Layout> {
+        let number = |size: &Size| size.bind(symbols);
         Some(Layout {
             sizes: self.sizes.iter().map(number).collect::<Option<_>>()?,
             strides: self.strides.iter().map(number).collect::<Option<_>>()?,
@@ -329,7 +303,32 @@ impl SymbolicLayout {
     }
 }
 
-impl NodeKind {
+impl<N> SymbolicScalar<N> {
+    /// The same number of another integer.
+    ///
+    /// # Errors
+    /// That of the function.
+    pub(crate) fn map<M, E>(&self, of: impl FnOnce(&N) -> Result<M, E>) -> Result<SymbolicScalar<M>, E> {
+        Ok(match self {
+            SymbolicScalar::Int(number) => SymbolicScalar::Int(of(number)?),
+            SymbolicScalar::Float(number) => SymbolicScalar::Float(of(number)?),
+            SymbolicScalar::Reciprocal(number) => SymbolicScalar::Reciprocal(of(number)?),
+        })
+    }
+}
+
+impl SymbolicScalar<i64> {
+    /// The number.
+    pub(crate) fn scalar(self) -> Scalar {
+        match self {
+            SymbolicScalar::Int(number) => Scalar::Int(number),
+            SymbolicScalar::Float(number) => Scalar::Float(number as f64),
+            SymbolicScalar::Reciprocal(number) => Scalar::Float(1.0 / number as f64),
+        }
+    }
+}
+
+impl<N> NodeKind<N> {
     /// The operator, if it is a call of one.
     pub fn op(&self) -> Option<&'static OpDef> {
         match self {
@@ -351,7 +350,7 @@ impl NodeKind {
     }
 
     /// The steps inside.
-    pub fn regions(&self) -> SmallVec<[&Region; 2]> {
+    pub fn regions(&self) -> SmallVec<[&Region<N>; 2]> {
         match self {
             NodeKind::Cond { branches } => branches.iter().collect(),
             NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
@@ -361,7 +360,7 @@ impl NodeKind {
     }
 
     /// The steps inside, to be changed.
-    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region; 2]> {
+    pub fn regions_mut(&mut self) -> SmallVec<[&mut Region<N>; 2]> {
         match self {
             NodeKind::Cond { branches } => branches.iter_mut().collect(),
             NodeKind::While { condition, body, .. } => [condition, body].into_iter().collect(),
@@ -371,7 +370,47 @@ impl NodeKind {
     }
 }
 
-impl Argument {
+impl<N> NodeKind<N> {
+    /// The numbers that may depend on sizes, in order.
+    pub(crate) fn numbers(&self) -> Vec<&N> {
+        match self {
+            NodeKind::Scan { length, moving, .. } => {
+                std::iter::once(length).chain(moving.iter().map(|moving| &moving.step)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same kind of work with other numbers, which come in the order of [`NodeKind::numbers`], and other regions,
+    /// in the order of [`NodeKind::regions`].
+    ///
+    /// # Errors
+    /// The first one of the functions.
+    pub(crate) fn with<M, E>(
+        &self,
+        mut number: impl FnMut() -> Result<M, E>,
+        mut region: impl FnMut() -> Result<Region<M>, E>,
+    ) -> Result<NodeKind<M>, E> {
+        Ok(match self {
+            NodeKind::Call { op, compute } => NodeKind::Call { op, compute: *compute },
+            NodeKind::View { op } => NodeKind::View { op },
+            NodeKind::Copy => NodeKind::Copy,
+            NodeKind::Add => NodeKind::Add,
+            NodeKind::Cond { .. } => NodeKind::Cond { branches: Box::new([region()?, region()?]) },
+            NodeKind::While { predicate, .. } => {
+                NodeKind::While { condition: region()?, predicate: *predicate, body: region()? }
+            }
+            NodeKind::Scan { moving, .. } => {
+                let length = number()?;
+                let moving =
+                    moving.iter().map(|moving| Ok(Moving { tensor: moving.tensor, step: number()? }));
+                NodeKind::Scan { length, moving: moving.collect::<Result<_, E>>()?, body: region()? }
+            }
+        })
+    }
+}
+
+impl<N> Argument<N> {
     /// Calls `visit` with each tensor of the argument, in order.
     pub fn for_each_tensor(&self, mut visit: impl FnMut(TensorId)) {
         match self {
@@ -383,7 +422,7 @@ impl Argument {
     }
 }
 
-impl Node {
+impl<N> Node<N> {
     /// Calls `visit` with each tensor that the node, or a step inside it, reads. One that makes a view
     /// reads nothing.
     pub fn for_each_read(&self, visit: &mut dyn FnMut(TensorId)) {

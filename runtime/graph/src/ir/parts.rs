@@ -1,26 +1,12 @@
-//! What a graph has besides nodes: quotients of symbols, constants that decided shapes, segments, and variants.
+//! What a graph has besides nodes: constants that decided shapes, and variants.
 //!
 //! In: the tracer's findings. Out: data, and an error for a shape constant that changed.
 
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::Symbol;
 use opsmith_runtime::storage::Storage;
 
-use super::{BufferId, Graph, Node, Site};
-
-/// The whole part of a symbol and a number, divided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quotient {
-    pub symbol: usize,
-    pub plus: i64,
-    pub by: i64,
-}
-
-impl Quotient {
-    /// Its value where the symbol has one; none if numbers get too large.
-    pub fn of(self, value: i64) -> Option<i64> {
-        value.checked_add(self.plus)?.checked_div_euclid(self.by)
-    }
-}
+use super::{Graph, Site};
 
 /// A constant whose elements decided a shape when a function was traced.
 #[derive(Clone)]
@@ -60,22 +46,10 @@ impl ShapeConstant {
     }
 }
 
-/// The nodes between two data-dependent sizes, and the node that ends them.
-#[derive(Clone, Debug)]
-pub(crate) struct Segment {
-    pub graph: Graph,
-    /// The buffer of each input after those of the whole graph.
-    pub given: Vec<BufferId>,
-    /// The buffer of each output, unless it is the last segment.
-    pub left: Vec<BufferId>,
-    /// The step whose results have unknown sizes.
-    pub last: Option<Node>,
-}
-
 /// The graph for one value of a symbol.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
-    pub symbol: usize,
+    pub symbol: Symbol,
     pub value: i64,
     pub graph: Graph,
 }

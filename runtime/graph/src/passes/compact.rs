@@ -5,14 +5,10 @@ use crate::ir::{BufferId, Graph, SymbolSource, TensorId};
 
 pub(super) fn compact(graph: &mut Graph) {
     let mut mentioned = vec![false; graph.tensors.len()];
-    let Graph { nodes, inputs, outputs, symbols, .. } = graph;
+    let Graph { nodes, inputs, outputs, .. } = graph;
     nodes.iter_mut().for_each(|node| for_each_mention(node, &mut |id| mentioned[id.index()] = true));
     inputs.iter().chain(outputs.iter()).for_each(|id| mentioned[id.index()] = true);
-    for symbol in symbols.iter() {
-        if let SymbolSource::Node { tensor, .. } = symbol.source {
-            mentioned[tensor.index()] = true;
-        }
-    }
+    graph.sized_by_nodes().for_each(|tensor| mentioned[tensor.index()] = true);
     let mut needed = vec![false; graph.buffers.len()];
     for (tensor, _) in graph.tensors.iter().zip(&mentioned).filter(|(_, mentioned)| **mentioned) {
         needed[tensor.buffer.index()] = true;
@@ -24,9 +20,9 @@ pub(super) fn compact(graph: &mut Graph) {
     let tensor = |id: &mut TensorId| *id = TensorId(tensors[id.index()]);
     graph.nodes.iter_mut().for_each(|node| for_each_mention(node, &mut { tensor }));
     graph.inputs.iter_mut().chain(&mut graph.outputs).for_each(tensor);
-    for symbol in &mut graph.symbols {
-        if let SymbolSource::Node { tensor: source, .. } = &mut symbol.source {
-            tensor(source);
+    for source in &mut graph.sources {
+        if let SymbolSource::Node { tensor: sized, .. } = source {
+            tensor(sized);
         }
     }
     retain(&mut graph.tensors, &mentioned);

@@ -6,6 +6,7 @@
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{self, Borrows, OperatorInternals as _, TensorInternals as _};
 use opsmith_runtime::layout::{Layout, checked_numel};
 use opsmith_runtime::op::{KernelCall, OpDef};
@@ -64,7 +65,7 @@ fn foldable(graph: &Graph, facts: &Facts, constants: &[bool], number: usize) -> 
     let layouts = node.outs.iter().map(|out| {
         let buffer = graph.buffer_of(*out).index();
         let own = facts.maker[buffer] == Some(number) && !facts.is_output[buffer];
-        let layout = own.then(|| graph.tensor(*out).layout.evaluate(&[])).flatten();
+        let layout = own.then(|| graph.tensor(*out).layout.evaluate(&Bindings::default())).flatten();
         layout.filter(|layout| checked_numel(&layout.sizes).is_ok())
     });
     let layouts = layouts.collect::<Option<Vec<Layout>>>()?;
@@ -81,7 +82,7 @@ fn foldable(graph: &Graph, facts: &Facts, constants: &[bool], number: usize) -> 
 fn part_of_constant(graph: &Graph, id: TensorId) -> Option<Tensor> {
     let info = graph.tensor(id);
     let BufferKind::Constant(whole) = &graph.buffers[info.buffer.index()].kind else { return None };
-    let layout = info.layout.evaluate(&[])?;
+    let layout = info.layout.evaluate(&Bindings::default())?;
     layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
     // SAFETY: the layout was just found to lie inside the constant, all of which is written.
     Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
@@ -91,7 +92,7 @@ fn part_of_constant(graph: &Graph, id: TensorId) -> Option<Tensor> {
 fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>> {
     let only_constants = || Error::graph("a step that is folded reads constants only");
     let mut tensor = |id: TensorId| part_of_constant(graph, id).ok_or_else(only_constants);
-    let values = node.args.iter().map(|arg| argument(arg, &[], &mut tensor));
+    let values = node.args.iter().map(|arg| argument(arg, &Bindings::default(), &mut tensor));
     let values = values.collect::<Result<SmallVec<[Value; 6]>>>()?;
     let args: SmallVec<[Arg<'_>; 6]> = values.iter().map(Value::as_arg).collect();
     let outs = node.outs.iter().zip(layouts).map(|(out, layout)| {

@@ -5,17 +5,15 @@
 
 use super::facts::{Facts, is_outside};
 use super::{for_each_mention, repeats};
-use crate::ir::{Graph, NodeKind, SymbolSource};
+use crate::ir::{Graph, NodeKind};
 
 pub(super) fn drop(graph: &mut Graph) {
     let mut needed = Facts::of(graph).is_output;
     let mut needed_tensors = vec![false; graph.tensors.len()];
     graph.outputs.iter().for_each(|id| needed_tensors[id.index()] = true);
-    for symbol in &graph.symbols {
-        if let SymbolSource::Node { tensor, .. } = symbol.source {
-            needed[graph.buffer_of(tensor).index()] = true;
-            needed_tensors[tensor.index()] = true;
-        }
+    for tensor in graph.sized_by_nodes() {
+        needed[graph.buffer_of(tensor).index()] = true;
+        needed_tensors[tensor.index()] = true;
     }
     let mut kept = vec![false; graph.nodes.len()];
     for number in (0..graph.nodes.len()).rev() {

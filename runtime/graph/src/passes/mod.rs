@@ -13,8 +13,7 @@ mod dead;
 mod facts;
 mod order;
 
-use crate::exec::segments;
-use crate::ir::{Argument, Graph, Node, NodeKind, TensorId, Variant};
+use crate::ir::{Argument, Graph, Node, NodeKind, RunState, TensorId, Variant};
 
 /// A way to make a graph do less.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -136,9 +135,9 @@ impl Graph {
             let before = graph.bare();
             run(&mut graph, passes);
             compact::compact(&mut graph);
+            graph.state = RunState::default();
             look(pass, &before, &graph);
         }
-        graph.segments = segments::split(&graph);
         graph.variants = self
             .variants
             .iter()

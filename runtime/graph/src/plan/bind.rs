@@ -7,10 +7,9 @@
 
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result, ShapeText};
-use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::infer::symbolic::{Bindings, Guard, Size};
 use opsmith_runtime::internals::{OperatorInternals as _, TensorInternals as _};
 use opsmith_runtime::layout::{Layout, MAX_NUMEL};
-use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -20,7 +19,7 @@ use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, Region, S
 /// A graph's tensors at known sizes, and its arguments as calls get them.
 pub(crate) struct Bound {
     /// A value for each symbol.
-    pub symbols: Vec<Option<i64>>,
+    pub symbols: Bindings,
     /// The layout of each tensor; none of those that no node reached.
     pub layouts: Vec<Option<Layout>>,
     /// Buffers that a run clears first, since a loaded graph may read unwritten elements of them.
@@ -31,7 +30,7 @@ pub(crate) struct Bound {
 ///
 /// # Errors
 /// If the sizes break a guard, an operator refuses them, or inference contradicts a formula.
-pub(crate) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
+pub(crate) fn bind(graph: &Graph, symbols: Bindings) -> Result<Bound> {
     check_guards(graph, &symbols)?;
     let mut layouts: Vec<Option<Layout>> =
         graph.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
@@ -57,8 +56,7 @@ pub(crate) fn bind(graph: &Graph, symbols: Vec<Option<i64>>) -> Result<Bound> {
 /// # Errors
 /// As [`bind`].
 pub(crate) fn everything(graph: &Graph) -> Result<()> {
-    let symbols = graph.values_where(|number| Some(graph.symbols[number].example));
-    let bound = bind(graph, symbols)?;
+    let bound = bind(graph, graph.example())?;
     let mut binder = Binder::new(graph, &bound.symbols);
     binder.metas = vec![None; graph.tensors.len()];
     for (number, buffer) in graph.buffers.iter().enumerate() {
@@ -79,13 +77,15 @@ pub(crate) fn everything(graph: &Graph) -> Result<()> {
     })
 }
 
-pub(crate) fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()> {
-    for (info, value) in graph.symbols.iter().zip(symbols) {
-        let Some(value) = *value else { continue };
-        if value < info.least || value > info.most {
-            let bounds = match info.most {
-                i64::MAX => format!("at least {}", info.least),
-                most => format!("from {} to {most}", info.least),
+/// Refuses sizes that the graph is not for.
+pub(crate) fn check_guards(graph: &Graph, symbols: &Bindings) -> Result<()> {
+    for (symbol, info) in graph.symbols.all().zip(graph.symbols.infos()) {
+        let Some(value) = symbols.get(symbol) else { continue };
+        let most = info.most.bind(symbols);
+        if value < info.least || most.is_some_and(|most| value > most) {
+            let bounds = match most {
+                None => format!("at least {}", info.least),
+                Some(most) => format!("from {} to {most}", info.least),
             };
             return Err(Error::graph(format!(
                 "`{}` is {value}, and the graph was made for {bounds}: other sizes take other steps",
@@ -100,33 +100,32 @@ pub(crate) fn check_guards(graph: &Graph, symbols: &[Option<i64>]) -> Result<()>
             )));
         }
     }
-    for guard in &graph.guards {
-        let value = guard.size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?);
-        if value.is_some_and(|value| value != guard.equals) {
-            let value = value.unwrap_or_default();
-            return Err(Error::graph(format!(
-                "the graph is for {} only, and got {value}: {}",
-                guard.equals, guard.reason
-            ))
-            .with_help(
-                "trace the function again with that size, or write it so that it does the same for all sizes",
-            ));
-        }
-    }
-    Ok(())
+    let broken = |guard: &&Guard| guard.condition.holds(symbols) == Some(false);
+    let Some(guard) = graph.guards.iter().find(broken) else { return Ok(()) };
+    let given = guard.condition.symbols().into_iter().filter_map(|symbol| {
+        Some(format!("{} is {}", Size::from(symbol).named(&graph.symbols), symbols.get(symbol)?))
+    });
+    let given: Vec<String> = given.collect();
+    Err(Error::graph(format!(
+        "the graph is only for {}, and {}: {}",
+        guard.condition.named(&graph.symbols),
+        given.join(", "),
+        guard.reason
+    ))
+    .with_help("trace the function again with that size, or write it so that it does the same for all sizes"))
 }
 
 /// Runs inference step by step.
 pub(crate) struct Binder<'a> {
     pub graph: &'a Graph,
-    symbols: &'a [Option<i64>],
+    symbols: &'a Bindings,
     metas: Vec<Option<Tensor>>,
     /// Looks over the steps of a graph that was read.
     verifier: Option<Verifier<'a>>,
 }
 
 impl<'a> Binder<'a> {
-    pub fn new(graph: &'a Graph, symbols: &'a [Option<i64>]) -> Binder<'a> {
+    pub fn new(graph: &'a Graph, symbols: &'a Bindings) -> Binder<'a> {
         Binder { graph, symbols, metas: Vec::new(), verifier: None }
     }
 
@@ -318,7 +317,7 @@ impl<'a> Binder<'a> {
     /// Refuses a layout that the formulas contradict.
     fn agree(&self, id: TensorId, layout: &Layout) -> Result<()> {
         let formulas = &self.graph.tensor(id).layout;
-        let number = |size: &Size| size.evaluate(|symbol| *self.symbols.get(symbol.0 as usize)?);
+        let number = |size: &Size| size.bind(self.symbols);
         let agrees = formulas.sizes.len() == layout.sizes.len()
             && formulas
                 .sizes
@@ -363,25 +362,18 @@ fn check_inside(layout: &Layout, capacity: usize) -> Result<()> {
 ///
 /// # Errors
 /// If it is not known, or leaves 64 bits.
-pub(crate) fn number(size: &Size, symbols: &[Option<i64>]) -> Result<i64> {
-    size.evaluate(|symbol| *symbols.get(symbol.0 as usize)?)
-        .ok_or_else(|| Error::graph(format!("the size {size} is not known")))
+pub(crate) fn number(size: &Size, symbols: &Bindings) -> Result<i64> {
+    size.bind(symbols).ok_or_else(|| Error::graph(format!("the size {size} is not known")))
 }
 
 /// An argument as a call gets it.
 pub(crate) fn argument(
     arg: &Argument,
-    symbols: &[Option<i64>],
+    symbols: &Bindings,
     tensor: &mut dyn FnMut(TensorId) -> Result<Tensor>,
 ) -> Result<Value> {
     let number = |size: &Size| number(size, symbols);
-    let scalar = |scalar: &SymbolicScalar| {
-        Ok::<Scalar, Error>(match scalar {
-            SymbolicScalar::Int(size) => Scalar::Int(number(size)?),
-            SymbolicScalar::Float(size) => Scalar::Float(number(size)? as f64),
-            SymbolicScalar::Reciprocal(size) => Scalar::Float(1.0 / number(size)? as f64),
-        })
-    };
+    let scalar = |scalar: &SymbolicScalar| scalar.map(number).map(SymbolicScalar::scalar);
     Ok(match arg {
         Argument::Tensor(id) => Value::Tensor(tensor(*id)?),
         Argument::Tensors(ids) => Value::Tensors(ids.iter().map(|id| tensor(*id)).collect::<Result<_>>()?),

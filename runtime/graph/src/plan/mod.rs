@@ -5,7 +5,6 @@
 //! to run (an input's, an output's); only those of the last kind are pointed elsewhere before a run.
 
 pub(crate) mod bind;
-pub(crate) mod cache;
 pub(crate) mod liveness;
 mod offsets;
 pub(crate) mod schedule;
@@ -268,7 +267,7 @@ impl Builder<'_> {
         let empty =
             !node.outs.is_empty() && node.outs.iter().all(|out| self.plan.tensors[out.index()].numel() == 0);
         let number = |size: &opsmith_runtime::infer::symbolic::Size| {
-            let value = size.evaluate(|symbol| *self.bound.symbols.get(symbol.0 as usize)?);
+            let value = size.bind(&self.bound.symbols);
             value.ok_or_else(|| Error::graph(format!("the size {size} is not known")))
         };
         let kind = match &node.kind {

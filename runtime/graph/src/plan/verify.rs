@@ -8,7 +8,7 @@
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::facts::ValueUse;
-use opsmith_runtime::infer::symbolic::Size;
+use opsmith_runtime::infer::symbolic::{Bindings, Size};
 use opsmith_runtime::internals::{self, TensorInternals as _};
 use opsmith_runtime::layout::MAX_NUMEL;
 use opsmith_runtime::op::{Inferred, OpDef};
@@ -20,7 +20,7 @@ use crate::plan::bind::number;
 /// The state of memory while nodes are bound one after the other.
 pub(crate) struct Verifier<'a> {
     graph: &'a Graph,
-    symbols: &'a [Option<i64>],
+    symbols: &'a Bindings,
     /// Whether a step before wrote to a buffer, or a caller did.
     begun: Vec<bool>,
     /// Whether all of a buffer was written, whichever way branches and loops went.
@@ -32,7 +32,7 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    pub fn new(graph: &'a Graph, symbols: &'a [Option<i64>]) -> Verifier<'a> {
+    pub fn new(graph: &'a Graph, symbols: &'a Bindings) -> Verifier<'a> {
         let mut written = vec![false; graph.buffers.len()];
         graph.nodes.iter().for_each(|node| {
             node.for_each_write(&mut |id| written[graph.buffer_of(id).index()] = true);

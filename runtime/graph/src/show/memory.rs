@@ -4,9 +4,10 @@
 //! the plan of a run. Nothing is allocated.
 
 use opsmith_runtime::error::{Error, Result};
+use opsmith_runtime::infer::symbolic::{Bindings, Origin, SymbolInfo};
 use opsmith_runtime::layout::{Layout, checked_numel};
 
-use crate::ir::{BufferId, Graph, Quotient, SymbolInfo, SymbolSource, TensorId};
+use crate::ir::{BufferId, Graph, TensorId};
 use crate::plan::bind::{Bound, bind, check_guards};
 use crate::plan::liveness::{self, BufferAssignment, BufferLocation};
 use crate::plan::schedule::levels;
@@ -95,7 +96,7 @@ impl Graph {
         graph.memory_where(graph.values_by_name(&symbols)?)
     }
 
-    fn memory_where(&self, values: Vec<Option<i64>>) -> Result<MemoryReport> {
+    fn memory_where(&self, values: Bindings) -> Result<MemoryReport> {
         let Bound { layouts, cleared, .. } = self.bound_at(values)?;
         let layouts = &layouts;
         let arranged = BufferAssignment::new(self, layouts, &levels(self), &cleared)?;
@@ -133,8 +134,8 @@ impl Graph {
         Ok(report)
     }
 
-    fn bound_at(&self, symbols: Vec<Option<i64>>) -> Result<Bound> {
-        if self.segments.is_empty() {
+    fn bound_at(&self, symbols: Bindings) -> Result<Bound> {
+        if self.sized_by_nodes().next().is_none() {
             return bind(self, symbols);
         }
         // Data-dependent sizes cannot be inferred again.
@@ -146,36 +147,19 @@ impl Graph {
     }
 
     /// The values of the symbols: given ones by name, or those that the graph was traced with.
-    pub(crate) fn values_by_name(&self, given: &[(&str, i64)]) -> Result<Vec<Option<i64>>> {
-        let is_free = |symbol: &&SymbolInfo| !matches!(symbol.source, SymbolSource::Quotient { .. });
-        for (name, _) in given {
-            if !self.symbols.iter().filter(is_free).any(|symbol| symbol.name == *name) {
-                let names = self.symbols.iter().filter(is_free).map(|symbol| format!("`{}`", symbol.name));
-                let known: Vec<String> = names.collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(Error::graph(format!("the graph has no symbol `{name}`"))
-                    .with_help(format!("its symbols are: {known}")));
-            }
+    pub(crate) fn values_by_name(&self, given: &[(&str, i64)]) -> Result<Bindings> {
+        let free: Vec<&SymbolInfo> =
+            self.symbols.infos().iter().filter(|info| !matches!(info.origin, Origin::Derived(_))).collect();
+        if let Some((name, _)) = given.iter().find(|(name, _)| !free.iter().any(|info| info.name == *name)) {
+            let known: Vec<String> = free.iter().map(|info| format!("`{}`", info.name)).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(Error::graph(format!("the graph has no symbol `{name}`"))
+                .with_help(format!("its symbols are: {known}")));
         }
-        let value = |number: usize| {
-            let symbol = &self.symbols[number];
-            let given = given.iter().find(|(known, _)| *known == symbol.name);
-            Some(given.map_or(symbol.example, |(_, value)| *value))
-        };
-        Ok(self.values_where(value))
-    }
-
-    /// The values of all symbols, where others than quotients have the given ones.
-    pub(crate) fn values_where(&self, value: impl Fn(usize) -> Option<i64>) -> Vec<Option<i64>> {
-        let mut values: Vec<Option<i64>> = Vec::with_capacity(self.symbols.len());
-        for (number, info) in self.symbols.iter().enumerate() {
-            values.push(match info.source {
-                SymbolSource::Quotient { symbol, plus, by } => {
-                    values[symbol].and_then(|value| Quotient { symbol, plus, by }.of(value))
-                }
-                _ => value(number),
-            });
-        }
-        values
+        Ok(self.symbols.values(|symbol| {
+            let info = self.symbols.info(symbol)?;
+            let given = given.iter().find(|(known, _)| *known == info.name);
+            given.map_or(info.example, |(_, value)| Some(*value))
+        }))
     }
 }

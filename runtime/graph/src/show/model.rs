@@ -3,6 +3,7 @@
 //! In: a graph, and its memory where sizes are known. Out: a row for each tensor, a box for each input, constant,
 //! node and output, and an edge for each tensor between boxes.
 
+use opsmith_runtime::infer::symbolic::{Guard, Size, SymbolInfo};
 use opsmith_runtime::layout::{Layout, checked_numel};
 
 use super::memory::{BufferReport, MemoryReport, Place};
@@ -119,34 +120,31 @@ impl ViewModel {
 }
 
 fn notes(graph: &Graph) -> Vec<String> {
-    let symbol = |info: &crate::ir::SymbolInfo| {
-        let from = match info.source {
+    let symbol = |(info, source): (&SymbolInfo, &SymbolSource)| {
+        let example = info.example.map_or(String::new(), |example| format!("; traced with {example}"));
+        let from = match *source {
             SymbolSource::Input { input, dim } => {
                 format!("dimension {dim} of {}", graph.input_names.get(input).map_or("", String::as_str))
             }
             SymbolSource::Node { tensor, dim } => {
                 format!("dimension {dim} of %{}, found by its step", tensor.0)
             }
-            SymbolSource::Quotient { symbol, .. } => {
-                return format!(
-                    "symbol {}: computed from {}; traced with {}",
-                    info.name, graph.symbols[symbol].name, info.example
-                );
+            SymbolSource::Derived => {
+                let of: Vec<String> =
+                    info.made_of().into_iter().map(|of| graph.text(&Size::from(of))).collect();
+                return format!("symbol {}: computed from {}{example}", info.name, of.join(", "));
             }
         };
         let mut text = format!("symbol {}: {from}; at least {}", info.name, info.least);
-        if info.most != i64::MAX {
-            text.push_str(&format!(", at most {}", info.most));
+        if !info.most.is_unknown() {
+            text.push_str(&format!(", at most {}", graph.text(&info.most)));
         }
         if info.multiple_of > 1 {
             text.push_str(&format!(", a multiple of {}", info.multiple_of));
         }
-        text.push_str(&format!("; traced with {}", info.example));
-        text
+        text + &example
     };
-    let guard = |guard: &crate::ir::Guard| {
-        format!("guard {} = {}: {}", graph.text(&guard.size), guard.equals, guard.reason)
-    };
+    let guard = |guard: &Guard| format!("guard {}: {}", guard.condition.named(&graph.symbols), guard.reason);
     let variant = |(symbol, value, graph): (&str, i64, &Graph)| {
         format!(
             "where {symbol} = {value}, a graph of its own with {} runs",
@@ -156,14 +154,8 @@ fn notes(graph: &Graph) -> Vec<String> {
     let checked = graph.check().unwrap_or_default();
     let requirements = checked.requirements.iter().map(|requirement| format!("needs {requirement}"));
     let guards = graph.guards.iter().map(guard);
-    graph
-        .symbols
-        .iter()
-        .map(symbol)
-        .chain(graph.variants().map(variant))
-        .chain(guards)
-        .chain(requirements)
-        .collect()
+    let symbols = graph.symbols.infos().iter().zip(&graph.sources);
+    symbols.map(symbol).chain(graph.variants().map(variant)).chain(guards).chain(requirements).collect()
 }
 
 /// A row for each tensor, by number.
@@ -173,7 +165,7 @@ fn rows(graph: &Graph, memory: Option<&MemoryReport>) -> Vec<TensorRow> {
     for report in memory.iter().flat_map(|memory| &memory.buffers) {
         by_buffer[report.buffer.index()] = Some(report);
     }
-    let example = graph.values_where(|number| Some(graph.symbols[number].example));
+    let example = graph.example();
     let row = |(number, info): (usize, &TensorInfo)| {
         let report = by_buffer[info.buffer.index()];
         TensorRow {

@@ -4,7 +4,7 @@ use opsmith_runtime::arg::Value;
 use opsmith_runtime::internals::{self, GeneratorInternals as _};
 use opsmith_runtime::storage::Storage;
 
-use super::recorder::RawKind;
+use crate::ir::NodeKind;
 
 /// Whether two storages hold the same bytes.
 pub(crate) fn contents_equal(a: &Storage, b: &Storage) -> bool {
@@ -24,18 +24,18 @@ pub(crate) fn contents_equal(a: &Storage, b: &Storage) -> bool {
 }
 
 /// Whether two steps do the same, apart from their arguments.
-pub(crate) fn kinds_equal(a: &RawKind, b: &RawKind) -> bool {
+pub(crate) fn kinds_equal(a: &NodeKind<i64>, b: &NodeKind<i64>) -> bool {
     match (a, b) {
-        (RawKind::Call { op: a, compute: x }, RawKind::Call { op: b, compute: y }) => {
+        (NodeKind::Call { op: a, compute: x }, NodeKind::Call { op: b, compute: y }) => {
             std::ptr::eq(*a, *b) && x == y
         }
-        (RawKind::View { op: a }, RawKind::View { op: b }) => std::ptr::eq(*a, *b),
-        (RawKind::While { predicate: a, .. }, RawKind::While { predicate: b, .. }) => a == b,
-        (RawKind::Scan { moving: a, .. }, RawKind::Scan { moving: b, .. }) => {
-            a.iter().map(|moving| moving.0).eq(b.iter().map(|moving| moving.0))
+        (NodeKind::View { op: a }, NodeKind::View { op: b }) => std::ptr::eq(*a, *b),
+        (NodeKind::While { predicate: a, .. }, NodeKind::While { predicate: b, .. }) => a == b,
+        (NodeKind::Scan { moving: a, .. }, NodeKind::Scan { moving: b, .. }) => {
+            a.iter().map(|moving| moving.tensor).eq(b.iter().map(|moving| moving.tensor))
         }
-        (RawKind::Copy, RawKind::Copy) | (RawKind::Add, RawKind::Add) => true,
-        (RawKind::Cond { .. }, RawKind::Cond { .. }) => true,
+        (NodeKind::Copy, NodeKind::Copy) | (NodeKind::Add, NodeKind::Add) => true,
+        (NodeKind::Cond { .. }, NodeKind::Cond { .. }) => true,
         _ => false,
     }
 }

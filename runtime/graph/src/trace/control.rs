@@ -11,8 +11,8 @@ use opsmith_runtime::layout::{Dims, Layout};
 use opsmith_runtime::tensor::Tensor;
 
 use super::IntoTensors;
-use super::recorder::{self, RawKind};
-use crate::ir::TensorId;
+use super::recorder;
+use crate::ir::{Moving, NodeKind};
 
 /// Runs one of two functions: the first if the predicate, a single truth value, is true.
 ///
@@ -52,7 +52,7 @@ pub fn cond<R: IntoTensors, S: IntoTensors>(
     })?;
     let ((), second) = recorder::region(|| write(&outs, &otherwise()?.into_tensors(), "the other branch"))?;
     let outs_of_step: Vec<&Tensor> = outs.iter().collect();
-    recorder::control(RawKind::Cond { branches: [first, second] }, &[predicate], &outs_of_step);
+    recorder::control(NodeKind::Cond { branches: Box::new([first, second]) }, &[predicate], &outs_of_step);
     Ok(outs)
 }
 
@@ -90,7 +90,7 @@ pub fn while_loop(
         Ok(predicate)
     })?;
     let ((), body) = recorder::region(|| advance(&carried, &body(&carried)?))?;
-    let kind = RawKind::While { condition, predicate: recorder::tensor(&predicate), body };
+    let kind = NodeKind::While { condition, predicate: recorder::tensor(&predicate), body };
     recorder::control(kind, &[], &carried.iter().collect::<Vec<_>>());
     Ok(carried)
 }
@@ -160,26 +160,28 @@ fn scan_traced(
     }
     let body: Body<'_> = &body;
     let carried = carry(state)?;
-    let mut moving: Vec<(TensorId, i64)> = Vec::new();
+    let mut moving: Vec<Moving<i64>> = Vec::new();
     let (stacks, inside) = recorder::region(|| {
         let mut parts = Vec::with_capacity(over.len());
         for whole in over {
             let shown = part(whole, 0)?;
             let copied = like(&shown)?;
-            moving.push((recorder::copy_moving(&copied, &shown, true), step(whole)));
+            let tensor = recorder::copy_moving(&copied, &shown, true);
+            moving.push(Moving { tensor, step: step(whole) });
             parts.push(copied);
         }
         let (next, results) = body(&carried, &parts)?;
         let stacks = results.iter().map(|result| stack(result, length)).collect::<Result<Vec<_>>>()?;
         for (stack, result) in stacks.iter().zip(&results) {
-            moving.push((recorder::copy_moving(&part(stack, 0)?, result, false), step(stack)));
+            let tensor = recorder::copy_moving(&part(stack, 0)?, result, false);
+            moving.push(Moving { tensor, step: step(stack) });
         }
         advance(&carried, &next)?;
         Ok(stacks)
     })?;
     let outs: Vec<&Tensor> = carried.iter().chain(&stacks).collect();
     let args: Vec<&Tensor> = over.iter().collect();
-    recorder::control(RawKind::Scan { length, moving, body: inside }, &args, &outs);
+    recorder::control(NodeKind::Scan { length, moving, body: inside }, &args, &outs);
     Ok((carried, stacks))
 }
 

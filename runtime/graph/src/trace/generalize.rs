@@ -4,7 +4,7 @@
 //! formulas; where that is impossible, the graph of the first run, guarded to its sizes.
 
 use opsmith_runtime::arg::Value;
-use opsmith_runtime::infer::symbolic::{Size, Symbol};
+use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, Symbol, SymbolInfo, Symbols};
 use opsmith_runtime::layout::Layout;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::tensor::Tensor;
@@ -12,21 +12,20 @@ use smallvec::SmallVec;
 
 use super::compare::{contents_equal, kinds_equal, values_equal};
 use super::fit::FormulaFinder;
-use super::recorder::{RawArg, RawKind, RawNode, RawStorage, RawTrace};
+use super::recorder::{DataDependentSize, RawStorage, RawTrace};
 use super::sample_points::{InputSymbol, Point};
 use super::{InputSpec, Run};
 use crate::ir::{
-    Argument, Buffer, BufferId, BufferKind, Graph, Guard, Moving, Node, NodeKind, Region, SymbolInfo,
-    SymbolSource, SymbolicLayout, SymbolicScalar, TensorId, TensorInfo,
+    Argument, Buffer, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolSource, SymbolicLayout,
+    SymbolicScalar, TensorId, TensorInfo,
 };
-use crate::plan::cache::Plans;
 
 /// Why runs make no common graph.
 struct Differs(String);
 
 type Merged<T> = Result<T, Differs>;
 
-/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `ties` says; with `divides`
+/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `unified` says; with `divides`
 /// numbers may be formulas of quotients. Out also: whether formulas were missing.
 pub(crate) fn merge(
     specs: &[InputSpec],
@@ -36,98 +35,83 @@ pub(crate) fn merge(
     runs: &[Run],
     divides: bool,
 ) -> (Graph, bool) {
-    let unknown: Vec<SymbolInfo> = runs[0]
-        .raw
-        .unknown
-        .iter()
-        .enumerate()
-        .map(|(number, size)| SymbolInfo {
-            name: format!("u{number}"),
-            least: 0,
-            // With symbols among the inputs the bound is one at this point only.
-            most: if symbols.is_empty() { size.most } else { i64::MAX },
-            multiple_of: 1,
-            // A bound of 1 or 0 was not traced with, where functions take other steps.
-            example: if symbols.is_empty() { size.example.min(size.most) } else { size.example },
-            source: SymbolSource::Node { tensor: size.tensor, dim: size.dim },
-        })
-        .collect();
+    let mut table = table(symbols, &points[0], &runs[0].raw.unknown);
     // No formula may name a size that is always equal to another.
     let of_inputs = 0..symbols.len();
     let own = unified.iter().enumerate().filter(|(size, tie)| size == *tie);
     let free: Vec<usize> = of_inputs.chain(own.map(|(size, _)| symbols.len() + size)).collect();
-    let merger = Merger { numbers: FormulaFinder::new(points, &free, symbols.len(), divides) };
+    let divided = divides.then_some(symbols.len());
+    let merger = Merger { numbers: FormulaFinder::new(points, &free, &table.symbols, divided) };
     let merged = merger.graph(runs);
     let unfitted = merger.numbers.has_unfitted();
-    let (mut graph, guards) = match merged {
-        Ok(graph) => (graph, Vec::new()),
+    let mut graph = match merged {
+        Ok(graph) => {
+            let symbols = merger.numbers.into_symbols();
+            table.sources.resize(symbols.len(), SymbolSource::Derived);
+            Graph { symbols, sources: table.sources, ..graph }
+        }
         Err(Differs(reason)) => {
-            let single = Merger { numbers: FormulaFinder::new(&points[..1], &free, symbols.len(), false) };
-            let mut graph =
+            let single = Merger { numbers: FormulaFinder::new(&points[..1], &free, &table.symbols, None) };
+            let graph =
                 single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
+            let guards = guards(&table.symbols, &points[0], &reason);
+            let mut graph = Graph { symbols: table.symbols, sources: table.sources, guards, ..graph };
             // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
             for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
                 graph.tensors[id.index()].layout = spec.layout(symbols);
             }
-            let names =
-                symbols.iter().map(|symbol| &symbol.name).chain(unknown.iter().map(|info| &info.name));
-            let guard = |(number, name): (usize, &String)| Guard {
-                size: Size::from(Symbol(number as u32)),
-                equals: points[0][number],
-                reason: format!("`{name}` was specialised: {reason}"),
-            };
-            (graph, names.enumerate().map(guard).collect())
+            graph
         }
     };
-    graph.guards = guards;
     graph.grad_inputs = (0..specs.len()).filter(|&number| specs[number].requires_grad).collect();
-    graph.symbols = symbols
-        .iter()
-        .zip(&points[0])
-        .map(|(symbol, example)| SymbolInfo {
-            name: symbol.name.clone(),
-            least: 0,
-            most: i64::MAX,
-            multiple_of: symbol.multiple_of,
-            example: *example,
-            source: SymbolSource::Input { input: symbol.input, dim: symbol.dim },
-        })
-        .collect();
-    graph.symbols.extend(unknown);
-    if graph.guards.is_empty() {
-        graph.symbols.extend(merger.numbers.into_quotients().into_iter().map(|quotient| {
-            let of = &symbols[quotient.symbol].name;
-            SymbolInfo {
-                name: match quotient.plus {
-                    0 => format!("floor({of}/{})", quotient.by),
-                    plus => format!("floor(({of}+{plus})/{})", quotient.by),
-                },
-                least: 0,
-                most: i64::MAX,
-                multiple_of: 1,
-                example: quotient.of(points[0][quotient.symbol]).unwrap_or(0),
-                source: SymbolSource::Quotient {
-                    symbol: quotient.symbol,
-                    plus: quotient.plus,
-                    by: quotient.by,
-                },
-            }
-        }));
-    }
     let named = specs.iter().enumerate();
     graph.input_names =
         named.map(|(number, spec)| spec.name.clone().unwrap_or_else(|| format!("input{number}"))).collect();
     (graph, unfitted)
 }
 
-struct Merger<'a> {
-    numbers: FormulaFinder<'a>,
+/// A graph of nothing but symbols: those of inputs, then data-dependent sizes.
+fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize]) -> Graph {
+    let mut table = Graph::default();
+    for (symbol, example) in symbols.iter().zip(examples) {
+        let InputSymbol { name, multiple_of, input, dim } = symbol;
+        let info = SymbolInfo::new(name, Origin::Input);
+        let info = SymbolInfo { multiple_of: *multiple_of, example: Some(*example), ..info };
+        table.add_symbol(info, SymbolSource::Input { input: *input, dim: *dim });
+    }
+    for (number, size) in unknown.iter().enumerate() {
+        let &DataDependentSize { tensor, dim, example, most } = size;
+        // With symbols among the inputs the bound is one at this point only. A bound of 1 or 0 was not traced with,
+        // where functions take other steps.
+        let (most, example) = match symbols.is_empty() && most != i64::MAX {
+            true => (Size::Const(most), example.min(most)),
+            false => (Size::Unknown, example),
+        };
+        let info = SymbolInfo::new(format!("u{number}"), Origin::Run);
+        let info = SymbolInfo { most, example: Some(example), ..info };
+        table.add_symbol(info, SymbolSource::Node { tensor, dim });
+    }
+    table
 }
 
-impl Merger<'_> {
+/// Guards that let every symbol have one size.
+fn guards(symbols: &Symbols, sizes: &Point, reason: &str) -> Vec<Guard> {
+    let guard = |((symbol, info), size): ((Symbol, &SymbolInfo), &i64)| Guard {
+        condition: Condition::Equal(Size::from(symbol), Size::Const(*size)),
+        op: "",
+        reason: format!("`{}` was specialised: {reason}", info.name),
+    };
+    symbols.all().zip(symbols.infos()).zip(sizes).map(guard).collect()
+}
+
+struct Merger {
+    numbers: FormulaFinder,
+}
+
+impl Merger {
     fn graph(&self, runs: &[Run]) -> Merged<Graph> {
         let raws: Vec<&RawTrace> = runs.iter().map(|run| &run.raw).collect();
-        let nodes: Vec<&[RawNode]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
+        let nodes: Vec<&[Node<i64>]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
         // Steps are compared first: they say where runs part, tensors only that they did.
         let nodes = self.nodes(&nodes)?;
         let first = &runs[0];
@@ -139,23 +123,13 @@ impl Merger<'_> {
             return Err(Differs("it decides which tensors the function works with".to_owned()));
         }
         let mut graph = Graph {
-            symbols: Vec::new(),
-            buffers: Vec::new(),
             tensors: Vec::with_capacity(first.raw.tensors.len()),
             nodes,
             inputs: first.inputs.clone(),
-            input_names: Vec::new(),
             outputs: first.outputs.clone(),
-            guards: Vec::new(),
             generators: first.raw.generators.clone(),
-            grad_inputs: Vec::new(),
-            reuse: false,
-            threads: 1,
-            loaded: false,
             shape_constants: first.raw.shape_constants.clone(),
-            plans: Plans::default(),
-            segments: Vec::new(),
-            variants: Vec::new(),
+            ..Graph::default()
         };
         let derived = derived(&graph.nodes, &first.raw);
         for (number, derived) in derived.into_iter().enumerate() {
@@ -164,7 +138,7 @@ impl Merger<'_> {
         for number in 0..first.raw.storages.len() {
             let storages: Vec<&RawStorage> = raws.iter().map(|raw| &raw.storages[number]).collect();
             let input =
-                first.inputs.iter().position(|id| first.raw.tensors[id.index()].storage == number as u32);
+                first.inputs.iter().position(|id| first.raw.tensors[id.index()].buffer.index() == number);
             let buffer = buffer(&mut graph, number as u32, input, &storages)?;
             graph.buffers.push(buffer);
         }
@@ -178,7 +152,7 @@ impl Merger<'_> {
         let alike = raws.iter().all(|raw| {
             let tensor = &raw.tensors[number];
             tensor.dtype == first.dtype
-                && tensor.storage == first.storage
+                && tensor.buffer == first.buffer
                 && tensor.layout.dim() == first.layout.dim()
         });
         if !alike {
@@ -196,7 +170,7 @@ impl Merger<'_> {
             (0..first.layout.dim()).map(|dim| fit(&|layout| of(layout, dim))).collect::<Merged<SmallVec<_>>>()
         };
         Ok(TensorInfo {
-            buffer: BufferId(first.storage),
+            buffer: first.buffer,
             dtype: first.dtype,
             device: first.device,
             layout: SymbolicLayout {
@@ -207,10 +181,10 @@ impl Merger<'_> {
         })
     }
 
-    fn nodes(&self, runs: &[&[RawNode]]) -> Merged<Vec<Node>> {
+    fn nodes(&self, runs: &[&[Node<i64>]]) -> Merged<Vec<Node>> {
         let first = runs[0];
         let nodes = (0..first.len()).map(|number| {
-            let nodes: Option<Vec<&RawNode>> = runs.iter().map(|run| run.get(number)).collect();
+            let nodes: Option<Vec<&Node<i64>>> = runs.iter().map(|run| run.get(number)).collect();
             let nodes = nodes
                 .ok_or_else(|| Differs(format!("at other sizes {} is not done", place(&first[number]))))?;
             self.node(&nodes)
@@ -222,9 +196,9 @@ impl Merger<'_> {
         }
     }
 
-    fn node(&self, nodes: &[&RawNode]) -> Merged<Node> {
+    fn node(&self, nodes: &[&Node<i64>]) -> Merged<Node> {
         let first = nodes[0];
-        let same = |node: &&RawNode| kinds_equal(&node.kind, &first.kind) && node.outs == first.outs;
+        let same = |node: &&Node<i64>| kinds_equal(&node.kind, &first.kind) && node.outs == first.outs;
         if let Some(other) = nodes.iter().find(|node| !same(node)) {
             return Err(Differs(format!(
                 "at other sizes {} is done in place of {}",
@@ -233,95 +207,51 @@ impl Merger<'_> {
             )));
         }
         let args = (0..first.args.len()).map(|position| {
-            let args: Vec<&RawArg> = nodes.iter().map(|node| &node.args[position]).collect();
+            let args: Vec<&Argument<i64>> = nodes.iter().map(|node| &node.args[position]).collect();
             self.argument(&args).ok_or_else(|| {
                 let name = first.kind.op().map_or("its argument", |op| op.schema.args[position].name);
                 Differs(format!("no formula of the sizes gives `{name}` of {}", place(first)))
             })
         });
         let args = args.collect::<Merged<Vec<Argument>>>()?;
-        let inside = |of: &dyn Fn(&RawKind) -> Option<&Vec<RawNode>>| -> Merged<Region> {
-            let runs: Vec<&[RawNode]> =
-                nodes.iter().filter_map(|node| of(&node.kind)).map(Vec::as_slice).collect();
-            Ok(Region { nodes: self.nodes(&runs)? })
-        };
-        let kind = match &first.kind {
-            RawKind::Call { op, compute } => NodeKind::Call { op, compute: *compute },
-            RawKind::View { op } => NodeKind::View { op },
-            RawKind::Copy => NodeKind::Copy,
-            RawKind::Add => NodeKind::Add,
-            RawKind::Cond { .. } => {
-                let branch = |number: usize| {
-                    inside(&move |kind| match kind {
-                        RawKind::Cond { branches } => Some(&branches[number]),
-                        _ => None,
-                    })
-                };
-                NodeKind::Cond { branches: Box::new([branch(0)?, branch(1)?]) }
-            }
-            RawKind::While { predicate, .. } => NodeKind::While {
-                condition: inside(&|kind| match kind {
-                    RawKind::While { condition, .. } => Some(condition),
-                    _ => None,
-                })?,
-                predicate: *predicate,
-                body: inside(&|kind| match kind {
-                    RawKind::While { body, .. } => Some(body),
-                    _ => None,
-                })?,
-            },
-            RawKind::Scan { moving, .. } => {
-                let scans: Vec<(i64, &[(TensorId, i64)])> = nodes
-                    .iter()
-                    .filter_map(|node| match &node.kind {
-                        RawKind::Scan { length, moving, .. } => Some((*length, moving.as_slice())),
-                        _ => None,
-                    })
-                    .collect();
-                let formula = |numbers: Vec<i64>| {
-                    self.numbers
-                        .fit(numbers.into_iter())
-                        .ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
-                };
-                let length = formula(scans.iter().map(|(length, _)| *length).collect())?;
-                let moving = (0..moving.len()).map(|number| {
-                    let step = formula(scans.iter().map(|(_, moving)| moving[number].1).collect())?;
-                    Ok(Moving { tensor: moving[number].0, step })
-                });
-                NodeKind::Scan {
-                    length,
-                    moving: moving.collect::<Merged<_>>()?,
-                    body: inside(&|kind| match kind {
-                        RawKind::Scan { body, .. } => Some(body),
-                        _ => None,
-                    })?,
-                }
-            }
-        };
+        let numbers: Vec<Vec<&i64>> = nodes.iter().map(|node| node.kind.numbers()).collect();
+        let mut numbers = (0..numbers[0].len()).map(|at| {
+            let fitted = self.numbers.fit(numbers.iter().map(|numbers| *numbers[at]));
+            fitted.ok_or_else(|| Differs(format!("no formula gives the steps of {}", place(first))))
+        });
+        let mut regions = (0..first.kind.regions().len()).map(|at| {
+            let runs = nodes.iter().map(|node| node.kind.regions()[at].nodes.as_slice());
+            Ok(Region { nodes: self.nodes(&runs.collect::<Vec<_>>())? })
+        });
+        let missing = "as many as the first run has";
+        let kind = first.kind.with(|| numbers.next().expect(missing), || regions.next().expect(missing))?;
         Ok(Node { kind, args, outs: first.outs.clone(), site: first.site.clone() })
     }
 
-    fn argument(&self, args: &[&RawArg]) -> Option<Argument> {
+    fn argument(&self, args: &[&Argument<i64>]) -> Option<Argument> {
         match args[0] {
-            RawArg::Tensor(id) => {
-                let same = |arg: &&RawArg| matches!(arg, RawArg::Tensor(other) if other == id);
+            Argument::Tensor(id) => {
+                let same = |arg: &&Argument<i64>| matches!(arg, Argument::Tensor(other) if other == id);
                 args.iter().all(same).then_some(Argument::Tensor(*id))
             }
-            RawArg::Tensors(ids) => {
-                let same = |arg: &&RawArg| matches!(arg, RawArg::Tensors(others) if others == ids);
+            Argument::Tensors(ids) => {
+                let same = |arg: &&Argument<i64>| matches!(arg, Argument::Tensors(others) if others == ids);
                 args.iter().all(same).then(|| Argument::Tensors(ids.clone()))
             }
-            RawArg::OptionalTensors(ids) => {
-                let same = |arg: &&RawArg| matches!(arg, RawArg::OptionalTensors(others) if others == ids);
+            Argument::OptionalTensors(ids) => {
+                let same =
+                    |arg: &&Argument<i64>| matches!(arg, Argument::OptionalTensors(others) if others == ids);
                 args.iter().all(same).then(|| Argument::OptionalTensors(ids.clone()))
             }
-            RawArg::Value(_) => {
+            Argument::Value(_) => {
                 let values = args.iter().map(|arg| match arg {
-                    RawArg::Value(value) => Some(value),
+                    Argument::Value(value) => Some(value),
                     _ => None,
                 });
                 self.value(&values.collect::<Option<Vec<&Value>>>()?)
             }
+            // A run records its numbers as values, of which this finds out whether they depend on sizes.
+            Argument::Int(_) | Argument::Ints(_) | Argument::Scalar(_) | Argument::Float(_) => None,
         }
     }
 
@@ -400,7 +330,7 @@ fn mark_derived(nodes: &[Node], raw: &RawTrace, found: &mut [bool]) {
             NodeKind::View { .. } => node.outs.iter().for_each(|out| found[out.index()] = true),
             NodeKind::Call { .. } => {
                 for out in &node.outs {
-                    let storage = &raw.storages[raw.tensors[out.index()].storage as usize];
+                    let storage = &raw.storages[raw.tensors[out.index()].buffer.index()];
                     found[out.index()] |= storage.tensors[0] == out.0 && storage.storage.is_meta();
                 }
             }
@@ -441,7 +371,7 @@ fn buffer(graph: &mut Graph, number: u32, input: Option<usize>, storages: &[&Raw
     Ok(Buffer { kind: BufferKind::Constant(whole), root })
 }
 
-fn place(node: &RawNode) -> String {
+fn place(node: &Node<i64>) -> String {
     let name = node.kind.op().map_or("a copy", |op| op.name);
     format!("`{name}` at {}", node.site)
 }

@@ -29,7 +29,6 @@ use opsmith_runtime::op::Outputs;
 use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
-use crate::exec::segments;
 use crate::ir::{Graph, SymbolicLayout, TensorId};
 use generalize::merge;
 use recorder::{RawTrace, Stopped};
@@ -327,7 +326,6 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, fixed: &FixedSymbols) ->
         let of = Tracing { specs, symbols: &symbols, example, fixed, run: &run, trace: &trace };
         specialize::add(&mut graph, &of);
     }
-    graph.segments = segments::split(&graph);
     Ok(graph)
 }
 

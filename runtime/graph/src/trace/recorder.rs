@@ -10,7 +10,6 @@ use std::collections::HashMap;
 
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, Value};
-use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::{self, StorageInternals as _};
 use opsmith_runtime::layout::{Dims, Layout};
@@ -23,7 +22,7 @@ use smallvec::SmallVec;
 use super::observer::Observing;
 use super::rng::Generators;
 use super::value_dependence::ValueDependence;
-use crate::ir::{ShapeConstant, Site, TensorId};
+use crate::ir::{Argument, BufferId, Node, NodeKind, Region, ShapeConstant, Site, TensorId, TensorInfo};
 
 thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
@@ -33,8 +32,9 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct RawTrace {
     pub storages: Vec<RawStorage>,
-    pub tensors: Vec<RawTensor>,
-    pub nodes: Vec<RawNode>,
+    /// Tensors; their buffers are the storages.
+    pub tensors: Vec<TensorInfo<Layout>>,
+    pub nodes: Vec<Node<i64>>,
     /// Data-dependent sizes.
     pub unknown: Vec<DataDependentSize>,
     /// Constants whose elements decided a shape.
@@ -60,37 +60,6 @@ pub(crate) struct RawStorage {
     pub tensors: SmallVec<[u32; 2]>,
 }
 
-pub(crate) struct RawTensor {
-    pub storage: u32,
-    pub layout: Layout,
-    pub dtype: DType,
-    pub device: Device,
-}
-
-pub(crate) struct RawNode {
-    pub kind: RawKind,
-    pub args: Vec<RawArg>,
-    pub outs: SmallVec<[TensorId; 1]>,
-    pub site: Site,
-}
-
-pub(crate) enum RawKind {
-    Call { op: &'static OpDef, compute: DType },
-    View { op: &'static OpDef },
-    Copy,
-    Add,
-    Cond { branches: [Vec<RawNode>; 2] },
-    While { condition: Vec<RawNode>, predicate: TensorId, body: Vec<RawNode> },
-    Scan { length: i64, moving: Vec<(TensorId, i64)>, body: Vec<RawNode> },
-}
-
-pub(crate) enum RawArg {
-    Tensor(TensorId),
-    Tensors(Vec<TensorId>),
-    OptionalTensors(Vec<Option<TensorId>>),
-    Value(Value),
-}
-
 /// The recording of this thread.
 #[derive(Default)]
 pub(crate) struct Recorder {
@@ -100,7 +69,7 @@ pub(crate) struct Recorder {
     /// function takes many views of one tensor.
     by_layout: HashMap<LayoutKey, u32>,
     /// Steps of the regions around the current one, which is `trace.nodes`.
-    outside: Vec<Vec<RawNode>>,
+    outside: Vec<Vec<Node<i64>>>,
     /// Memory of tensors that the function makes from numbers.
     made: Vec<Storage>,
     /// Placeholder values for data-dependent sizes, in order.
@@ -185,7 +154,7 @@ pub(crate) fn call(
     if shared {
         count_writes(outs)?;
     }
-    push(RawKind::Call { op, compute }, args, outs)
+    push(NodeKind::Call { op, compute }, args, outs)
 }
 
 /// Lets automatic differentiation notice a write, as the kernel would.
@@ -229,13 +198,13 @@ pub(crate) fn made(tensor: &Tensor) {
 
 /// Notes views of the first argument.
 pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
-    push(RawKind::View { op }, args, outs)
+    push(NodeKind::View { op }, args, outs)
 }
 
 /// Notes a copy of elements.
 pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     count_writes(std::slice::from_ref(target))?;
-    push(RawKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
+    push(NodeKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
 /// Notes a copy from or to a tensor that moves from run to run of a loop; gives that tensor's number. No other
@@ -247,7 +216,7 @@ pub(crate) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
             true => (moving, recorder.tensor(target)),
             false => (recorder.tensor(source), moving),
         };
-        recorder.push(RawKind::Copy, vec![RawArg::Tensor(from)], SmallVec::from_elem(to, 1));
+        recorder.push(NodeKind::Copy, vec![Argument::Tensor(from)], SmallVec::from_elem(to, 1));
         moving
     })
 }
@@ -255,10 +224,10 @@ pub(crate) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
 /// Notes an addition of elements to a tensor that may show one at several indices.
 pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     count_writes(std::slice::from_ref(target))?;
-    push(RawKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
+    push(NodeKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
-fn push(kind: RawKind, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+fn push(kind: NodeKind<i64>, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     with(|recorder| {
         let mut foreign = false;
         let mut look = |tensor: &Tensor| {
@@ -283,7 +252,7 @@ pub(crate) fn tensor(tensor: &Tensor) -> TensorId {
 }
 
 /// Runs a function whose steps are a region of their own.
-pub(crate) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Vec<RawNode>)> {
+pub(crate) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Region<i64>)> {
     with(|recorder| {
         let outside = std::mem::take(&mut recorder.trace.nodes);
         recorder.outside.push(outside);
@@ -293,13 +262,13 @@ pub(crate) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Vec<
         let outside = recorder.outside.pop().expect("pushed above");
         std::mem::replace(&mut recorder.trace.nodes, outside)
     });
-    Ok((result?, inside))
+    Ok((result?, Region { nodes: inside }))
 }
 
 /// Adds a step with regions.
-pub(crate) fn control(kind: RawKind, args: &[&Tensor], outs: &[&Tensor]) {
+pub(crate) fn control(kind: NodeKind<i64>, args: &[&Tensor], outs: &[&Tensor]) {
     with(|recorder| {
-        let args = args.iter().map(|arg| RawArg::Tensor(recorder.tensor(arg))).collect();
+        let args = args.iter().map(|arg| Argument::Tensor(recorder.tensor(arg))).collect();
         let outs = outs.iter().map(|out| recorder.tensor(out)).collect();
         recorder.push(kind, args, outs);
     });
@@ -316,23 +285,25 @@ impl Recorder {
         self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
     }
 
-    fn push(&mut self, kind: RawKind, args: Vec<RawArg>, outs: SmallVec<[TensorId; 1]>) {
+    fn push(&mut self, kind: NodeKind<i64>, args: Vec<Argument<i64>>, outs: SmallVec<[TensorId; 1]>) {
         self.generators.count(&kind, &args);
         let site = site();
-        self.trace.nodes.push(RawNode { kind, args, outs, site });
+        self.trace.nodes.push(Node { kind, args, outs, site });
     }
 
-    fn argument(&mut self, arg: Arg<'_>) -> RawArg {
+    fn argument(&mut self, arg: Arg<'_>) -> Argument<i64> {
         match arg {
-            Arg::Tensor(tensor) => RawArg::Tensor(self.tensor(tensor)),
+            Arg::Tensor(tensor) => Argument::Tensor(self.tensor(tensor)),
             Arg::Tensors(tensors) => {
-                RawArg::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
+                Argument::Tensors(tensors.iter().map(|tensor| self.tensor(tensor)).collect())
             }
-            Arg::OptionalTensors(tensors) => RawArg::OptionalTensors(
+            Arg::OptionalTensors(tensors) => Argument::OptionalTensors(
                 tensors.iter().map(|tensor| tensor.as_ref().map(|tensor| self.tensor(tensor))).collect(),
             ),
-            Arg::Generator(generator) => RawArg::Value(Value::Generator(self.generators.in_graph(generator))),
-            other => RawArg::Value(other.to_value()),
+            Arg::Generator(generator) => {
+                Argument::Value(Value::Generator(self.generators.in_graph(generator)))
+            }
+            other => Argument::Value(other.to_value()),
         }
     }
 
@@ -347,8 +318,8 @@ impl Recorder {
     fn new_tensor(&mut self, tensor: &Tensor, moves: bool) -> TensorId {
         let storage = self.storage(tensor);
         let number = self.trace.tensors.len() as u32;
-        self.trace.tensors.push(RawTensor {
-            storage,
+        self.trace.tensors.push(TensorInfo {
+            buffer: BufferId(storage),
             layout: tensor.layout().clone(),
             dtype: tensor.dtype(),
             device: tensor.device(),
@@ -401,13 +372,4 @@ pub(crate) fn size_depends_on_data(tensor: &Tensor, dim: usize, example: i64, mo
         let tensor = recorder.tensor(tensor);
         recorder.trace.unknown.push(DataDependentSize { tensor, dim, example, most });
     });
-}
-
-impl RawKind {
-    pub fn op(&self) -> Option<&'static OpDef> {
-        match self {
-            RawKind::Call { op, .. } | RawKind::View { op } => Some(op),
-            _ => None,
-        }
-    }
 }

@@ -9,7 +9,8 @@ use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::{GeneratorInternals as _, Start};
 use opsmith_runtime::random::{Generator, GeneratorState};
 
-use super::recorder::{RawArg, RawKind, with};
+use super::recorder::with;
+use crate::ir::{Argument, NodeKind};
 
 /// The generators of a function that is traced.
 #[derive(Default)]
@@ -75,8 +76,8 @@ impl Generators {
     }
 
     /// Counts a step if it draws from the default generator.
-    pub fn count(&mut self, kind: &RawKind, args: &[RawArg]) {
-        let given = |arg: &RawArg| matches!(arg, RawArg::Value(Value::Generator(_)));
+    pub fn count(&mut self, kind: &NodeKind<i64>, args: &[Argument<i64>]) {
+        let given = |arg: &Argument<i64>| matches!(arg, Argument::Value(Value::Generator(_)));
         let repeats = kind.op().is_none_or(|op| op.facts.deterministic);
         self.draws += usize::from(!repeats && !args.iter().any(given));
     }

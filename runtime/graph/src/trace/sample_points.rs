@@ -239,13 +239,11 @@ pub(crate) fn note(
 
 /// Whether a run at other sizes did what the graph says it does there.
 pub(crate) fn agrees(graph: &Graph, point: &Point, run: &Run) -> bool {
-    let values = graph.values_where(|number| point.get(number).copied());
+    let values = graph.symbols.values(|symbol| point.get(symbol.0 as usize).copied());
     let shapes_agree = graph.outputs.iter().zip(&run.shapes).all(|(output, shape)| {
         let sizes = &graph.tensor(*output).layout.sizes;
         sizes.len() == shape.len()
-            && sizes.iter().zip(shape).all(|(size, real)| {
-                size.evaluate(|symbol| *values.get(symbol.0 as usize)?).is_none_or(|size| size == *real)
-            })
+            && sizes.iter().zip(shape).all(|(size, real)| size.bind(&values).is_none_or(|size| size == *real))
     });
     // Copies come and go with what is contiguous by chance; operators do not.
     let of_graph = graph.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);

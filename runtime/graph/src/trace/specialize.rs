@@ -7,12 +7,12 @@
 use std::borrow::Borrow;
 
 use opsmith_runtime::error::Result;
+use opsmith_runtime::infer::symbolic::Symbol;
 use opsmith_runtime::tensor::Tensor;
 
 use super::sample_points::{self, InputSymbol, Point};
 use super::{Dim, InputSpec, Run};
-use crate::ir::{Graph, SymbolSource, Variant};
-use crate::plan::cache::Plans;
+use crate::ir::{Graph, RunState, SymbolSource, Variant};
 
 /// Values of symbols that another variant is for, by name.
 pub(crate) type FixedSymbols = Vec<(String, i64)>;
@@ -84,34 +84,36 @@ fn vary(graph: &mut Graph, of: &Tracing<'_>, symbol: usize, value: i64) {
     // The first variant that matches is taken, so a later one never gets the sizes of an earlier one.
     let mut fixed = of.fixed.clone();
     fixed.extend(graph.variants.iter().map(|variant| {
-        let name = &of.symbols[variant.symbol].name;
+        let name = &of.symbols[variant.symbol.0 as usize].name;
         (name.clone(), variant.value)
     }));
     let few = of.symbols.len() <= MOST_SYMBOLS;
     match few.then(|| (of.trace)(specs, &fixed)) {
-        Some(Ok(variant)) => graph.variants.push(Variant { symbol, value, graph: variant }),
+        Some(Ok(variant)) => {
+            graph.variants.push(Variant { symbol: Symbol(symbol as u32), value, graph: variant })
+        }
         Some(Err(_)) | None => refuse(graph, symbol, value),
     }
 }
 
 fn refuse(graph: &mut Graph, symbol: usize, value: i64) {
-    let least = &mut graph.symbols[symbol].least;
-    *least = (*least).max(value + 1);
+    graph.symbols.raise_least(Symbol(symbol as u32), value + 1);
 }
 
 impl Graph {
     /// The graphs that run in place of this one where a symbol, by name, has a value, because the function takes
     /// other steps there; the first that fits is taken.
     pub fn variants(&self) -> impl Iterator<Item = (&str, i64, &Graph)> {
-        self.variants
-            .iter()
-            .map(|variant| (self.symbols[variant.symbol].name.as_str(), variant.value, &variant.graph))
+        self.variants.iter().map(|variant| {
+            (self.symbols.infos()[variant.symbol.0 as usize].name.as_str(), variant.value, &variant.graph)
+        })
     }
 
-    /// A copy with nothing that is made from the rest of it, and no variants.
+    /// A copy without variants, which did not run yet.
     pub(crate) fn bare(&self) -> Graph {
         Graph {
             symbols: self.symbols.clone(),
+            sources: self.sources.clone(),
             buffers: self.buffers.clone(),
             tensors: self.tensors.clone(),
             nodes: self.nodes.clone(),
@@ -125,20 +127,19 @@ impl Graph {
             threads: self.threads,
             loaded: self.loaded,
             shape_constants: self.shape_constants.clone(),
-            plans: Plans::default(),
-            segments: Vec::new(),
             variants: Vec::new(),
+            state: RunState::default(),
         }
     }
 
     /// The variant for some inputs.
     pub(crate) fn variant_for<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Option<&Graph> {
-        let fits = |variant: &&Variant| match self.symbols[variant.symbol].source {
+        let fits = |variant: &&Variant| match self.source(variant.symbol) {
             SymbolSource::Input { input, dim } => {
                 inputs.get(input).and_then(|input| input.borrow().shape().get(dim).copied())
                     == Some(variant.value)
             }
-            SymbolSource::Node { .. } | SymbolSource::Quotient { .. } => false,
+            SymbolSource::Node { .. } | SymbolSource::Derived => false,
         };
         self.variants.iter().find(fits).map(|variant| &variant.graph)
     }
@@ -146,12 +147,12 @@ impl Graph {
     /// The graph that runs where symbols have values, and the values of its own symbols.
     pub(crate) fn variant_at<'a>(&self, given: &[(&'a str, i64)]) -> (&Graph, Vec<(&'a str, i64)>) {
         let fits = |variant: &&Variant| {
-            let name = &self.symbols[variant.symbol].name;
+            let name = &self.symbols.infos()[variant.symbol.0 as usize].name;
             given.iter().any(|(known, value)| known == name && *value == variant.value)
         };
         match self.variants.iter().find(fits) {
             Some(variant) => {
-                let name = &self.symbols[variant.symbol].name;
+                let name = &self.symbols.infos()[variant.symbol.0 as usize].name;
                 let others: Vec<_> = given.iter().copied().filter(|(known, _)| known != name).collect();
                 variant.graph.variant_at(&others)
             }

@@ -59,6 +59,21 @@ impl Condition {
         }
     }
 
+    /// The symbols in its sizes, in order, but for those of calls.
+    pub fn symbols(&self) -> Vec<Symbol> {
+        let mut found: Vec<Symbol> = match self {
+            Condition::Equal(a, b) | Condition::Less(a, b) => [a.symbols(), b.symbols()].concat(),
+            Condition::Not(inner) => inner.symbols(),
+            Condition::All(parts) | Condition::Any(parts) => {
+                parts.iter().flat_map(Condition::symbols).collect()
+            }
+            Condition::True | Condition::False | Condition::Confirmed(_) | Condition::Unknown => Vec::new(),
+        };
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Both, simplified.
     #[must_use]
     pub fn and(self, other: Condition) -> Condition {
@@ -153,7 +168,7 @@ fn combine(parts: &[Condition], value_of: &dyn Fn(&Size) -> Option<i64>, any: bo
 pub struct Guard {
     /// The condition.
     pub condition: Condition,
-    /// The operator that asks for it.
+    /// The operator that asks for it; empty if none does.
     pub op: &'static str,
     /// Why, as the operator's spec or rule says it.
     pub reason: String,
@@ -173,6 +188,26 @@ impl Context {
     /// Nothing is known.
     pub fn new() -> Context {
         Context::default()
+    }
+
+    /// The state for a table of symbols, whose declared divisors are assumed, and for guards that hold.
+    pub fn of(symbols: Symbols, guards: &[Guard]) -> Context {
+        let mut context = Context { symbols, ..Context::default() };
+        for symbol in context.symbols.all() {
+            let multiple_of = context.symbols.info(symbol).map_or(1, |info| info.multiple_of);
+            context.declare_multiple(&Size::from(symbol), multiple_of);
+        }
+        guards.iter().for_each(|guard| context.assume(guard.clone()));
+        context
+    }
+
+    /// Assumes that a size is a multiple of a number, which no operator asks for.
+    pub fn declare_multiple(&mut self, size: &Size, of: i64) {
+        if of > 1 {
+            let rest = self.symbols.remainder(size, &Size::Const(of));
+            let condition = Condition::Equal(rest, Size::Const(0));
+            self.assume(Guard { condition, op: "", reason: String::new() });
+        }
     }
 
     /// The guards in the order in which they came up, each once, but for undecidable ones.

@@ -211,6 +211,11 @@ impl Size {
         }
     }
 
+    /// Whether its text is a sum.
+    pub(super) fn is_sum(&self) -> bool {
+        matches!(self, Size::Formula(formula) if formula.terms().len() > 1)
+    }
+
     /// The terms of a size that is not unknown.
     fn terms(&self) -> Vec<Term> {
         match self {

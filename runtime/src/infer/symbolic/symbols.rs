@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use super::range::Range;
 use super::size::Size;
 use crate::error::{Error, Result};
@@ -45,26 +47,50 @@ pub enum Derivation {
     Smaller(Size, Size),
 }
 
-#[derive(Clone, Debug)]
-struct Entry {
-    name: String,
-    low: i64,
-    high: Size,
-    origin: Origin,
-    example: Option<i64>,
+/// An entry of the table: the properties of a symbol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolInfo {
+    /// Its name, e.g. `batch`; of a derived symbol the computation, e.g. `floor(batch/2)`.
+    pub name: String,
+    /// The smallest value it may have.
+    pub least: i64,
+    /// The largest value it may have, a number or a formula of other symbols; unknown if there is none.
+    pub most: Size,
+    /// A divisor of all its values.
+    pub multiple_of: i64,
+    /// A value it has in an example: the size that a function was traced with.
+    pub example: Option<i64>,
+    /// When its value is known.
+    pub origin: Origin,
+}
+
+impl SymbolInfo {
+    /// A size of which only the name and the origin are known: 0 or more.
+    pub fn new(name: impl Into<String>, origin: Origin) -> SymbolInfo {
+        SymbolInfo { name: name.into(), least: 0, most: Size::Unknown, multiple_of: 1, example: None, origin }
+    }
+
+    /// The symbols that a derived one is computed from, each once.
+    pub fn made_of(&self) -> Vec<Symbol> {
+        let Origin::Derived(derivation) = &self.origin else { return Vec::new() };
+        let mut found: Vec<Symbol> = derivation.sizes().into_iter().flat_map(Size::symbols).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
 }
 
 /// All symbols of a graph. A [`Symbol`] is an index into the table that made it.
 #[derive(Clone, Default, Debug)]
 pub struct Symbols {
-    entries: Vec<Entry>,
+    entries: Vec<SymbolInfo>,
     derived: HashMap<Derivation, Symbol>,
 }
 
-/// Values of symbols, by position in their table.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+/// Values of symbols, by position in their table. A few are held without memory of their own.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Bindings {
-    values: Vec<Option<i64>>,
+    values: SmallVec<[Option<i64>; 8]>,
 }
 
 impl Bindings {
@@ -96,28 +122,46 @@ impl Symbols {
         (0..self.entries.len() as u32).map(Symbol)
     }
 
+    /// The entries in order.
+    pub fn infos(&self) -> &[SymbolInfo] {
+        &self.entries
+    }
+
+    /// The entry of a symbol; `None` if the symbol is of another table.
+    pub fn info(&self, symbol: Symbol) -> Option<&SymbolInfo> {
+        self.entries.get(symbol.0 as usize)
+    }
+
+    /// A new symbol that is not derived. A name that is taken gets the symbol's number.
+    pub fn add(&mut self, mut info: SymbolInfo) -> Symbol {
+        let number = self.entries.len();
+        while self.entries.iter().any(|known| known.name == info.name) {
+            info.name = format!("{}'{number}", info.name);
+        }
+        self.push(info)
+    }
+
+    /// Raises the smallest value that a symbol may have.
+    pub fn raise_least(&mut self, symbol: Symbol, least: i64) {
+        if let Some(entry) = self.entries.get_mut(symbol.0 as usize) {
+            entry.least = entry.least.max(least);
+        }
+    }
+
     /// A new size of an input, at least 0.
     pub fn fresh(&mut self) -> Symbol {
-        let name = format!("s{}", self.entries.len());
-        self.push(name, 0, Size::Unknown, Origin::Input)
+        self.push(SymbolInfo::new(format!("s{}", self.entries.len()), Origin::Input))
     }
 
     /// A new size of an input that was so large in an example.
     pub fn fresh_like(&mut self, example: i64) -> Symbol {
-        let symbol = self.fresh();
-        self.entries[symbol.0 as usize].example = Some(example);
-        symbol
+        let info = SymbolInfo::new(format!("s{}", self.entries.len()), Origin::Input);
+        self.push(SymbolInfo { example: Some(example), ..info })
     }
 
     /// How large a symbol is in an example: what choices are made by that a symbol leaves open.
     pub fn example(&self, symbol: Symbol) -> Option<i64> {
-        let entry = self.entries.get(symbol.0 as usize)?;
-        match &entry.origin {
-            Origin::Derived(derivation) => {
-                derivation.value(&|size| size.evaluate(|symbol| self.example(symbol)))
-            }
-            _ => entry.example,
-        }
+        self.info(symbol)?.example
     }
 
     /// A symbol's value from those of the symbols that it is derived from.
@@ -167,13 +211,14 @@ impl Symbols {
             return Err(Error::value(format!("`{name}` would be a size from {low} to {high}"))
                 .with_help("sizes are 0 or more, and the upper bound is not below the lower one"));
         }
-        Ok(self.push(name.to_owned(), low, high.map_or(Size::Unknown, Size::Const), Origin::Input))
+        let most = high.map_or(Size::Unknown, Size::Const);
+        Ok(self.push(SymbolInfo { least: low, most, ..SymbolInfo::new(name, Origin::Input) }))
     }
 
     /// A new size that is known when its operator has run: at least 0, at most `high`, which may be unknown.
     pub fn of_run(&mut self, high: Size) -> Symbol {
-        let name = format!("u{}", self.entries.len());
-        self.push(name, 0, high, Origin::Run)
+        let info = SymbolInfo::new(format!("u{}", self.entries.len()), Origin::Run);
+        self.push(SymbolInfo { most: high, ..info })
     }
 
     /// The quotient of two sizes, rounded toward zero: a formula if there is one, else a symbol for it.
@@ -239,6 +284,20 @@ impl Symbols {
         Ok(bindings)
     }
 
+    /// The values of all symbols, where those that are not derived have given ones. Bounds are not looked at.
+    pub fn values(&self, given: impl Fn(Symbol) -> Option<i64>) -> Bindings {
+        let mut bindings = Bindings::default();
+        for (symbol, entry) in self.all().zip(&self.entries) {
+            // A derivation mentions older symbols only.
+            let value = match &entry.origin {
+                Origin::Derived(derivation) => derivation.value(&|size| size.bind(&bindings)),
+                _ => given(symbol),
+            };
+            bindings.values.push(value);
+        }
+        bindings
+    }
+
     /// Gives a symbol a value.
     ///
     /// # Errors
@@ -247,11 +306,15 @@ impl Symbols {
         let Some(entry) = self.entries.get(symbol.0 as usize) else {
             return Err(Error::value(format!("{symbol} is not in this table of {} symbols", self.len())));
         };
-        let high = entry.high.bind(bindings);
-        if value < entry.low || high.is_some_and(|high| value > high) {
+        let high = entry.most.bind(bindings);
+        if value < entry.least || high.is_some_and(|high| value > high) {
             let high = high.map_or(String::new(), |high| format!(" and at most {high}"));
             return Err(Error::shape(format!("the size `{}` is {value}", entry.name))
-                .with_help(format!("it is declared to be at least {}{high}", entry.low)));
+                .with_help(format!("it is declared to be at least {}{high}", entry.least)));
+        }
+        if value % entry.multiple_of != 0 {
+            return Err(Error::shape(format!("the size `{}` is {value}", entry.name))
+                .with_help(format!("it is declared to be a multiple of {}", entry.multiple_of)));
         }
         bindings.values.resize(self.len().max(bindings.values.len()), None);
         bindings.values[symbol.0 as usize] = Some(value);
@@ -271,21 +334,22 @@ impl Symbols {
 
     /// A symbol's name; one of another table has that of its number.
     pub(super) fn write_name(&self, f: &mut fmt::Formatter<'_>, symbol: Symbol) -> fmt::Result {
-        match self.entries.get(symbol.0 as usize).map(|entry| (&entry.origin, &entry.name)) {
+        match self.info(symbol) {
             None => write!(f, "{symbol}"),
-            Some((Origin::Derived(derivation), _)) => derivation.write(f, self),
-            Some((_, name)) => f.write_str(name),
+            Some(info) => f.write_str(&info.name),
         }
     }
 
     pub(super) fn range(&self, symbol: Symbol) -> Range {
         let Some(entry) = self.entries.get(symbol.0 as usize) else { return Range { low: 0, ..Range::ALL } };
-        Range { low: entry.low, high: entry.high.known().unwrap_or(i64::MAX) }
+        let (low, high) = (entry.least, entry.most.known().unwrap_or(i64::MAX));
+        // Bounds that leave nothing are those of no size, of which nothing is known.
+        if low > high { Range { low: 0, ..Range::ALL } } else { Range { low, high } }
     }
 
     /// The upper bound of a symbol; unknown if it has none.
     pub fn high(&self, symbol: Symbol) -> &Size {
-        self.entries.get(symbol.0 as usize).map_or(&Size::Unknown, |entry| &entry.high)
+        self.entries.get(symbol.0 as usize).map_or(&Size::Unknown, |entry| &entry.most)
     }
 
     fn derive(&mut self, derivation: Derivation) -> Size {
@@ -293,22 +357,28 @@ impl Symbols {
             return Size::from(*known);
         }
         let range = derivation.range(self);
-        let high = if range.high == i64::MAX { Size::Unknown } else { Size::Const(range.high) };
-        let name = format!("s{}", self.entries.len());
-        let symbol = self.push(name, range.low, high, Origin::Derived(derivation.clone()));
+        let symbol = self.push(SymbolInfo {
+            name: fmt::from_fn(|f| derivation.write(f, self)).to_string(),
+            least: range.low,
+            most: if range.high == i64::MAX { Size::Unknown } else { Size::Const(range.high) },
+            multiple_of: 1,
+            example: derivation.value(&|size| size.evaluate(|symbol| self.example(symbol))),
+            origin: Origin::Derived(derivation.clone()),
+        });
         self.derived.insert(derivation, symbol);
         Size::from(symbol)
     }
 
-    fn push(&mut self, name: String, low: i64, high: Size, origin: Origin) -> Symbol {
+    fn push(&mut self, info: SymbolInfo) -> Symbol {
         let symbol = Symbol(self.entries.len() as u32);
-        self.entries.push(Entry { name, low, high, origin, example: None });
+        self.entries.push(info);
         symbol
     }
 }
 
 impl Derivation {
-    fn sizes(&self) -> [&Size; 2] {
+    /// The two sizes.
+    pub fn sizes(&self) -> [&Size; 2] {
         match self {
             Derivation::Quotient(a, b)
             | Derivation::Remainder(a, b)
@@ -346,7 +416,14 @@ impl Derivation {
     fn write(&self, f: &mut fmt::Formatter<'_>, symbols: &Symbols) -> fmt::Result {
         let [a, b] = self.sizes().map(|size| size.named(symbols));
         match self {
-            Derivation::Quotient(..) => write!(f, "(({a})/({b}))"),
+            Derivation::Quotient(dividend, divisor) => {
+                let not_negative = |size: &Size| size.range(symbols).low >= 0;
+                let rounded = if not_negative(dividend) && not_negative(divisor) { "floor" } else { "trunc" };
+                let a = if dividend.is_sum() { format!("({a})") } else { a.to_string() };
+                let is_one = divisor.known().is_some() || divisor.as_symbol().is_some();
+                let b = if is_one { b.to_string() } else { format!("({b})") };
+                write!(f, "{rounded}({a}/{b})")
+            }
             Derivation::Remainder(..) => write!(f, "(({a})%({b}))"),
             Derivation::Greater(..) => write!(f, "max({a}, {b})"),
             Derivation::Smaller(..) => write!(f, "min({a}, {b})"),

@@ -3,11 +3,9 @@
 //! In: a function's numbers at consecutive whole numbers. Out: a size that gives them all, made of a
 //! quotient (`(s0+1)/2`), a smaller or a greater of two, or nothing.
 
+use super::DIVISORS;
 use crate::infer::symbolic::size::Size;
 use crate::infer::symbolic::symbols::Symbols;
-
-/// The largest divisor that is tried.
-const MAX_STEP: i64 = 16;
 
 /// The size behind `points`, pairs of a number and its result in ascending order, for `argument` in place of
 /// the number.
@@ -27,7 +25,7 @@ pub(super) fn fit(points: &[(i64, i64)], argument: &Size, symbols: &mut Symbols)
         }
         return None;
     }
-    for step in 1..=MAX_STEP {
+    for step in std::iter::once(1).chain(DIVISORS) {
         let Some((rise, shift)) = slope(tail, step) else { continue };
         let line = |value: i64| (rise * value + shift) / step;
         let least = first.1;

@@ -8,7 +8,7 @@
 
 use opsmith_core::DType;
 
-use super::piecewise;
+use super::samples::Samples;
 use super::search::{Groups, Point, Search};
 use crate::error::{Error, Result};
 use crate::infer::symbolic::call::{Call, Owned, Run};
@@ -19,8 +19,6 @@ use crate::infer::symbolic::symbols::{Symbol, Symbols};
 use crate::infer::symbolic::tensor_meta::{Argument, Meta, Strides};
 use crate::op::OpDef;
 
-/// Fractions of formulas are looked for up to this one.
-const MAX_DIVISOR: i64 = 16;
 /// Symbols that stand for sizes of which nothing is known are numbered from here.
 const NAMELESS: u32 = u32::MAX - 4096;
 
@@ -168,20 +166,6 @@ fn guard(op: &'static OpDef, context: &mut Context, a: Size, b: Size) {
     context.assume(Guard { condition, op: op.name, reason: "it accepts these sizes only if so".to_owned() });
 }
 
-/// The smaller or the greater of two symbols with something added to each.
-fn extreme(points: &[(&[i64], i64)], columns: &[(Symbol, Vec<i64>)], symbols: &mut Symbols) -> Option<Size> {
-    let [(first, _), (second, _)] = columns else { return None };
-    let more = |column: usize| points.iter().map(move |(values, result)| result - values[column]);
-    let size = |symbol: &Symbol, more: i64| Size::from(*symbol) + Size::Const(more);
-    let (a, b) = (more(0).max()?, more(1).max()?);
-    if points.iter().all(|(values, result)| (values[0] + a).min(values[1] + b) == *result) {
-        return Some(symbols.smaller(&size(first, a), &size(second, b)));
-    }
-    let (a, b) = (more(0).min()?, more(1).min()?);
-    let fits = points.iter().all(|(values, result)| (values[0] + a).max(values[1] + b) == *result);
-    fits.then(|| symbols.greater(&size(first, a), &size(second, b)))
-}
-
 /// Finds formulas behind the numbers of accepted points.
 struct Fitting<'a> {
     leaves: &'a [Symbol],
@@ -206,28 +190,13 @@ impl Fitting<'_> {
             }
         }
         columns.retain(|(atom, _)| self.matters(*atom, index, symbols));
-        let rows = (0..self.points.len()).map(|row| {
-            let values: Vec<i64> = columns.iter().map(|(_, values)| values[row]).collect();
-            (values, self.points[row].numbers[index])
-        });
-        // Many points differ in what does not matter here.
-        let mut rows: Vec<(Vec<i64>, i64)> = rows.collect();
-        rows.sort_unstable();
-        rows.dedup();
-        let points: Vec<(&[i64], i64)> = rows.iter().map(|(row, result)| (&row[..], *result)).collect();
-        let name = |size: Size| size.substitute(|column| Size::from(columns[column.0 as usize].0));
-        let found = Size::fit(&points)
-            .map(name)
-            .or_else(|| self.piecewise(index, &columns, symbols))
-            .or_else(|| {
-                // A fraction of a polynomial, where that is whole.
-                (2..=MAX_DIVISOR).find_map(|divisor| {
-                    let many: Vec<(&[i64], i64)> =
-                        points.iter().map(|point| (point.0, point.1.saturating_mul(divisor))).collect();
-                    Some(symbols.quotient(&name(Size::fit(&many)?), &Size::Const(divisor)))
-                })
-            })
-            .or_else(|| extreme(&points, &columns, symbols));
+        let numbers: Vec<i64> = self.points.iter().map(|point| point.numbers[index]).collect();
+        let samples = Samples::new(columns);
+        let found = samples
+            .polynomial(&numbers)
+            .or_else(|| samples.piecewise(&numbers, symbols))
+            .or_else(|| samples.fraction(&numbers, symbols))
+            .or_else(|| samples.extreme(&numbers, symbols));
         // What depends on a size without a name has none either.
         found.filter(|size| size.symbols().iter().all(|symbol| self.is_named(*symbol, symbols)))
     }
@@ -262,26 +231,5 @@ impl Fitting<'_> {
                 None => self.points.iter().any(|point| changed(point, leaf) && point.numbers[index] != first),
             }
         })
-    }
-
-    /// A size that depends on one atom alone and is no polynomial of it.
-    fn piecewise(&self, index: usize, columns: &[(Symbol, Vec<i64>)], symbols: &mut Symbols) -> Option<Size> {
-        let [(atom, values)] = columns else { return None };
-        let mut pairs: Vec<(i64, i64)> =
-            values.iter().copied().zip(self.points.iter().map(|point| point.numbers[index])).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        // One value of the atom with two results would be no function of it.
-        if pairs.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return None;
-        }
-        // Consecutive numbers from the first on; the others must fit as well.
-        let run = 1 + pairs.windows(2).take_while(|pair| pair[1].0 == pair[0].0 + 1).count();
-        let size = piecewise::fit(&pairs[..run], &Size::from(*atom), symbols)?;
-        let fits = |&(value, result): &(i64, i64)| {
-            let given = |symbol| if symbol == *atom { Some(value) } else { None };
-            size.evaluate(|symbol| symbols.derived_from(symbol, &given)) == Some(result)
-        };
-        pairs.iter().all(fits).then_some(size)
     }
 }
