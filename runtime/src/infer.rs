@@ -1,12 +1,13 @@
 //! Inference: shapes and dtypes of results from those of operands.
 //!
-//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name. [`expr`] has rules as
-//! data, [`context`] a call as hand-written inference sees it, and [`symbolic`] what is known before sizes are. Must not
+//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name, with one body for
+//! numbers and for formulas. [`expr`] has rules as data, [`context`] a call as hand-written inference sees it, and [`symbolic`] what is known before sizes are. Must not
 //! know the dispatcher, automatic differentiation or graphs.
 
 pub mod context;
 pub mod dtype;
 pub mod expr;
+mod extent;
 pub mod shape;
 pub mod symbolic;
 
@@ -76,6 +77,58 @@ pub enum Operand<'a> {
     Scalar(Scalar),
     /// An optional operand that is absent.
     Absent,
+}
+
+/// The dtype of an operand, which need not be there, with its priority in promotion.
+#[derive(Clone, Copy)]
+struct TypedOperand {
+    dtype: DType,
+    priority: Priority,
+}
+
+/// The operands that decide a promoted dtype, in this order; a later one counts only if its category is higher.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Priority {
+    /// A tensor with dimensions.
+    Dimensioned,
+    /// A tensor without dimensions.
+    ZeroDim,
+    /// A number.
+    Number,
+}
+
+impl Priority {
+    fn of_rank(rank: usize) -> Priority {
+        if rank > 0 { Priority::Dimensioned } else { Priority::ZeroDim }
+    }
+}
+
+impl<'a> Operand<'a> {
+    /// The tensors of the operand.
+    #[inline]
+    fn tensors(&self) -> &'a [Tensor] {
+        match *self {
+            Operand::Tensor(tensor) => std::slice::from_ref(tensor),
+            Operand::Tensors(tensors) => tensors,
+            Operand::Scalar(_) | Operand::Absent => &[],
+        }
+    }
+
+    /// The dtypes of the operand: one for each tensor, or that of the number.
+    #[inline]
+    fn types(&self) -> impl Iterator<Item = TypedOperand> {
+        let number = match self {
+            Operand::Scalar(scalar) => {
+                Some(TypedOperand { dtype: scalar.dtype(), priority: Priority::Number })
+            }
+            _ => None,
+        };
+        let tensors = self
+            .tensors()
+            .iter()
+            .map(|tensor| TypedOperand { dtype: tensor.dtype(), priority: Priority::of_rank(tensor.dim()) });
+        tensors.chain(number)
+    }
 }
 
 impl<'a> From<&'a Tensor> for Operand<'a> {

@@ -8,6 +8,7 @@ pub(crate) mod call;
 mod condition;
 mod custom;
 mod evaluate;
+mod extent;
 pub(crate) mod formula;
 pub(crate) mod infer;
 pub(crate) mod opaque;

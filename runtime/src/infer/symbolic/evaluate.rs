@@ -6,7 +6,8 @@
 
 use opsmith_core::DType;
 
-use super::condition::{Condition, Context, Guard};
+use super::condition::{Condition, Context};
+use super::extent::Formulas;
 use super::rules;
 use super::shape::{Shape, Sizes};
 use super::size::Size;
@@ -209,7 +210,12 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     pub fn guard(&mut self, condition: Condition, reason: &str) {
-        self.context.assume(Guard { condition, op: self.op.name, reason: reason.to_owned() });
+        self.formulas().guard(condition, reason);
+    }
+
+    /// Where questions about sizes are answered.
+    pub fn formulas(&mut self) -> Formulas<'_> {
+        Formulas { op: self.op.name, context: &mut *self.context }
     }
 
     fn binary(&mut self, operation: Operation, a: Value<'a>, b: Value<'a>) -> Result<Value<'a>> {
