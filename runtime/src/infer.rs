@@ -6,12 +6,12 @@
 
 pub mod context;
 pub mod dtype;
-pub mod expr;
 mod extent;
 pub mod shape;
 pub mod symbolic;
 
 pub use context::InferContext;
+pub use opsmith_core::rule_tree as expr;
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -209,26 +209,21 @@ pub fn check_failed(text: &str, values: &[i64]) -> Error {
 /// # Errors
 /// With every row there is.
 pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
-    let fits = |row: &Combination| {
-        row.inputs.iter().all(|&(argument, dtype)| args[argument as usize].tensor().dtype() == dtype)
-    };
+    let fits = |row: &Combination| row.inputs.iter().all(|&(at, dtype)| args[at].tensor().dtype() == dtype);
     if op.combinations.iter().any(fits) {
         return Ok(());
     }
-    Err(combination_refused(op))
+    Err(combination_refused(op.combinations, |at| op.schema.args[at].name))
 }
 
 /// The error of dtypes that are in no row of an operator's combinations.
 #[cold]
-pub fn combination_refused(op: &OpDef) -> Error {
+fn combination_refused<'a>(rows: &[Combination], name: impl Fn(usize) -> &'a str) -> Error {
     let names = |row: &Combination| {
-        let each = row
-            .inputs
-            .iter()
-            .map(|&(argument, dtype)| format!("{} {dtype}", op.schema.args[argument as usize].name));
+        let each = row.inputs.iter().map(|&(at, dtype)| format!("{} {dtype}", name(at)));
         each.collect::<Vec<_>>().join(", ")
     };
-    let rows: Vec<String> = op.combinations.iter().map(names).collect();
+    let rows: Vec<String> = rows.iter().map(names).collect();
     Error::dtype("the dtypes of the arguments do not go together")
         .with_help(format!("convert them to one of: {}", rows.join("; ")))
 }

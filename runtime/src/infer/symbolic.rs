@@ -19,6 +19,7 @@ pub mod shape;
 pub mod size;
 pub mod symbols;
 mod tensor_meta;
+mod uncompiled;
 
 pub use call::Call;
 pub use condition::{Condition, Context, Guard};
@@ -28,3 +29,4 @@ pub use shape::Shape;
 pub use size::Size;
 pub use symbols::{Bindings, Derivation, Origin, Symbol, Symbols};
 pub use tensor_meta::{Argument, Meta, Strides};
+pub use uncompiled::{Uncompiled, infer_uncompiled};

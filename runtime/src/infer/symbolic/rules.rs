@@ -19,7 +19,7 @@ use crate::op::OpDef;
 use crate::scalar::Scalar;
 
 /// A rule for sizes.
-pub(super) fn shape(on: &mut Evaluation<'_, '_>, rule: ShapeRule, args: &'static [Expr]) -> Result<Shape> {
+pub(super) fn shape<'a>(on: &mut Evaluation<'a, '_>, rule: ShapeRule, args: &'a [Expr<'a>]) -> Result<Shape> {
     match rule {
         ShapeRule::Follow => Ok(match on.value(&args[0])? {
             Value::Tensor(meta) => meta.shape.clone(),
@@ -60,10 +60,10 @@ pub(super) fn shape(on: &mut Evaluation<'_, '_>, rule: ShapeRule, args: &'static
 }
 
 /// A rule for a dtype; `None` if it depends on what is not known.
-pub(super) fn dtype(
-    on: &mut Evaluation<'_, '_>,
+pub(super) fn dtype<'a>(
+    on: &mut Evaluation<'a, '_>,
     rule: DTypeRule,
-    args: &'static [Expr],
+    args: &'a [Expr<'a>],
 ) -> Result<Option<DType>> {
     let values: SmallVec<[Value<'_>; 4]> = args.iter().map(|arg| on.value(arg)).collect::<Result<_>>()?;
     let wanted = |at: usize| match values.get(at) {
@@ -116,7 +116,7 @@ fn broadcast(on: &mut Formulas<'_>, known: Shape, next: &Shape) -> Result<Shape>
     }
 }
 
-fn reduce(on: &mut Evaluation<'_, '_>, args: &'static [Expr]) -> Result<Shape> {
+fn reduce<'a>(on: &mut Evaluation<'a, '_>, args: &'a [Expr<'a>]) -> Result<Shape> {
     let Value::Tensor(meta) = on.value(&args[0])? else { return Ok(Shape::UnknownRank) };
     let dims = match on.value(&args[1])? {
         Value::None => Some(SmallVec::new()),
