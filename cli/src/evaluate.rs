@@ -1,20 +1,19 @@
 //! Inference rules of a spec, for given arguments, without building anything.
 //!
 //! In: the model's rules and what is known of each argument ([`arguments`]). Out: shapes and dtypes, or why they cannot
-//! be known here. The rules become those of the runtime (`rules`), which evaluates them, so sizes may be numbers, names
-//! or unknown; functions of the kernels crate are compiled code that this command does not contain, and are said to be
+//! be known here. The runtime evaluates the rules as trees, so sizes may be numbers, names or unknown; functions of the kernels crate are compiled code that this command does not contain, and are said to be
 //! so.
 
 mod arguments;
-mod rules;
 #[cfg(test)]
 mod tests;
 
+use opsmith_codegen::analysis::rule_trees::{Memory, native, shape_rules};
 use opsmith_codegen::model::expr::Expr;
-use opsmith_codegen::model::{Infer, Op};
-use opsmith_runtime::infer::expr::{Check, Expr as Tree, Rules};
+use opsmith_codegen::model::{Infer, Op, ValueUse};
+use opsmith_core::rule_tree::{Expr as Tree, Rules};
 use opsmith_runtime::infer::symbolic::{
-    Argument, Condition, Context, Inference, Meta, Origin, Size, Symbol, infer,
+    Argument, Condition, Context, Meta, Origin, Size, Symbol, Uncompiled, infer_uncompiled,
 };
 use opsmith_runtime::{DType, Error};
 
@@ -52,8 +51,8 @@ pub struct Answer {
 }
 
 /// What stands for rules that are not asked about.
-const NO_SIZES: Tree = Tree::List(&[]);
-const NO_DTYPE: Tree = Tree::DType(DType::F32);
+const NO_SIZES: Tree<'static> = Tree::List(&[]);
+const NO_DTYPE: Tree<'static> = Tree::DType(DType::F32);
 
 /// Evaluates an operator's rules for the arguments of a call.
 ///
@@ -63,14 +62,12 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     let mut context = Context::new();
     let args = values(op, given, &mut context)?;
     let args = args.iter().map(Known::argument).collect();
-    let mut call = Call { op, args, context, found: Vec::new() };
+    let uses = op.args.iter().map(|arg| (arg.name.as_str(), arg.value)).collect();
+    let mut call = Call { op, args, uses, context, found: Vec::new() };
     let checks = op.checks.iter().filter_map(|check| {
-        let (condition, text) = (rules::tree(&check.condition), rules::text(&check.text));
-        let asked = Rules { checks: Vec::leak(vec![Check { condition, text }]), ..Rules::NONE };
-        let failed = match rules::native(&check.condition) {
-            Some(path) => Err(Unknown::Compiled(path)),
-            None => call.ask(asked, 0).map(drop),
-        };
+        let memory = Memory::default();
+        let asked = Rules { checks: memory.check(&check.condition, &check.text), ..Rules::NONE };
+        let failed = compiled([&check.condition]).and_then(|()| call.ask(asked).map(drop));
         failed.err().map(|why| (check.text.clone(), why))
     });
     let checks = checks.collect();
@@ -96,41 +93,34 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     Ok(Answer { checks, shapes, dtypes, compute, guards, found: found.collect() })
 }
 
-/// The rules of shapes: where a run decides, what is known before it.
-fn shape_rules(infer: &Infer) -> &[Expr] {
-    if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes }
-}
-
 /// A call that is asked about, a rule at a time, so that a mistake in one hides no other.
 struct Call<'a> {
     op: &'a Op,
     args: Vec<Argument<'a>>,
+    /// The arguments' names, and whether their elements decide a result's shape or dtype.
+    uses: Vec<(&'a str, ValueUse)>,
     context: Context,
     /// Sizes that only a run tells, with their names in the spec.
     found: Vec<(Symbol, String)>,
 }
 
 impl Call<'_> {
-    /// What inference says where these are the rules, of so many results.
-    fn ask(&mut self, asked: Rules, results: usize) -> Result<Vec<Meta>> {
-        let op = rules::definition(self.op, asked, results);
-        match infer(op, &self.args, &mut self.context).map_err(error)? {
-            Inference::Tensors(outputs) => Ok(outputs.outs.into_vec()),
-            Inference::Composition | Inference::Values => Ok(Vec::new()),
-        }
+    /// The results where these are the rules.
+    fn ask(&mut self, rules: Rules<'_>) -> Result<Vec<Meta>> {
+        let op = Uncompiled { args: &self.uses, combinations: &self.op.combinations, rules };
+        let outputs = infer_uncompiled(&op, &self.args, &mut self.context).map_err(error)?;
+        Ok(outputs.outs.into_vec())
     }
 
     fn dtype(&mut self, rule: &Expr) -> Result<DType> {
-        if let Some(path) = rules::native(rule) {
-            return Err(Unknown::Compiled(path));
-        }
-        let asked = Rules {
+        compiled([rule])?;
+        let memory = Memory::default();
+        let found = self.ask(Rules {
             shapes: &[NO_SIZES],
-            dtypes: Vec::leak(vec![rules::tree(rule)]),
+            dtypes: &[memory.tree(rule)],
             compute: Some(NO_DTYPE),
             ..Rules::NONE
-        };
-        let found = self.ask(asked, 1)?;
+        })?;
         found.first().map(|out| out.dtype).ok_or_else(|| Unknown::Error("there is no result".to_owned()))
     }
 
@@ -138,16 +128,14 @@ impl Call<'_> {
     /// one, as far as they go.
     fn shapes(&mut self, infer: &Infer) -> Vec<Sizes> {
         let rules = shape_rules(infer);
-        if !rules.iter().any(|rule| rules::native(rule).is_some())
+        if compiled(rules).is_ok()
             && let Ok(found) = self.ask_shapes(infer, rules)
             && found.len() == rules.len()
         {
             return found.iter().map(|out| Ok(self.sizes(out))).collect();
         }
         let one = |rule: &Expr| {
-            if let Some(path) = rules::native(rule) {
-                return Err(Unknown::Compiled(path));
-            }
+            compiled([rule])?;
             let found = self.ask_shapes(infer, std::slice::from_ref(rule))?;
             Ok(found.first().and_then(|out| self.sizes(out)))
         };
@@ -156,14 +144,14 @@ impl Call<'_> {
 
     /// What is known of outputs by rules of their shapes.
     fn ask_shapes(&mut self, infer: &Infer, rules: &[Expr]) -> Result<Vec<Meta>> {
-        let asked = Rules {
-            shapes: Vec::leak(rules.iter().map(rules::tree).collect()),
-            dtypes: Vec::leak(rules.iter().map(|_| NO_DTYPE).collect()),
+        let memory = Memory::default();
+        let found = self.ask(Rules {
+            shapes: memory.list(rules),
+            dtypes: &vec![NO_DTYPE; rules.len()],
             compute: Some(NO_DTYPE),
-            run_sizes: run_sizes(infer),
+            run_sizes: memory.run_sizes(infer),
             ..Rules::NONE
-        };
-        let found = self.ask(asked, rules.len());
+        });
         self.name_found(infer);
         found
     }
@@ -182,21 +170,17 @@ impl Call<'_> {
     /// The results of an operator that returns a list.
     fn list(&mut self, infer: &Infer, length: &Expr) -> (Vec<Sizes>, Vec<Result<DType>>) {
         let shapes = shape_rules(infer);
-        let compiled = shapes.iter().chain(&infer.dtypes).chain([length]).find_map(rules::native);
-        let found = match compiled {
-            Some(path) => Err(Unknown::Compiled(path)),
-            None => self.ask(
-                Rules {
-                    shapes: Vec::leak(shapes.iter().map(rules::tree).collect()),
-                    run_sizes: run_sizes(infer),
-                    dtypes: Vec::leak(infer.dtypes.iter().map(rules::tree).collect()),
-                    compute: Some(rules::tree(&infer.compute)),
-                    length: Some(rules::tree(length)),
-                    ..Rules::NONE
-                },
-                1,
-            ),
+        let memory = Memory::default();
+        let rules = Rules {
+            shapes: memory.list(shapes),
+            run_sizes: memory.run_sizes(infer),
+            dtypes: memory.list(&infer.dtypes),
+            compute: Some(memory.tree(&infer.compute)),
+            length: Some(memory.tree(length)),
+            ..Rules::NONE
         };
+        let all = shapes.iter().chain(&infer.dtypes).chain([length]);
+        let found = compiled(all).and_then(|()| self.ask(rules));
         self.name_found(infer);
         match found {
             Err(why) => (vec![Err(why.clone())], vec![Err(why)]),
@@ -230,10 +214,12 @@ impl Call<'_> {
     }
 }
 
-/// The sizes that only a run tells, as rules have them.
-fn run_sizes(infer: &Infer) -> &'static [(&'static str, Tree)] {
-    let sizes = infer.run_sizes.iter().map(|(name, bound)| (rules::text(name), rules::tree(bound)));
-    Vec::leak(sizes.collect())
+/// Refuses rules that call functions of the kernels crate.
+fn compiled<'a>(rules: impl IntoIterator<Item = &'a Expr>) -> Result<()> {
+    match rules.into_iter().find_map(native) {
+        Some(path) => Err(Unknown::Compiled(path.to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// What is wrong and what to do, without the operands, which the user has just given.

@@ -141,16 +141,22 @@ pub(crate) fn accumulate(target: &Tensor, source: &Tensor) -> Result<()> {
     }
 }
 
-fn host_sum(target: &Tensor, source: &Tensor) -> Result<()> {
-    match target.dtype() {
-        DType::F16 => add_typed::<crate::f16>(target, source),
-        DType::BF16 => add_typed::<crate::bf16>(target, source),
-        DType::F32 => add_typed::<f32>(target, source),
-        DType::F64 => add_typed::<f64>(target, source),
-        DType::C64 => add_typed::<crate::Complex32>(target, source),
-        DType::C128 => add_typed::<crate::Complex64>(target, source),
-        other => Err(Error::dtype(format!("a gradient of dtype {other} cannot be added"))),
-    }
+macro_rules! host_sum {
+    ($({ $variant:ident: $rust:ty, $name:literal, $kind:ident, $($columns:tt)* })*) => {
+        fn host_sum(target: &Tensor, source: &Tensor) -> Result<()> {
+            match target.dtype() { $(DType::$variant => host_sum!(@$kind $rust, target, source),)* }
+        }
+    };
+    (@Bool $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
+    (@Unsigned $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
+    (@Signed $rust:ty, $target:ident, $source:ident) => { no_sum($target.dtype()) };
+    (@$differentiable:ident $rust:ty, $target:ident, $source:ident) => { add_typed::<$rust>($target, $source) };
+}
+
+opsmith_core::for_each_dtype!(host_sum);
+
+fn no_sum(dtype: DType) -> Result<()> {
+    Err(Error::dtype(format!("a gradient of dtype {dtype} cannot be added")))
 }
 
 fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &Tensor) -> Result<()> {

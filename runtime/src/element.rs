@@ -1,6 +1,5 @@
 //! The Rust types of tensor elements and how they convert.
 
-use half::{bf16, f16};
 use num_complex::{Complex, Complex32, Complex64};
 use opsmith_core::DType;
 
@@ -73,14 +72,24 @@ plain_element! {
     f64 as u64, F64, |s| s.to_f64(), |v| Scalar::Float(v);
 }
 
-macro_rules! half_element {
-    ($($ty:ty, $dtype:ident;)*) => {$(
+/// The unsigned integer of so many bytes.
+macro_rules! bits {
+    (1) => {
+        u8
+    };
+    (2) => {
+        u16
+    };
+}
+
+macro_rules! half_elements {
+    ($({ $dtype:ident: $ty:ty, $size:tt })*) => {$(
         impl sealed::Sealed for $ty {}
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
             type Real = $ty;
             type Compute = f32;
-            type Bits = u16;
+            type Bits = bits!($size);
             #[inline(always)]
             fn from_scalar(scalar: Scalar) -> Self { <$ty>::from_f64(scalar.to_f64()) }
             #[inline(always)]
@@ -93,7 +102,7 @@ macro_rules! half_element {
     )*};
 }
 
-half_element! { f16, F16; bf16, BF16; }
+opsmith_core::for_each_half!(half_elements);
 
 macro_rules! complex_element {
     ($($ty:ty, $real:ty, $dtype:ident;)*) => {$(

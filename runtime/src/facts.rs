@@ -1,6 +1,6 @@
 //! What a spec says of an operator besides what it computes: data for documents, graphs and tools.
 
-use opsmith_core::DType;
+pub use opsmith_core::ValueUse;
 
 /// Facts about an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,29 +48,4 @@ pub enum NumberUse {
     Lower,
     /// An upper bound of elements. One above all that the dtype holds does not bind; one below all is refused.
     Upper,
-}
-
-/// Whether the elements of a tensor argument decide the shape or dtype of a result, so that it cannot
-/// be told from shapes and dtypes alone.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ValueUse {
-    /// They do not.
-    None,
-    /// They do where they are known; without them less is known of the result.
-    Optional,
-    /// Those of a mask, a tensor of `bool` or `uint8`, do where they are known; integers do not.
-    Masks,
-    /// They do: without them nothing can be said of the result.
-    Required,
-}
-
-impl ValueUse {
-    /// Whether the elements of a tensor of this dtype decide.
-    pub fn counts(self, dtype: DType) -> bool {
-        match self {
-            ValueUse::None => false,
-            ValueUse::Optional | ValueUse::Required => true,
-            ValueUse::Masks => matches!(dtype, DType::Bool | DType::U8),
-        }
-    }
 }

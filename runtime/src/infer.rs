@@ -1,16 +1,17 @@
 //! Inference: shapes and dtypes of results from those of operands.
 //!
-//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name. [`expr`] has rules as
-//! data, [`context`] a call as hand-written inference sees it, and [`symbolic`] what is known before sizes are. Must not
+//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name, with one body for
+//! numbers and for formulas. [`expr`] has rules as data, [`context`] a call as hand-written inference sees it, and [`symbolic`] what is known before sizes are. Must not
 //! know the dispatcher, automatic differentiation or graphs.
 
 pub mod context;
 pub mod dtype;
-pub mod expr;
+mod extent;
 pub mod shape;
 pub mod symbolic;
 
 pub use context::InferContext;
+pub use opsmith_core::rule_tree as expr;
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -76,6 +77,58 @@ pub enum Operand<'a> {
     Scalar(Scalar),
     /// An optional operand that is absent.
     Absent,
+}
+
+/// The dtype of an operand, which need not be there, with its priority in promotion.
+#[derive(Clone, Copy)]
+struct TypedOperand {
+    dtype: DType,
+    priority: Priority,
+}
+
+/// The operands that decide a promoted dtype, in this order; a later one counts only if its category is higher.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Priority {
+    /// A tensor with dimensions.
+    Dimensioned,
+    /// A tensor without dimensions.
+    ZeroDim,
+    /// A number.
+    Number,
+}
+
+impl Priority {
+    fn of_rank(rank: usize) -> Priority {
+        if rank > 0 { Priority::Dimensioned } else { Priority::ZeroDim }
+    }
+}
+
+impl<'a> Operand<'a> {
+    /// The tensors of the operand.
+    #[inline]
+    fn tensors(&self) -> &'a [Tensor] {
+        match *self {
+            Operand::Tensor(tensor) => std::slice::from_ref(tensor),
+            Operand::Tensors(tensors) => tensors,
+            Operand::Scalar(_) | Operand::Absent => &[],
+        }
+    }
+
+    /// The dtypes of the operand: one for each tensor, or that of the number.
+    #[inline]
+    fn types(&self) -> impl Iterator<Item = TypedOperand> {
+        let number = match self {
+            Operand::Scalar(scalar) => {
+                Some(TypedOperand { dtype: scalar.dtype(), priority: Priority::Number })
+            }
+            _ => None,
+        };
+        let tensors = self
+            .tensors()
+            .iter()
+            .map(|tensor| TypedOperand { dtype: tensor.dtype(), priority: Priority::of_rank(tensor.dim()) });
+        tensors.chain(number)
+    }
 }
 
 impl<'a> From<&'a Tensor> for Operand<'a> {
@@ -156,26 +209,21 @@ pub fn check_failed(text: &str, values: &[i64]) -> Error {
 /// # Errors
 /// With every row there is.
 pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
-    let fits = |row: &Combination| {
-        row.inputs.iter().all(|&(argument, dtype)| args[argument as usize].tensor().dtype() == dtype)
-    };
+    let fits = |row: &Combination| row.inputs.iter().all(|&(at, dtype)| args[at].tensor().dtype() == dtype);
     if op.combinations.iter().any(fits) {
         return Ok(());
     }
-    Err(combination_refused(op))
+    Err(combination_refused(op.combinations, |at| op.schema.args[at].name))
 }
 
 /// The error of dtypes that are in no row of an operator's combinations.
 #[cold]
-pub fn combination_refused(op: &OpDef) -> Error {
+fn combination_refused<'a>(rows: &[Combination], name: impl Fn(usize) -> &'a str) -> Error {
     let names = |row: &Combination| {
-        let each = row
-            .inputs
-            .iter()
-            .map(|&(argument, dtype)| format!("{} {dtype}", op.schema.args[argument as usize].name));
+        let each = row.inputs.iter().map(|&(at, dtype)| format!("{} {dtype}", name(at)));
         each.collect::<Vec<_>>().join(", ")
     };
-    let rows: Vec<String> = op.combinations.iter().map(names).collect();
+    let rows: Vec<String> = rows.iter().map(names).collect();
     Error::dtype("the dtypes of the arguments do not go together")
         .with_help(format!("convert them to one of: {}", rows.join("; ")))
 }

@@ -5,6 +5,7 @@ mod custom;
 mod signature;
 mod table;
 
+pub use opsmith_core::Combination;
 use opsmith_core::{Backend, DType, DTypeSet};
 use smallvec::SmallVec;
 
@@ -44,7 +45,7 @@ pub struct OpDef {
     /// compositions have none.
     pub infer: Option<InferFn>,
     /// The same rules as data, with the conditions on arguments, for sizes that are not known yet.
-    pub rules: Option<&'static Rules>,
+    pub rules: Option<&'static Rules<'static>>,
     /// The hand-written function that `infer` calls, which takes sizes that are not known as well.
     pub infer_function: Option<InferFunction>,
     /// What an operator declared while the program runs carries; its inference is there.
@@ -168,15 +169,6 @@ impl OpDef {
             library,
         }
     }
-}
-
-/// Dtypes that go together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Combination {
-    /// The tensor arguments, by position.
-    pub inputs: &'static [(u8, DType)],
-    /// The results in order.
-    pub outputs: &'static [DType],
 }
 
 /// The forms of an operator besides the functional one.

@@ -135,15 +135,19 @@ pub(crate) fn int_range(dtype: DType) -> Option<(i128, i128)> {
     })
 }
 
-/// The largest finite number of the dtype's real part.
-pub(crate) fn largest(dtype: DType) -> f64 {
-    match dtype.to_real() {
-        DType::F16 => half::f16::MAX.to_f64(),
-        DType::BF16 => half::bf16::MAX.to_f64(),
-        DType::F32 => f32::MAX.into(),
-        _ => f64::MAX,
-    }
+macro_rules! largest {
+    ($({ $variant:ident: $rust:ty, $name:literal, $kind:ident, $($columns:tt)* })*) => {
+        /// The largest finite number of the dtype's real part, if that is a float.
+        pub(crate) fn largest(dtype: DType) -> f64 {
+            match dtype.to_real() { $(DType::$variant => largest!(@$kind $rust),)* }
+        }
+    };
+    (@Half $rust:ty) => { f64::from(<$rust>::MAX) };
+    (@Float $rust:ty) => { f64::from(<$rust>::MAX) };
+    (@$other:ident $rust:ty) => { f64::MAX };
 }
+
+opsmith_core::for_each_dtype!(largest);
 
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -194,7 +194,7 @@ fn what_is_certainly_wrong_is_an_error_at_once() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "maximum: the sizes 3 and 2 do not broadcast\n  self: float32 (n, 3)\n  other: float32 (2)\n  the shapes are (n, 3) and (2), the dimension -1\n  help: sizes must be equal or 1, counted from the last dimension"
+        "maximum: the shapes (n, 3) and (2) do not broadcast: dimension -1 has the sizes 3 and 2\n  self: float32 (n, 3)\n  other: float32 (2)\n  help: sizes must be equal or 1, counted from the last dimension"
     );
     // With numbers, the error is that of the call.
     let (x, y) = (Tensor::of(&[1f32, 2.0]), Tensor::of(&[1f32, 2.0, 3.0]));

@@ -9,7 +9,7 @@ use std::fmt;
 /// Calls a macro with the table of element types, a row in braces for each, in the order of dispatch tables.
 ///
 /// `for_each_dtype!(rows)` calls `rows!`; `for_each_dtype!([a, b] rows)` calls it with `[a, b]` before the rows.
-/// Columns: variant, Rust type, public name, kind of number, bytes of an element, code in NumPy (`""` if it has none),
+/// Columns: variant, Rust type, public name, kind of number (`Half` for a float that computes in `f32`), bytes of an element, code in NumPy (`""` if it has none),
 /// name in safetensors (of a part, if complex), number in the interface of custom kernels, meaning.
 #[macro_export]
 macro_rules! for_each_dtype {
@@ -25,8 +25,8 @@ macro_rules! for_each_dtype {
             { I16: i16, "int16", Signed, 2, "i2", I16, 33, "Signed 16-bit integer." }
             { I32: i32, "int32", Signed, 4, "i4", I32, 34, "Signed 32-bit integer." }
             { I64: i64, "int64", Signed, 8, "i8", I64, 35, "Signed 64-bit integer." }
-            { F16: half::f16, "float16", Float, 2, "f2", F16, 42, "IEEE 754 binary16." }
-            { BF16: half::bf16, "bfloat16", Float, 2, "", BF16, 45, "bfloat16: the upper half of a binary32." }
+            { F16: half::f16, "float16", Half, 2, "f2", F16, 42, "IEEE 754 binary16." }
+            { BF16: half::bf16, "bfloat16", Half, 2, "", BF16, 45, "bfloat16: the upper half of a binary32." }
             { F32: f32, "float32", Float, 4, "f4", F32, 43, "IEEE 754 binary32." }
             { F64: f64, "float64", Float, 8, "f8", F64, 44, "IEEE 754 binary64." }
             { C64: num_complex::Complex32, "complex64", Complex, 8, "c8", F32, 51, "Two binary32: real and imaginary part." }
@@ -41,6 +41,28 @@ macro_rules! for_each_dtype {
     };
 }
 
+/// Calls a macro with the floats that compute in `f32`, a row in braces for each: variant, Rust type, bytes.
+///
+/// Such a type has `MANTISSA_DIGITS`, `MAX`, and conversions from and to `f32` and `f64`, as those of the crate `half`.
+#[macro_export]
+macro_rules! for_each_half {
+    ([@next [$($then:tt)+] [$($found:tt)*]]) => {
+        $($then)+! { $($found)* }
+    };
+    (
+        [@next [$($then:tt)+] [$($found:tt)*]]
+        { $variant:ident: $rust:ty, $name:literal, Half, $size:tt, $($columns:tt)* } $($rest:tt)*
+    ) => {
+        $crate::for_each_half! { [@next [$($then)+] [$($found)* { $variant: $rust, $size }]] $($rest)* }
+    };
+    ([@next [$($then:tt)+] [$($found:tt)*]] $other:tt $($rest:tt)*) => {
+        $crate::for_each_half! { [@next [$($then)+] [$($found)*]] $($rest)* }
+    };
+    ($($then:tt)+) => {
+        $crate::for_each_dtype! { [@next [$($then)+] []] $crate::for_each_half }
+    };
+}
+
 /// The category of a kind of number.
 macro_rules! category {
     (Bool) => {
@@ -51,6 +73,9 @@ macro_rules! category {
     };
     (Signed) => {
         DTypeCategory::Int
+    };
+    (Half) => {
+        DTypeCategory::Float
     };
     (Float) => {
         DTypeCategory::Float

@@ -1,5 +1,5 @@
 //! What the generator and the runtime must agree on, written once: element types, type promotion,
-//! backends, the names of the inference rules, and what attributes may be.
+//! backends, inference rules by name and as trees, and what attributes may be.
 //!
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
 //! nor tensors.
@@ -9,9 +9,11 @@ mod bounds;
 mod checks;
 pub mod constraint;
 mod dtype;
+mod facts;
 mod kinds;
 mod promotion;
 mod query;
+pub mod rule_tree;
 pub mod rules;
 pub mod spelling;
 
@@ -19,6 +21,7 @@ pub use backend::Backend;
 pub use bounds::{ELEMENT_TRAITS, ElementTrait};
 pub use checks::Check;
 pub use dtype::{DType, DTypeCategory, DTypeSet};
+pub use facts::{Combination, ValueUse};
 pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use promotion::{can_cast, promote};
 pub use query::{Query, Symbol};

@@ -90,7 +90,7 @@ fn fields(op: &Op) -> TokenStream {
             quote!((#argument, DType::#dtype))
         });
         let outputs = row.outputs.iter().map(|dtype| ident(dtype.ident()));
-        quote!(Combination { inputs: &[#(#inputs),*], outputs: &[#(DType::#outputs),*] })
+        quote!(Combination::of(&[#(#inputs),*], &[#(DType::#outputs),*]))
     });
     field(!op.combinations.is_empty(), quote!(combinations), quote!(&[#(#combinations),*]));
     field(op.may_lack_results(), quote!(present), function("present"));

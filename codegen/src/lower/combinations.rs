@@ -100,7 +100,7 @@ fn row(context: &mut Context<'_>, op: &Op, entries: &[(Key, Node)], place: Span)
     let found: Vec<DType> = dtypes.into_iter().flatten().collect();
     let (given, computed) = found.split_at(inputs.len());
     let inputs = inputs.into_iter().zip(given.iter().copied()).collect();
-    Some(Combination { inputs, outputs: computed.to_vec() })
+    Some(Combination { inputs, outputs: computed.to_vec().into() })
 }
 
 /// The dtypes that a table of kernels is indexed by: those of the first column.

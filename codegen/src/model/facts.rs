@@ -1,5 +1,7 @@
 //! What is known of an operator besides what it computes.
 
+pub use opsmith_core::ValueUse;
+
 /// Facts that documents, the runtime's definitions and tools show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -71,24 +73,4 @@ impl NumberUse {
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
     }
-}
-
-/// Whether the elements of a tensor argument decide the shape or dtype of a result.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum ValueUse {
-    /// They do not.
-    #[default]
-    None,
-    /// They do where they are known; without them less is known of the result.
-    Optional,
-    /// Those of a mask do where they are known; integers do not.
-    Masks,
-    /// They do: without them nothing can be said of the result.
-    Required,
-}
-
-impl ValueUse {
-    /// The words of the key `value_depends`.
-    pub const WORDS: [(&'static str, ValueUse); 3] =
-        [("required", ValueUse::Required), ("optional", ValueUse::Optional), ("masks", ValueUse::Masks)];
 }

@@ -15,6 +15,7 @@ mod ty;
 
 use std::path::PathBuf;
 
+pub use opsmith_core::Combination;
 use opsmith_core::constraint::Constraint;
 use opsmith_core::{Backend, DType, DTypeSet};
 
@@ -182,15 +183,6 @@ pub enum Element {
     Fixed(DType, DTypeSet),
     /// As given.
     Any,
-}
-
-/// Dtypes that go together.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Combination {
-    /// The tensor arguments, by position.
-    pub inputs: Vec<(usize, DType)>,
-    /// The results in order.
-    pub outputs: Vec<DType>,
 }
 
 /// One result.

@@ -32,7 +32,14 @@ macro_rules! random {
     )*};
 }
 
-random!(opsmith_runtime::f16, opsmith_runtime::bf16, f32, f64);
+macro_rules! random_halves {
+    ($({ $variant:ident: $($columns:tt)* })*) => {
+        random!($(opsmith_runtime::element::named::$variant),*);
+    };
+}
+
+random!(f32, f64);
+opsmith_core::for_each_half!(random_halves);
 
 /// Numbers from `from` to below `to`, in the shape of `self`.
 ///

@@ -4,7 +4,7 @@
 //! sort is stable.
 
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut, bf16, f16};
+use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
 use super::axes::{Axis, Walk, lines};
 use super::strides::expect_sizes;
@@ -61,11 +61,17 @@ macro_rules! float_keys {
 unsigned_keys!(bool, u8, u16, u32, u64);
 signed_keys!(i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 float_keys! {
-    f16, u32, |x| x.to_f32();
-    bf16, u32, |x| x.to_f32();
     f32, u32, |x| x;
     f64, u64, |x| x;
 }
+
+macro_rules! half_keys {
+    ($({ $variant:ident: $($columns:tt)* })*) => {
+        float_keys! { $(opsmith_runtime::element::named::$variant, u32, |x| x.to_compute();)* }
+    };
+}
+
+opsmith_core::for_each_half!(half_keys);
 
 /// The elements along a dimension in ascending or descending order, and where they were.
 ///
@@ -204,6 +210,8 @@ fn write_line<T: Element>(
 
 #[cfg(test)]
 mod tests {
+    use opsmith_runtime::f16;
+
     use super::*;
     use crate::cpu::testing::{Array, scattered};
 

@@ -75,9 +75,12 @@ impl ConvertFrom<bool> for bool {
     }
 }
 
-/// The 16-bit floats convert by way of `f32`.
+/// Floats that compute in `f32` convert by way of it.
 macro_rules! halves {
-    ($($half:ty: [$($other:ty),*];)*) => {$(
+    ($({ $variant:ident: $half:ty, $size:tt })*) => {$(
+        halves! { @one $half: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64] }
+    )*};
+    (@one $half:ty: [$($other:ty),*]) => {
         $(
             impl ConvertFrom<$other> for $half {
                 #[inline(always)]
@@ -104,23 +107,26 @@ macro_rules! halves {
             #[inline(always)]
             fn convert_from(value: $half) -> f32 { value.to_f32() }
         }
-    )*};
+        complexes! { f32: [$half]; f64: [$half]; }
+    };
 }
-halves! {
-    half::f16: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64];
-    half::bf16: [bool, u8, u16, u32, u64, i8, i16, i32, i64, f64];
-}
-impl ConvertFrom<half::f16> for half::bf16 {
-    #[inline(always)]
-    fn convert_from(value: half::f16) -> half::bf16 {
-        half::bf16::from_f32(value.to_f32())
-    }
-}
-impl ConvertFrom<half::bf16> for half::f16 {
-    #[inline(always)]
-    fn convert_from(value: half::bf16) -> half::f16 {
-        half::f16::from_f32(value.to_f32())
-    }
+
+/// Conversions of each of these floats to each other one.
+macro_rules! between_halves {
+    () => {};
+    ({ $variant:ident: $half:ty, $size:tt } $({ $others:ident: $other:ty, $sizes:tt })*) => {
+        $(
+            impl ConvertFrom<$half> for $other {
+                #[inline(always)]
+                fn convert_from(value: $half) -> $other { <$other>::from_f32(value.to_f32()) }
+            }
+            impl ConvertFrom<$other> for $half {
+                #[inline(always)]
+                fn convert_from(value: $other) -> $half { <$half>::from_f32(value.to_f32()) }
+            }
+        )*
+        between_halves! { $({ $others: $other, $sizes })* }
+    };
 }
 
 macro_rules! complexes {
@@ -140,9 +146,12 @@ macro_rules! complexes {
     )*)*};
 }
 complexes! {
-    f32: [u8, u16, u32, u64, i8, i16, i32, i64, half::f16, half::bf16, f32, f64];
-    f64: [u8, u16, u32, u64, i8, i16, i32, i64, half::f16, half::bf16, f32, f64];
+    f32: [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
+    f64: [u8, u16, u32, u64, i8, i16, i32, i64, f32, f64];
 }
+
+opsmith_core::for_each_half!(halves);
+opsmith_core::for_each_half!(between_halves);
 
 macro_rules! complex_special {
     ($($real:ty),*) => {$(

@@ -1,9 +1,12 @@
 //! Rules for `dtype:` and `compute:`.
+//!
+//! In: dtypes of operands, and whether they are tensors with dimensions. Out: a dtype. The public functions read a
+//! call's operands; those of [`of`] are the rules themselves, and `symbolic::rules` calls them too.
 
-use opsmith_core::{DType, DTypeCategory};
+use opsmith_core::DType;
 
 use super::{DEFAULT_FLOAT, Operand};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// The dtype of the given input.
@@ -16,25 +19,7 @@ pub fn follow(tensor: &Tensor) -> Result<DType> {
 /// # Errors
 /// If two differ.
 pub fn same(operands: &[Operand<'_>]) -> Result<DType> {
-    let mut found: Option<DType> = None;
-    let mut check = |tensor: &Tensor| match found {
-        Some(dtype) if dtype != tensor.dtype() => {
-            Err(Error::dtype(format!("the operands have different dtypes, {dtype} and {}", tensor.dtype()))
-                .with_help("convert one of them; this operator does not promote"))
-        }
-        _ => {
-            found = Some(tensor.dtype());
-            Ok(())
-        }
-    };
-    for operand in operands {
-        match operand {
-            Operand::Tensor(tensor) => check(tensor)?,
-            Operand::Tensors(tensors) => tensors.iter().try_for_each(&mut check)?,
-            Operand::Scalar(_) | Operand::Absent => {}
-        }
-    }
-    Ok(found.unwrap_or(DEFAULT_FLOAT))
+    of::same(operands.iter().flat_map(Operand::types))
 }
 
 /// The operands' promoted dtype, as PyTorch defines it: tensors with dimensions decide; tensors
@@ -54,54 +39,8 @@ pub fn promote(operands: &[Operand<'_>]) -> Result<DType> {
     });
     match first {
         Some(dtype) if uniform => Ok(dtype),
-        _ => promote_mixed(operands),
+        _ => of::promote(operands.iter().flat_map(Operand::types)),
     }
-}
-
-fn promote_mixed(operands: &[Operand<'_>]) -> Result<DType> {
-    let (mut dimensioned, mut zero_dim, mut wrapped) = (None, None, None);
-    let mut add = |tensor: &Tensor| {
-        join(if tensor.dim() > 0 { &mut dimensioned } else { &mut zero_dim }, tensor.dtype())
-    };
-    for operand in operands {
-        match operand {
-            Operand::Tensor(tensor) => add(tensor)?,
-            Operand::Tensors(tensors) => tensors.iter().try_for_each(&mut add)?,
-            Operand::Scalar(scalar) => join(&mut wrapped, scalar.dtype())?,
-            Operand::Absent => {}
-        }
-    }
-    let result = combine(dimensioned, zero_dim)?;
-    let result = combine(result, wrapped)?;
-    Ok(result.unwrap_or(DEFAULT_FLOAT))
-}
-
-fn join(slot: &mut Option<DType>, dtype: DType) -> Result<()> {
-    *slot = Some(match *slot {
-        Some(known) => promote_pair(known, dtype)?,
-        None => dtype,
-    });
-    Ok(())
-}
-
-/// The higher-priority dtype, unless the lower one's category is higher.
-fn combine(high: Option<DType>, low: Option<DType>) -> Result<Option<DType>> {
-    Ok(match (high, low) {
-        (Some(high), Some(low)) if low.category() > high.category() => Some(match high {
-            DType::Bool => promote_pair(high, low)?,
-            // A complex number keeps the precision of the floats it meets.
-            _ if low.is_complex() && high.is_float() => high.to_complex(),
-            _ => low,
-        }),
-        (Some(high), _) => Some(high),
-        (None, low) => low,
-    })
-}
-
-fn promote_pair(a: DType, b: DType) -> Result<DType> {
-    opsmith_core::promote(a, b).ok_or_else(|| {
-        Error::dtype(format!("{a} and {b} have no common dtype")).with_help("convert one of them")
-    })
 }
 
 /// The operands' promoted dtype; an integer or bool result becomes the default float.
@@ -110,8 +49,7 @@ fn promote_pair(a: DType, b: DType) -> Result<DType> {
 /// As [`promote`].
 #[inline]
 pub fn promote_float(operands: &[Operand<'_>]) -> Result<DType> {
-    let dtype = promote(operands)?;
-    Ok(if dtype.category() < DTypeCategory::Float { DEFAULT_FLOAT } else { dtype })
+    Ok(of::floating(promote(operands)?))
 }
 
 /// The dtype of the input's real part.
@@ -126,14 +64,74 @@ pub fn complex(tensor: &Tensor) -> Result<DType> {
 
 /// The given dtype, else `int64` for integers and bool, else the input's.
 pub fn accumulate(tensor: &Tensor, dtype: Option<DType>) -> Result<DType> {
-    Ok(dtype.unwrap_or(if tensor.dtype().category() < DTypeCategory::Float {
-        DType::I64
-    } else {
-        tensor.dtype()
-    }))
+    Ok(of::accumulate(tensor.dtype(), dtype))
 }
 
 /// The given dtype, else the default float.
 pub fn or_default(dtype: Option<DType>) -> Result<DType> {
     Ok(dtype.unwrap_or(DEFAULT_FLOAT))
+}
+
+/// The rules over dtypes of operands that need not be there.
+pub(super) mod of {
+    use opsmith_core::{DType, DTypeCategory};
+
+    use crate::error::{Error, Result};
+    use crate::infer::{DEFAULT_FLOAT, Priority, TypedOperand};
+
+    pub fn same(operands: impl Iterator<Item = TypedOperand>) -> Result<DType> {
+        let mut tensors = operands.filter(|operand| operand.priority != Priority::Number);
+        let Some(TypedOperand { dtype, .. }) = tensors.next() else { return Ok(DEFAULT_FLOAT) };
+        match tensors.find(|operand| operand.dtype != dtype) {
+            None => Ok(dtype),
+            Some(other) => {
+                Err(Error::dtype(format!("the operands have different dtypes, {dtype} and {}", other.dtype))
+                    .with_help("convert one of them; this operator does not promote"))
+            }
+        }
+    }
+
+    pub fn promote(operands: impl Iterator<Item = TypedOperand>) -> Result<DType> {
+        // By priority, the highest first.
+        let mut found = [None; 3];
+        for TypedOperand { dtype, priority } in operands {
+            let slot = &mut found[priority as usize];
+            *slot = Some(match *slot {
+                Some(known) => promote_pair(known, dtype)?,
+                None => dtype,
+            });
+        }
+        let [dimensioned, zero_dim, numbers] = found;
+        let result = combine(combine(dimensioned, zero_dim)?, numbers)?;
+        Ok(result.unwrap_or(DEFAULT_FLOAT))
+    }
+
+    /// The higher-priority dtype, unless the lower one's category is higher.
+    fn combine(high: Option<DType>, low: Option<DType>) -> Result<Option<DType>> {
+        Ok(match (high, low) {
+            (Some(high), Some(low)) if low.category() > high.category() => Some(match high {
+                DType::Bool => promote_pair(high, low)?,
+                // A complex number keeps the precision of the floats it meets.
+                _ if low.is_complex() && high.is_float() => high.to_complex(),
+                _ => low,
+            }),
+            (Some(high), _) => Some(high),
+            (None, low) => low,
+        })
+    }
+
+    fn promote_pair(a: DType, b: DType) -> Result<DType> {
+        opsmith_core::promote(a, b).ok_or_else(|| {
+            Error::dtype(format!("{a} and {b} have no common dtype")).with_help("convert one of them")
+        })
+    }
+
+    /// The default float for an integer or bool, else the dtype itself.
+    pub fn floating(dtype: DType) -> DType {
+        if dtype.category() < DTypeCategory::Float { DEFAULT_FLOAT } else { dtype }
+    }
+
+    pub fn accumulate(dtype: DType, wanted: Option<DType>) -> DType {
+        wanted.unwrap_or(if dtype.category() < DTypeCategory::Float { DType::I64 } else { dtype })
+    }
 }

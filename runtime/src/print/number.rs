@@ -1,10 +1,10 @@
 //! Numbers as text, with as many digits as a list of them needs together.
 
-use half::{bf16, f16};
 use opsmith_core::{DType, DTypeCategory};
 
 use super::PrintOptions;
 use crate::element::Element;
+use crate::with_dtype;
 
 /// A text for each value; not yet aligned.
 pub(super) fn words<T: Element>(values: &[T], options: &PrintOptions) -> Vec<String> {
@@ -63,9 +63,9 @@ fn needs_exponent(finite: impl Iterator<Item = f64>, dtype: DType) -> bool {
         .map(f64::abs)
         .filter(|value| *value != 0.0)
         .fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
-    let cutoff = match dtype {
-        DType::F16 | DType::BF16 => 1e3,
-        DType::F32 => 1e6,
+    let cutoff = match dtype.size() {
+        0..4 => 1e3,
+        4 => 1e6,
         _ => 1e8,
     };
     // Compared in the tensor's own precision, where 0.0001 is not below 0.0001.
@@ -78,13 +78,13 @@ fn needs_exponent(finite: impl Iterator<Item = f64>, dtype: DType) -> bool {
 /// Digits after the point of the shortest text that reads back as the value, at most `precision`.
 fn digits_needed(value: f64, dtype: DType, scientific: bool, precision: usize) -> usize {
     let shortest = match dtype {
+        DType::F32 => format!("{:e}", value as f32),
+        DType::F64 => format!("{value:e}"),
         // `half` prints these as the float32 they convert to, with digits they do not have.
-        DType::F16 | DType::BF16 => (0..5)
+        _ => (0..5)
             .map(|digits| format!("{value:.digits$e}"))
             .find(|text| text.parse().is_ok_and(|read| round_to(dtype, read) == value))
             .unwrap_or_else(|| format!("{value:e}")),
-        DType::F32 => format!("{:e}", value as f32),
-        _ => format!("{value:e}"),
     };
     let (mantissa, exponent) = shortest.split_once('e').expect("Rust writes an exponent");
     let behind_point = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len()) as i64;
@@ -101,12 +101,7 @@ fn digits_needed(value: f64, dtype: DType, scientific: bool, precision: usize) -
 
 /// The nearest value that a tensor of this dtype can hold.
 fn round_to(dtype: DType, value: f64) -> f64 {
-    match dtype {
-        DType::F16 => f64::from(f16::from_f64(value)),
-        DType::BF16 => f64::from(bf16::from_f64(value)),
-        DType::F32 => f64::from(value as f32),
-        _ => value,
-    }
+    with_dtype!(dtype, T => T::from_scalar(value.into()).to_scalar().to_f64())
 }
 
 /// The value rounded to a number of digits after the point, which is always there: `2.`, `1.5e-03`.

@@ -5,8 +5,6 @@
 
 use std::marker::PhantomData;
 
-use half::{bf16, f16};
-
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::random::Stream;
@@ -44,7 +42,7 @@ impl<T: Element> Uniform<T> {
 }
 
 macro_rules! uniform_from_words {
-    ($($ty:ty, $bits:literal, |$upper:ident| $from:expr;)*) => {$(
+    ($($ty:ty, $bits:expr, |$upper:ident| $from:expr;)*) => {$(
         impl Distribution for Uniform<$ty> {
             type Element = $ty;
             type Block = [$ty; 4];
@@ -63,8 +61,6 @@ macro_rules! uniform_from_words {
 
 uniform_from_words! {
     f32, 24, |value| value;
-    f16, 11, |value| f16::from_f32(value);
-    bf16, 8, |value| bf16::from_f32(value);
 }
 
 impl Distribution for Uniform<f64> {
@@ -126,9 +122,18 @@ macro_rules! normal_from_words {
 
 normal_from_words! {
     f32, |value| value;
-    f16, f16::from_f32;
-    bf16, bf16::from_f32;
 }
+
+macro_rules! from_words_of_f32 {
+    ($({ $variant:ident: $half:ty, $size:tt })*) => {
+        uniform_from_words! {
+            $($half, <$half>::MANTISSA_DIGITS, |value| <$half>::from_f32(value);)*
+        }
+        normal_from_words! { $($half, <$half>::from_f32;)* }
+    };
+}
+
+opsmith_core::for_each_half!(from_words_of_f32);
 
 impl Distribution for Normal<f64> {
     type Element = f64;

@@ -5,7 +5,8 @@
 //! end; integers wrap, in a loop the compiler vectorises.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Complex32, Complex64, Element, Scratch, bf16, f16};
+use opsmith_runtime::element::named;
+use opsmith_runtime::{Complex32, Complex64, Element, Scratch};
 
 use super::{blocked, by_reals};
 use crate::cpu::simd::widest;
@@ -101,7 +102,10 @@ in_blocks!(blocked: f32, f64);
 in_blocks!(by_reals: Complex32, Complex64);
 
 macro_rules! by_way_of_f32 {
-    ($($ty:ty),*) => {$(
+    ($({ $variant:ident: $($columns:tt)* })*) => {$(
+        by_way_of_f32! { @one named::$variant }
+    )*};
+    (@one $ty:ty) => {
         impl Multiply for $ty {
             unsafe fn multiply(
                 left: Matrix<$ty>,
@@ -138,10 +142,10 @@ macro_rules! by_way_of_f32 {
                 }
             }
         }
-    )*};
+    };
 }
 
-by_way_of_f32!(f16, bf16);
+opsmith_core::for_each_half!(by_way_of_f32);
 
 macro_rules! with_loops {
     ($($ty:ty),*) => {$(

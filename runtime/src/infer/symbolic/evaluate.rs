@@ -6,7 +6,8 @@
 
 use opsmith_core::DType;
 
-use super::condition::{Condition, Context, Guard};
+use super::condition::{Condition, Context};
+use super::extent::Formulas;
 use super::rules;
 use super::shape::{Shape, Sizes};
 use super::size::Size;
@@ -16,7 +17,6 @@ use crate::checked;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::infer::expr::{Conversion, Expr, Operation};
-use crate::op::OpDef;
 use crate::scalar::Scalar;
 
 /// A value inside a rule.
@@ -43,18 +43,19 @@ pub(super) enum Value<'a> {
 
 /// One evaluation.
 pub(super) struct Evaluation<'a, 'c> {
-    pub op: &'static OpDef,
+    /// The operator's name, for guards.
+    pub name: &'static str,
     pub args: &'a [Argument<'a>],
     pub context: &'c mut Context,
     /// Names with their values, the innermost last.
-    pub locals: Vec<(&'static str, Value<'a>)>,
+    pub locals: Vec<(&'a str, Value<'a>)>,
     /// Tensors that arguments hold as such.
     pub constants: &'a [Option<Meta>],
 }
 
 impl<'a> Evaluation<'a, '_> {
     /// The value of an expression.
-    pub fn value(&mut self, expr: &'static Expr) -> Result<Value<'a>> {
+    pub fn value(&mut self, expr: &'a Expr<'a>) -> Result<Value<'a>> {
         Ok(match expr {
             Expr::Arg(index) => self.argument(usize::from(*index)),
             Expr::Local(name) => {
@@ -143,7 +144,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    pub fn truth(&mut self, expr: &'static Expr) -> Result<Condition> {
+    pub fn truth(&mut self, expr: &'a Expr<'a>) -> Result<Condition> {
         Ok(match self.value(expr)? {
             Value::Truth(condition) => condition,
             _ => Condition::Unknown,
@@ -151,7 +152,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// An integer; unknown if it is nothing of the kind.
-    pub fn size(&mut self, expr: &'static Expr) -> Result<Size> {
+    pub fn size(&mut self, expr: &'a Expr<'a>) -> Result<Size> {
         Ok(match self.value(expr)? {
             Value::Size(size) => size,
             Value::Scalar(scalar) => Size::Const(scalar.as_integer()?),
@@ -162,21 +163,21 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// Sizes.
-    pub fn sizes(&mut self, expr: &'static Expr) -> Result<Shape> {
+    pub fn sizes(&mut self, expr: &'a Expr<'a>) -> Result<Shape> {
         Ok(match self.value(expr)? {
             Value::Sizes(sizes) => sizes,
             _ => Shape::UnknownRank,
         })
     }
 
-    fn list(&mut self, items: &'static [Expr]) -> Result<Value<'a>> {
+    fn list(&mut self, items: &'a [Expr<'a>]) -> Result<Value<'a>> {
         let sizes = items.iter().map(|item| self.size(item)).collect::<Result<Sizes>>()?;
         Ok(Value::Sizes(Shape::Known(sizes)))
     }
 
     /// A choice that nothing decides: what both ways have in common, else the way that the examples of the
     /// symbols take, which becomes a guard.
-    fn open_choice(&mut self, open: Condition, yes: &'static Expr, no: &'static Expr) -> Result<Value<'a>> {
+    fn open_choice(&mut self, open: Condition, yes: &'a Expr<'a>, no: &'a Expr<'a>) -> Result<Value<'a>> {
         let (first, second) = (self.value(yes), self.value(no));
         let (first, second) = match (first, second) {
             (Ok(first), Ok(second)) => (first, second),
@@ -209,7 +210,12 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     pub fn guard(&mut self, condition: Condition, reason: &str) {
-        self.context.assume(Guard { condition, op: self.op.name, reason: reason.to_owned() });
+        self.formulas().guard(condition, reason);
+    }
+
+    /// Where questions about sizes are answered.
+    pub fn formulas(&mut self) -> Formulas<'_> {
+        Formulas { op: self.name, context: &mut *self.context }
     }
 
     fn binary(&mut self, operation: Operation, a: Value<'a>, b: Value<'a>) -> Result<Value<'a>> {

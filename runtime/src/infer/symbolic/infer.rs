@@ -4,7 +4,7 @@
 //! Where every size is a number, the inference of eager calls says it. Else the rules do, and functions that
 //! no rule expresses are run at several points ([`super::opaque`]).
 
-use opsmith_core::DType;
+use opsmith_core::{Combination, DType};
 use smallvec::SmallVec;
 
 use super::call;
@@ -23,7 +23,7 @@ use crate::facts::ValueUse;
 use crate::infer::InferContext;
 use crate::infer::context::InferFunction;
 use crate::infer::expr::{Expr, Rules};
-use crate::op::{ArgKind, Combination, OpDef};
+use crate::op::{ArgKind, OpDef};
 
 /// The result of symbolic inference.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
         return Err(Error::argument(format!("{} arguments were given, it has {wanted}", args.len())));
     }
     let rules = op.rules.unwrap_or(&Rules::NONE);
-    let values_known = check_constants(op, args)?;
+    let values_known = check_constants(op.schema.args.iter().map(|def| (def.name, def.value)), args)?;
     let by_masks = op.schema.args.iter().any(|def| def.value == ValueUse::Masks);
     let by_run = (by_masks || !rules.run_sizes.is_empty()) && !values_known;
     let by_code = op.infer.is_some() || op.infer_function.is_some();
@@ -78,20 +78,15 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     {
         return outcome.map(|outcome| kernel_or_composition(op, concrete(outcome)));
     }
-    let constants: SmallVec<[Option<Meta>; 8]> = args
-        .iter()
-        .map(|arg| match arg {
-            Argument::Plain(Arg::Tensor(tensor)) => Some(Meta::constant(tensor)),
-            _ => None,
-        })
-        .collect();
-    let mut on = Evaluation { op, args, context, locals: Vec::new(), constants: &constants };
+    let constants = constants(args);
+    check_combinations(op.combinations, args, |at| op.schema.args[at].name)?;
+    let mut on = Evaluation { name: op.name, args, context, locals: Vec::new(), constants: &constants };
     check(&mut on, rules)?;
     if !infers {
         return Ok(if op.host.is_some() { Inference::Values } else { Inference::Composition });
     }
     if let Some(function) = op.infer_function {
-        return by_function(&mut on, rules, function).map(|outputs| kernel_or_composition(op, outputs));
+        return by_function(&mut on, op, rules, function).map(|outputs| kernel_or_composition(op, outputs));
     }
     // Rules of sizes that a run tells are for a run; where all elements are known, the function counts.
     let open = op.view.is_some()
@@ -112,7 +107,12 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
         if let Some(custom) = op.custom {
             return custom::infer(op, custom, args, device(&on)?).map(Inference::Tensors);
         }
-        return unknown(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs));
+        let is_list = matches!(op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors);
+        let outputs = match op.view {
+            Some(_) if !is_list => of_view(&on)?,
+            _ => unknown(&mut on, rules, is_list)?,
+        };
+        return Ok(kernel_or_composition(op, outputs));
     }
     by_rules(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs))
 }
@@ -139,23 +139,34 @@ pub fn concrete(outcome: call::Outcome) -> Outputs {
 
 /// Refuses arguments whose elements must be known and are not; tells whether some count and all of those are
 /// known.
-fn check_constants(op: &OpDef, args: &[Argument<'_>]) -> Result<bool> {
+pub(super) fn check_constants<'a>(
+    uses: impl Iterator<Item = (&'a str, ValueUse)>,
+    args: &[Argument<'_>],
+) -> Result<bool> {
     let (mut some, mut all) = (false, true);
-    for (def, arg) in op.schema.args.iter().zip(args).filter(|(def, _)| def.value != ValueUse::None) {
+    for ((name, value), arg) in uses.zip(args).filter(|((_, value), _)| *value != ValueUse::None) {
         let mut known = true;
-        arg.for_each_meta(|meta| known &= meta.value.is_some() || !def.value.counts(meta.dtype));
+        arg.for_each_meta(|meta| known &= meta.value.is_some() || !value.counts(meta.dtype));
         some = true;
         all &= known;
-        if !known && def.value == ValueUse::Required {
-            return Err(crate::infer::value_unknown(def.name));
+        if !known && value == ValueUse::Required {
+            return Err(crate::infer::value_unknown(name));
         }
     }
     Ok(some && all)
 }
 
+/// The tensors that arguments hold as such.
+pub(super) fn constants(args: &[Argument<'_>]) -> SmallVec<[Option<Meta>; 8]> {
+    let constant = |arg: &Argument<'_>| match arg {
+        Argument::Plain(Arg::Tensor(tensor)) => Some(Meta::constant(tensor)),
+        _ => None,
+    };
+    args.iter().map(constant).collect()
+}
+
 /// The conditions on arguments: errors if they are certain not to hold, guards if that is open.
-fn check(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<()> {
-    check_combinations(on)?;
+pub(super) fn check<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<()> {
     for check in rules.checks {
         match on.truth(&check.condition)? {
             Condition::True => {}
@@ -171,7 +182,7 @@ fn check(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<()> {
 
 /// The error of a condition that does not hold, with the sizes on both sides.
 #[cold]
-fn failed(on: &mut Evaluation<'_, '_>, text: &str, condition: &'static Expr) -> Error {
+fn failed<'a>(on: &mut Evaluation<'a, '_>, text: &str, condition: &'a Expr<'a>) -> Error {
     let sides = match condition {
         Expr::Binary(_, sides) => [on.size(&sides[0]), on.size(&sides[1])],
         _ => return crate::infer::check_failed(text, &[]),
@@ -192,21 +203,25 @@ fn failed(on: &mut Evaluation<'_, '_>, text: &str, condition: &'static Expr) -> 
 }
 
 /// Dtypes that have to go together do so however large tensors are.
-fn check_combinations(on: &Evaluation<'_, '_>) -> Result<()> {
-    let dtype = |argument: u8| match on.args[usize::from(argument)] {
+pub(super) fn check_combinations<'a>(
+    rows: &[Combination],
+    args: &[Argument<'_>],
+    name: impl Fn(usize) -> &'a str,
+) -> Result<()> {
+    let dtype = |at: usize| match args[at] {
         Argument::Tensor(meta) => Some(meta.dtype),
         Argument::Plain(Arg::Tensor(tensor)) => Some(tensor.dtype()),
         _ => None,
     };
-    let fits =
-        |row: &Combination| row.inputs.iter().all(|(argument, wanted)| dtype(*argument) == Some(*wanted));
-    match on.op.combinations.is_empty() || on.op.combinations.iter().any(fits) {
+    let fits = |row: &Combination| row.inputs.iter().all(|(at, wanted)| dtype(*at) == Some(*wanted));
+    match rows.is_empty() || rows.iter().any(fits) {
         true => Ok(()),
-        false => Err(crate::infer::combination_refused(on.op)),
+        false => Err(crate::infer::combination_refused(rows, name)),
     }
 }
 
-fn by_rules(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Outputs> {
+/// The results that rules give.
+pub(super) fn by_rules<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<Outputs> {
     let present = present(on, rules)?;
     let compute = match &rules.compute {
         Some(compute) => dtype(on, compute)?,
@@ -219,7 +234,7 @@ fn by_rules(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Output
         on.locals.push((name, Value::Size(Size::from(symbol))));
     }
     let mut outs = SmallVec::new();
-    let mut push = |on: &mut Evaluation<'_, '_>, index: usize| -> Result<()> {
+    let mut push = |on: &mut Evaluation<'a, '_>, index: usize| -> Result<()> {
         let (shape, dtype) = match present & 1 << index {
             // What is absent is empty, and rules that may rely on what is absent too are not run.
             0 => (Shape::concrete(&[0]), compute),
@@ -252,7 +267,8 @@ fn by_rules(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Output
 /// The result of a hand-written function.
 fn by_function<'a>(
     on: &mut Evaluation<'a, '_>,
-    rules: &'static Rules,
+    op: &'static OpDef,
+    rules: &'a Rules<'a>,
     function: InferFunction,
 ) -> Result<Outputs> {
     let compute = rules.compute.as_ref().map(|compute| dtype(on, compute)).transpose()?;
@@ -260,7 +276,7 @@ fn by_function<'a>(
     let constant =
         |(arg, constant): (&Argument<'a>, &'a Option<Meta>)| constant.as_ref().map_or(*arg, Argument::Tensor);
     let args: SmallVec<[Argument<'_>; 8]> = on.args.iter().zip(on.constants).map(constant).collect();
-    let mut call = InferContext::new(on.op, &args, on.context);
+    let mut call = InferContext::new(op, &args, on.context);
     function(&mut call)?;
     let outs = call.finish()?.into_iter().map(|(shape, dtype)| Meta {
         dtype,
@@ -272,35 +288,40 @@ fn by_function<'a>(
     Ok(Outputs { outs: outs.collect(), compute, present: u64::MAX })
 }
 
-/// Results of which only the dtypes are known.
-fn unknown(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<Outputs> {
+/// The result of a view of which only the dtype is known.
+fn of_view(on: &Evaluation<'_, '_>) -> Result<Outputs> {
     let device = device(on)?;
-    let meta = |dtype, strides| Meta { dtype, shape: Shape::UnknownRank, strides, device, value: None };
-    let is_list = matches!(on.op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors);
+    let Some(Argument::Tensor(first)) = on.args.first() else {
+        return Err(Error::argument("a view is of a tensor"));
+    };
+    let (dtype, shape, strides) = (first.dtype, Shape::UnknownRank, Strides::Unknown);
+    let outs = SmallVec::from_elem(Meta { dtype, shape, strides, device, value: None }, 1);
+    Ok(Outputs { outs, compute: None, present: u64::MAX })
+}
+
+/// Results of which only the dtypes are known.
+pub(super) fn unknown<'a>(
+    on: &mut Evaluation<'a, '_>,
+    rules: &'a Rules<'a>,
+    is_list: bool,
+) -> Result<Outputs> {
+    let device = device(on)?;
     if is_list {
         return Err(Error::shape("how many tensors there are depends on sizes that are not known")
             .with_help("give these sizes as numbers"));
     }
-    if on.op.view.is_some() {
-        let first = match on.args.first() {
-            Some(Argument::Tensor(first)) => first.dtype,
-            _ => return Err(Error::argument("a view is of a tensor")),
-        };
-        let outs = SmallVec::from_elem(meta(first, Strides::Unknown), 1);
-        return Ok(Outputs { outs, compute: None, present: u64::MAX });
-    }
     let present = present(on, rules)?;
     let compute = rules.compute.as_ref().map(|compute| dtype(on, compute)).transpose()?;
-    let outs = rules
-        .dtypes
-        .iter()
-        .map(|rule| Ok(meta(dtype(on, rule)?, Strides::Contiguous)))
-        .collect::<Result<_>>()?;
+    let out = |rule| {
+        let (dtype, shape) = (dtype(on, rule)?, Shape::UnknownRank);
+        Ok(Meta { dtype, shape, strides: Strides::Contiguous, device, value: None })
+    };
+    let outs = rules.dtypes.iter().map(out).collect::<Result<_>>()?;
     Ok(Outputs { outs, compute, present })
 }
 
 /// Which results are there, a bit each.
-fn present(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<u64> {
+fn present<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<u64> {
     let mut bits = u64::MAX;
     for (index, condition) in rules.present.iter().enumerate() {
         let Some(condition) = condition else { continue };
@@ -319,7 +340,7 @@ fn present(on: &mut Evaluation<'_, '_>, rules: &'static Rules) -> Result<u64> {
     Ok(bits)
 }
 
-fn dtype(on: &mut Evaluation<'_, '_>, rule: &'static Expr) -> Result<DType> {
+fn dtype<'a>(on: &mut Evaluation<'a, '_>, rule: &'a Expr<'a>) -> Result<DType> {
     match on.value(rule)? {
         Value::DType(dtype) => Ok(dtype),
         _ => Err(Error::dtype("the dtype of the result depends on what is not known before the run")
@@ -329,10 +350,12 @@ fn dtype(on: &mut Evaluation<'_, '_>, rule: &'static Expr) -> Result<DType> {
 
 /// The device that an argument names, else that of the tensors.
 fn device<'m>(on: &'m Evaluation<'m, '_>) -> Result<Device> {
-    for (def, arg) in on.op.schema.args.iter().zip(on.args) {
-        if let (ArgKind::Device, Argument::Plain(Arg::Device(device))) = (def.ty.kind, arg) {
-            return Ok(*device);
-        }
+    let named = on.args.iter().find_map(|arg| match arg {
+        Argument::Plain(Arg::Device(device)) => Some(*device),
+        _ => None,
+    });
+    if let Some(device) = named {
+        return Ok(device);
     }
     let mut found: Option<&'m Meta> = None;
     let mut clash = None;
@@ -358,7 +381,7 @@ fn device<'m>(on: &'m Evaluation<'m, '_>) -> Result<Device> {
 }
 
 /// Whether an expression has a part that only compiled inference knows.
-fn calls_native(expr: &Expr) -> bool {
+fn calls_native(expr: &Expr<'_>) -> bool {
     match expr {
         Expr::Native(_) => true,
         Expr::List(parts) | Expr::ShapeRule(_, parts) | Expr::DTypeRule(_, parts) | Expr::Query(_, parts) => {

@@ -13,7 +13,7 @@ use crate::layout::wrap_dim;
 
 impl<'a> Evaluation<'a, '_> {
     /// The answer to a question about the first part.
-    pub(super) fn query(&mut self, query: Query, parts: &'static [Expr]) -> Result<Value<'a>> {
+    pub(super) fn query(&mut self, query: Query, parts: &'a [Expr<'a>]) -> Result<Value<'a>> {
         let (base, rest) = parts.split_first().expect("a question is about something");
         let value = self.value(base)?;
         Ok(match (query, &value) {

@@ -1,7 +1,7 @@
 // @generated from spec.yaml by codegen/src/emit/rules.rs.
 // One operator's share: `opsmith expand NAME`.
 
-pub static PLUS_TENSOR: Rules = Rules {
+pub static PLUS_TENSOR: Rules<'static> = Rules {
     shapes: &[Expr::ShapeRule(ShapeRule::Broadcast, &[Expr::Arg(0), Expr::Arg(1)])],
     dtypes: &[
         Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
@@ -12,14 +12,14 @@ pub static PLUS_TENSOR: Rules = Rules {
     ..Rules::NONE
 };
 
-pub static GROWN: Rules = Rules {
+pub static GROWN: Rules<'static> = Rules {
     shapes: &[Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)])],
     dtypes: &[Expr::DTypeRule(DTypeRule::PromoteFloat, &[Expr::Arg(0)])],
     compute: Some(Expr::DTypeRule(DTypeRule::PromoteFloat, &[Expr::Arg(0)])),
     ..Rules::NONE
 };
 
-pub static PRODUCT: Rules = Rules {
+pub static PRODUCT: Rules<'static> = Rules {
     checks: &[
         Check {
             condition: Expr::Binary(
@@ -59,7 +59,7 @@ pub static PRODUCT: Rules = Rules {
     ..Rules::NONE
 };
 
-pub static LARGEST: Rules = Rules {
+pub static LARGEST: Rules<'static> = Rules {
     shapes: &[
         Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)]),
         Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)]),
@@ -72,14 +72,14 @@ pub static LARGEST: Rules = Rules {
     ..Rules::NONE
 };
 
-pub static SPREAD: Rules = Rules {
+pub static SPREAD: Rules<'static> = Rules {
     shapes: &[Expr::ShapeRule(ShapeRule::Full, &[Expr::Arg(2)])],
     dtypes: &[Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)])],
     compute: Some(Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)])),
     ..Rules::NONE
 };
 
-pub static FLIPPED: Rules = Rules {
+pub static FLIPPED: Rules<'static> = Rules {
     checks: &[
         Check {
             condition: Expr::Binary(
@@ -92,7 +92,7 @@ pub static FLIPPED: Rules = Rules {
     ..Rules::NONE
 };
 
-pub static ITEM: Rules = Rules {
+pub static ITEM: Rules<'static> = Rules {
     checks: &[
         Check {
             condition: Expr::Binary(

@@ -1,34 +1,34 @@
-//! Inference rules as data: the expressions of a spec, as the generator writes them into static trees.
+//! Inference rules as data: the expressions of a spec as trees.
 //!
-//! In: nothing but what the generator checked, so every tree has the types its place wants. Out: trees
-//! that `symbolic` evaluates on sizes that are not known yet, and that tools can show. Eager calls never
-//! look at them; they run the functions that the same expressions were compiled to.
+//! In: nothing but expressions that the generator checked, so every tree has the types its place wants. Out: trees that
+//! generated code holds as static data, and that the runtime evaluates on sizes that are not known yet. Eager calls
+//! never look at them; they run the functions that the same expressions were compiled to. Nothing here knows tensors.
 
-pub use opsmith_core::rules::{DTypeRule, ShapeRule};
-pub use opsmith_core::{Query, Symbol as Operation};
+pub use crate::query::{Query, Symbol as Operation};
+pub use crate::rules::{DTypeRule, ShapeRule};
 
 /// What inference of an operator says, as expressions over its arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct Rules<'a> {
     /// Conditions on the arguments.
-    pub checks: &'static [Check],
+    pub checks: &'a [Check<'a>],
     /// The sizes of each result; empty if the operator has no such rules.
-    pub shapes: &'static [Expr],
+    pub shapes: &'a [Expr<'a>],
     /// The dtype of each result.
-    pub dtypes: &'static [Expr],
+    pub dtypes: &'a [Expr<'a>],
     /// The dtype that chooses the kernel.
-    pub compute: Option<Expr>,
+    pub compute: Option<Expr<'a>>,
     /// How many tensors the only result has, if it is a list; the rules are then for each, by its position.
-    pub length: Option<Expr>,
+    pub length: Option<Expr<'a>>,
     /// When each result is there; `None` if it always is. Empty if all are.
-    pub present: &'static [Option<Expr>],
+    pub present: &'a [Option<Expr<'a>>],
     /// Sizes of results that only a run tells, each with what it is at most. `shapes` name them.
-    pub run_sizes: &'static [(&'static str, Expr)],
+    pub run_sizes: &'a [(&'a str, Expr<'a>)],
 }
 
-impl Rules {
+impl Rules<'_> {
     /// No rules at all.
-    pub const NONE: Rules = Rules {
+    pub const NONE: Self = Rules {
         checks: &[],
         shapes: &[],
         dtypes: &[],
@@ -41,20 +41,20 @@ impl Rules {
 
 /// One condition.
 #[derive(Clone, Copy, Debug)]
-pub struct Check {
+pub struct Check<'a> {
     /// The condition.
-    pub condition: Expr,
+    pub condition: Expr<'a>,
     /// As written.
-    pub text: &'static str,
+    pub text: &'a str,
 }
 
 /// An expression.
 #[derive(Clone, Copy, Debug)]
-pub enum Expr {
+pub enum Expr<'a> {
     /// An argument, by position.
     Arg(u8),
     /// A name bound by [`Expr::Block`], the position in a list, or a size that only a run tells.
-    Local(&'static str),
+    Local(&'a str),
     /// An integer.
     Int(i64),
     /// A float.
@@ -62,39 +62,39 @@ pub enum Expr {
     /// A truth value.
     Bool(bool),
     /// A text.
-    Str(&'static str),
+    Str(&'a str),
     /// An element type.
-    DType(opsmith_core::DType),
+    DType(crate::DType),
     /// An absent value.
     None,
     /// A list.
-    List(&'static [Expr]),
+    List(&'a [Expr<'a>]),
     /// A named rule for sizes.
-    ShapeRule(ShapeRule, &'static [Expr]),
+    ShapeRule(ShapeRule, &'a [Expr<'a>]),
     /// A named rule for a dtype.
-    DTypeRule(DTypeRule, &'static [Expr]),
+    DTypeRule(DTypeRule, &'a [Expr<'a>]),
     /// A function of the kernels crate, by its path. Only the compiled inference calls it.
-    Native(&'static str),
+    Native(&'a str),
     /// A question about the first part, with the others as its arguments.
-    Query(Query, &'static [Expr]),
+    Query(Query, &'a [Expr<'a>]),
     /// One operation on two plain values.
-    Binary(Operation, &'static [Expr; 2]),
+    Binary(Operation, &'a [Expr<'a>; 2]),
     /// Both, of which the second is looked at only if the first holds.
-    And(&'static [Expr; 2]),
+    And(&'a [Expr<'a>; 2]),
     /// Either, of which the second is looked at only if the first does not hold.
-    Or(&'static [Expr; 2]),
+    Or(&'a [Expr<'a>; 2]),
     /// The negative.
-    Neg(&'static Expr),
+    Neg(&'a Expr<'a>),
     /// The opposite truth value.
-    Not(&'static Expr),
+    Not(&'a Expr<'a>),
     /// Condition, then what it is if that holds, and if not.
-    If(&'static [Expr; 3]),
+    If(&'a [Expr<'a>; 3]),
     /// Names with their values, and an expression that may mention them.
-    Block(&'static [(&'static str, Expr)], &'static Expr),
+    Block(&'a [(&'a str, Expr<'a>)], &'a Expr<'a>),
     /// The list and a position in it.
-    Index(&'static [Expr; 2]),
+    Index(&'a [Expr<'a>; 2]),
     /// A value as another type.
-    Convert(Conversion, &'static Expr),
+    Convert(Conversion, &'a Expr<'a>),
 }
 
 /// The types that values are converted to.
