@@ -17,8 +17,8 @@ use crate::allocator::{self, ALIGNMENT, Block};
 use crate::backend::DeviceMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::sync::Backoff;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use crate::sync::yield_now;
 
 /// A handle to shared memory; cloning counts references.
 pub struct Storage(NonNull<Header>);
@@ -207,8 +207,9 @@ impl Storage {
 
     /// Lets nobody read or write until [`Storage::unlock`]; waits while others do.
     pub(crate) fn lock(&self) {
+        let mut backoff = Backoff::default();
         while !self.try_write() {
-            yield_now();
+            backoff.wait();
         }
     }
 
