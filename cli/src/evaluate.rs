@@ -12,7 +12,7 @@ mod tests;
 
 use opsmith_codegen::model::expr::Expr;
 use opsmith_codegen::model::{Infer, Op};
-use opsmith_runtime::infer::expr::{Check, Expr as Tree, Rules};
+use opsmith_runtime::infer::expr::{Expr as Tree, RuleCheck, Rules};
 use opsmith_runtime::infer::symbolic::{
     Argument, Condition, Context, Inference, Meta, Origin, Size, Symbol, infer,
 };
@@ -66,7 +66,7 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     let mut call = Call { op, args, context, found: Vec::new() };
     let checks = op.checks.iter().filter_map(|check| {
         let (condition, text) = (rules::tree(&check.condition), rules::text(&check.text));
-        let asked = Rules { checks: Vec::leak(vec![Check { condition, text }]), ..Rules::NONE };
+        let asked = Rules { checks: Vec::leak(vec![RuleCheck { condition, text }]), ..Rules::NONE };
         let failed = match rules::native(&check.condition) {
             Some(path) => Err(Unknown::Compiled(path)),
             None => call.ask(asked, 0).map(drop),

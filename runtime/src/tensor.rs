@@ -159,12 +159,18 @@ impl Tensor {
     }
 
     /// A tensor of one dimension with the given elements.
+    ///
+    /// # Panics
+    /// If there is no memory for them, as `Vec` does; [`Tensor::from_slice`] returns an error.
     pub fn of<T: Element>(elements: &[T]) -> Tensor {
         Tensor::from_slice(elements, &[elements.len() as i64])
             .expect("the shape is the length, and there is memory")
     }
 
     /// A tensor without dimensions that holds one number, of the given dtype.
+    ///
+    /// # Panics
+    /// If there is no memory for one element, with which no program goes on.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
         let tensor = Tensor::scalar_untraced(value.into(), dtype).expect("memory for one element");
         if let Some(observer) = observer::observer() {

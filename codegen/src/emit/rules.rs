@@ -21,7 +21,7 @@ fn rules(op: &Op) -> TokenStream {
     if !op.checks.is_empty() {
         let checks = op.checks.iter().map(|check| {
             let (condition, text) = (tree(&check.condition), &check.text);
-            quote!(Check { condition: #condition, text: #text })
+            quote!(RuleCheck { condition: #condition, text: #text })
         });
         fields.extend(quote!(checks: &[#(#checks),*],));
     }

@@ -105,6 +105,27 @@ impl CustomContext<'_> {
     }
 }
 
+impl Saver {
+    /// The tensors that were saved, each with its place among inputs and outputs.
+    fn keep(self, inputs: &[&Tensor], outs: &[Tensor]) -> (SavedTensors, Vec<(Slot, TensorMeta)>) {
+        let mut saved = SavedTensors::default();
+        let mut kept = Vec::new();
+        for (position, tensor) in self.0.iter().enumerate() {
+            let slot = match (
+                inputs.iter().position(|input| input.same(tensor)),
+                outs.iter().position(|out| out.same(tensor)),
+            ) {
+                (Some(input), _) => Slot::Input(input as u32),
+                (_, Some(output)) => Slot::Output(output as u32),
+                _ => Slot::Other(position as u32),
+            };
+            kept.push((slot, TensorMeta::of(tensor)));
+            saved.push(SavedTensor::new(slot, tensor));
+        }
+        (saved, kept)
+    }
+}
+
 /// Calls a function of the user that joins the graph with a backward of its own.
 ///
 /// `forward` runs unrecorded; what `backward` reads, it saves. `backward` gives the gradient of each
@@ -145,21 +166,7 @@ pub fn custom(
         ))
         .with_help("compute into a new tensor"));
     }
-    let mut saved = SavedTensors::default();
-    let mut kept = Vec::new();
-    for (position, tensor) in saver.0.iter().enumerate() {
-        let slot = match (
-            inputs.iter().position(|input| input.same(tensor)),
-            outs.iter().position(|out| out.same(tensor)),
-        ) {
-            (Some(input), _) => Slot::Input(input as u32),
-            (_, Some(output)) => Slot::Output(output as u32),
-            _ => Slot::Other(position as u32),
-        };
-        kept.push((slot, TensorMeta::of(tensor)));
-        saved.push(SavedTensor::new(slot, tensor));
-    }
-    drop(saver);
+    let (saved, kept) = saver.keep(inputs, &outs);
     let custom = Custom {
         name,
         inputs: inputs.iter().map(|input| TensorMeta::of(input)).collect(),

@@ -11,7 +11,7 @@ pub use opsmith_core::{Query, Symbol as Operation};
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Conditions on the arguments.
-    pub checks: &'static [Check],
+    pub checks: &'static [RuleCheck],
     /// The sizes of each result; empty if the operator has no such rules.
     pub shapes: &'static [Expr],
     /// The dtype of each result.
@@ -41,7 +41,7 @@ impl Rules {
 
 /// One condition.
 #[derive(Clone, Copy, Debug)]
-pub struct Check {
+pub struct RuleCheck {
     /// The condition.
     pub condition: Expr,
     /// As written.

@@ -190,7 +190,7 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
             }
             return partial;
         }
-        // SAFETY: as above.
+        // SAFETY: the row's `length` elements from `first` on, one after the other, for which the caller vouches.
         let elements = unsafe { std::slice::from_raw_parts(start, length) };
         widest_over::<T, _>(
             #[inline(always)]
