@@ -124,7 +124,7 @@ impl Error {
         &self.0.operands
     }
 
-    /// What is wrong, without operator and operands.
+    /// The mistake, without operator and operands.
     pub fn message(&self) -> &str {
         &self.0.message
     }

@@ -33,7 +33,7 @@ pub struct Library {
     pub unlike: &'static [(&'static str, &'static str)],
 }
 
-/// A Rust operator and what it calls.
+/// A Rust operator and the operator that it calls.
 pub struct OperatorRow {
     /// The symbol, one that Rust lets types define.
     pub symbol: Symbol,
@@ -41,7 +41,7 @@ pub struct OperatorRow {
     pub operand: OperandKind,
     /// Whether the tensor is the right operand: `2.0 - x`.
     pub reversed: bool,
-    /// What is called, the tensor first.
+    /// The called operator, the tensor first.
     pub op: &'static OpDef,
 }
 

@@ -80,7 +80,7 @@ pub struct OpDef {
     pub samples: &'static [Sample],
     /// Errors that tests allow, and checks that they skip.
     pub tolerances: &'static [Tolerance],
-    /// What is known of it besides what it computes.
+    /// Facts about it besides what it computes.
     pub facts: Facts,
     /// The library the operator belongs to.
     pub library: &'static Library,

@@ -148,7 +148,7 @@ impl Tensor {
             )));
         }
         let tensor = Tensor::with_memory(shape, T::DTYPE, Device::CPU)?;
-        // SAFETY: the new storage holds `numel` elements of T and nobody else knows it.
+        // SAFETY: the new storage holds `numel` elements of T and nothing else knows it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
         }
@@ -182,7 +182,7 @@ impl Tensor {
     /// As [`Tensor::scalar`], of which a tracer is not told.
     pub(crate) fn scalar_untraced(value: Scalar, dtype: DType) -> Result<Tensor> {
         let tensor = Tensor::with_memory(&[], dtype, Device::CPU)?;
-        // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
+        // SAFETY: the new storage holds one element of the dtype and nothing else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
         Ok(tensor)
     }

@@ -7,7 +7,7 @@ use opsmith_runtime::{
     DType, Device, MemoryFormat, MemoryLayout, Scalar, Text, Value, layout, lists::ListItem,
 };
 
-/// What is known of an argument.
+/// Facts about the argument.
 pub enum Known {
     Tensor(Meta),
     Tensors(Vec<Meta>),

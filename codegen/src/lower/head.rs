@@ -1,5 +1,7 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
+use opsmith_core::MAX_ARGUMENTS;
+
 use super::types;
 use super::{Context, args, facts, forms, known, results, roles, supplied};
 use crate::analysis::naming;
@@ -10,9 +12,6 @@ use crate::spec::document::keys::KeyName;
 use crate::spec::document::{Loaded, RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
 use crate::spec::yaml::Key;
-
-/// The bit sets of the runtime have a bit for each argument.
-const MAX_ARGUMENTS: usize = 64;
 
 pub(super) fn lower(
     context: &mut Context<'_>,

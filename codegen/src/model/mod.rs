@@ -107,7 +107,7 @@ pub struct Op {
     pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
-    /// What is known of it besides what it computes.
+    /// Facts about it besides what it computes.
     pub facts: Facts,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Custom {
     pub name: String,
     pub inputs: Vec<TensorMeta>,
     pub saved: SavedTensors,
-    /// What is known of the saved tensors, by position.
+    /// Metadata of the saved tensors, by position.
     kept: Vec<(Slot, TensorMeta)>,
     backward: Box<Backward>,
 }
@@ -87,12 +87,12 @@ impl CustomContext<'_> {
         Ok(tracked_at(tensor, edge.as_ref()))
     }
 
-    /// What is known of an input without its elements.
+    /// Metadata of the input without its elements.
     pub fn input_meta(&self, input: usize) -> &TensorMeta {
         &self.custom.inputs[input]
     }
 
-    /// What is known of an output without its elements.
+    /// Metadata of the output without its elements.
     pub fn output_meta(&self, output: usize) -> &TensorMeta {
         &self.node.outputs[output]
     }
@@ -188,7 +188,7 @@ impl Custom {
     /// Runs the user's backward.
     ///
     /// # Errors
-    /// What it reports, or if it gives the wrong number of gradients.
+    /// Its own errors, or if it gives the wrong number of gradients.
     pub fn run(
         &self,
         node: &Arc<Node>,

@@ -64,7 +64,7 @@ pub struct Elements<'a> {
 /// order, and a [`Ticket`] names a point to wait for. Every function may be called from any thread.
 ///
 /// # Safety
-/// The runtime relies on it: memory that is allocated belongs to nobody else, work is done when a wait for a later point
+/// The runtime relies on it: memory that is allocated belongs to nothing else, work is done when a wait for a later point
 /// returns, and bytes of the host are used for as long as the functions say and no longer.
 pub unsafe trait DeviceRuntime: Sync {
     /// Memory for at least one and at least so many bytes, aligned to 64, of any content.

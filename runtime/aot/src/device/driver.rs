@@ -218,7 +218,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: it was made by `new` and is nobody else's; where the context is lost, it is gone already.
+        // SAFETY: it was made by `new` and is nothing else's; where the context is lost, it is gone already.
         _ = unsafe { result::stream::destroy(self.0) };
     }
 }
