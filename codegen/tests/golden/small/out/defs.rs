@@ -17,7 +17,7 @@ pub static PLUS_TENSOR: OpDef = OpDef {
         ElementType::Dispatch,
         ElementType::NotTensor,
     ],
-    kernels: rt::__kernels_of_entry!(& super::kernel_tables::PLUS_TENSOR),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::PLUS_TENSOR),
     grad: Some(&super::gradients::PLUS_TENSOR),
     ..OpDef::new(
         "plus.Tensor",
@@ -51,7 +51,7 @@ pub static GROWN: OpDef = OpDef {
     rules: Some(&super::rules::GROWN),
     uniform: UniformCall::SameIfInexact,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
-    kernels: rt::__kernels_of_entry!(& super::kernel_tables::GROWN),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::GROWN),
     grad: Some(&super::gradients::GROWN),
     ..OpDef::new(
         "grown",
@@ -83,7 +83,7 @@ pub static PRODUCT: OpDef = OpDef {
     rules: Some(&super::rules::PRODUCT),
     element_types: &[ElementType::Dispatch, ElementType::Dispatch],
     contiguous: bits(&[1]),
-    kernels: rt::__kernels_of_entry!(& super::kernel_tables::PRODUCT),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::PRODUCT),
     grad: Some(&super::gradients::PRODUCT),
     ..OpDef::new(
         "product",
@@ -106,7 +106,7 @@ pub static LARGEST: OpDef = OpDef {
     infer: Some(super::inference::largest_infer),
     rules: Some(&super::rules::LARGEST),
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
-    kernels: rt::__kernels_of_entry!(& super::kernel_tables::LARGEST),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::LARGEST),
     grad: Some(&super::gradients::LARGEST),
     ..OpDef::new(
         "largest",
@@ -142,7 +142,7 @@ pub static SPREAD: OpDef = OpDef {
         },
         ElementType::NotTensor,
     ],
-    kernels: rt::__kernels_of_entry!(& super::kernel_tables::SPREAD),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::SPREAD),
     grad: Some(&super::gradients::SPREAD),
     ..OpDef::new(
         "spread",
