@@ -111,22 +111,7 @@ fn call(arguments: &Run) -> Result<Outcome> {
     let attributes = arguments.attributes.iter().map(|text| pair("--attr", text));
     let attributes = attributes.collect::<Result<Vec<(&str, &str)>>>()?;
     let outputs = Outputs::read(&arguments.outputs)?;
-    let declaration = |dtypes: Option<Vec<DType>>| {
-        let mut declaration = Declaration::new("kernel", &arguments.kernel).unlisted();
-        declaration = inputs.iter().fold(declaration, |declaration, name| declaration.input(*name));
-        for (name, value) in &attributes {
-            declaration = declaration.attribute(*name, AttrValue::parse(value));
-        }
-        declaration = outputs.names.iter().fold(declaration, |declaration, name| declaration.output(*name));
-        if !outputs.shapes.is_empty() {
-            declaration = declaration.output_shapes(outputs.shapes.clone());
-        }
-        declaration = dtypes.into_iter().fold(declaration, Declaration::output_dtypes);
-        declaration = arguments.flags.iter().fold(declaration, Declaration::flag);
-        declaration = arguments.target.into_iter().fold(declaration, Declaration::target);
-        declaration = if arguments.check { declaration.check(true) } else { declaration };
-        if arguments.sandbox { declaration.sandbox(true) } else { declaration }
-    };
+    let declaration = |dtypes| declaration(arguments, &inputs, &attributes, &outputs, dtypes);
     let mut out = io::stdout().lock();
     let start = Instant::now();
     let mut operator = declaration((!outputs.dtypes.is_empty()).then(|| outputs.dtypes.clone())).declare()?;
@@ -172,6 +157,30 @@ fn call(arguments: &Run) -> Result<Outcome> {
             Ok(Outcome::Mistakes)
         }
     }
+}
+
+/// The kernel with its inputs, attributes and outputs as they are given, and with dtypes of outputs if they are known.
+fn declaration(
+    arguments: &Run,
+    inputs: &[&str],
+    attributes: &[(&str, &str)],
+    outputs: &Outputs,
+    dtypes: Option<Vec<DType>>,
+) -> Declaration {
+    let mut declaration = Declaration::new("kernel", &arguments.kernel).unlisted();
+    declaration = inputs.iter().fold(declaration, |declaration, name| declaration.input(*name));
+    for (name, value) in attributes {
+        declaration = declaration.attribute(*name, AttrValue::parse(value));
+    }
+    declaration = outputs.names.iter().fold(declaration, |declaration, name| declaration.output(*name));
+    if !outputs.shapes.is_empty() {
+        declaration = declaration.output_shapes(outputs.shapes.clone());
+    }
+    declaration = dtypes.into_iter().fold(declaration, Declaration::output_dtypes);
+    declaration = arguments.flags.iter().fold(declaration, Declaration::flag);
+    declaration = arguments.target.into_iter().fold(declaration, Declaration::target);
+    declaration = if arguments.check { declaration.check(true) } else { declaration };
+    if arguments.sandbox { declaration.sandbox(true) } else { declaration }
 }
 
 /// A backend by its name, or by its key in a spec.

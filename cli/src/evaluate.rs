@@ -142,7 +142,7 @@ impl Call<'_> {
         rules.iter().map(one).collect()
     }
 
-    /// What is known of outputs by rules of their shapes.
+    /// Facts about outputs by rules of their shapes.
     fn ask_shapes(&mut self, infer: &Infer, rules: &[Expr]) -> Result<Vec<Meta>> {
         let memory = Memory::default();
         let found = self.ask(Rules {

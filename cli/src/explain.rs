@@ -174,7 +174,7 @@ fn size_json(size: &str) -> Json {
     size.parse::<i64>().map_or_else(|_| json!(size), |number| json!(number))
 }
 
-/// What is known of one operator and of the call that was asked about.
+/// Facts about one operator and of the call that was asked about.
 struct Report {
     operator: Operator,
     /// Inference for the given shapes, if some were given.

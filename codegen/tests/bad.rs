@@ -126,6 +126,36 @@ fn codes(text: &str) -> Vec<&'static str> {
     codes
 }
 
+/// A code names one message, so that a reader who looks one up finds its cause: each stands in one function of the
+/// catalogue, whose branches say the same of different things.
+#[test]
+fn a_code_stands_for_one_message() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/diagnostics/catalogue");
+    let mut functions = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for file in fs::read_dir(folder).expect("the catalogue is part of the crate").flatten() {
+        let mut function = String::new();
+        for line in fs::read_to_string(file.path()).expect("a file of Rust").lines() {
+            if let Some((_, rest)) = line.split_once("fn ") {
+                function = rest.split(['(', '<']).next().unwrap_or_default().to_owned();
+            }
+            let quoted = line.split('"').skip(1).step_by(2);
+            let is_code = |text: &&str| {
+                let digits = text.strip_prefix(['E', 'W']).unwrap_or_default();
+                digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_digit())
+            };
+            for code in quoted.filter(is_code) {
+                let known = functions.entry(code.to_owned()).or_default();
+                if !known.contains(&function) {
+                    known.push(function.clone());
+                }
+            }
+        }
+    }
+    assert!(functions.len() > 250, "only {} codes were found", functions.len());
+    functions.retain(|_, functions| functions.len() > 1);
+    assert!(functions.is_empty(), "codes of several messages; give each its own: {functions:?}");
+}
+
 /// Mistakes hide nothing in other entries: together, specs have the errors that each has alone. Left out
 /// are those whose mistake changes what the rest of a file is, or is about the whole of it.
 #[test]

@@ -203,7 +203,7 @@ pub(crate) unsafe fn give_back(pointer: NonNull<u8>, bytes: usize) {
 /// value where their padding is.
 ///
 /// # Safety
-/// The memory is as large, and nobody uses it.
+/// The memory is as large, and nothing uses it.
 #[inline(always)]
 unsafe fn initialize(pointer: NonNull<u8>, bytes: usize) {
     #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
@@ -217,7 +217,7 @@ unsafe fn initialize(pointer: NonNull<u8>, bytes: usize) {
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
     )))]
-    // SAFETY: the memory is as large, and nobody uses it, as the caller promises.
+    // SAFETY: the memory is as large, and nothing uses it, as the caller promises.
     unsafe {
         pointer.as_ptr().write_bytes(0, bytes);
     }
@@ -239,7 +239,7 @@ fn take_class(class: usize) -> Option<NonNull<u8>> {
 /// Keeps a block for later, or frees it.
 ///
 /// # Safety
-/// It came from [`take_class`] for the same class, and nobody uses it any more.
+/// It came from [`take_class`] for the same class, and nothing uses it any more.
 #[inline]
 unsafe fn keep_class(class: usize, pointer: NonNull<u8>) {
     let kept = if class < SMALL_CLASSES {

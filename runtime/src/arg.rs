@@ -8,7 +8,7 @@ use std::fmt;
 use opsmith_core::{ArgKind, DType};
 
 use crate::device::Device;
-use crate::error::{Error, Operand, Result};
+use crate::error::{Error, ErrorOperand, Result};
 use crate::lists::{AnyLists, ListItem, Lists, OwnedLists, Text};
 use crate::random::Generator;
 use crate::scalar::Scalar;
@@ -420,11 +420,11 @@ impl From<&Tensor> for Value {
 }
 
 /// Describes the tensor operands of a call, for an error.
-pub fn describe_operands<'a>(args: impl Iterator<Item = (&'a str, Arg<'a>)>) -> Vec<Operand> {
+pub fn describe_operands<'a>(args: impl Iterator<Item = (&'a str, Arg<'a>)>) -> Vec<ErrorOperand> {
     let mut operands = Vec::new();
     let mut push = |name: String, tensor: &Tensor| {
         let shape = tensor.shape().to_vec();
-        operands.push(Operand { name, dtype: tensor.dtype(), shape, formulas: None });
+        operands.push(ErrorOperand { name, dtype: tensor.dtype(), shape, formulas: None });
     };
     for (name, arg) in args {
         match arg {

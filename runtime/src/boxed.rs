@@ -279,6 +279,19 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
         (ArgKind::Tensors, Value::OptionalTensors(list)) => {
             list.iter().cloned().collect::<Option<Vec<_>>>().map(Value::Tensors)
         }
+        (ArgKind::MemoryFormat, Value::Str(name)) => MemoryFormat::from_name(name).map(Value::MemoryFormat),
+        (ArgKind::DType, Value::Str(name)) => crate::DType::from_name(name).map(Value::DType),
+        (ArgKind::Device, Value::Str(name)) => crate::Device::from_name(name).map(Value::Device),
+        (kind, value) => convert_list(kind, value),
+    };
+    converted.map(Bound::Converted).ok_or_else(|| {
+        Error::argument(format!("`{}` must be {}, got {}", def.name, def.ty, value.as_arg().kind()))
+    })
+}
+
+/// A list of values as one of another kind, where a caller may mean it.
+fn convert_list(kind: ArgKind, value: &Value) -> Option<Value> {
+    match (kind, value) {
         (ArgKind::Floats, Value::Ints(list)) => {
             Some(Value::Floats(list.iter().map(|value| *value as f64).collect()))
         }
@@ -298,24 +311,17 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
             lists::convert(lists.borrow(), kind).map(|lists| Value::Lists(Box::new(lists)))
         }
         // An empty list says nothing of its kind.
-        (ArgKind::Tensors, Value::Ints(list)) if list.is_empty() => Some(Value::Tensors(Vec::new())),
-        (ArgKind::OptionalTensors, Value::Ints(list)) if list.is_empty() => {
-            Some(Value::OptionalTensors(Vec::new()))
-        }
-        (ArgKind::Bools(_), Value::Ints(list)) if list.is_empty() => Some(Value::Bools(Vec::new())),
-        (ArgKind::Strs, Value::Ints(list)) if list.is_empty() => Some(Value::Strs(Vec::new())),
-        (ArgKind::DTypes, Value::Ints(list)) if list.is_empty() => Some(Value::DTypes(Vec::new())),
-        (ArgKind::Lists(kind), Value::Ints(list)) if list.is_empty() => {
-            Some(Value::Lists(Box::new(OwnedLists::empty(kind))))
-        }
-        (ArgKind::MemoryFormat, Value::Str(name)) => MemoryFormat::from_name(name).map(Value::MemoryFormat),
-        (ArgKind::DType, Value::Str(name)) => crate::DType::from_name(name).map(Value::DType),
-        (ArgKind::Device, Value::Str(name)) => crate::Device::from_name(name).map(Value::Device),
+        (kind, Value::Ints(list)) if list.is_empty() => Some(match kind {
+            ArgKind::Tensors => Value::Tensors(Vec::new()),
+            ArgKind::OptionalTensors => Value::OptionalTensors(Vec::new()),
+            ArgKind::Bools(_) => Value::Bools(Vec::new()),
+            ArgKind::Strs => Value::Strs(Vec::new()),
+            ArgKind::DTypes => Value::DTypes(Vec::new()),
+            ArgKind::Lists(kind) => Value::Lists(Box::new(OwnedLists::empty(kind))),
+            _ => return None,
+        }),
         _ => None,
-    };
-    converted.map(Bound::Converted).ok_or_else(|| {
-        Error::argument(format!("`{}` must be {}, got {}", def.name, def.ty, value.as_arg().kind()))
-    })
+    }
 }
 
 /// The integer that a name stands for; none if the argument's values have no names.

@@ -95,7 +95,7 @@ pub(crate) fn read_one(tensor: &Tensor) -> Result<Scalar> {
     Ok(value_at(&copy))
 }
 
-/// Writes zeros, of any dtype, into the memory of a tensor that nobody else uses.
+/// Writes zeros, of any dtype, into the memory of a tensor that nothing else uses.
 ///
 /// # Errors
 /// If a device has it, and fails.

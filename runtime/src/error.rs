@@ -47,7 +47,7 @@ pub enum ErrorKind {
 
 /// One tensor operand of the call that failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Operand {
+pub struct ErrorOperand {
     /// The argument's name in the signature, with its position if it is a list: `tensors[1]`.
     pub name: String,
     /// Its element type.
@@ -66,7 +66,7 @@ pub struct Error(Box<Data>);
 struct Data {
     kind: ErrorKind,
     op: Option<Cow<'static, str>>,
-    operands: Vec<Operand>,
+    operands: Vec<ErrorOperand>,
     message: String,
     notes: Vec<String>,
     help: Option<String>,
@@ -101,7 +101,7 @@ impl Error {
 
     /// Adds the operator and its operands, unless an inner call already did.
     #[must_use]
-    pub fn in_op(mut self, op: impl Into<Cow<'static, str>>, operands: Vec<Operand>) -> Error {
+    pub fn in_op(mut self, op: impl Into<Cow<'static, str>>, operands: Vec<ErrorOperand>) -> Error {
         if self.0.op.is_none() {
             self.0.op = Some(op.into());
             self.0.operands = operands;
@@ -120,11 +120,11 @@ impl Error {
     }
 
     /// The tensor operands of the call.
-    pub fn operands(&self) -> &[Operand] {
+    pub fn operands(&self) -> &[ErrorOperand] {
         &self.0.operands
     }
 
-    /// What is wrong, without operator and operands.
+    /// The mistake, without operator and operands.
     pub fn message(&self) -> &str {
         &self.0.message
     }

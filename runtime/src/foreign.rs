@@ -5,7 +5,7 @@
 //! made of the status that the kernel returned. Generated code does the calling:
 //!
 //! ```text
-//! let mut context = Context::new("opsmith_cpu_flip", "cpp/flip.cpp", Device::CPU);
+//! let mut context = KernelContext::new("opsmith_cpu_flip", "cpp/flip.cpp", Device::CPU);
 //! let this = ForeignTensor::of(call.args()[0].tensor());
 //! let mut out = call.foreign_output(0);
 //! // SAFETY: the generated header declares the function with these types.
@@ -241,7 +241,7 @@ unsafe extern "C" fn reserve_blocks(generator: *const Generator, blocks: u64) ->
     unsafe { &*generator }.reserve(blocks)
 }
 
-/// The part of a [`Context`] that a kernel sees (`OpsmithContext`).
+/// The part of a [`KernelContext`] that a kernel sees (`OpsmithContext`).
 #[repr(C)]
 pub struct RawContext {
     struct_size: u32,
@@ -256,7 +256,7 @@ pub struct RawContext {
 ///
 /// Scratch memory is taken back when the context is dropped.
 #[repr(C)]
-pub struct Context {
+pub struct KernelContext {
     /// First, so that the kernel's pointer is a pointer to the whole.
     raw: RawContext,
     function: &'static str,
@@ -265,10 +265,10 @@ pub struct Context {
     scratch: SmallVec<[Tensor; 2]>,
 }
 
-impl Context {
+impl KernelContext {
     /// The context of a call of `function`, written in the file `source`, on `device`.
     #[inline]
-    pub fn new(function: &'static str, source: &'static str, device: Device) -> Context {
+    pub fn new(function: &'static str, source: &'static str, device: Device) -> KernelContext {
         let mut message = [MaybeUninit::uninit(); MESSAGE_SIZE];
         message[0].write(0);
         let raw = RawContext {
@@ -278,12 +278,12 @@ impl Context {
             allocate: allocate_scratch,
             message,
         };
-        Context { raw, function, source, device, scratch: SmallVec::new() }
+        KernelContext { raw, function, source, device, scratch: SmallVec::new() }
     }
 
     /// The same context with the `CUstream` that the kernel launches on.
     #[must_use]
-    pub fn with_stream(mut self, stream: *mut c_void) -> Context {
+    pub fn with_stream(mut self, stream: *mut c_void) -> KernelContext {
         self.raw.stream = stream;
         self
     }
@@ -305,7 +305,7 @@ impl Context {
 
     #[cold]
     fn failure(&self, status: c_int) -> Error {
-        let Context { function, source, .. } = self;
+        let KernelContext { function, source, .. } = self;
         let message = self.message();
         let reason = match (status, message.is_empty()) {
             (1, false) => message,
@@ -335,14 +335,14 @@ impl Context {
 }
 
 /// # Safety
-/// `context` came from [`Context::as_raw`] and its context lives where it was.
+/// `context` came from [`KernelContext::as_raw`] and its context lives where it was.
 unsafe extern "C" fn allocate_scratch(context: *mut RawContext, bytes: usize) -> *mut c_void {
     if bytes > MAX_SCRATCH {
         return std::ptr::null_mut();
     }
     // SAFETY: the pointer was made from the whole context, whose first field the kernel knows; the
     // kernel has the only reference while it runs.
-    let context = unsafe { &mut *context.cast::<Context>() };
+    let context = unsafe { &mut *context.cast::<KernelContext>() };
     let Ok(memory) = Tensor::with_memory(&[bytes as i64], DType::U8, context.device) else {
         return std::ptr::null_mut();
     };

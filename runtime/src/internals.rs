@@ -38,7 +38,7 @@ use crate::error::Result;
 use crate::library::{Named, declared};
 use crate::op::OpDef;
 use crate::tensor::Tensor;
-use crate::{autograd, boxed, dispatch, library, op};
+use crate::{autograd, boxed, dispatch, op};
 
 /// The size of a dimension that inference does not know.
 pub const UNKNOWN_DIM: i64 = op::UNKNOWN_DIM;
@@ -106,11 +106,6 @@ pub fn register(name: &str, define: impl FnOnce() -> &'static OpDef) -> Result<&
 /// Takes its name from an operator that was declared at run time.
 pub fn withdraw(op: &'static OpDef) {
     declared::withdraw(op);
-}
-
-/// The least number of edits that make one text of another.
-pub fn edit_distance(a: &str, b: &str) -> usize {
-    library::edit_distance(a, b)
 }
 
 /// Replaces a file at once, or not at all.

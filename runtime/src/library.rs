@@ -3,8 +3,9 @@
 pub(crate) mod declared;
 mod lookup;
 
-pub(crate) use lookup::edit_distance;
 pub use lookup::{Candidates, Named};
+
+pub use opsmith_core::Symbol;
 
 use crate::error::Result;
 use crate::op::OpDef;
@@ -32,32 +33,16 @@ pub struct Library {
     pub unlike: &'static [(&'static str, &'static str)],
 }
 
-/// A Rust operator and what it calls.
+/// A Rust operator and the operator that it calls.
 pub struct OperatorRow {
-    /// The symbol.
+    /// The symbol, one that Rust lets types define.
     pub symbol: Symbol,
     /// What the second operand is.
     pub operand: OperandKind,
     /// Whether the tensor is the right operand: `2.0 - x`.
     pub reversed: bool,
-    /// What is called, the tensor first.
+    /// The called operator, the tensor first.
     pub op: &'static OpDef,
-}
-
-/// The operators that Rust lets types define.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the variants are the traits of std::ops")]
-pub enum Symbol {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Neg,
-    Not,
-    BitAnd,
-    BitOr,
-    BitXor,
 }
 
 /// The second operand of a Rust operator.
@@ -72,22 +57,22 @@ pub enum OperandKind {
 }
 
 /// A library that is linked into the program.
-pub struct Registered(pub &'static Library);
+pub struct RegisteredLibrary(pub &'static Library);
 
-inventory::collect!(Registered);
+inventory::collect!(RegisteredLibrary);
 
 /// Makes a library known to the whole program, so that Rust's operators find its own.
 #[macro_export]
 macro_rules! __register_library {
     ($library:expr) => {
-        $crate::inventory::submit! { $crate::library::Registered($library) }
+        $crate::inventory::submit! { $crate::library::RegisteredLibrary($library) }
     };
 }
 pub use crate::__register_library as register;
 
 /// The libraries linked into the program.
 pub fn linked() -> impl Iterator<Item = &'static Library> {
-    inventory::iter::<Registered>().map(|registered| registered.0)
+    inventory::iter::<RegisteredLibrary>().map(|registered| registered.0)
 }
 
 /// Operators that automatic differentiation itself calls. The spec marks them with `role:`.

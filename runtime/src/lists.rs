@@ -41,6 +41,11 @@ impl<T: Clone + 'static> Lists<T> {
         Lists { items: Cow::Borrowed(items), ends: Cow::Borrowed(ends) }
     }
 
+    /// Whether both have rows of the same lengths, and items of which each is the same as its counterpart.
+    fn same_by(&self, other: &Lists<T>, same: impl Fn(&T, &T) -> bool) -> bool {
+        self.ends == other.ends && self.items.iter().zip(&*other.items).all(|(a, b)| same(a, b))
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
@@ -255,6 +260,17 @@ macro_rules! any_lists {
     };
 }
 
+impl OwnedLists {
+    /// Whether both have the same rows of items of one kind, numbers by their bits.
+    pub fn same_bits(&self, other: &OwnedLists) -> bool {
+        match (self, other) {
+            (OwnedLists::Float(a), OwnedLists::Float(b)) => a.same_by(b, |a, b| a.to_bits() == b.to_bits()),
+            (OwnedLists::Scalar(a), OwnedLists::Scalar(b)) => a.same_by(b, |a, b| a.same_bits(*b)),
+            _ => self == other,
+        }
+    }
+}
+
 any_lists! {
     Bool bool, "Of truth values.";
     Int i64, "Of integers.";
@@ -301,6 +317,15 @@ mod tests {
         assert_eq!(lists, Lists::of_static(&[1, 2, 3], &[2, 2, 3]));
         assert_eq!(format!("{lists:?}"), "[[1, 2], [], [3]]");
         assert_eq!(lists.to_vecs(), [vec![1, 2], vec![], vec![3]]);
+    }
+
+    #[test]
+    fn numbers_are_the_same_by_their_bits() {
+        let floats = |rows: &[Vec<f64>]| OwnedLists::Float(rows.to_vec().into());
+        assert!(floats(&[vec![f64::NAN], vec![1.0]]).same_bits(&floats(&[vec![f64::NAN], vec![1.0]])));
+        assert!(!floats(&[vec![0.0]]).same_bits(&floats(&[vec![-0.0]])));
+        assert!(!floats(&[vec![0.0], vec![]]).same_bits(&floats(&[vec![], vec![0.0]])));
+        assert!(!floats(&[vec![]]).same_bits(&OwnedLists::Int(vec![Vec::<i64>::new()].into())));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct OpDef {
     /// What an operator declared while the program runs carries; its inference is there.
     pub custom: Option<&'static dyn CustomOp>,
     /// What inference comes to where every tensor has one shape and dtype.
-    pub uniform: Uniform,
+    pub uniform: UniformCall,
     /// The element type each argument has when a kernel sees it, by argument.
     pub element_types: &'static [ElementType],
     /// Arguments that kernels want in row-major order, a bit each.
@@ -81,7 +81,7 @@ pub struct OpDef {
     pub samples: &'static [Sample],
     /// Errors that tests allow, and checks that they skip.
     pub tolerances: &'static [Tolerance],
-    /// What is known of it besides what it computes.
+    /// Facts about it besides what it computes.
     pub facts: Facts,
     /// The library the operator belongs to.
     pub library: &'static Library,
@@ -150,7 +150,7 @@ impl OpDef {
             rules: None,
             infer_function: None,
             custom: None,
-            uniform: Uniform::No,
+            uniform: UniformCall::No,
             element_types: &[],
             contiguous: 0,
             numbers: &[],
@@ -216,7 +216,7 @@ pub struct OutSpec {
 /// has a higher category: the output has their shape, and a dtype that depends on theirs alone. The
 /// dispatcher then skips inference, which is the common case of pointwise operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Uniform {
+pub enum UniformCall {
     /// Nothing in general: inference decides.
     No,
     /// The operands' dtype.

@@ -245,7 +245,7 @@ macro_rules! map {
                 let natural = strides[0] == size_of::<R>() as isize
                     $(&& strides[$slot] == size_of::<$T>() as isize)*;
                 // SAFETY: each operand has elements of its type, which was checked, the plan keeps every row inside
-                // its tensor, and nobody else writes them while the call lives; no view has those of the output, nor
+                // its tensor, and nothing else writes them while the call lives; no view has those of the output, nor
                 // gets them while the loop runs.
                 unsafe {
                     if natural {
@@ -265,6 +265,11 @@ macro_rules! map {
         }
     };
 }
+
+const _: () = assert!(
+    opsmith_core::MAX_POINTWISE_TENSORS == 5 && opsmith_core::MAX_POINTWISE_TENSORS < MAX_OPERANDS,
+    "the loops below are those of none to so many tensors"
+);
 
 map! {
     /// Fills the output with a value a call.

@@ -30,7 +30,7 @@ pub(crate) fn replace<E: From<io::Error>>(
     written
 }
 
-/// A name in the same folder, which renaming needs, that nobody else uses.
+/// A name in the same folder, which renaming needs, that nothing else uses.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file");

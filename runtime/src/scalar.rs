@@ -72,6 +72,19 @@ impl Scalar {
         }
     }
 
+    /// Whether both are of one kind and have the same bits: NaN is itself, and 0 is not -0. `==` compares numbers.
+    pub fn same_bits(self, other: Scalar) -> bool {
+        match (self, other) {
+            (Scalar::Bool(a), Scalar::Bool(b)) => a == b,
+            (Scalar::Int(a), Scalar::Int(b)) => a == b,
+            (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),
+            (Scalar::Complex(a), Scalar::Complex(b)) => {
+                (a.re.to_bits(), a.im.to_bits()) == (b.re.to_bits(), b.im.to_bits())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a dtype has the value, rounded: the imaginary part of a complex number needs a complex dtype, an integer
     /// dtype holds numbers of its range, unsigned ones also the negatives of these, which wrap, and a float dtype all
     /// numbers that do not round to infinity.
@@ -227,5 +240,20 @@ impl std::ops::Neg for Scalar {
             Scalar::Float(value) => Scalar::Float(-value),
             Scalar::Complex(value) => Scalar::Complex(-value),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_tell_zeros_and_kinds_apart_and_nan_is_itself() {
+        let nan = Scalar::Float(f64::NAN);
+        assert!(nan.same_bits(nan) && nan != nan);
+        assert!(!Scalar::Float(0.0).same_bits(Scalar::Float(-0.0)));
+        assert!(!Scalar::Int(1).same_bits(Scalar::Float(1.0)));
+        let complex = |im| Scalar::Complex(Complex64::new(1.0, im));
+        assert!(complex(f64::NAN).same_bits(complex(f64::NAN)) && !complex(0.0).same_bits(complex(-0.0)));
     }
 }

@@ -93,7 +93,7 @@ fn give_up(bytes: usize) -> AllocError {
     AllocError
 }
 
-// SAFETY: blocks are at least as large and as aligned as what was asked for, nobody else has them until they are
+// SAFETY: blocks are at least as large and as aligned as what was asked for, nothing else has them until they are
 // given back, and every copy of the allocator stands for the same cache.
 unsafe impl Allocator for Cached {
     #[inline]

@@ -17,8 +17,8 @@ use crate::allocator::{self, ALIGNMENT, Block};
 use crate::backend::DeviceMemory;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::sync::Backoff;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use crate::sync::yield_now;
 
 /// A handle to shared memory; cloning counts references.
 pub struct Storage(NonNull<Header>);
@@ -27,7 +27,7 @@ pub struct Storage(NonNull<Header>);
 struct Header {
     references: AtomicUsize,
     version: AtomicU64,
-    /// Number of readers, plus [`WRITER`] while somebody writes.
+    /// Number of readers, plus [`WRITER`] while another user writes.
     borrow: AtomicU32,
     class: u32,
     bytes: usize,
@@ -50,7 +50,7 @@ impl Owner for DeviceMemory {
     }
 }
 
-/// Somebody outside of the runtime who keeps memory of the host.
+/// An owner outside of the runtime of memory of the host.
 struct Keeper<T>(T);
 
 impl<T: Send + Sync> Owner for Keeper<T> {
@@ -207,8 +207,9 @@ impl Storage {
 
     /// Lets nobody read or write until [`Storage::unlock`]; waits while others do.
     pub(crate) fn lock(&self) {
+        let mut backoff = Backoff::default();
         while !self.try_write() {
-            yield_now();
+            backoff.wait();
         }
     }
 
@@ -235,7 +236,7 @@ impl Storage {
         unsafe { writer.as_ref() }.copied()
     }
 
-    /// Enters a reader; fails while somebody writes.
+    /// Enters a reader; fails while another user writes.
     #[inline]
     pub(crate) fn try_read(&self) -> bool {
         let borrow = &self.header().borrow;
@@ -254,7 +255,7 @@ impl Storage {
         self.header().borrow.fetch_sub(1, Ordering::Release);
     }
 
-    /// Enters as the only user; fails while somebody reads or writes.
+    /// Enters as the only user; fails while another user reads or writes.
     #[inline]
     pub(crate) fn try_write(&self) -> bool {
         self.header().borrow.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -287,7 +288,7 @@ impl Clone for Storage {
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        // The only handle needs no atomic subtraction: nobody else can be counting.
+        // The only handle needs no atomic subtraction: nothing else can be counting.
         let references = &self.header().references;
         if references.load(Ordering::Acquire) != 1 {
             if references.fetch_sub(1, Ordering::Release) != 1 {

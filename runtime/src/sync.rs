@@ -1,16 +1,43 @@
-//! Atomics, locks and yields of what threads share: the standard library's, or loom's.
+//! Atomics, locks and waits of what threads share: the standard library's, or loom's.
 //!
-//! In: nothing. Out: the same names for both. `--cfg loom` puts loom's in place of the standard library's, so that
+//! In: nothing. Out: the same names for both, and a wait that lets others have the processor. `--cfg loom` puts loom's in place of the standard library's, so that
 //! models (`tests/loom.rs`) run every order of their steps that the memory model allows; see
 //! `scripts/loom.sh`. Other builds get the standard library's own items. Must know nothing of the crate.
 
 #[cfg(loom)]
-pub(crate) use loom::{
-    sync::{Mutex, atomic},
-    thread::yield_now,
-};
+pub(crate) use loom::sync::{Mutex, atomic};
+#[cfg(loom)]
+use loom::thread::yield_now;
 #[cfg(not(loom))]
-pub(crate) use std::{
-    sync::{Mutex, atomic},
-    thread::yield_now,
-};
+pub(crate) use std::sync::{Mutex, atomic};
+#[cfg(not(loom))]
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
+
+/// A wait without notification: first turns as short as a call of a small kernel, then sleep for an eighth
+/// of the time waited so far. So a wait for a long kernel costs no processor, and ends at most an eighth late; and the
+/// other side, each call of an operator, has nothing to do for those who wait.
+#[derive(Default)]
+pub(crate) struct Backoff {
+    turns: u32,
+    since: Option<Instant>,
+}
+
+impl Backoff {
+    /// Some tens of microseconds.
+    const TURNS: u32 = 64;
+    const LONGEST: Duration = Duration::from_millis(1);
+
+    /// Waits a little, and each time longer.
+    #[cold]
+    pub(crate) fn wait(&mut self) {
+        self.turns += 1;
+        if self.turns < Backoff::TURNS || cfg!(loom) {
+            return yield_now();
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        std::thread::sleep((since.elapsed() / 8).clamp(Duration::from_micros(1), Backoff::LONGEST));
+        // Not to overflow in a wait for ever.
+        self.turns = Backoff::TURNS;
+    }
+}

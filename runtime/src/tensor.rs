@@ -148,7 +148,7 @@ impl Tensor {
             )));
         }
         let tensor = Tensor::with_memory(shape, T::DTYPE, Device::CPU)?;
-        // SAFETY: the new storage holds `numel` elements of T and nobody else knows it.
+        // SAFETY: the new storage holds `numel` elements of T and nothing else knows it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
         }
@@ -159,12 +159,18 @@ impl Tensor {
     }
 
     /// A tensor of one dimension with the given elements.
+    ///
+    /// # Panics
+    /// If there is no memory for them, as `Vec` does; [`Tensor::from_slice`] returns an error.
     pub fn of<T: Element>(elements: &[T]) -> Tensor {
         Tensor::from_slice(elements, &[elements.len() as i64])
             .expect("the shape is the length, and there is memory")
     }
 
     /// A tensor without dimensions that holds one number, of the given dtype.
+    ///
+    /// # Panics
+    /// If there is no memory for one element, with which no program goes on.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
         let tensor = Tensor::scalar_untraced(value.into(), dtype).expect("memory for one element");
         if let Some(observer) = observer::observer() {
@@ -176,7 +182,7 @@ impl Tensor {
     /// As [`Tensor::scalar`], of which a tracer is not told.
     pub(crate) fn scalar_untraced(value: Scalar, dtype: DType) -> Result<Tensor> {
         let tensor = Tensor::with_memory(&[], dtype, Device::CPU)?;
-        // SAFETY: the new storage holds one element of the dtype and nobody else knows it.
+        // SAFETY: the new storage holds one element of the dtype and nothing else knows it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
         Ok(tensor)
     }

@@ -124,10 +124,10 @@ impl<'a, T: Element> View<'a, T> {
     }
 
     /// All elements in row-major order: borrowed if contiguous, else copied.
-    pub fn to_contiguous(&self) -> Elements<'a, T> {
+    pub fn to_contiguous(&self) -> RowMajor<'a, T> {
         match self.as_slice() {
-            Some(slice) => Elements::Borrowed(slice),
-            None => Elements::Copied(self.iter().collect()),
+            Some(slice) => RowMajor::Borrowed(slice),
+            None => RowMajor::Copied(self.iter().collect()),
         }
     }
 
@@ -242,21 +242,21 @@ fn too_few(written: usize, sizes: &[i64]) -> Error {
 }
 
 /// Elements in row-major order: a slice.
-pub enum Elements<'a, T> {
+pub enum RowMajor<'a, T> {
     /// They lie so in the tensor.
     Borrowed(&'a [T]),
     /// They were put together from it.
     Copied(Scratch<T>),
 }
 
-impl<T> Deref for Elements<'_, T> {
+impl<T> Deref for RowMajor<'_, T> {
     type Target = [T];
 
     #[inline]
     fn deref(&self) -> &[T] {
         match self {
-            Elements::Borrowed(elements) => elements,
-            Elements::Copied(elements) => elements,
+            RowMajor::Borrowed(elements) => elements,
+            RowMajor::Copied(elements) => elements,
         }
     }
 }

@@ -49,7 +49,7 @@ fn memory_is_reused_and_given_back() {
                 }
             }
             for storage in &held {
-                // SAFETY: as above; the bytes were written.
+                // SAFETY: the block has as many bytes, and they were written.
                 let bytes = unsafe { std::slice::from_raw_parts(storage.data(), storage.bytes()) };
                 assert!(bytes.iter().all(|byte| *byte == thread), "two storages share memory");
             }

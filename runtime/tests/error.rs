@@ -1,11 +1,11 @@
 //! Errors: data first, and the whole text that a user reads.
 
-use opsmith_runtime::error::{Operand, ShapeText};
+use opsmith_runtime::error::{ErrorOperand, ShapeText};
 use opsmith_runtime::{Complex64, DType, Error, ErrorKind, Scalar, Tensor, Value};
 
 #[test]
 fn an_error_reads_from_the_operator_down_to_the_help() {
-    let operand = |name: &str, dtype, shape: &[i64]| Operand {
+    let operand = |name: &str, dtype, shape: &[i64]| ErrorOperand {
         name: name.to_owned(),
         dtype,
         shape: shape.into(),

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use libloading::Library;
 use opsmith_runtime::foreign::{
-    self, Context, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, List, ListOfLists,
+    self, ForeignDevice, ForeignGenerator, ForeignScalar, ForeignTensor, KernelContext, List, ListOfLists,
     RawContext,
 };
 use opsmith_runtime::random::{Generator, Integers, Normal, Stream, Uniform};
@@ -131,8 +131,8 @@ fn function<F: Copy>(name: &str) -> F {
     unsafe { *LIBRARY.get::<F>(name).expect("kernels.cpp defines it") }
 }
 
-fn context(function: &'static str) -> Context {
-    Context::new(function, "tests/foreign/kernels.cpp", Device::CPU)
+fn context(function: &'static str) -> KernelContext {
+    KernelContext::new(function, "tests/foreign/kernels.cpp", Device::CPU)
 }
 
 type Scale =

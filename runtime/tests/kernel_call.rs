@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ops::{ARGS, LIBRARY, required, unary};
 use opsmith_runtime::op::{
     ArgKind, ElementType, Forms, Inferred, KernelCall, KernelTable, Kernels, OpDef, ReturnDef, Schema,
-    Uniform,
+    UniformCall,
 };
 use opsmith_runtime::pointwise::{for_each_row, map0, map1, map2, map3};
 use opsmith_runtime::storage::Storage;
@@ -278,21 +278,24 @@ static SHIFTED: OpDef = OpDef {
         let input = args[0].tensor();
         Ok(Inferred::new([(input.shape().into(), input.dtype())], input.dtype(), input.device()))
     }),
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     element_types: &[ElementType::Dispatch],
-    kernels: Kernels::of({
-        static TABLE: KernelTable = KernelTable::new().with(
-            Backend::Cpu,
-            "tests::shifted",
-            &[(DType::F32, |call| {
-                let (x, mut out) = (call.view::<f32>(0), call.view_mut::<f32>(0));
-                assert_ne!(x.as_ptr(), out.as_mut_ptr().cast_const(), "two views of one element");
-                let x: Vec<f32> = x.iter().collect();
-                out.write(x[1..].iter().chain(&x[..1]).copied())
-            })],
-        );
-        &TABLE
-    }),
+    // SAFETY: the kernel checks what it takes of a call, as every safe function does.
+    kernels: unsafe {
+        Kernels::of({
+            static TABLE: KernelTable = KernelTable::new().with(
+                Backend::Cpu,
+                "tests::shifted",
+                &[(DType::F32, |call| {
+                    let (x, mut out) = (call.view::<f32>(0), call.view_mut::<f32>(0));
+                    assert_ne!(x.as_ptr(), out.as_mut_ptr().cast_const(), "two views of one element");
+                    let x: Vec<f32> = x.iter().collect();
+                    out.write(x[1..].iter().chain(&x[..1]).copied())
+                })],
+            );
+            &TABLE
+        })
+    },
     ..OpDef::new(
         "shifted",
         Schema { text: "", args: ARGS, returns: &[ReturnDef { name: None, ty: required(ArgKind::Tensor) }] },

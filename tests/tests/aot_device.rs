@@ -93,6 +93,13 @@ fn graph_mode() {
 }
 
 #[test]
+fn tensors_of_the_device_stay_there() {
+    let text = done_cleanly("resident");
+    // To the device: x, y, and x of the host; from it: what is read. The watched call copies what it watches.
+    assert!(count(&text, "launches") >= 4, "{text}");
+}
+
+#[test]
 fn inputs_of_every_kind() {
     done_cleanly("inputs");
 }

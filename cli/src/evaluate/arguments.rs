@@ -7,7 +7,7 @@ use opsmith_runtime::{
     DType, Device, MemoryFormat, MemoryLayout, Scalar, Text, Value, layout, lists::ListItem,
 };
 
-/// What is known of an argument.
+/// Facts about the argument.
 pub enum Known {
     Tensor(Meta),
     Tensors(Vec<Meta>),
@@ -54,18 +54,7 @@ pub struct Given {
 /// # Errors
 /// If shapes or attributes are missing, too many, or not of their argument's type.
 pub fn values(op: &Op, given: &Given, context: &mut symbolic::Context) -> Result<Vec<Known>> {
-    for (name, _) in &given.set {
-        if op.arg_index(name).is_none() {
-            let known: Vec<&str> = op.args.iter().map(|arg| arg.name.as_str()).collect();
-            let near = opsmith_codegen::diagnostics::nearest(name, known.iter().copied());
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            bail!(
-                "--set {name}: `{}` has no argument of that name{hint}; it has {}",
-                op.name,
-                known.join(", ")
-            );
-        }
-    }
+    refuse_unknown(op, given)?;
     let mut shapes = given.shapes.iter();
     let lists =
         op.args.iter().filter(|arg| matches!(arg.ty.kind, Kind::Tensors | Kind::OptionalTensors)).count();
@@ -113,6 +102,17 @@ pub fn values(op: &Op, given: &Given, context: &mut symbolic::Context) -> Result
         });
     }
     Ok(values)
+}
+
+/// Refuses a value for an argument that is not there.
+fn refuse_unknown(op: &Op, given: &Given) -> Result<()> {
+    let Some((name, _)) = given.set.iter().find(|(name, _)| op.arg_index(name).is_none()) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = op.args.iter().map(|arg| arg.name.as_str()).collect();
+    let near = opsmith_codegen::diagnostics::nearest(name, known.iter().copied());
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    bail!("--set {name}: `{}` has no argument of that name{hint}; it has {}", op.name, known.join(", "))
 }
 
 fn dtype_of(arg: &Arg, given: DType) -> DType {

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use opsmith_golden as golden;
 use opsmith_graph::{Graph, InputSpec};
-use opsmith_runtime::{DType, Result, Tensor};
+use opsmith_runtime::{Backend, DType, DTypeSet, Result, Tensor};
 
 #[test]
 fn worker() -> Result<()> {
@@ -70,4 +70,17 @@ fn an_operator_of_a_spec_runs_on_a_device() {
 fn without_a_driver_the_call_says_so() {
     let text = run("no driver", &stand_in::no_driver("custom-device-none"));
     assert!(text.contains("FAILED custom_device: no CUDA driver was found"), "{text}");
+}
+
+/// The kernel has the row of its device, and that of the host by copies, which the row's name says.
+#[test]
+fn the_rows_of_device_and_host_lead_to_the_kernel() {
+    let (op, _) = golden::LIBRARY.get("custom_device").unwrap();
+    let kernels = &op.kernels;
+    for backend in [Backend::Cpu, Backend::Cuda] {
+        assert_eq!(kernels.dtypes(backend), DTypeSet::of(DType::F32));
+    }
+    let sources = [Backend::Cuda, Backend::Cpu].map(|backend| kernels.source(backend));
+    let kernel = "aot:custom_device.cc:CustomDevice";
+    assert_eq!(sources, [kernel, &format!("{kernel}, by copies to CUDA and back")]);
 }

@@ -17,6 +17,12 @@ pub mod rule_tree;
 pub mod rules;
 pub mod spelling;
 
+/// Most tensors that a pointwise expression reads: the runtime has a loop for each number up to it.
+pub const MAX_POINTWISE_TENSORS: usize = 5;
+
+/// Most arguments of an operator: sets of them are bits of a `u64`.
+pub const MAX_ARGUMENTS: usize = u64::BITS as usize;
+
 pub use backend::Backend;
 pub use bounds::{ELEMENT_TRAITS, ElementTrait};
 pub use checks::Check;

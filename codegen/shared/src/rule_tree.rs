@@ -11,7 +11,7 @@ pub use crate::rules::{DTypeRule, ShapeRule};
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// Conditions on the arguments.
-    pub checks: &'a [Check<'a>],
+    pub checks: &'a [RuleCheck<'a>],
     /// The sizes of each result; empty if the operator has no such rules.
     pub shapes: &'a [Expr<'a>],
     /// The dtype of each result.
@@ -41,7 +41,7 @@ impl Rules<'_> {
 
 /// One condition.
 #[derive(Clone, Copy, Debug)]
-pub struct Check<'a> {
+pub struct RuleCheck<'a> {
     /// The condition.
     pub condition: Expr<'a>,
     /// As written.

@@ -5,7 +5,7 @@
 
 use std::cell::OnceCell;
 
-use opsmith_core::rule_tree::{Check, Conversion, Expr as Tree, Rules};
+use opsmith_core::rule_tree::{Conversion, Expr as Tree, RuleCheck, Rules};
 use opsmith_core::rules::Rule;
 
 use crate::model::expr::{Expr, ExprKind, Variable};
@@ -17,7 +17,7 @@ pub struct Memory<'a> {
     trees: Chunks<Tree<'a>>,
     named: Chunks<(&'a str, Tree<'a>)>,
     present: Chunks<Option<Tree<'a>>>,
-    checks: Chunks<Check<'a>>,
+    checks: Chunks<RuleCheck<'a>>,
 }
 
 /// Lists that stay where they are while others join them.
@@ -45,8 +45,10 @@ impl<T> Chunks<T> {
 
 /// All rules of an operator.
 pub fn rules<'a>(memory: &'a Memory<'a>, op: &'a Op) -> Rules<'a> {
-    let checks =
-        op.checks.iter().map(|check| Check { condition: memory.tree(&check.condition), text: &check.text });
+    let checks = op
+        .checks
+        .iter()
+        .map(|check| RuleCheck { condition: memory.tree(&check.condition), text: &check.text });
     let mut rules = Rules { checks: memory.checks.keep(checks), ..Rules::NONE };
     if let Some(infer) = &op.infer {
         rules.shapes = memory.list(shape_rules(infer));
@@ -69,8 +71,8 @@ pub fn shape_rules(infer: &Infer) -> &[Expr] {
 
 impl<'a> Memory<'a> {
     /// One condition.
-    pub fn check(&'a self, condition: &'a Expr, text: &'a str) -> &'a [Check<'a>] {
-        self.checks.keep([Check { condition: self.tree(condition), text }])
+    pub fn check(&'a self, condition: &'a Expr, text: &'a str) -> &'a [RuleCheck<'a>] {
+        self.checks.keep([RuleCheck { condition: self.tree(condition), text }])
     }
 
     /// The sizes that only a run tells, each with what it is at most.

@@ -83,7 +83,7 @@ fn fields(op: &Op) -> TokenStream {
     field(!contiguous.is_empty(), quote!(contiguous), quote!(bits(&[#(#contiguous),*])));
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
-    field(has_kernels(op), quote!(kernels), quote!(Kernels::of(&super::kernel_tables::#name)));
+    field(has_kernels(op), quote!(kernels), quote!(rt::__kernels_of_entry!(super::kernel_tables::#name)));
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));
@@ -114,11 +114,11 @@ fn fields(op: &Op) -> TokenStream {
 
 fn uniform_value(uniform: Uniform) -> TokenStream {
     match uniform {
-        Uniform::Same => quote!(Uniform::Same),
-        Uniform::SameIfInexact => quote!(Uniform::SameIfInexact),
+        Uniform::Same => quote!(UniformCall::Same),
+        Uniform::SameIfInexact => quote!(UniformCall::SameIfInexact),
         Uniform::Fixed(dtype) => {
             let dtype = ident(dtype.ident());
-            quote!(Uniform::Fixed(DType::#dtype))
+            quote!(UniformCall::Fixed(DType::#dtype))
         }
     }
 }

@@ -251,6 +251,16 @@ impl Emit<'_> {
             .collect()
     }
 
+    /// A negation, which wraps for integers as the other arithmetic does.
+    fn plain_unary(&self, symbol: Symbol, operand: &Expr) -> TokenStream {
+        let value = self.plain(operand);
+        match (symbol, &operand.ty.kind) {
+            (Symbol::Neg, Kind::Int) => quote!((#value).wrapping_neg()),
+            (Symbol::Neg, _) => quote!((-#value)),
+            _ => quote!((!#value)),
+        }
+    }
+
     /// Numbers, truth values, dtypes and the like, which are always copied.
     fn plain(&self, expr: &Expr) -> TokenStream {
         match &expr.kind {
@@ -279,14 +289,7 @@ impl Emit<'_> {
                 let (a, b) = (self.plain(a), self.plain(b));
                 if *and { quote!((#a && #b)) } else { quote!((#a || #b)) }
             }
-            ExprKind::Unary(symbol, operand) => {
-                let value = self.plain(operand);
-                match (symbol, &operand.ty.kind) {
-                    (Symbol::Neg, Kind::Int) => quote!((#value).wrapping_neg()),
-                    (Symbol::Neg, _) => quote!((-#value)),
-                    _ => quote!((!#value)),
-                }
-            }
+            ExprKind::Unary(symbol, operand) => self.plain_unary(*symbol, operand),
             ExprKind::If(condition, yes, no) => {
                 let (condition, yes, no) = (self.plain(condition), self.plain(yes), self.plain(no));
                 quote!(if #condition { #yes } else { #no })

@@ -28,43 +28,8 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
-    let formulas = op.derivatives.iter().enumerate().map(|(index, derivative)| {
-        let reads = reads(&derivative.formula);
-        let mut fields = TokenStream::new();
-        let mut field = |name: TokenStream, read: &dyn Fn(&Place) -> Option<usize>| {
-            let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
-            if !positions.is_empty() {
-                fields.extend(quote!(#name: bits(&[#(#positions),*]),));
-            }
-        };
-        let holds_tensors = |index: usize| op.args[index].ty.holds_tensors();
-        field(quote!(reads_arguments), &|place| match place {
-            Place::Arg(index) if holds_tensors(*index) => Some(*index),
-            _ => None,
-        });
-        field(quote!(reads_outputs), &|place| match place {
-            Place::Result(index) => Some(*index),
-            _ => None,
-        });
-        field(quote!(reads_attributes), &|place| match place {
-            Place::Arg(index) if !holds_tensors(*index) => Some(*index),
-            _ => None,
-        });
-        let all = Backend::ALL.iter().fold(0, |bits, backend| bits | 1u8 << backend.index());
-        if derivative.backends.0 != all {
-            let backends =
-                Backend::ALL.iter().filter(|backend| derivative.backends.0 & 1 << backend.index() != 0);
-            let backends = backends.map(|backend| format_ident!("{backend:?}"));
-            fields.extend(quote!(backends: rt::op::backends(&[#(rt::Backend::#backends),*]),));
-        }
-        let arguments = derivative.arguments.iter().map(|index| position(*index));
-        let function = formula_name(op, index);
-        let formula = quote!(Formula::new(&[#(#arguments),*], #function));
-        match fields.is_empty() {
-            true => formula,
-            false => quote!(Formula { #fields ..#formula }),
-        }
-    });
+    let formulas = op.derivatives.iter().enumerate();
+    let formulas = formulas.map(|(index, derivative)| formula_entry(op, index, derivative));
     let formulas = quote!(&[#(#formulas),*]);
     let outputs = op.outputs.iter().enumerate();
     let chosen = |wanted: &dyn Fn(&Output) -> bool| -> Vec<_> {
@@ -87,6 +52,45 @@ fn definition(op: &Op) -> TokenStream {
         false => quote!(GradDef { #fields ..#definition }),
     };
     quote!(pub static #name: GradDef = #definition;)
+}
+
+/// A formula in the list of a definition: its function, and the values that it reads.
+fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream {
+    let reads = reads(&derivative.formula);
+    let mut fields = TokenStream::new();
+    let mut field = |name: TokenStream, read: &dyn Fn(&Place) -> Option<usize>| {
+        let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
+        if !positions.is_empty() {
+            fields.extend(quote!(#name: bits(&[#(#positions),*]),));
+        }
+    };
+    let holds_tensors = |index: usize| op.args[index].ty.holds_tensors();
+    field(quote!(reads_arguments), &|place| match place {
+        Place::Arg(index) if holds_tensors(*index) => Some(*index),
+        _ => None,
+    });
+    field(quote!(reads_outputs), &|place| match place {
+        Place::Result(index) => Some(*index),
+        _ => None,
+    });
+    field(quote!(reads_attributes), &|place| match place {
+        Place::Arg(index) if !holds_tensors(*index) => Some(*index),
+        _ => None,
+    });
+    let all = Backend::ALL.iter().fold(0, |bits, backend| bits | 1u8 << backend.index());
+    if derivative.backends.0 != all {
+        let backends =
+            Backend::ALL.iter().filter(|backend| derivative.backends.0 & 1 << backend.index() != 0);
+        let backends = backends.map(|backend| format_ident!("{backend:?}"));
+        fields.extend(quote!(backends: rt::op::backends(&[#(rt::Backend::#backends),*]),));
+    }
+    let arguments = derivative.arguments.iter().map(|index| position(*index));
+    let function = formula_name(op, index);
+    let formula = quote!(Formula::new(&[#(#arguments),*], #function));
+    match fields.is_empty() {
+        true => formula,
+        false => quote!(Formula { #fields ..#formula }),
+    }
 }
 
 /// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments, or
@@ -133,30 +137,7 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
         let name = names.of(variable);
         quote!(#name)
     };
-    let metadata = |variable: &Variable, query: Query| {
-        let meta = match variable {
-            Variable::Arg(index) if op.args[*index].ty.is_tensor() => {
-                let index = position(*index);
-                quote!(#cx.meta(#index))
-            }
-            Variable::Arg(index) if op.args[*index].ty.kind == Kind::Tensors => {
-                let index = position(*index);
-                quote!(#cx.metas(#index))
-            }
-            Variable::Result(index) => {
-                let index = position(*index);
-                quote!(#cx.result_meta(#index))
-            }
-            _ => return None,
-        };
-        match query {
-            Query::SizesAlong => Some(quote!(#meta)),
-            Query::Sizes => Some(quote!((&#meta.sizes[..]))),
-            Query::DType => Some(quote!(#meta.dtype)),
-            Query::Device => Some(quote!(#meta.device)),
-            _ => None,
-        }
-    };
+    let metadata = |variable: &Variable, query: Query| metadata(&names, variable, query);
     let emit =
         Emit { model: generation.model, config: generation.config, variable: &variable, metadata: &metadata };
     let value = emit.owned(&derivative.formula);
@@ -184,6 +165,33 @@ fn formula(generation: &Generation<'_>, op: &Op, index: usize, derivative: &Deri
             #bindings
             #result
         }
+    }
+}
+
+/// A query of a tensor's shape, dtype or device, answered by what the context keeps of it instead of the tensor.
+fn metadata(names: &Names<'_>, variable: &Variable, query: Query) -> Option<TokenStream> {
+    let Names { op, cx, .. } = names;
+    let meta = match variable {
+        Variable::Arg(index) if op.args[*index].ty.is_tensor() => {
+            let index = position(*index);
+            quote!(#cx.meta(#index))
+        }
+        Variable::Arg(index) if op.args[*index].ty.kind == Kind::Tensors => {
+            let index = position(*index);
+            quote!(#cx.metas(#index))
+        }
+        Variable::Result(index) => {
+            let index = position(*index);
+            quote!(#cx.result_meta(#index))
+        }
+        _ => return None,
+    };
+    match query {
+        Query::SizesAlong => Some(quote!(#meta)),
+        Query::Sizes => Some(quote!((&#meta.sizes[..]))),
+        Query::DType => Some(quote!(#meta.dtype)),
+        Query::Device => Some(quote!(#meta.device)),
+        _ => None,
     }
 }
 

@@ -279,7 +279,7 @@ pub(super) fn call(op: &Op, symbol: &str, call: &Ident) -> TokenStream {
          tensors.",
     );
     quote! {
-        let mut #context = rt::foreign::Context::new(#symbol, #file, #call.device());
+        let mut #context = rt::foreign::KernelContext::new(#symbol, #file, #call.device());
         #bindings
         #safety
         let #status = unsafe { foreign::#function(#context.as_raw(), #(#values),*) };

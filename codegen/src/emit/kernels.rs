@@ -9,7 +9,7 @@ use quote::{ToTokens, quote};
 use super::names::{Taken, def_name, doc, ident, part_name};
 use super::{Generation, adapter, header, pointwise};
 use crate::analysis::rows::has_kernels;
-use crate::model::{Element, KernelSource, Op};
+use crate::model::{Element, Kernel, KernelSource, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
@@ -63,7 +63,14 @@ fn adapter_of_row(generation: &Generation<'_>, op: &Op, backend: Backend) -> Opt
             }
         }
         KernelSource::Foreign { symbol, .. } => foreign_kernel(op, symbol, backend),
-        KernelSource::Aot { file, symbol } => aot_kernel(generation, op, file, symbol, kernel.backend),
+        KernelSource::Aot { file, symbol } => {
+            let mut adapter = aot_kernel(generation, op, file, symbol, kernel.backend);
+            if kernel.backend != backend {
+                // The row of the kernel's own backend defines it.
+                adapter.definition = TokenStream::new();
+            }
+            adapter
+        }
     })
 }
 
@@ -110,9 +117,13 @@ impl Entries {
     }
 }
 
-/// The kernel of a row, as written in the spec.
+/// The kernel of a row, as written in the spec, with the device on which it runs if that is another.
 fn row_source(op: &Op, backend: Backend) -> Option<String> {
-    op.body.kernel_of_row(backend).map(|kernel| kernel.text.clone()).or_else(|| {
+    let text = |kernel: &Kernel| match kernel.backend == backend {
+        true => kernel.text.clone(),
+        false => format!("{}, by copies to {} and back", kernel.text, kernel.backend.key()),
+    };
+    op.body.kernel_of_row(backend).map(text).or_else(|| {
         op.body.pointwise.as_ref().filter(|_| backend == Backend::Cpu).map(|_| "pointwise".to_owned())
     })
 }
@@ -180,7 +191,7 @@ fn foreign_kernel(op: &Op, symbol: &str, backend: Backend) -> Adapter {
 
 /// A kernel that is compiled and loaded when it is first called; it finds the element type in its tensors.
 fn aot_kernel(generation: &Generation<'_>, op: &Op, file: &Path, symbol: &str, target: Backend) -> Adapter {
-    let name = row_part(op, Backend::Cpu, "kernel");
+    let name = row_part(op, target, "kernel");
     let custom_kernels = &generation.config.custom_kernels;
     let target = ident(target.ident());
     let target = quote!(Backend::#target);

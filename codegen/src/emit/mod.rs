@@ -80,7 +80,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind, Kernels, OpDef, ReturnDef, Schema, Uniform, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
         emit: defs::emit,
     },
     Emitter {
@@ -130,7 +130,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The same rules as data, for sizes that are not known yet.",
-        imports: "{DType, infer::expr::{Check, Conversion, DTypeRule, Expr, Operation, Query, Rules, ShapeRule}}",
+        imports: "{DType, infer::expr::{Conversion, DTypeRule, Expr, Operation, Query, RuleCheck, Rules, ShapeRule}}",
         emit: rules::emit,
     },
     Emitter {

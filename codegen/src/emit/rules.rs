@@ -1,7 +1,7 @@
 //! Inference rules as data: the trees of `opsmith_core` as static items, for sizes that are not known yet.
 
 use opsmith_core::DType;
-use opsmith_core::rule_tree::{Check, Conversion, Expr, Rules};
+use opsmith_core::rule_tree::{Conversion, Expr, RuleCheck, Rules};
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -22,9 +22,9 @@ fn rules(op: &Op) -> TokenStream {
         rule_trees::rules(&memory, op);
     let mut fields = TokenStream::new();
     if !checks.is_empty() {
-        let checks = checks.iter().map(|Check { condition, text }| {
+        let checks = checks.iter().map(|RuleCheck { condition, text }| {
             let condition = tree(condition);
-            quote!(Check { condition: #condition, text: #text })
+            quote!(RuleCheck { condition: #condition, text: #text })
         });
         fields.extend(quote!(checks: &[#(#checks),*],));
     }

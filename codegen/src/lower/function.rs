@@ -47,16 +47,7 @@ impl Functions {
         }
         let index = self.list.len();
         let rust = raw.text(KeyName::Rust);
-        match &rust {
-            Some(rust) => {
-                if let Err(problem) = path::check(rust.as_str()) {
-                    let place = rust.span_within(problem.range, context.sources);
-                    context.push(catalogue::path_malformed(place, problem.label, "kernels crate"));
-                }
-            }
-            None if raw.complete => context.push(catalogue::function_without_body(span, &name)),
-            None => {}
-        }
+        check_rust(context, raw, rust.as_ref(), &name);
         if let Some(cuda) = raw.get(KeyName::Cuda).filter(|_| parent.is_none()) {
             const WHY: &str = "loops over expressions are not generated for CUDA yet";
             context.push(catalogue::key_unused(cuda.span, "cuda", WHY));
@@ -204,5 +195,19 @@ fn head(text: &str) -> Result<Head, Malformed> {
     match params.iter().enumerate().find(|(index, param)| params[..*index].contains(param)) {
         Some(_) => Err((whole(), "two parameters have one name")),
         None => Ok(Head { name, params, returns }),
+    }
+}
+
+/// Refuses a function without a path of Rust, or with one that is none.
+fn check_rust(context: &mut Context<'_>, raw: &RawFunction, rust: Option<&Text>, name: &str) {
+    match rust {
+        Some(rust) => {
+            if let Err(problem) = path::check(rust.as_str()) {
+                let place = rust.span_within(problem.range, context.sources);
+                context.push(catalogue::path_malformed(place, problem.label, "kernels crate"));
+            }
+        }
+        None if raw.complete => context.push(catalogue::function_without_body(raw.func.span(), name)),
+        None => {}
     }
 }

@@ -1,18 +1,17 @@
 //! The head of an operator: what callers need to know. No expression is read here.
 
+use opsmith_core::MAX_ARGUMENTS;
+
 use super::types;
 use super::{Context, args, facts, forms, known, results, roles, supplied};
 use crate::analysis::naming;
-use crate::diagnostics::catalogue;
+use crate::diagnostics::{Reported, catalogue};
 use crate::expr::path;
 use crate::model::{Body, Forward, Kind, Op, Output};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{Loaded, RawOp, Text};
 use crate::spec::schema::{Return, Schema, SchemaKind};
 use crate::spec::yaml::Key;
-
-/// The bit sets of the runtime have a bit for each argument.
-const MAX_ARGUMENTS: usize = 64;
 
 pub(super) fn lower(
     context: &mut Context<'_>,
@@ -27,12 +26,7 @@ pub(super) fn lower(
         context.push(catalogue::not_functional(name_place, &schema.name.to_string()));
         return None;
     }
-    if let Some(extra) = schema.args.get(MAX_ARGUMENTS) {
-        let place = raw.func.span_within(extra.range.clone(), context.sources);
-        let (name, count) = (schema.name.to_string(), schema.args.len());
-        context.push(catalogue::too_many_arguments(place, &name, count, MAX_ARGUMENTS));
-        return None;
-    }
+    refuse_many_arguments(context, raw, &schema).ok()?;
     let args = args::lower(context, raw, &schema, aliases);
     let outputs = outputs(context, raw, &schema);
     let rust_name = rust_name(context, raw, &schema);
@@ -76,6 +70,15 @@ pub(super) fn lower(
         alias_of: None,
         facts,
     })
+}
+
+/// Refuses more arguments than sets of them can hold.
+fn refuse_many_arguments(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Result<(), Reported> {
+    let Some(extra) = schema.args.get(MAX_ARGUMENTS) else { return Ok(()) };
+    let place = raw.func.span_within(extra.range.clone(), context.sources);
+    let (name, count) = (schema.name.to_string(), schema.args.len());
+    context.push(catalogue::too_many_arguments(place, &name, count, MAX_ARGUMENTS));
+    Err(Reported)
 }
 
 /// The base name of an entry whose signature cannot be read.

@@ -98,11 +98,7 @@ pub(super) fn lower(
         (true, false) => Some((KeyName::Dtype, KeyName::Shape)),
         _ => None,
     };
-    if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get(KeyName::Combinations).is_none())
-    {
-        let place = raw.entry(there).map_or(op.span, |entry| entry.key.span);
-        context.push(catalogue::inference_half(place, &op.name, there.name(), missing.name()));
-    }
+    report_half(context, op, raw, half);
     let (Some(shapes), Some(dtypes)) = (shapes?, dtypes?) else { return Ok(None) };
     let compute = match compute {
         Some(compute) => compute?,
@@ -113,6 +109,15 @@ pub(super) fn lower(
     };
     let (run_sizes, run_shapes) = run_sizes(context, expressions, raw)?;
     Ok(Some(Infer { length, shapes, dtypes, compute, function: None, run_sizes, run_shapes }))
+}
+
+/// Reports a shape without a dtype, or a dtype without a shape: the key that is there, and the missing one.
+fn report_half(context: &mut Context<'_>, op: &Op, raw: &RawOp, half: Option<(KeyName, KeyName)>) {
+    if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get(KeyName::Combinations).is_none())
+    {
+        let place = raw.entry(there).map_or(op.span, |entry| entry.key.span);
+        context.push(catalogue::inference_half(place, &op.name, there.name(), missing.name()));
+    }
 }
 
 /// `infer: shapes::mine`: a function says everything. Fixed dtypes of `dtype` are what kernels write.

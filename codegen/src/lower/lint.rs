@@ -157,14 +157,13 @@ fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
         if let Some(place) = body::key_in(raw, KeyName::Dispatch, kernel.backend.key())
             && !body.refers_to(kernel)
         {
-            let why = match kernel.source {
-                KernelSource::Aot { .. } => {
-                    "something else computes tensors of the host, and no others are there"
+            let key = kernel.backend.key();
+            context.push(match &kernel.source {
+                KernelSource::Foreign { file, symbol } => {
+                    catalogue::device_file(place, key, &file.display().to_string(), symbol)
                 }
-                KernelSource::Foreign { .. } => "nothing compiles files of CUDA yet",
-                KernelSource::Rust { .. } => "no module of Rust has kernels for this backend",
-            };
-            context.push(catalogue::backend_not_built(place, kernel.backend.key(), why));
+                _ => catalogue::backend_not_built(place, key),
+            });
         } else if body.dtypes[kernel.backend.index()] == DTypeSet::EMPTY
             && let Some(place) = body::key_in(raw, KeyName::Dispatch, kernel.backend.key())
         {

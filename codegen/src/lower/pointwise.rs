@@ -1,7 +1,7 @@
 //! `pointwise`: one element of the output as an expression, for which loops can be made.
 
 use opsmith_core::rules::{Rule, ShapeRule};
-use opsmith_core::{DType, DTypeSet};
+use opsmith_core::{DType, DTypeSet, MAX_POINTWISE_TENSORS};
 
 use super::infer::{self, Expressions};
 use super::{Context, names};
@@ -11,9 +11,6 @@ use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Body, Element, Infer, Kind, Op, Symbol, Ty};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
-
-/// The loops that the runtime has: over none to five tensors.
-const MAX_TENSORS: usize = 5;
 
 pub(super) fn lower(
     context: &mut Context<'_>,
@@ -84,8 +81,8 @@ fn output_type(
 /// broadcasts to the output's shape, and has the element type the loop is made for.
 fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer, expr: &Expr) -> bool {
     let read = op.read_tensors(expr);
-    if read.len() > MAX_TENSORS {
-        context.push(catalogue::pointwise_too_many(text.span(), read.len(), MAX_TENSORS));
+    if read.len() > MAX_POINTWISE_TENSORS {
+        context.push(catalogue::pointwise_too_many(text.span(), read.len(), MAX_POINTWISE_TENSORS));
         return false;
     }
     let in_shape = |index: usize| match &infer.shapes[0].kind {

@@ -1,4 +1,4 @@
-//! What is known of an operator besides what it computes.
+//! Facts about the operator besides what it computes.
 
 pub use opsmith_core::ValueUse;
 

@@ -108,7 +108,7 @@ pub struct Op {
     pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
-    /// What is known of it besides what it computes.
+    /// Facts about it besides what it computes.
     pub facts: Facts,
 }
 
@@ -310,21 +310,22 @@ pub enum KernelSource {
 }
 
 impl Body {
-    /// The hand-written kernel behind the row of a backend in the table of kernels: that of its key, and
-    /// for tensors of the host, where nothing else computes them, a custom kernel for a device, which
-    /// copies them there and back.
+    /// The hand-written kernel behind the row of a backend in the table of kernels: that of its key, or the one that
+    /// serves the host's tensors by copies.
     pub fn kernel_of_row(&self, backend: Backend) -> Option<&Kernel> {
-        let is_row = |kernel: &&Kernel| {
-            let serves_host = matches!(kernel.source, KernelSource::Aot { .. });
-            kernel.is_built && kernel.backend == backend && (backend == Backend::Cpu || !serves_host)
+        let own = self.kernels.iter().find(|kernel| kernel.is_built && kernel.backend == backend);
+        own.or_else(|| self.kernel_by_copies().filter(|_| backend == Backend::Cpu))
+    }
+
+    /// The custom kernel for a device that also serves tensors of the host, which it copies there and back: one of an
+    /// operator that nothing else computes on the host.
+    fn kernel_by_copies(&self) -> Option<&Kernel> {
+        let copies = |kernel: &&Kernel| {
+            matches!(kernel.source, KernelSource::Aot { .. }) && kernel.backend != Backend::Cpu
         };
-        let own = self.kernels.iter().find(is_row);
-        let otherwise = || {
-            let nothing_else = self.pointwise.is_none() && self.composite.is_none();
-            let copies = |kernel: &&Kernel| matches!(kernel.source, KernelSource::Aot { .. });
-            self.kernels.iter().find(copies).filter(|_| nothing_else && backend == Backend::Cpu)
-        };
-        own.or_else(otherwise)
+        let on_host = self.kernels.iter().any(|kernel| kernel.is_built && kernel.backend == Backend::Cpu);
+        let nothing_else = !on_host && self.pointwise.is_none() && self.composite.is_none();
+        self.kernels.iter().find(copies).filter(|_| nothing_else)
     }
 
     /// The dtypes for which the row of a backend has kernels.

@@ -1,4 +1,4 @@
-//! What is known of operators that another project computes.
+//! Facts about operators that another project computes.
 //!
 //! Nothing is generated from it but a refusal that names it; documents, exports and tools read it.
 

@@ -38,7 +38,8 @@ pub fn repeat<T: Element>(self_: View<'_, T>, repeats: &[i64], mut out: ViewMut<
     let all = Repetitions::new(self_.sizes(), self_.strides(), repeats, out.sizes(), out.strides())?;
     // SAFETY: the same elements under more dimensions, those of size 1 aside.
     let source = unsafe { View::from_raw(self_.as_ptr(), &all.source_sizes, &all.source_strides) };
-    // SAFETY: as above; `out` is not used meanwhile.
+    // SAFETY: `Repetitions` splits the output's dimensions into two each, of the same elements; `out` is borrowed uniquely
+    // and not used meanwhile.
     let mut target = unsafe { ViewMut::from_raw(out.as_mut_ptr(), &all.sizes, &all.strides) };
     copy_into(&source, &mut target)
 }

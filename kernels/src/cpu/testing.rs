@@ -61,7 +61,7 @@ impl<T: Element> Array<T> {
 
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         let data = self.data.as_mut_ptr().wrapping_add(self.start);
-        // SAFETY: as above; the borrow of `self` is unique.
+        // SAFETY: the layout is inside the elements; the borrow of `self` is unique.
         unsafe { ViewMut::from_raw(data, &self.sizes, &self.strides) }
     }
 

@@ -144,25 +144,12 @@ fn attempt(
     let present = inputs.iter().map(|slot| slot.dtype.is_some()).chain(std::iter::repeat(true));
     let buffers = given.iter_mut().chain(&mut outputs).chain(&mut workspaces).zip(present);
     call(kernel, &mut instance, buffers)?;
-
-    for (index, buffer) in given.iter().enumerate() {
-        buffer.check(
-            kernel,
-            library,
-            &format!("input `{}`", kernel.signature.input_name(index, shape.inputs)),
-        )?;
-    }
-    for (index, buffer) in outputs.iter().enumerate() {
-        buffer.check(kernel, library, &format!("output `{}`", kernel.signature.output_name(index)))?;
-    }
-    for (index, buffer) in workspaces.iter().enumerate() {
-        buffer.check(kernel, library, &format!("workspace {index}"))?;
-    }
+    check_guards(kernel, library, [&given, &outputs, &workspaces])?;
     for (index, (buffer, address)) in
         given.iter().zip(addresses).enumerate().filter(|(_, (_, address))| !address.is_null())
     {
         let content = buffer.content();
-        // SAFETY: as above.
+        // SAFETY: the address is that of an input of the call, which has its slot's size, as its copy between the guards.
         let original = unsafe { std::slice::from_raw_parts(address.cast_const(), content.len()) };
         if let Some(byte) = content.iter().zip(original).position(|(now, before)| now != before) {
             let name = kernel.signature.input_name(index, shape.inputs);
@@ -175,6 +162,25 @@ fn attempt(
             .with_help("copy what has to be changed"));
     }
     Ok(Attempt { outputs, workspaces: workspaces.len() })
+}
+
+/// Refuses a kernel that wrote around its inputs, outputs or workspaces.
+fn check_guards(
+    kernel: &Kernel,
+    library: &Library,
+    [inputs, outputs, workspaces]: [&[Guarded]; 3],
+) -> Result<()> {
+    for (index, buffer) in inputs.iter().enumerate() {
+        let name = kernel.signature.input_name(index, inputs.len());
+        buffer.check(kernel, library, &format!("input `{name}`"))?;
+    }
+    for (index, buffer) in outputs.iter().enumerate() {
+        buffer.check(kernel, library, &format!("output `{}`", kernel.signature.output_name(index)))?;
+    }
+    for (index, buffer) in workspaces.iter().enumerate() {
+        buffer.check(kernel, library, &format!("workspace {index}"))?;
+    }
+    Ok(())
 }
 
 /// Calls the kernel with the addresses of buffers, or of copies of them with their guards where its operands
@@ -201,7 +207,7 @@ fn call<'a>(
                 given,
             };
             let mut images: Vec<Image<'_>> = buffers.map(image).collect();
-            // SAFETY: as above.
+            // SAFETY: the operand of every image has its slot's size, or that of what the kernel asked for.
             unsafe { device::run_on_images(instance, &kernel.function, &mut images) }
         }
     }

@@ -37,7 +37,7 @@ impl Work {
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
             return Err(failed("make a pipe"));
         }
-        // SAFETY: the ends are new, and nobody else's.
+        // SAFETY: the ends are new, and nothing else's.
         let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
         // SAFETY: the child runs `serve` and ends; it never returns into this program's code.
         match unsafe { libc::fork() } {

@@ -15,7 +15,7 @@ use opsmith_runtime::tensor::Tensor;
 use super::attributes::{AttrType, AttrValue};
 use super::device::Place;
 use super::gradient::{Bprop, BpropContext};
-use super::infer::{InferContext, OutputDTypes, OutputShapes};
+use super::infer::{InferCall, OutputDTypes, OutputShapes};
 use super::kernel::{Kernel, Options, State};
 use super::operator::Operator;
 use super::registry::{self, Active};
@@ -224,7 +224,7 @@ impl Declaration {
     /// A function that computes the shapes of all outputs.
     pub fn output_shape_fn(
         mut self,
-        function: impl Fn(&InferContext<'_>) -> Result<Vec<Vec<i64>>> + Send + Sync + 'static,
+        function: impl Fn(&InferCall<'_>) -> Result<Vec<Vec<i64>>> + Send + Sync + 'static,
     ) -> Self {
         self.shapes = OutputShapes::Computed(Arc::new(function));
         self
@@ -245,7 +245,7 @@ impl Declaration {
     /// A function that computes the dtypes of all outputs.
     pub fn output_dtype_fn(
         mut self,
-        function: impl Fn(&InferContext<'_>) -> Result<Vec<DType>> + Send + Sync + 'static,
+        function: impl Fn(&InferCall<'_>) -> Result<Vec<DType>> + Send + Sync + 'static,
     ) -> Self {
         self.dtypes = OutputDTypes::Computed(Arc::new(function));
         self

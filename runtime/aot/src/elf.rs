@@ -90,32 +90,36 @@ impl LibraryFacts {
             dual: false,
             libcxx: false,
         };
+        facts.note_symbols(&file);
+        Ok(facts)
+    }
+
+    fn note_symbols(&mut self, file: &ElfFile64<'_, Endianness>) {
         for symbol in file.dynamic_symbols() {
             let Ok(name) = symbol.name() else { continue };
-            facts.note_types(name);
+            self.note_types(name);
             match symbol.kind() {
-                _ if symbol.is_undefined() => facts.wanted.push(name.to_owned()),
-                SymbolKind::Text => facts.functions.push(name.to_owned()),
+                _ if symbol.is_undefined() => self.wanted.push(name.to_owned()),
+                SymbolKind::Text => self.functions.push(name.to_owned()),
                 SymbolKind::Data => {
                     let function = name.strip_prefix(FINGERPRINT);
                     let text =
-                        function.and_then(|function| Some((function.to_owned(), text(&file, &symbol)?)));
-                    facts.fingerprints.extend(text);
+                        function.and_then(|function| Some((function.to_owned(), text(file, &symbol)?)));
+                    self.fingerprints.extend(text);
                 }
                 _ => {}
             }
         }
         // Functions that were inlined or hidden have left no name above.
         for symbol in file.symbols() {
-            symbol.name().into_iter().for_each(|name| facts.note_types(name));
+            symbol.name().into_iter().for_each(|name| self.note_types(name));
         }
-        for list in [&mut facts.functions, &mut facts.wanted] {
+        for list in [&mut self.functions, &mut self.wanted] {
             list.sort();
             list.retain(|name| !name.is_empty());
             list.dedup();
         }
-        facts.fingerprints.sort();
-        Ok(facts)
+        self.fingerprints.sort();
     }
 
     /// Notes which types a mangled name has. Every string of the old layout is made and freed by functions of
@@ -212,7 +216,7 @@ impl LibraryFacts {
         // Mangled names are nobody's kernels.
         let plain = self.functions.iter().map(String::as_str).filter(|known| !known.starts_with('_'));
         let mut ranked: Vec<(usize, &str)> =
-            plain.map(|known| (opsmith_runtime::internals::edit_distance(name, known), known)).collect();
+            plain.map(|known| (strsim::levenshtein(name, known), known)).collect();
         ranked.sort_unstable();
         ranked.truncate(6);
         ranked.into_iter().map(|(_, known)| known).collect()

@@ -51,7 +51,7 @@ struct Call<R, F> {
 /// # Safety
 /// `data` points to a [`Call`] of these types.
 unsafe extern "C-unwind" fn run<R, F: FnOnce() -> R>(data: *mut c_void) {
-    // SAFETY: the caller promises it, and nothing else refers to the call meanwhile.
+    // SAFETY: `data` points to a `Call` of these types by this function's contract; `guarded`, which made it, waits.
     let call = unsafe { &mut *data.cast::<Call<R, F>>() };
     if let Some(body) = call.body.take() {
         call.result.write(body());

@@ -25,12 +25,12 @@ pub const UNKNOWN_DIM: i64 = opsmith_runtime::internals::UNKNOWN_DIM;
 pub const UNKNOWN_RANK: i64 = opsmith_runtime::internals::UNKNOWN_RANK;
 
 /// What a function that computes shapes or dtypes works from.
-pub struct InferContext<'a> {
+pub struct InferCall<'a> {
     pub(super) inputs: &'a [Slot],
     pub(super) attributes: &'a Attributes,
 }
 
-impl InferContext<'_> {
+impl InferCall<'_> {
     /// How many inputs there are; of a list, each tensor counts.
     pub fn len(&self) -> usize {
         self.inputs.len()
@@ -71,9 +71,9 @@ impl InferContext<'_> {
 }
 
 /// Computes the shapes of all outputs.
-pub type ShapeFn = dyn Fn(&InferContext<'_>) -> Result<Vec<Vec<i64>>> + Send + Sync;
+pub type ShapeFn = dyn Fn(&InferCall<'_>) -> Result<Vec<Vec<i64>>> + Send + Sync;
 /// Computes the dtypes of all outputs.
-pub type DTypeFn = dyn Fn(&InferContext<'_>) -> Result<Vec<DType>> + Send + Sync;
+pub type DTypeFn = dyn Fn(&InferCall<'_>) -> Result<Vec<DType>> + Send + Sync;
 
 /// Where the shapes of outputs come from.
 #[derive(Clone, Default)]
@@ -114,7 +114,7 @@ impl Inference<'_> {
         attributes: &Attributes,
         library: &mut dyn FnMut() -> Result<Arc<Library>>,
     ) -> Result<Vec<Slot>> {
-        let context = InferContext { inputs, attributes };
+        let context = InferCall { inputs, attributes };
         let shapes = match self.shapes {
             OutputShapes::Constant(shapes) => shapes.clone(),
             OutputShapes::Computed(compute) => compute(&context)?,
@@ -146,7 +146,7 @@ impl Inference<'_> {
 
     fn dtypes(
         &self,
-        context: &InferContext<'_>,
+        context: &InferCall<'_>,
         count: usize,
         library: &mut dyn FnMut() -> Result<Arc<Library>>,
     ) -> Result<Vec<DType>> {
@@ -170,7 +170,7 @@ impl Inference<'_> {
         self.dtypes_of_library(context, &*library()?)
     }
 
-    fn shapes_of_library(&self, context: &InferContext<'_>, library: &Library) -> Result<Vec<Vec<i64>>> {
+    fn shapes_of_library(&self, context: &InferCall<'_>, library: &Library) -> Result<Vec<Vec<i64>>> {
         let Some(infer) = library.infer_shape else {
             return Err(missing(library, &format!("{}InferShape", self.function), "shape", "output_shape"));
         };
@@ -201,7 +201,7 @@ impl Inference<'_> {
         }
     }
 
-    fn dtypes_of_library(&self, context: &InferContext<'_>, library: &Library) -> Result<Vec<DType>> {
+    fn dtypes_of_library(&self, context: &InferCall<'_>, library: &Library) -> Result<Vec<DType>> {
         let name = format!("{}InferType", self.function);
         // Absent inputs have the number of "none".
         let ids =
@@ -222,7 +222,7 @@ impl Inference<'_> {
                 })
             })
         } else {
-            // SAFETY: as above.
+            // SAFETY: the vector lives for the call; the callee leaves it to its owner.
             library
                 .infer_type()
                 .map(|infer| extra.call(library, |raw| unsafe { infer(list, raw) }).map(|id| vec![id]))

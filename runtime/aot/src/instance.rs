@@ -8,8 +8,10 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
-use opsmith_core::DType;
+use opsmith_core::{Backend, DType};
+use opsmith_runtime::Device;
 use opsmith_runtime::arg::Arg;
+use opsmith_runtime::backend::Work;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::internals::Workspace as Block;
 use opsmith_runtime::layout::Dims;
@@ -18,7 +20,7 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use super::attributes::AttrValue;
-use super::device::{self, Place};
+use super::device::{self, Operands, Place};
 use super::dtypes;
 use super::extra::Extra;
 use super::guard::Thrown;
@@ -269,7 +271,8 @@ impl Instance {
         workspaces.check(function, &self.library.source)
     }
 
-    /// The same where operands are copied to a device; out of the way of calls that last nanoseconds.
+    /// The same for a kernel of the device, on tensors of the device, or on those of the host by copies; out of the way
+    /// of calls that last nanoseconds.
     #[cold]
     #[inline(never)]
     fn run_on_device(
@@ -282,8 +285,20 @@ impl Instance {
         let mut addresses: SmallVec<[*mut c_void; 12]> = SmallVec::new();
         push_addresses(&mut addresses, args, defs);
         addresses.extend(outs.iter().map(|out| out.data_ptr().cast()));
-        // SAFETY: the shape fits the call, and the dispatcher holds the storages' borrows.
-        unsafe { device::run(self, function, &addresses) }
+        let device = first_tensor(args, outs).map_or(Device::CPU, Tensor::device);
+        let operands = match device.backend {
+            Backend::Cpu => Operands::OfHost,
+            _ => {
+                refuse_other_device(function, device)?;
+                // The dispatcher lets this thread's stream follow the last uses of the operands. The kernel has a
+                // stream of its own.
+                Work::on(device)?.wait()?;
+                Operands::OnDevice
+            }
+        };
+        // SAFETY: the shape fits the call, all tensors are where its first is, and the dispatcher holds the storages'
+        // borrows.
+        unsafe { device::run(self, function, &addresses, operands) }
     }
 
     /// Whether the kernel left the arrays of shapes as they were.
@@ -302,6 +317,25 @@ impl Drop for Instance {
             self.extra.destroy();
         }
     }
+}
+
+/// A tensor of a call; all are on one device.
+fn first_tensor<'a>(args: &'a [Arg<'a>], outs: &'a [Tensor]) -> Option<&'a Tensor> {
+    let mut first = outs.first();
+    args.iter().for_each(|arg| arg.for_each_tensor(|tensor| first = first.or(Some(tensor))));
+    first
+}
+
+/// Refuses operands of a device that kernels do not run on.
+#[cold]
+fn refuse_other_device(function: &str, device: Device) -> Result<()> {
+    if device.index == 0 {
+        return Ok(());
+    }
+    Err(Error::device(format!(
+        "the kernel `{function}` runs on the first device that the driver shows, and its operands are on {device}"
+    ))
+    .with_help("move them there, or choose the first device with CUDA_VISIBLE_DEVICES"))
 }
 
 /// Adds the addresses of a call's inputs, null for those that are absent.

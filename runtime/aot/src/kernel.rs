@@ -315,8 +315,17 @@ impl Kernel {
         Ok(())
     }
 
-    /// Runs with the switches that are on.
+    /// Runs with the switches that are on, which work on memory of the host.
     fn run_watched(&self, shape: &Shape, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
+        if outs.iter().any(|out| !out.is_on_host()) {
+            let given: Vec<Value> = args.iter().map(|arg| downloaded(*arg)).collect::<Result<_>>()?;
+            let given: Vec<Arg<'_>> = given.iter().map(Value::as_arg).collect();
+            let fresh: Vec<Tensor> = outs.iter().map(fresh_on_host).collect::<Result<_>>()?;
+            self.run_watched(shape, &given, &fresh)?;
+            let mut pairs = outs.iter().zip(&fresh);
+            // SAFETY: the call borrows its outputs for writing; the others were made here.
+            return pairs.try_for_each(|(out, fresh)| unsafe { convert(out, fresh) });
+        }
         let mut addresses = Vec::new();
         for (arg, slot) in args.iter().flat_map(|arg| each_tensor(*arg)).zip(&shape.slots) {
             addresses.push(match slot.dtype {
@@ -357,6 +366,35 @@ impl Kernel {
         Error::device(format!("the kernel `{}` does not run on {}", self.function, backend.key()))
             .with_help(format!("it is declared for {}", self.place.backend().key()))
     }
+}
+
+/// A tensor of the host of another's shape and dtype, with elements of any value.
+fn fresh_on_host(tensor: &Tensor) -> Result<Tensor> {
+    // SAFETY: the handle is new, and whoever asked writes every element before it is read.
+    unsafe {
+        let fresh = Tensor::uninitialized(tensor.shape(), tensor.dtype(), opsmith_runtime::Device::CPU)?;
+        make_valid(&fresh);
+        Ok(fresh)
+    }
+}
+
+/// An argument of a call with copies of its tensors on the host.
+fn downloaded(arg: Arg<'_>) -> Result<Value> {
+    let copy = |tensor: &Tensor| {
+        let copy = fresh_on_host(tensor)?;
+        // SAFETY: the call borrows its inputs for reading; the copy was made here.
+        unsafe { convert(&copy, tensor)? };
+        Ok(copy)
+    };
+    Ok(match arg {
+        Arg::Tensor(tensor) => Value::Tensor(copy(tensor)?),
+        Arg::Tensors(tensors) => Value::Tensors(tensors.iter().map(copy).collect::<Result<_>>()?),
+        Arg::OptionalTensors(tensors) => {
+            let copies = tensors.iter().map(|tensor| tensor.as_ref().map(copy).transpose());
+            Value::OptionalTensors(copies.collect::<Result<_>>()?)
+        }
+        other => other.to_value(),
+    })
 }
 
 /// The tensors of an argument in order, with those that are absent.

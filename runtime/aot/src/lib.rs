@@ -52,7 +52,7 @@ pub use declare::Declaration;
 pub use device::release_device_memory;
 pub use elf::Interface;
 pub use gradient::{BpropContext, BpropFn};
-pub use infer::{InferContext, UNKNOWN_DIM, UNKNOWN_RANK};
+pub use infer::{InferCall, UNKNOWN_DIM, UNKNOWN_RANK};
 pub use inspect::{Inspection, KernelFacts, inspect};
 pub use operator::Operator;
 pub use signature::InputKind;

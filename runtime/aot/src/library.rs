@@ -58,7 +58,7 @@ pub(super) struct Library {
 
 // SAFETY: addresses of functions in a library that stays open may be called from any thread.
 unsafe impl Send for Library {}
-// SAFETY: as above; nothing here changes.
+// SAFETY: `&Library` gives addresses of functions, texts and an atomic word.
 unsafe impl Sync for Library {}
 
 impl Library {
@@ -156,7 +156,7 @@ fn refused(source: &Path, facts: &LibraryFacts, said: &str) -> Error {
     let near: Vec<String> = facts
         .near(&symbol)
         .into_iter()
-        .filter(|near| opsmith_runtime::internals::edit_distance(near, &symbol) <= symbol.len().max(3) / 3)
+        .filter(|near| strsim::levenshtein(near, &symbol) <= symbol.len().max(3) / 3)
         .map(|near| format!("`{near}`"))
         .collect();
     let near = if near.is_empty() { String::new() } else { format!(" (it has {})", near.join(", ")) };

@@ -1,4 +1,4 @@
-//! What is known of the libraries that were made from one source, and of the files they were made from.
+//! Facts about the libraries that were made from one source, and of the files they were made from.
 //!
 //! In: the list of files that a compiler says it read. Out: their states, kept as text in the cache, and
 //! whether they are still the same. Must not know compilers.

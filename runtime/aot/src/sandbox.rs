@@ -13,7 +13,7 @@ use opsmith_runtime::layout::Dims;
 
 use super::check;
 use super::child::{Work, failed};
-use super::device::{self, Place};
+use super::device::{self, Operands, Place};
 use super::dtypes;
 use super::infer::check_shape;
 use super::instance::{Instance, Shape, Slot};
@@ -114,8 +114,8 @@ fn run_plainly(
     let addresses = addresses.iter().map(|address| address.cast());
     if place == Place::Device {
         let addresses: Vec<*mut c_void> = addresses.collect();
-        // SAFETY: as below.
-        return unsafe { device::run(&mut instance, &kernel.function, &addresses) };
+        // SAFETY: the addresses are those of the call's slots, in memory of the host that both processes share.
+        return unsafe { device::run(&mut instance, &kernel.function, &addresses, Operands::OfHost) };
     }
     let words = |size: &usize| vec![0u128; (size + PADDING).div_ceil(size_of::<u128>())];
     let mut workspaces: Vec<Vec<u128>> = instance.workspaces().iter().map(words).collect();

@@ -70,9 +70,9 @@ pub(super) unsafe fn is_vector(name: *const c_void, strings: StringAbi) -> bool 
 /// # Safety
 /// Three words before the address can be read, and the bytes from there to a zero.
 unsafe fn is_old_text(text: *const u8) -> bool {
-    // SAFETY: the caller promises it.
+    // SAFETY: three words before the address can be read, by this function's contract.
     let header = unsafe { text.cast::<usize>().sub(3) };
-    // SAFETY: as above.
+    // SAFETY: these are the first two of the three words.
     let (length, capacity) = unsafe { (header.read_unaligned(), header.add(1).read_unaligned()) };
     // SAFETY: no byte behind the first zero is read; names have none.
     let is_zero = |index: &usize| unsafe { text.add(*index).read() } == 0;

@@ -16,7 +16,7 @@ pub(crate) struct Call {
     pub op: &'static OpDef,
     /// Where the tensors of each argument start in `inputs`; one entry more than arguments.
     pub starts: SmallVec<[u32; 6]>,
-    /// What is known of each tensor input.
+    /// Metadata of each tensor input.
     pub inputs: SmallVec<[TensorMeta; 2]>,
     /// Positions in `inputs` of tensors that are absent.
     pub absent: SmallVec<[u32; 2]>,

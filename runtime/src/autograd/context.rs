@@ -69,7 +69,7 @@ impl From<Vec<Tensor>> for Gradient {
     }
 }
 
-/// What is known of a tensor without its elements.
+/// Metadata of the tensor without its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorMeta {
     /// Number of elements along each dimension.
@@ -81,7 +81,7 @@ pub struct TensorMeta {
 }
 
 impl TensorMeta {
-    /// What is known of a tensor.
+    /// Metadata of the tensor.
     #[inline]
     pub fn of(tensor: &Tensor) -> TensorMeta {
         TensorMeta {
@@ -205,24 +205,24 @@ impl<'a> GradContext<'a> {
         (0..self.node.outputs.len()).map(|output| self.result(output)).collect()
     }
 
-    /// What is known of a tensor argument without its elements; always there, but says nothing of
+    /// Metadata of the tensor argument without its elements; always there, but says nothing of
     /// an optional argument that is absent ([`GradContext::optional_meta`]).
     pub fn meta(&self, argument: usize) -> &TensorMeta {
         &self.call.inputs[self.call.positions(argument).start]
     }
 
-    /// What is known of an optional tensor argument; `None` if it is absent.
+    /// Metadata of the optional tensor argument; `None` if it is absent.
     pub fn optional_meta(&self, argument: usize) -> Option<&TensorMeta> {
         let position = self.call.positions(argument).start;
         self.call.is_present(position).then(|| &self.call.inputs[position])
     }
 
-    /// What is known of each tensor of a list argument.
+    /// Metadata of each tensor of a list argument.
     pub fn metas(&self, argument: usize) -> &[TensorMeta] {
         &self.call.inputs[self.call.positions(argument)]
     }
 
-    /// What is known of an output without its elements.
+    /// Metadata of the output without its elements.
     pub fn result_meta(&self, output: usize) -> &TensorMeta {
         &self.node.outputs[output]
     }

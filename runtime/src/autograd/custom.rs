@@ -21,7 +21,7 @@ pub(crate) struct Custom {
     pub name: String,
     pub inputs: Vec<TensorMeta>,
     pub saved: SavedTensors,
-    /// What is known of the saved tensors, by position.
+    /// Metadata of the saved tensors, by position.
     kept: Vec<(Slot, TensorMeta)>,
     backward: Box<Backward>,
 }
@@ -87,12 +87,12 @@ impl CustomContext<'_> {
         Ok(tracked_at(tensor, edge.as_ref()))
     }
 
-    /// What is known of an input without its elements.
+    /// Metadata of the input without its elements.
     pub fn input_meta(&self, input: usize) -> &TensorMeta {
         &self.custom.inputs[input]
     }
 
-    /// What is known of an output without its elements.
+    /// Metadata of the output without its elements.
     pub fn output_meta(&self, output: usize) -> &TensorMeta {
         &self.node.outputs[output]
     }
@@ -102,6 +102,27 @@ impl CustomContext<'_> {
         self.node.edges[input]
             .as_ref()
             .is_some_and(|edge| self.wanted.is_none_or(|wanted| wanted.contains(&edge.node)))
+    }
+}
+
+impl Saver {
+    /// The tensors that were saved, each with its place among inputs and outputs.
+    fn keep(self, inputs: &[&Tensor], outs: &[Tensor]) -> (SavedTensors, Vec<(Slot, TensorMeta)>) {
+        let mut saved = SavedTensors::default();
+        let mut kept = Vec::new();
+        for (position, tensor) in self.0.iter().enumerate() {
+            let slot = match (
+                inputs.iter().position(|input| input.same(tensor)),
+                outs.iter().position(|out| out.same(tensor)),
+            ) {
+                (Some(input), _) => Slot::Input(input as u32),
+                (_, Some(output)) => Slot::Output(output as u32),
+                _ => Slot::Other(position as u32),
+            };
+            kept.push((slot, TensorMeta::of(tensor)));
+            saved.push(SavedTensor::new(slot, tensor));
+        }
+        (saved, kept)
     }
 }
 
@@ -145,21 +166,7 @@ pub fn custom(
         ))
         .with_help("compute into a new tensor"));
     }
-    let mut saved = SavedTensors::default();
-    let mut kept = Vec::new();
-    for (position, tensor) in saver.0.iter().enumerate() {
-        let slot = match (
-            inputs.iter().position(|input| input.same(tensor)),
-            outs.iter().position(|out| out.same(tensor)),
-        ) {
-            (Some(input), _) => Slot::Input(input as u32),
-            (_, Some(output)) => Slot::Output(output as u32),
-            _ => Slot::Other(position as u32),
-        };
-        kept.push((slot, TensorMeta::of(tensor)));
-        saved.push(SavedTensor::new(slot, tensor));
-    }
-    drop(saver);
+    let (saved, kept) = saver.keep(inputs, &outs);
     let custom = Custom {
         name,
         inputs: inputs.iter().map(|input| TensorMeta::of(input)).collect(),
@@ -181,7 +188,7 @@ impl Custom {
     /// Runs the user's backward.
     ///
     /// # Errors
-    /// What it reports, or if it gives the wrong number of gradients.
+    /// Its own errors, or if it gives the wrong number of gradients.
     pub fn run(
         &self,
         node: &Arc<Node>,

@@ -208,7 +208,7 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
     }
     let one = Tensor::with_memory(output.shape(), output.dtype(), output.device())?;
     if one.is_on_host() {
-        // SAFETY: new memory for one element of the dtype, which nobody else knows.
+        // SAFETY: new memory for one element of the dtype, which nothing else knows.
         crate::with_dtype!(output.dtype(), T => unsafe {
             one.data_ptr().cast::<T>().write(T::from_scalar(Scalar::Float(1.0)));
         });

@@ -28,7 +28,7 @@ pub(crate) struct Edge {
 /// The edges of a node, one for each tensor input; `None` where no gradient is wanted.
 pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
 
-/// What is known of a node's outputs, whose gradients it receives.
+/// Metadata of the node's outputs, whose gradients it receives.
 pub(crate) type OutputMetas = SmallVec<[TensorMeta; 1]>;
 
 /// One step of the backward pass.

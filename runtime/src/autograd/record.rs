@@ -91,17 +91,14 @@ impl Recording {
         let needed = |formula: &&Formula| {
             formula.is_for(device) && formula.arguments.iter().any(|index| wanted & (1 << index) != 0)
         };
-        let (mut reads_arguments, mut reads_outputs, mut reads_attributes) = (0, 0, 0);
-        let mut any = false;
-        for formula in grad.formulas.iter().filter(needed) {
-            any = true;
-            reads_arguments |= formula.reads_arguments;
-            reads_outputs |= formula.reads_outputs;
-            reads_attributes |= formula.reads_attributes;
-        }
-        if !any {
+        let reads =
+            |formula: &Formula| [formula.reads_arguments, formula.reads_outputs, formula.reads_attributes];
+        let all = grad.formulas.iter().filter(needed).map(reads);
+        let Some([reads_arguments, reads_outputs, reads_attributes]) =
+            all.reduce(|a, b| [a[0] | b[0], a[1] | b[1], a[2] | b[2]])
+        else {
             return Ok(None);
-        }
+        };
         let mut node = NewNode::of_call(op);
         let (edges, _, call) = node.parts();
         call.reads_outputs = reads_outputs;
@@ -119,13 +116,7 @@ impl Recording {
                 edges.push(edge_of(tensor)?);
                 call.inputs.push(TensorMeta::of(tensor));
                 if save {
-                    let doomed = target.is_some_and(|target| target.shares_storage(tensor));
-                    let slot = Slot::Input(position);
-                    call.saved.push(if doomed {
-                        SavedTensor::copied(slot, tensor)?
-                    } else {
-                        SavedTensor::new(slot, tensor)
-                    });
+                    call.saved.push(saved(Slot::Input(position), tensor, target)?);
                 }
                 Ok(())
             };
@@ -201,4 +192,12 @@ fn tracked_arguments(args: &[Arg<'_>]) -> u64 {
         arg.for_each_tensor(|tensor| tracked |= u64::from(tensor.requires_grad()) << index);
     }
     tracked
+}
+
+/// A tensor that a formula reads: a copy of one that the call is about to overwrite.
+fn saved(slot: Slot, tensor: &Tensor, target: Option<&Tensor>) -> Result<SavedTensor> {
+    match target.is_some_and(|target| target.shares_storage(tensor)) {
+        true => SavedTensor::copied(slot, tensor),
+        false => Ok(SavedTensor::new(slot, tensor)),
+    }
 }

@@ -64,7 +64,7 @@ pub struct Elements<'a> {
 /// order, and a [`Ticket`] names a point to wait for. Every function may be called from any thread.
 ///
 /// # Safety
-/// The runtime relies on it: memory that is allocated belongs to nobody else, work is done when a wait for a later point
+/// The runtime relies on it: memory that is allocated belongs to nothing else, work is done when a wait for a later point
 /// returns, and bytes of the host are used for as long as the functions say and no longer.
 pub unsafe trait DeviceRuntime: Sync {
     /// Memory for at least one and at least so many bytes, aligned to 64, of any content.
@@ -143,20 +143,20 @@ pub unsafe trait DeviceRuntime: Sync {
 }
 
 /// The runtime of a backend, as a linked crate registers it.
-pub struct Registered {
+pub struct RegisteredBackend {
     /// The family of devices.
     pub backend: Backend,
     /// Their memory and movement.
     pub runtime: &'static dyn DeviceRuntime,
 }
 
-inventory::collect!(Registered);
+inventory::collect!(RegisteredBackend);
 
 /// Makes the runtime of a backend known to the whole program.
 #[macro_export]
 macro_rules! __register_backend {
     ($backend:expr, $runtime:expr) => {
-        $crate::inventory::submit! { $crate::backend::Registered { backend: $backend, runtime: $runtime } }
+        $crate::inventory::submit! { $crate::backend::RegisteredBackend { backend: $backend, runtime: $runtime } }
     };
 }
 pub use crate::__register_backend as register;
@@ -166,7 +166,8 @@ pub use crate::__register_backend as register;
 /// # Errors
 /// If no crate for the backend is linked into the program, or two are.
 pub fn of(device: Device) -> Result<&'static dyn DeviceRuntime> {
-    let mut found = inventory::iter::<Registered>().filter(|registered| registered.backend == device.backend);
+    let mut found =
+        inventory::iter::<RegisteredBackend>().filter(|registered| registered.backend == device.backend);
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only.runtime),
         (Some(_), Some(_)) => {

@@ -57,7 +57,8 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 pub(crate) fn accumulate(target: &Tensor, source: &Tensor) -> Result<()> {
     let for_each = |visit: &mut dyn FnMut(&Tensor)| [target, source].into_iter().for_each(visit);
     on_device(target.device(), for_each, |work| {
-        // SAFETY: as above; the two are other memory, since the target is new.
+        // SAFETY: both layouts are inside their memory, which is kept until the last use that is noted; the target is new,
+        // and so other memory.
         unsafe { work.runtime().accumulate(work.queue(), target.elements(), source.elements()) }
     })
 }

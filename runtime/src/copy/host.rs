@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 /// If there is no memory for a header.
 ///
 /// # Safety
-/// The host may read and write both sides, nobody else uses them, and they do not overlap.
+/// The host may read and write both sides, nothing else uses them, and they do not overlap.
 pub unsafe fn convert_elements(to: Elements<'_>, from: Elements<'_>) -> Result<()> {
     // SAFETY: the caller's promise.
     let (to, from) = unsafe { (over(to), over(from)) };

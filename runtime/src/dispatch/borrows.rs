@@ -7,7 +7,7 @@ use super::observer;
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::storage::Storage;
-use crate::sync::yield_now;
+use crate::sync::Backoff;
 use crate::tensor::Tensor;
 
 /// The storages an operation reads and writes, held for as long as it runs.
@@ -31,11 +31,23 @@ impl<'a> Borrows<'a> {
     /// If there are no elements behind a storage: it belongs to a traced function.
     #[inline]
     pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
-        while !try_acquire(reads, writes) {
-            refuse_meta(reads, writes)?;
-            yield_now();
+        if !try_acquire(reads, writes) {
+            wait(reads, writes)?;
         }
         Ok(Borrows { reads, writes })
+    }
+}
+
+/// Borrows storages that another thread has, when it gives them back.
+#[cold]
+fn wait(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
+    let mut backoff = Backoff::default();
+    loop {
+        refuse_meta(reads, writes)?;
+        backoff.wait();
+        if try_acquire(reads, writes) {
+            return Ok(());
+        }
     }
 }
 
@@ -180,5 +192,30 @@ mod tests {
         // SAFETY: the threads have ended.
         assert_eq!(unsafe { *storage.data().cast::<u64>() }, 4000);
         assert_eq!(storage.version(), 4000);
+    }
+
+    /// The time of a processor that this thread has had, as Linux counts it.
+    #[cfg(target_os = "linux")]
+    fn processor_time() -> std::time::Duration {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        std::time::Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_long_wait_costs_no_processor() {
+        let tensor = Tensor::of(&[0i64]);
+        let held = Borrows::acquire(&[], std::slice::from_ref(&tensor)).unwrap();
+        let spent = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let before = processor_time();
+                drop(Borrows::acquire(&[Arg::Tensor(&tensor)], &[]).unwrap());
+                processor_time() - before
+            });
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            drop(held);
+            waiting.join().unwrap()
+        });
+        assert!(spent.as_millis() < 100, "{spent:?} of 400 ms");
     }
 }

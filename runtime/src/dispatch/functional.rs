@@ -10,7 +10,7 @@ use super::run::{Call, run_kernel, run_uniform};
 use crate::arg::Arg;
 use crate::error::{Error, Result};
 use crate::layout::{checked_numel, same_sizes};
-use crate::op::{Inferred, Kernel, OpDef, OutSpec, Outputs, Uniform};
+use crate::op::{Inferred, Kernel, OpDef, OutSpec, Outputs, UniformCall};
 use crate::tensor::{Tensor, replacements};
 
 /// The functional form without recording.
@@ -57,10 +57,10 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
 }
 
 /// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
-/// operand has one shape, dtype and device, so that inference has nothing to decide ([`Uniform`]).
+/// operand has one shape, dtype and device, so that inference has nothing to decide ([`UniformCall`]).
 #[inline]
 pub(super) fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel, DType, &'a Tensor)> {
-    if op.uniform == Uniform::No {
+    if op.uniform == UniformCall::No {
         return None;
     }
     let mut first: Option<&'a Tensor> = None;
@@ -84,8 +84,8 @@ pub(super) fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel
     }
     let first = first?;
     let dtype = match op.uniform {
-        Uniform::Fixed(dtype) => dtype,
-        Uniform::SameIfInexact if !first.dtype().is_differentiable() => return None,
+        UniformCall::Fixed(dtype) => dtype,
+        UniformCall::SameIfInexact if !first.dtype().is_differentiable() => return None,
         _ => first.dtype(),
     };
     let kernel = op.kernels.get(first.device().backend, first.dtype())?;

@@ -163,6 +163,6 @@ pub(crate) unsafe fn run_prepared(kernel: Kernel, call: &KernelCall<'_>) -> Resu
         call.args().iter().for_each(|arg| arg.for_each_tensor(&mut *visit));
         call.outs().iter().for_each(visit);
     };
-    // SAFETY: as above.
+    // SAFETY: the caller's promise, as of `Kernel::run`.
     on_device(call.device(), for_each, |_| unsafe { kernel.run(call) })
 }

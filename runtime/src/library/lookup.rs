@@ -130,9 +130,9 @@ impl Library {
             .chain(self.known_names())
             .filter_map(|known| {
                 let known_base = known.split('.').next().unwrap_or(known);
-                let distance = edit_distance(base, known_base);
+                let distance = strsim::levenshtein(base, known_base);
                 let near = distance <= base.len().max(3) / 3;
-                near.then(|| ((distance, edit_distance(name, known)), known))
+                near.then(|| ((distance, strsim::levenshtein(name, known)), known))
             })
             .collect();
         ranked.sort_unstable();
@@ -166,20 +166,4 @@ impl ForeignNames for Library {
 fn row(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
     let index = table.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
     Some(table[index].1)
-}
-
-/// Number of insertions, deletions and replacements that turn one text into the other.
-pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

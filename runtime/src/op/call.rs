@@ -276,7 +276,7 @@ impl<'a> KernelCall<'a> {
         tensor
     }
 
-    /// After this, the view of a taken output may be made: dtype and device are right, nobody else touches its elements,
+    /// After this, the view of a taken output may be made: dtype and device are right, nothing else touches its elements,
     /// as who made the call promised, and they are initialised: memory is, and bytes that are no `bool` are
     /// overwritten.
     ///
@@ -345,7 +345,7 @@ impl<'a> KernelCall<'a> {
         assert!(!shared, "an output that is also an input is written by `pointwise::map1` and its like");
     }
 
-    /// An output, for kernels to which its address is given; nobody else can have its elements.
+    /// An output, for kernels to which its address is given; nothing else can have its elements.
     ///
     /// # Panics
     /// If its elements were handed out before, or it shares memory with an input.
@@ -358,7 +358,7 @@ impl<'a> KernelCall<'a> {
         tensor
     }
 
-    /// The outputs, for kernels of which the runtime takes addresses; nobody else can have their elements.
+    /// The outputs, for kernels of which the runtime takes addresses; nothing else can have their elements.
     ///
     /// # Panics
     /// As [`KernelCall::raw_output`].

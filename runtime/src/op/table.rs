@@ -63,6 +63,17 @@ macro_rules! kernels_of {
     };
 }
 
+/// The kernels of a definition that the generator wrote: table and definition come from one entry, which is the promise
+/// of [`Kernels::of`]. For generated code alone, whose crates may forbid `unsafe`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __kernels_of_entry {
+    ($table:path) => {
+        // SAFETY: the generator wrote the table for this definition, whose signature and inference its kernels expect.
+        unsafe { $crate::op::Kernels::of(&$table) }
+    };
+}
+
 /// The kernels of one definition. Those of another cannot be taken for it: a kernel relies on what the inference of its
 /// own operator made sure of.
 ///
@@ -79,14 +90,26 @@ macro_rules! kernels_of {
 ///     OpDef { infer: b.infer, ..*a }
 /// }
 /// ```
+///
+/// A table goes to the definition that it was made for, which the one who writes the definition promises:
+///
+/// ```compile_fail,E0133
+/// # use opsmith_runtime::op::{KernelTable, Kernels};
+/// static TABLE: KernelTable = KernelTable::new();
+/// const KERNELS: Kernels = Kernels::of(&TABLE);
+/// ```
 pub struct Kernels(Option<&'static KernelTable>);
 
 impl Kernels {
     /// Those of an operator that is no kernel's.
     pub const NONE: Kernels = Kernels(None);
 
-    /// Those of a table, which was made for the definition.
-    pub const fn of(table: &'static KernelTable) -> Kernels {
+    /// Those of a table.
+    ///
+    /// # Safety
+    /// The table was made for the definition that gets them: each kernel finds the arguments and outputs that it takes
+    /// when they are as the definition's signature and inference say.
+    pub const unsafe fn of(table: &'static KernelTable) -> Kernels {
         Kernels(Some(table))
     }
 

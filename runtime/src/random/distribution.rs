@@ -14,7 +14,7 @@ use crate::random::normal;
 ///
 /// Element `i` is number `i % PER_BLOCK` of block `i / PER_BLOCK`.
 pub trait Distribution {
-    /// What it gives.
+    /// The type of its numbers.
     type Element: Copy;
     /// The elements of one block.
     type Block: AsRef<[Self::Element]>;

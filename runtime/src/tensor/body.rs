@@ -95,7 +95,7 @@ impl Later {
         self.part().map(|part| &part.body)
     }
 
-    /// Makes the newest part the first one, which nobody else can be looking at.
+    /// Makes the newest part the first one, which nothing else can be looking at.
     pub fn take_into(&mut self, first: &mut Body) {
         if let Some(newest) = self.newest() {
             first.copy_from(newest);
@@ -114,10 +114,10 @@ impl Later {
         }));
         let mut known = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: nobody else has the new part yet.
+            // SAFETY: nothing else has the new part yet.
             unsafe { (*new).earlier = known };
             #[cfg(loom)]
-            // SAFETY: nobody else has it; this is the write that the list's readers come after.
+            // SAFETY: nothing else has it; this is the write that the list's readers come after.
             unsafe { &*new }.bytes.with_mut(|_| ());
             match self.0.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,

@@ -72,7 +72,7 @@ unsafe impl DeviceRuntime for Protected {
         stream::ask(queue.stream, move || {
             let (target, source) = (target, source);
             let _open = Open::new([target.0, source.0].into_iter());
-            // SAFETY: as above.
+            // SAFETY: the caller's promise, and the memory of both is open.
             unsafe { target.0.copy_from_nonoverlapping(source.0, bytes) };
             Ok(())
         });
@@ -93,7 +93,7 @@ unsafe impl DeviceRuntime for Protected {
         let to = Owned::new(to);
         stream::ask(queue.stream, move || {
             let _open = Open::new([to.start.0].into_iter());
-            // SAFETY: as above.
+            // SAFETY: the caller's promise, and the memory is open.
             unsafe { fill_elements(to.elements(), value) }
         });
         Ok(())
@@ -103,7 +103,7 @@ unsafe impl DeviceRuntime for Protected {
         let (to, from) = (Owned::new(to), Owned::new(from));
         stream::ask(queue.stream, move || {
             let _open = Open::new([to.start.0, from.start.0].into_iter());
-            // SAFETY: as above.
+            // SAFETY: the caller's promise, and the memory of both is open.
             unsafe { accumulate_elements(to.elements(), from.elements()) }
         });
         Ok(())

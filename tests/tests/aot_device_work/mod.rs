@@ -6,6 +6,7 @@
 
 mod declared;
 mod numbers;
+mod resident;
 mod trouble;
 
 use opsmith::aot::Declaration;
@@ -16,13 +17,14 @@ use opsmith_runtime::Backend;
 type Part = fn() -> Result<()>;
 
 /// Every part; all succeed with the stand-in, all but [`OF_STAND_IN`] with a device.
-pub const PARTS: [(&str, Part); 16] = [
+pub const PARTS: [(&str, Part); 17] = [
     ("calls", numbers::calls),
     ("gradients", numbers::gradients),
     ("reductions", numbers::reductions),
     ("graphs", numbers::graphs),
     ("inputs", numbers::inputs),
     ("threads", numbers::threads),
+    ("resident", resident::resident),
     ("warm", numbers::warm),
     ("waits", numbers::waits),
     ("failures", trouble::failures),

@@ -69,6 +69,6 @@ pub fn deprecated_use_unknown(span: Span, name: &str, near: Option<&str>) -> Dia
 
 /// A successor that is the operator itself.
 pub fn deprecated_for_itself(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::error("E0496", format!("`{name}` cannot replace itself"), span, "the same operator")
+    Diagnostic::error("E0710", format!("`{name}` cannot replace itself"), span, "the same operator")
         .with_help("name another operator, or leave `use` out")
 }

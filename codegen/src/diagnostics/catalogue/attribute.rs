@@ -15,7 +15,7 @@ pub fn constraints_not_mapping(span: Span, name: &str) -> Diagnostic {
 /// A constraint that does not exist; `synonym` is the constraint that has its meaning.
 pub fn constraint_unknown(span: Span, key: &str, synonym: Option<&str>, known: &[&str]) -> Diagnostic {
     let help = synonym.map_or_else(|| near_or_all(key, known, "constraints"), super::did_you_mean);
-    Diagnostic::error("E0480", format!("there is no constraint `{key}`"), span, "unknown constraint")
+    Diagnostic::error("E0704", format!("there is no constraint `{key}`"), span, "unknown constraint")
         .with_help(help)
 }
 
@@ -35,7 +35,7 @@ pub fn constraint_value(span: Span, key: &str, wants: &str) -> Diagnostic {
 
 /// The same choice, name or value twice.
 pub fn constraint_value_twice(span: Span, key: &str, value: &str, first: Span) -> Diagnostic {
-    Diagnostic::error("E0482", format!("`{key}` has `{value}` twice"), span, "again here")
+    Diagnostic::error("E0705", format!("`{key}` has `{value}` twice"), span, "again here")
         .with_secondary(first, "first here")
         .with_help("remove one of them")
 }
@@ -65,7 +65,7 @@ pub fn enum_differs(span: Span, rust: &str, first: Span) -> Diagnostic {
 /// A Rust enum that would hide something of the generated library.
 pub fn enum_reserved(span: Span, rust: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0485",
+        "E0706",
         format!("the Rust enum cannot be called `{rust}`"),
         span,
         "taken by generated code",
@@ -75,7 +75,7 @@ pub fn enum_reserved(span: Span, rust: &str) -> Diagnostic {
 
 /// A name of an enum's value that is no identifier.
 pub fn enum_name(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::error("E0485", format!("`{name}` cannot name a value"), span, "not a word")
+    Diagnostic::error("E0707", format!("`{name}` cannot name a value"), span, "not a word")
         .with_help("use letters, digits and `_`, starting with a letter: `{none: 0, mean: 1, sum: 2}`")
 }
 
@@ -87,7 +87,7 @@ pub fn argument_alias_taken(span: Span, alias: &str, of: &str) -> Diagnostic {
 
 /// A name that no call by name could use.
 pub fn argument_alias_malformed(span: Span, alias: &str) -> Diagnostic {
-    Diagnostic::error("E0486", format!("`{alias}` cannot name an argument"), span, "not a word")
+    Diagnostic::error("E0708", format!("`{alias}` cannot name an argument"), span, "not a word")
         .with_help("use letters, digits and `_`, starting with a letter or `_`")
 }
 
@@ -103,7 +103,7 @@ pub fn number_use_unknown(span: Span, word: &str, known: &[&str]) -> Diagnostic 
 
 /// A word of `value_depends` that does not exist.
 pub fn value_use_unknown(span: Span, word: &str, known: &[&str]) -> Diagnostic {
-    Diagnostic::error("E0487", format!("`{word}` is no use of a value"), span, "unknown word").with_help(
+    Diagnostic::error("E0709", format!("`{word}` is no use of a value"), span, "unknown word").with_help(
         format!(
             "write one of {}: whether the result's shape or dtype can be told without the elements",
             ticked(known.iter().copied())

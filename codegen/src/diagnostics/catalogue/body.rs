@@ -51,7 +51,7 @@ pub fn pointwise_argument(span: Span, argument: Span, name: &str, ty: &str) -> D
 /// More tensors than a loop can walk.
 pub fn pointwise_too_many(span: Span, count: usize, limit: usize) -> Diagnostic {
     let message = format!("a pointwise operator takes at most {limit} tensors, this one takes {count}");
-    Diagnostic::error("E0457", message, span, "too many tensors")
+    Diagnostic::error("E0469", message, span, "too many tensors")
         .with_help("write a kernel, or build it from smaller operators with `decompose`")
 }
 
@@ -73,7 +73,7 @@ pub fn pointwise_element(span: Span, name: &str, what: &str) -> Diagnostic {
 /// An output whose elements are not what the expression gives.
 pub fn pointwise_output(span: Span, dtype: &str) -> Diagnostic {
     let message = format!("a pointwise operator cannot give `{dtype}`");
-    Diagnostic::error("E0458", message, span, "not the dtype that is computed in").with_help(
+    Diagnostic::error("E0499", message, span, "not the dtype that is computed in").with_help(
         "the output is of the computed dtype, its real part or bool; set `compute:` to the same rule, or write a kernel",
     )
 }
@@ -119,21 +119,21 @@ pub fn kernel_without_shape(span: Span, name: &str) -> Diagnostic {
 /// Kernels of an operator that returns a list or no tensor.
 pub fn kernel_results(span: Span, result: Span, name: &str) -> Diagnostic {
     let message = format!("a kernel cannot give the results of `{name}`");
-    Diagnostic::error("E0455", message, span, "kernels write into single tensors")
+    Diagnostic::error("E0439", message, span, "kernels write into single tensors")
         .with_secondary(result, "returned here")
         .with_help("a list is given by a view, by `decompose:` or, with `length:`, by a kernel in Rust; a value that is no tensor by `dispatch: {Host: …}`")
 }
 
 /// A host function of an operator that returns tensors.
 pub fn host_results(span: Span, result: Span) -> Diagnostic {
-    Diagnostic::error("E0455", "a host function gives a value that is not a tensor", span, "host function")
+    Diagnostic::error("E0449", "a host function gives a value that is not a tensor", span, "host function")
         .with_secondary(result, "returned here")
         .with_help("name a kernel of a backend, as in `dispatch: {CPU: …}`")
 }
 
 /// A composition of an operator that returns no tensors.
 pub fn decompose_results(span: Span, result: Span) -> Diagnostic {
-    Diagnostic::error("E0455", "a composition gives tensors", span, "composition")
+    Diagnostic::error("E0468", "a composition gives tensors", span, "composition")
         .with_secondary(result, "returned here")
         .with_help("a value that is no tensor is given by a host function: `dispatch: {Host: …}`")
 }
@@ -174,7 +174,7 @@ pub fn kernel_symbol(span: Span, symbol: &str, label: &str) -> Diagnostic {
 
 /// A foreign kernel's file that is not one.
 pub fn kernel_file(span: Span, label: &str) -> Diagnostic {
-    Diagnostic::error("E0471", "this is not a file of C or C++", span, label)
+    Diagnostic::error("E0703", "this is not a file of C or C++", span, label)
         .with_help("name a file relative to the spec, ending in `.c`, `.cc`, `.cpp`, `.cxx` or `.cu`")
 }
 

@@ -11,7 +11,7 @@ pub fn derivatives_not_mapping(span: Span) -> Diagnostic {
 
 /// A formula that is a list or a mapping.
 pub fn formula_not_text(span: Span) -> Diagnostic {
-    Diagnostic::error("E0440", "a formula is one expression", span, "not text")
+    Diagnostic::error("E0438", "a formula is one expression", span, "not text")
         .with_help("text that starts with a bracket must be quoted; several gradients are written `(a, b)`")
 }
 
@@ -81,7 +81,7 @@ pub fn formula_without_default(span: Span, name: &str) -> Diagnostic {
 
 /// A formula of one backend that is no expression.
 pub fn formula_of_backend(span: Span) -> Diagnostic {
-    Diagnostic::error("E0603", "the formula of a backend is one expression", span, "not an expression")
+    Diagnostic::error("E0608", "the formula of a backend is one expression", span, "not an expression")
         .with_help("write a formula, or `non_differentiable` for the argument instead of the mapping")
 }
 
@@ -101,13 +101,13 @@ pub fn forward_malformed(span: Span, text: Option<&str>, rules: &[&str]) -> Diag
 /// `forward` of an operator through which no gradient flows.
 pub fn forward_without_derivatives(span: Span, name: &str) -> Diagnostic {
     let message = format!("`{name}` has tangents but no gradients");
-    Diagnostic::error("E0600", message, span, "there is no `derivatives`")
+    Diagnostic::error("E0604", message, span, "there is no `derivatives`")
         .with_help("add `derivatives`; a composition needs neither, its operators have both")
 }
 
 /// `auto_element_wise` where elements do not correspond.
 pub fn element_wise_impossible(span: Span, name: &str, why: &str) -> Diagnostic {
-    Diagnostic::error("E0600", format!("`{name}` is not element-wise"), span, why)
+    Diagnostic::error("E0605", format!("`{name}` is not element-wise"), span, why)
         .with_help("write a formula of each output, or nothing: then the backward formulas are transposed")
 }
 
@@ -119,13 +119,13 @@ pub fn tangent_unknown(span: Span, op: &str, name: &str, outputs: &[&str]) -> Di
 
 /// A tangent of an output that can have none.
 pub fn tangent_impossible(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::error("E0601", format!("`{name}` has no tangent"), span, "not one differentiable tensor")
+    Diagnostic::error("E0606", format!("`{name}` has no tangent"), span, "not one differentiable tensor")
         .with_help("remove this line; the tangents of a list of tensors are found without it")
 }
 
 /// No tangent of an output that has one.
 pub fn tangent_missing(span: Span, op: &str, name: &str) -> Diagnostic {
-    Diagnostic::error("E0601", format!("the tangent of `{name}` of `{op}` is missing"), span, "only these")
+    Diagnostic::error("E0607", format!("the tangent of `{name}` of `{op}` is missing"), span, "only these")
         .with_help(format!(
             "add `{name}: …`, or say in `output_differentiability` that nothing flows through it"
         ))

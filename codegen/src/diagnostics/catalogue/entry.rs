@@ -41,7 +41,7 @@ pub fn edition_missing(span: Span) -> Diagnostic {
 /// An edition that does not exist.
 pub fn edition_unknown(span: Span, written: &str, edition: u32) -> Diagnostic {
     let message = format!("unknown edition `{written}`");
-    Diagnostic::error("E0202", message, span, format!("expected `{edition}`")).with_help(format!(
+    Diagnostic::error("E0214", message, span, format!("expected `{edition}`")).with_help(format!(
         "write `edition: {edition}`; if the spec needs a later edition, update the generator"
     ))
 }
@@ -154,7 +154,7 @@ pub fn value_not_mapping(span: Span, spec: &ShownKey, found: &str) -> Diagnostic
 
 /// A key of a mapping without its value.
 pub fn map_value_missing(span: Span, key: &str, spec: &ShownKey) -> Diagnostic {
-    Diagnostic::error("E0207", format!("`{key}` in `{}` has no value", spec.name), span, "expected a value")
+    Diagnostic::error("E0215", format!("`{key}` in `{}` has no value", spec.name), span, "expected a value")
         .with_help(format!("write `{key}: …`, or remove it"))
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }

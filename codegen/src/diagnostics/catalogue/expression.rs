@@ -21,7 +21,7 @@ pub fn expression_bracket(span: Span, bracket: char) -> Diagnostic {
         }
         _ => ("nothing opened this bracket", "closes nothing", "remove it, or add the opening bracket"),
     };
-    Diagnostic::error("E0301", message, span, label).with_help(help)
+    Diagnostic::error("E0318", message, span, label).with_help(help)
 }
 
 /// An expression that would take the stack of the checker.
@@ -39,25 +39,25 @@ pub fn syntax_without_meaning(span: Span, label: &str) -> Diagnostic {
 
 /// A symbol that is no operator here.
 pub fn operator_without_meaning(span: Span) -> Diagnostic {
-    Diagnostic::error("E0302", "this operator has no meaning in a spec", span, "not supported here")
+    Diagnostic::error("E0319", "this operator has no meaning in a spec", span, "not supported here")
         .with_help("the operators are `+ - * / % & | ^ == != < <= > >= && || !`")
 }
 
 /// `let (a, b) = …`
 pub fn binding_not_a_name(span: Span) -> Diagnostic {
-    Diagnostic::error("E0302", "only a plain name can be bound here", span, "not a plain name")
+    Diagnostic::error("E0332", "only a plain name can be bound here", span, "not a plain name")
         .with_help("write `let name = …;`; a part of several values is taken with `value[0]`")
 }
 
 /// `let a;`
 pub fn binding_without_value(span: Span) -> Diagnostic {
-    Diagnostic::error("E0302", "a name needs a value", span, "no value")
+    Diagnostic::error("E0334", "a name needs a value", span, "no value")
         .with_help("write `let name = …;`, without `else`")
 }
 
 /// A statement that is neither a binding nor the value.
 pub fn statement_without_effect(span: Span) -> Diagnostic {
-    Diagnostic::error("E0302", "this statement has no effect in a spec", span, "its value is dropped")
+    Diagnostic::error("E0335", "this statement has no effect in a spec", span, "its value is dropped")
         .with_help("write `let name = …;` for every statement but the last, which is the value")
 }
 
@@ -76,7 +76,7 @@ pub fn path_is_no_value(span: Span) -> Diagnostic {
 
 /// A path that the generated code cannot hold.
 pub fn path_malformed(span: Span, label: &str, root: &str) -> Diagnostic {
-    Diagnostic::error("E0304", "this is not the path of a Rust function", span, label).with_help(format!(
+    Diagnostic::error("E0337", "this is not the path of a Rust function", span, label).with_help(format!(
         "write names separated by `::`, starting inside the {root}, as in `module::function`"
     ))
 }
@@ -102,7 +102,7 @@ pub fn name_unknown(span: Span, name: &str, known: &[String]) -> Diagnostic {
 /// `grad` of an operator that returns a list.
 pub fn gradient_of_list(span: Span) -> Diagnostic {
     Diagnostic::error(
-        "E0305",
+        "E0338",
         "the operator returns a list of tensors",
         span,
         "each has a gradient of its own",
@@ -112,7 +112,7 @@ pub fn gradient_of_list(span: Span) -> Diagnostic {
 
 /// `result` of an operator with several.
 pub fn result_of_several(span: Span, known: &[String]) -> Diagnostic {
-    Diagnostic::error("E0305", "the operator has several results", span, "which one?")
+    Diagnostic::error("E0339", "the operator has several results", span, "which one?")
         .with_help(format!("name one: {}", known.join(", ")))
 }
 
@@ -142,7 +142,7 @@ pub fn not_indexable(span: Span, found: &str, optional: bool) -> Diagnostic {
 
 /// `values[5]` of three.
 pub fn index_out_of_range(span: Span, count: usize) -> Diagnostic {
-    Diagnostic::error("E0307", "there is no such value", span, format!("there are {count}, numbered from 0"))
+    Diagnostic::error("E0340", "there is no such value", span, format!("there are {count}, numbered from 0"))
         .with_help("several values are indexed by a literal integer")
 }
 
@@ -233,7 +233,7 @@ pub fn symbol_undeclared(span: Span, symbol: &str, types: &[String]) -> Diagnost
 
 /// Something other than a name is called.
 pub fn call_of_no_name(span: Span) -> Diagnostic {
-    Diagnostic::error("E0302", "only names can be called", span, "not a name")
+    Diagnostic::error("E0336", "only names can be called", span, "not a name")
         .with_help("write `name(…)` or `value.method(…)`")
 }
 
@@ -288,7 +288,7 @@ pub fn rule_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
 
 /// A call in a condition.
 pub fn call_in_condition(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::error("E0323", format!("a condition cannot call `{name}`"), span, "not known here")
+    Diagnostic::error("E0341", format!("a condition cannot call `{name}`"), span, "not known here")
         .with_help("conditions use methods such as `size`, `dim` and `dtype`, or a Rust function by its path")
 }
 
@@ -324,7 +324,7 @@ pub fn argument_count(span: Span, what: &str, want: usize, found: usize, hint: O
 
 /// A rule over operands without any.
 pub fn rule_without_operands(span: Span, rule: &str) -> Diagnostic {
-    Diagnostic::error("E0325", format!("`{rule}` needs operands"), span, "none given")
+    Diagnostic::error("E0342", format!("`{rule}` needs operands"), span, "none given")
         .with_help(format!("name the tensors: `{rule}(self, other)`"))
 }
 
@@ -390,7 +390,7 @@ pub fn arguments_missing(span: Span, names: &[&str], signature: &str) -> Diagnos
             (format!("the arguments {listed} are missing"), format!("{} are not given", several.len()))
         }
     };
-    Diagnostic::error("E0325", message, span, label).with_help(format!("the signature is `{signature}`"))
+    Diagnostic::error("E0343", message, span, label).with_help(format!("the signature is `{signature}`"))
 }
 
 /// `n / 0`
@@ -411,14 +411,14 @@ pub fn named_argument_unknown(span: Span, name: &str, what: &str, known: &[&str]
 
 /// `f(x, dim = 1, dim = 2)`, or by position and name.
 pub fn named_argument_twice(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::error("E0329", format!("the argument `{name}` is given twice"), span, "given before")
+    Diagnostic::error("E0344", format!("the argument `{name}` is given twice"), span, "given before")
         .with_help("remove one of them")
 }
 
 /// A named argument where arguments have no names.
 pub fn named_argument_not_here(span: Span) -> Diagnostic {
     let message = "arguments are not given by name here";
-    Diagnostic::error("E0329", message, span, "only calls of operators take names")
+    Diagnostic::error("E0345", message, span, "only calls of operators take names")
         .with_help("remove the name and the `=`, and give the value at its place")
 }
 

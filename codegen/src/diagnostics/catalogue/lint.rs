@@ -49,10 +49,20 @@ pub fn result_without_gradient_read(span: Span, name: &str, result: &str) -> Dia
 }
 
 /// A kernel that no table will hold.
-pub fn backend_not_built(span: Span, key: &str, why: &str) -> Diagnostic {
+pub fn backend_not_built(span: Span, key: &str) -> Diagnostic {
     let message = format!("`{key}` is never chosen");
-    Diagnostic::warning("W0509", message, span, why)
-        .with_help(format!("remove `{key}` until this library is built for it"))
+    Diagnostic::warning("W0509", message, span, "no module of Rust has kernels for this backend").with_help(format!(
+        "name the module in the build script (`Config.backends`), or remove `{key}` until this library is built for it"
+    ))
+}
+
+/// A source of CUDA that a spec names as it names sources of C++, which the build does not compile.
+pub fn device_file(span: Span, key: &str, file: &str, symbol: &str) -> Diagnostic {
+    let message = format!("`{key}` is never chosen: no build compiles {file}");
+    Diagnostic::warning("W0513", message, span, "a source of CUDA").with_help(format!(
+        "write \"aot:{file}:{symbol}\": a custom kernel, with the interface of custom_aot_extra.h, is compiled when it is \
+         first called; or a function of a module of Rust that launches it (`Config.backends`)"
+    ))
 }
 
 /// An argument of another name of a parent's operator, which calls by name know as that operator does.

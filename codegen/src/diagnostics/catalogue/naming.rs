@@ -89,7 +89,7 @@ pub fn rust_name_malformed(span: Span, name: &str) -> Diagnostic {
 /// A function name that the generated library uses itself.
 pub fn rust_name_reserved(span: Span, name: &str, used_for: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0464",
+        "E0701",
         format!("no operator can have the Rust function `{name}`"),
         span,
         used_for.to_owned(),
@@ -111,7 +111,7 @@ pub fn parameter_twice(span: Span, parameter: &str, first: Option<Span>, other: 
 /// An argument whose setter would be one of the struct's own functions.
 pub fn option_reserved(span: Span, name: &str) -> Diagnostic {
     let message = format!("an argument with a default cannot be called `{name}`");
-    Diagnostic::error("E0465", message, span, "becomes a method of the struct of options")
+    Diagnostic::error("E0702", message, span, "becomes a method of the struct of options")
         .with_help(format!("rename it, or remove its default: the struct has a function `{name}` already"))
 }
 

@@ -54,7 +54,7 @@ pub fn not_a_mapping(span: Span, key: &str, example: &str) -> Diagnostic {
 
 /// A value inside a key whose value is of several kinds, that is no text.
 pub fn nested_not_text(span: Span, key: &str, example: &str) -> Diagnostic {
-    Diagnostic::error("E0406", format!("`{key}` holds something other than text"), span, "not text")
+    Diagnostic::error("E0425", format!("`{key}` holds something other than text"), span, "not text")
         .with_help(format!("write `{key}: {example}`; text that starts with a bracket must be quoted"))
 }
 
@@ -93,13 +93,13 @@ pub fn tensor_argument_unknown(
 
 /// A key that names an argument which is not there, or no number.
 pub fn number_argument_unknown(span: Span, op: &str, name: &str, numbers: &[&str]) -> Diagnostic {
-    Diagnostic::error("E0408", format!("`{op}` has no number `{name}`"), span, "not a `Scalar` or `float`")
+    Diagnostic::error("E0426", format!("`{op}` has no number `{name}`"), span, "not a `Scalar` or `float`")
         .with_help(near_or_all(name, numbers, "numbers"))
 }
 
 /// A key that names an argument which is not there.
 pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
-    Diagnostic::error("E0408", format!("`{op}` has no argument `{name}`"), span, "no such argument")
+    Diagnostic::error("E0427", format!("`{op}` has no argument `{name}`"), span, "no such argument")
         .with_help(near_or_all(name, known, "arguments"))
 }
 
@@ -149,7 +149,7 @@ pub fn role_misfit(span: Span, role: &str, signature: Span, wanted: &str) -> Dia
 
 /// A role played twice.
 pub fn role_twice(span: Span, role: &str, first: Span) -> Diagnostic {
-    Diagnostic::error("E0417", format!("two operators play the role `{role}`"), span, "again here")
+    Diagnostic::error("E0436", format!("two operators play the role `{role}`"), span, "again here")
         .with_secondary(first, "first here")
         .with_help("remove one of them")
 }
@@ -163,7 +163,7 @@ pub fn inplace_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
 
 /// An out form where it makes no sense.
 pub fn out_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
-    Diagnostic::error("E0411", format!("`{name}` cannot have an out form"), span, reason)
+    Diagnostic::error("E0428", format!("`{name}` cannot have an out form"), span, reason)
         .with_help("an out form writes every result into a given tensor; remove `out`")
 }
 
@@ -183,7 +183,7 @@ pub fn form_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
 /// A name for something that is no form.
 pub fn form_unnamed(span: Span, key: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0412",
+        "E0429",
         format!("the form `{key}` has no name of its own"),
         span,
         "not a form with a name",
@@ -208,7 +208,7 @@ pub fn flag_count(span: Span, name: &str, outputs: usize, flags: usize) -> Diagn
 
 /// Something other than a flag.
 pub fn flag_malformed(span: Span) -> Diagnostic {
-    Diagnostic::error("E0414", "this is not a flag", span, "neither `true`, `false` nor `constant`")
+    Diagnostic::error("E0435", "this is not a flag", span, "neither `true`, `false` nor `constant`")
         .with_help("write `true` if the output can have a gradient, else `false`; `constant` if no input with a gradient changes it")
 }
 
@@ -220,7 +220,7 @@ pub fn returns_nothing(span: Span, name: &str) -> Diagnostic {
 
 /// Results that no form of code can return.
 pub fn results_unsupported(span: Span, name: &str, label: &str) -> Diagnostic {
-    Diagnostic::error("E0419", format!("the results of `{name}` are not supported"), span, label).with_help(
+    Diagnostic::error("E0437", format!("the results of `{name}` are not supported"), span, label).with_help(
         "an operator returns one or several `Tensor` (`Tensor?` with `present:`), one `Tensor[]`, or one bool, int, float, Scalar, str, \
          int[] or ScalarType",
     )

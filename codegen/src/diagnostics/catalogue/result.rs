@@ -23,7 +23,7 @@ pub fn intermediate_order(span: Span, result: Span) -> Diagnostic {
 
 /// Nothing left to return.
 pub fn intermediate_all(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::error("E0521", format!("`{name}` would return nothing"), span, "every result is hidden")
+    Diagnostic::error("E0501", format!("`{name}` would return nothing"), span, "every result is hidden")
         .with_help("leave at least one result out of `intermediate`")
 }
 
@@ -36,7 +36,7 @@ pub fn inplace_twice(span: Span, name: &str, first: Span) -> Diagnostic {
 
 /// A result that cannot be written into an argument.
 pub fn inplace_result(span: Span, name: &str, why: &str) -> Diagnostic {
-    Diagnostic::error("E0522", format!("`{name}` cannot be written into an argument"), span, why)
+    Diagnostic::error("E0502", format!("`{name}` cannot be written into an argument"), span, why)
         .with_help("pair arguments with results that users get, each a `Tensor`")
 }
 
@@ -71,7 +71,7 @@ pub fn length_not_here(span: Span, result: &str) -> Diagnostic {
 /// An argument that hides the position in a list.
 pub fn length_position(span: Span, name: &str) -> Diagnostic {
     let message = format!("`{name}` stands for the position in the list of results");
-    Diagnostic::error("E0525", message, span, "an argument of that name").with_help("rename the argument")
+    Diagnostic::error("E0503", message, span, "an argument of that name").with_help("rename the argument")
 }
 
 /// Results that follow each other in a ring.
@@ -122,7 +122,7 @@ pub fn present_always(span: Span, name: &str) -> Diagnostic {
 /// A result that may be absent, without a condition.
 pub fn present_missing(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0528",
+        "E0504",
         format!("`present` does not say when `{name}` is there"),
         span,
         "lists other results only",
@@ -162,13 +162,13 @@ pub fn combination_incomplete(span: Span, missing: &[&str]) -> Diagnostic {
         [] => "there is no tensor argument to choose a row by".to_owned(),
         missing => format!("{} missing", missing.join(", ")),
     };
-    Diagnostic::error("E0532", message, span, label).with_help("add the columns to each row")
+    Diagnostic::error("E0505", message, span, label).with_help("add the columns to each row")
 }
 
 /// A row for what may be absent or is a list.
 pub fn combination_optional(span: Span, name: &str, ty: &str) -> Diagnostic {
     let message = format!("`{name}` has no dtype to choose a row by");
-    Diagnostic::error("E0532", message, span, format!("it is a `{ty}`"))
+    Diagnostic::error("E0506", message, span, format!("it is a `{ty}`"))
         .with_help("combinations are for operators whose tensors are always there, each a `Tensor`")
 }
 

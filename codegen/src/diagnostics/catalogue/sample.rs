@@ -18,7 +18,7 @@ pub fn sample_argument_unknown(span: Span, op: &str, name: &str, known: &[&str])
 /// A sample that lacks an argument.
 pub fn sample_incomplete(span: Span, op: &str, missing: &[&str]) -> Diagnostic {
     let message = format!("this sample of `{op}` has no value for {}", ticked(missing.iter().copied()));
-    Diagnostic::error("E0611", message, span, "incomplete")
+    Diagnostic::error("E0609", message, span, "incomplete")
         .with_help("give every argument without a default a value")
 }
 
@@ -45,7 +45,7 @@ pub fn tolerance_malformed(span: Span) -> Diagnostic {
 /// A tolerance of something that is not checked.
 pub fn tolerance_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     let message = format!("`{name}` is neither a dtype nor a check");
-    Diagnostic::error("E0613", message, span, "unknown").with_help(near_or_all(
+    Diagnostic::error("E0615", message, span, "unknown").with_help(near_or_all(
         name,
         known,
         "dtypes and checks",

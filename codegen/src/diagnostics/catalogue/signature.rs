@@ -13,7 +13,7 @@ pub fn signature_empty(span: Span) -> Diagnostic {
 /// A signature that is refused unread.
 pub fn signature_too_long(span: Span, bytes: usize, limit: usize) -> Diagnostic {
     let message = format!("the signature has {bytes} bytes, more than the limit of {limit}");
-    Diagnostic::error("E0101", message, span, "not read").with_help("is a quote or a line break missing?")
+    Diagnostic::error("E0129", message, span, "not read").with_help("is a quote or a line break missing?")
 }
 
 /// Nothing stands before the parenthesis.
@@ -64,7 +64,7 @@ pub fn arrow_missing(span: Span) -> Diagnostic {
 
 /// Nothing follows the arrow.
 pub fn returns_missing(span: Span) -> Diagnostic {
-    Diagnostic::error("E0107", "the signature does not say what it returns", span, "expected a type")
+    Diagnostic::error("E0138", "the signature does not say what it returns", span, "expected a type")
         .with_help("write a type such as `Tensor`, or `()` if it returns nothing")
 }
 
@@ -130,7 +130,7 @@ pub fn argument_without_type(span: Span, written: &str) -> Diagnostic {
 /// `name: type`
 pub fn argument_type_after_name(span: Span, name: &str, ty: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0112",
+        "E0139",
         format!("the type of `{name}` must stand before its name"),
         span,
         "a name and a colon",
@@ -146,7 +146,7 @@ pub fn argument_empty(span: Span) -> Diagnostic {
 
 /// A comma without a returned value.
 pub fn return_empty(span: Span) -> Diagnostic {
-    Diagnostic::error("E0113", "a returned value is missing", span, "expected a type before this")
+    Diagnostic::error("E0140", "a returned value is missing", span, "expected a type before this")
         .with_help("remove the comma, or write the type")
 }
 
@@ -179,7 +179,7 @@ pub fn second_star(span: Span, first: Span) -> Diagnostic {
 
 /// `*` at the end.
 pub fn star_without_arguments(span: Span) -> Diagnostic {
-    Diagnostic::error("E0115", "no argument follows `*`", span, "makes nothing keyword-only")
+    Diagnostic::error("E0141", "no argument follows `*`", span, "makes nothing keyword-only")
         .with_help("remove `*`, or move it before the arguments that callers must name")
 }
 
@@ -198,7 +198,7 @@ pub fn argument_twice(span: Span, first: Span, name: &str) -> Diagnostic {
 /// Two returned values of one name.
 pub fn return_twice(span: Span, first: Span, name: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0116",
+        "E0142",
         format!("two returned values are named `{name}`"),
         span,
         "second value of this name",
@@ -245,7 +245,7 @@ pub fn default_malformed(span: Span, written: &str) -> Diagnostic {
             "a default is `None`, `True`, `False`, a number, a quoted string, a list in brackets or a constant such as `Mean`",
         ),
     };
-    Diagnostic::error("E0118", message, span, "expected a value").with_help(help)
+    Diagnostic::error("E0143", message, span, "expected a value").with_help(help)
 }
 
 /// A quote without its pair.
@@ -300,7 +300,7 @@ pub fn default_name_unknown(span: Span, ty: &str, name: &str, known: &[&str]) ->
         Some(near) => format!("did you mean `{near}`?"),
         _ => format!("known are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
     };
-    Diagnostic::error("E0123", format!("`{name}` is no value of `{ty}`"), span, "unknown constant")
+    Diagnostic::error("E0144", format!("`{name}` is no value of `{ty}`"), span, "unknown constant")
         .with_help(help)
 }
 
@@ -359,7 +359,7 @@ pub fn return_written_argument_not(span: Span, arg: Span, letter: char) -> Diagn
 /// The argument is written, the returned value says it is not.
 pub fn return_not_written_argument_is(span: Span, arg: Span, letter: char) -> Diagnostic {
     let message = format!("`{letter}` is written, but is returned as if it were not");
-    Diagnostic::error("E0131", message, span, "has no `!`")
+    Diagnostic::error("E0145", message, span, "has no `!`")
         .with_secondary(arg, "has `!`")
         .with_help(format!("write `({letter}!)` in both places if the operator writes it, else `({letter})`"))
 }
@@ -398,7 +398,7 @@ pub fn inplace_without_self(span: Span, name: &str) -> Diagnostic {
 /// `name_` that does not write `self`.
 pub fn inplace_self_not_written(span: Span, name: &str) -> Diagnostic {
     let message = format!("`{name}` is in-place by its name, but does not write `self`");
-    Diagnostic::error("E0135", message, span, "not written")
+    Diagnostic::error("E0146", message, span, "not written")
         .with_help("write `Tensor(a!) self`, or remove the underscore from the name")
 }
 
@@ -428,7 +428,7 @@ pub fn out_count(span: Span, outs: &[Span], returned: usize, wanted: &str) -> Di
 /// An out argument and the returned value at its place differ.
 pub fn out_order(span: Span, out: Span, name: &str, wanted: &str) -> Diagnostic {
     Diagnostic::error(
-        "E0137",
+        "E0147",
         format!("the out argument `{name}` is not returned in its place"),
         span,
         "another alias",

@@ -105,14 +105,14 @@ pub fn bracket_not_closed(span: Span, open: char) -> Diagnostic {
 pub fn bracket_mismatched(span: Span, opening: Span, open: char, close: char) -> Diagnostic {
     let message = format!("`{close}` closes what `{open}` opened");
     let wanted = if open == '[' { ']' } else { '}' };
-    Diagnostic::error("E0022", message, span, format!("expected `{wanted}`"))
+    Diagnostic::error("E0016", message, span, format!("expected `{wanted}`"))
         .with_secondary(opening, "opened here")
         .with_help(format!("write `{wanted}`, or quote the text that holds brackets"))
 }
 
 /// A closing bracket that nothing opened.
 pub fn bracket_unexpected(span: Span) -> Diagnostic {
-    Diagnostic::error("E0022", "nothing opened this bracket", span, "closes nothing")
+    Diagnostic::error("E0017", "nothing opened this bracket", span, "closes nothing")
         .with_help("remove it, or quote the text that holds it")
 }
 
@@ -161,7 +161,7 @@ pub fn indentation(span: Span) -> Diagnostic {
 
 /// `key:` deeper than its neighbours, which continues the value above.
 pub fn indented_too_far(span: Span, key: &str) -> Diagnostic {
-    Diagnostic::error("E0029", "this line is indented too far", span, "read as part of the value above")
+    Diagnostic::error("E0018", "this line is indented too far", span, "read as part of the value above")
         .with_help(format!("indent `{key}` like the other keys of the entry"))
 }
 
@@ -185,7 +185,7 @@ pub fn file_not_utf8(span: Span, byte: u8, more: usize) -> Diagnostic {
 
 /// A file with the byte order mark of UTF-16.
 pub fn file_utf16(span: Span) -> Diagnostic {
-    Diagnostic::error("E0013", "the file is not text in UTF-8", span, "it is UTF-16")
+    Diagnostic::error("E0015", "the file is not text in UTF-8", span, "it is UTF-16")
         .with_help("save the file as UTF-8; `iconv -f utf-16 -t utf-8` converts it")
 }
 

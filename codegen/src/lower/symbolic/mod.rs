@@ -52,7 +52,7 @@ pub(super) struct Signature {
     pub takes_real: bool,
 }
 
-/// What is known of scalar functions and names.
+/// Facts about scalar functions and names.
 pub(super) trait Known {
     /// The derivative of a function by a parameter, among real numbers and, if it is holomorphic, among
     /// complex ones, with the parameters' names; `result` in it is the function's value. `None` if it

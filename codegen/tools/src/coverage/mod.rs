@@ -13,7 +13,7 @@ use opsmith_codegen::analysis::gradients::{gradients_flow, second_order_refusal}
 use opsmith_codegen::model::expr::{Expr, ExprKind};
 use opsmith_codegen::model::{Element, GradientSource, Model, Op};
 
-/// What is known of all operators.
+/// Facts about all operators.
 #[derive(Clone, Debug, Serialize)]
 pub struct Coverage {
     /// A row for each operator and backend, in the order of the spec.

@@ -16,7 +16,7 @@ use opsmith_codegen::config::Config;
 use opsmith_codegen::emit::{self};
 use opsmith_codegen::expr::print::print;
 use opsmith_codegen::model::expr::{Expr, ExprKind};
-use opsmith_codegen::model::{Forward, KernelSource, Model, Op};
+use opsmith_codegen::model::{self, Body, Forward, Infer, KernelSource, Model, Op};
 use opsmith_codegen::pipeline::Checked;
 use source::Sources;
 
@@ -178,20 +178,10 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
     let operators = op.operators.iter().map(|operator| {
         format!("{}{}", if operator.reversed { "reversed " } else { "" }, operator.symbol.spelling())
     });
-    let inference = op.infer.as_ref().map(|infer| {
-        let mut rule = |expr: &Expr| describe_rule(expr, op, model, &mut sources);
-        Inference {
-            shapes: infer.shapes.iter().map(&mut rule).collect(),
-            run_shapes: infer.run_shapes.iter().map(&mut rule).collect(),
-            run_sizes: infer
-                .run_sizes
-                .iter()
-                .map(|(name, most)| RunSize { name: name.clone(), at_most: rule(most) })
-                .collect(),
-            dtypes: infer.dtypes.iter().map(&mut rule).collect(),
-            compute: rule(&infer.compute),
-        }
-    });
+    let inference = op
+        .infer
+        .as_ref()
+        .map(|infer| describe_inference(infer, &mut |expr| describe_rule(expr, op, model, &mut sources)));
     let decomposes_to = op.body.composite.as_ref().map(|body| Decomposition {
         expression: print(body, op, model),
         calls: called(body, model),
@@ -282,28 +272,11 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         found.push(any("host function", path.clone(), sources.rust(path)));
     }
     for kernel in &body.kernels {
-        let (kind, source) = match &kernel.source {
-            KernelSource::Rust { path, .. } => ("Rust function", sources.kernel(path, kernel.backend)),
-            KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
-            KernelSource::Aot { file, symbol } => (
-                if kernel.backend == Backend::Cpu { "custom kernel" } else { "custom kernel on a device" },
-                sources.foreign(file, symbol),
-            ),
-        };
-        let of_host = body.kernel_of_row(Backend::Cpu).is_some_and(|used| std::ptr::eq(used, kernel));
-        let row = if of_host { Backend::Cpu } else { kernel.backend };
-        let signature = match &kernel.source {
-            KernelSource::Rust { path, arguments } => {
-                let name = path.rsplit("::").next().unwrap_or(path);
-                Some(emit::rust_kernel_signature(op, name, arguments, kernel.backend))
-            }
-            KernelSource::Foreign { symbol, .. } => Some(emit::c_declaration(op, symbol)),
-            // Its type is the interface's.
-            KernelSource::Aot { .. } => None,
-        };
+        let (kind, source) = kind_and_source(body, kernel, sources);
+        let signature = kernel_signature(op, kernel);
         found.push(Kernel {
             signature,
-            backend: row.key().to_owned(),
+            backend: kernel.backend.key().to_owned(),
             dtypes: body.dtypes[kernel.backend.index()].iter().map(DType::name).collect(),
             kind,
             text: kernel.text.clone(),
@@ -329,6 +302,55 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
         ));
     }
     found
+}
+
+/// The kind of a hand-written kernel in words, and its text where it is.
+fn kind_and_source(
+    body: &Body,
+    kernel: &model::Kernel,
+    sources: &mut Sources,
+) -> (&'static str, Option<String>) {
+    match &kernel.source {
+        KernelSource::Rust { path, .. } => ("Rust function", sources.kernel(path, kernel.backend)),
+        KernelSource::Foreign { file, symbol } => ("C or C++ function", sources.foreign(file, symbol)),
+        KernelSource::Aot { file, symbol } => {
+            let of_host = body.kernel_of_row(Backend::Cpu).is_some_and(|used| std::ptr::eq(used, kernel));
+            let kind = match (kernel.backend, of_host) {
+                (Backend::Cpu, _) => "custom kernel",
+                (_, false) => "custom kernel on a device",
+                (_, true) => "custom kernel on a device, for tensors of the host by copies",
+            };
+            (kind, sources.foreign(file, symbol))
+        }
+    }
+}
+
+/// The type that a kernel must have.
+fn kernel_signature(op: &Op, kernel: &model::Kernel) -> Option<String> {
+    match &kernel.source {
+        KernelSource::Rust { path, arguments } => {
+            let name = path.rsplit("::").next().unwrap_or(path);
+            Some(emit::rust_kernel_signature(op, name, arguments, kernel.backend))
+        }
+        KernelSource::Foreign { symbol, .. } => Some(emit::c_declaration(op, symbol)),
+        // Its type is the interface's.
+        KernelSource::Aot { .. } => None,
+    }
+}
+
+/// The inference rules, each described by a function.
+fn describe_inference(infer: &Infer, rule: &mut dyn FnMut(&Expr) -> Rule) -> Inference {
+    Inference {
+        shapes: infer.shapes.iter().map(&mut *rule).collect(),
+        run_shapes: infer.run_shapes.iter().map(&mut *rule).collect(),
+        run_sizes: infer
+            .run_sizes
+            .iter()
+            .map(|(name, most)| RunSize { name: name.clone(), at_most: rule(most) })
+            .collect(),
+        dtypes: infer.dtypes.iter().map(&mut *rule).collect(),
+        compute: rule(&infer.compute),
+    }
 }
 
 fn describe_rule(expr: &Expr, op: &Op, model: &Model, sources: &mut Sources) -> Rule {

@@ -103,6 +103,48 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
     let mut push =
         |rule, what: String, migration: Option<String>| changes.push(rule, &op.name, what, migration);
     let name = &old.name;
+    names(op, old, new, &mut push);
+    if old.ty != new.ty {
+        let what = format!("`{name}` was {} and is {} now", old.ty, new.ty);
+        match is_widened(old, new) {
+            true => push("type-widened", what, None),
+            false => push("type-changed", what, Some(format!("give a value of type {}", new.ty))),
+        }
+    }
+    default(op, old, new, &mut push);
+    match (old.keyword_only, new.keyword_only) {
+        (false, true) => {
+            push("keyword-only", format!("`{name}` must be named now"), Some(format!("write `{name}=…`")))
+        }
+        (true, false) => push("positional", format!("`{name}` may be given by position now"), None),
+        _ => {}
+    }
+    constraints(old, new, &mut push);
+    elements(name, old.element, new.element, &mut push);
+    if old.contiguous != new.contiguous {
+        push(
+            "implementation",
+            format!("kernels want `{name}` in another layout; it is copied if it must be"),
+            None,
+        );
+    }
+    if old.rounded != new.rounded {
+        let how = if new.rounded { "rounded to the elements' dtype" } else { "used as it is" };
+        push("implementation", format!("the number `{name}` is {how}"), None);
+    }
+    if old.number != new.number {
+        let word = |number: Option<NumberUse>| number.map_or("as numbers are", NumberUse::word);
+        push("constraint-changed", format!("the number `{name}` is {}", word(new.number)), None);
+    }
+    if old.value != new.value {
+        let rule = if new.value == ValueUse::None { "implementation" } else { "value-dependence-changed" };
+        push(rule, format!("the elements of `{name}` decide about shapes: {}", word(new.value)), None);
+    }
+}
+
+/// The argument's name, and others that stand for it.
+fn names(op: &Op, old: &Arg, new: &Arg, push: &mut impl FnMut(&'static str, String, Option<String>)) {
+    let name = &old.name;
     if new.name != *name {
         let what = format!("`{name}` is called `{}` now", new.name);
         // An option is a function of the struct of options, which has one name only.
@@ -128,13 +170,10 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
             Some(migration),
         );
     }
-    if old.ty != new.ty {
-        let what = format!("`{name}` was {} and is {} now", old.ty, new.ty);
-        match is_widened(old, new) {
-            true => push("type-widened", what, None),
-            false => push("type-changed", what, Some(format!("give a value of type {}", new.ty))),
-        }
-    }
+}
+
+fn default(op: &Op, old: &Arg, new: &Arg, push: &mut impl FnMut(&'static str, String, Option<String>)) {
+    let name = &old.name;
     let shown = |arg: &Arg| arg.default.as_ref().map(export::default_value);
     match (shown(old), shown(new)) {
         (None, Some(now)) => push(
@@ -158,13 +197,10 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
         ),
         _ => {}
     }
-    match (old.keyword_only, new.keyword_only) {
-        (false, true) => {
-            push("keyword-only", format!("`{name}` must be named now"), Some(format!("write `{name}=…`")))
-        }
-        (true, false) => push("positional", format!("`{name}` may be given by position now"), None),
-        _ => {}
-    }
+}
+
+fn constraints(old: &Arg, new: &Arg, push: &mut impl FnMut(&'static str, String, Option<String>)) {
+    let name = &old.name;
     let lost = new.constraints.is_empty() && !old.constraints.is_empty();
     if old.constraints != new.constraints {
         let shown = |arg: &Arg| {
@@ -177,26 +213,6 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
             true => push("constraint-removed", what, None),
             false => push("constraint-changed", what, Some("give an allowed value".to_owned())),
         }
-    }
-    elements(name, old.element, new.element, &mut push);
-    if old.contiguous != new.contiguous {
-        push(
-            "implementation",
-            format!("kernels want `{name}` in another layout; it is copied if it must be"),
-            None,
-        );
-    }
-    if old.rounded != new.rounded {
-        let how = if new.rounded { "rounded to the elements' dtype" } else { "used as it is" };
-        push("implementation", format!("the number `{name}` is {how}"), None);
-    }
-    if old.number != new.number {
-        let word = |number: Option<NumberUse>| number.map_or("as numbers are", NumberUse::word);
-        push("constraint-changed", format!("the number `{name}` is {}", word(new.number)), None);
-    }
-    if old.value != new.value {
-        let rule = if new.value == ValueUse::None { "implementation" } else { "value-dependence-changed" };
-        push(rule, format!("the elements of `{name}` decide about shapes: {}", word(new.value)), None);
     }
 }
 

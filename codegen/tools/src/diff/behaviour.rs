@@ -6,7 +6,7 @@ use super::operators::Pair;
 use super::{Changes, inference};
 use crate::export;
 use opsmith_codegen::model::expr::{Expr, ExprKind};
-use opsmith_codegen::model::{Derivative, Model, Op};
+use opsmith_codegen::model::{Derivative, Model, Op, Operator};
 
 pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {
     forms(pair, changes);
@@ -50,7 +50,13 @@ fn forms(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
             migration,
         );
     }
-    let receiver = |op: &opsmith_codegen::model::Op| op.receiver.map(|index| op.args[index].name.clone());
+    method(old, new, changes);
+    operators(old, new, changes);
+}
+
+/// The argument of which it is a method, and the function's name.
+fn method(old: &Op, new: &Op, changes: &mut Changes) {
+    let receiver = |op: &Op| op.receiver.map(|index| op.args[index].name.clone());
     match (receiver(old), receiver(new)) {
         (Some(_), None) => {
             let migration = format!("call the function `{}`", new.rust_name);
@@ -68,7 +74,11 @@ fn forms(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
         let what = format!("the Rust function `{}` is called `{}` now", old.rust_name, new.rust_name);
         changes.push("rust-name-changed", &old.name, what, Some(format!("write `{}`", new.rust_name)));
     }
-    let shown = |operator: &opsmith_codegen::model::Operator| {
+}
+
+/// The operators of Rust that call it.
+fn operators(old: &Op, new: &Op, changes: &mut Changes) {
+    let shown = |operator: &Operator| {
         format!("{}`{}`", if operator.reversed { "reversed " } else { "" }, operator.symbol.spelling())
     };
     for operator in old.operators.iter().filter(|operator| !new.operators.contains(operator)) {

@@ -1,9 +1,8 @@
 //! What changed between two specs, and what it means for those who call the operators.
 //!
 //! In: two models. Out: a [`Report`]: each change with its rule, its class and what to do about it, and
-//! the version that follows. Callers are of two kinds, and a change is as bad as the worse of the two:
-//! Rust code calls functions by position and sets options by name; calls by name give positions and
-//! keywords. What no rule covers is reported too.
+//! the version that follows. A change is classified by the caller it hurts more: Rust
+//! code calls functions by position and sets options by name; calls by name give positions and keywords. What no rule covers is reported too.
 
 mod arguments;
 mod behaviour;

@@ -120,7 +120,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
     value
 }
 
-/// What is known of an operator besides what it computes.
+/// Facts about the operator besides what it computes.
 fn about(facts: &Facts) -> Value {
     let Facts { since, deprecated, deterministic, tags, known_as, backward_only } = facts;
     json!({

@@ -98,7 +98,7 @@ struct Work<'n> {
     symbols: HashMap<String, Vec<&'static str>>,
 }
 
-/// What is known of an entry's derivatives.
+/// Facts about the entry's derivatives.
 #[derive(Default)]
 struct Formulas<'n> {
     list: Vec<Stated<'n>>,

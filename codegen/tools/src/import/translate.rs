@@ -50,7 +50,7 @@ struct Piece {
     text: String,
     /// How tightly it binds: 0 for a choice, 10 for a name or a call.
     level: u8,
-    /// What is known of its type.
+    /// Facts about its type.
     hint: Hint,
 }
 
@@ -291,7 +291,7 @@ impl Translator<'_> {
         plain(&own.cloned().collect::<Vec<_>>().join("_")).to_lowercase()
     }
 
-    /// `f` for `f_`: what is written is a value that nobody else sees.
+    /// `f` for `f_`: what is written is a value that nothing else sees.
     fn value_form(&self, name: &str) -> String {
         match name.strip_suffix('_').filter(|base| self.operators.has(base)) {
             Some(base) => base.to_owned(),

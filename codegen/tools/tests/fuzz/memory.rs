@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // What another thread allocated may be freed here.
         NOW.set(NOW.get().saturating_sub(layout.size()));
-        // SAFETY: as above.
+        // SAFETY: the caller promises a block of this allocator, which is the system's.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

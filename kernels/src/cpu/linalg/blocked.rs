@@ -50,7 +50,7 @@ unsafe fn multiply_with<T: Blocked>(
         Some(kernels) if !is_narrow(&left, &right, &out) => unsafe {
             blocks(kernels, left, right, keep, scale, out)
         },
-        // SAFETY: as above.
+        // SAFETY: the caller's promise, of the same product; `whole` asks no more of its memory.
         _ => unsafe { whole(left, right, keep, scale, out) },
     }
 }
@@ -170,7 +170,7 @@ unsafe fn blocks<T: Blocked>(
             if packs_right {
                 let (target, source) = (Ptr(packed_right), Ptr(right.data.cast_mut()));
                 let steps = (right.column_stride as isize, right.row_stride as isize);
-                // SAFETY: the caller's promise, and there is room for every panel.
+                // SAFETY: a block of the right operand, which the caller vouches for, and room for every panel.
                 unsafe { (kernels.pack_right)(columns, inner, target, source, steps.0, steps.1, panel[1]) };
                 right = Matrix {
                     data: packed_right,
@@ -185,7 +185,7 @@ unsafe fn blocks<T: Blocked>(
                 if packs_left {
                     let (target, source) = (Ptr(packed_left), Ptr(left.data.cast_mut()));
                     let steps = (left.column_stride as isize, left.row_stride as isize);
-                    // SAFETY: as above.
+                    // SAFETY: a block of the left operand, which the caller vouches for, and room for every panel.
                     unsafe { (kernels.pack_left)(rows, inner, target, source, steps.0, steps.1, panel[0]) };
                     left = Matrix {
                         data: packed_left,

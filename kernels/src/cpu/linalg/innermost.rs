@@ -84,7 +84,8 @@ macro_rules! of {
             table: TABLE.as_flattened(),
             pack_left: |lines, length, to, from, step, line, panel| {
                 let simd = simd().expect("the processor has it, or it would not have these loops");
-                // SAFETY: the caller's promise.
+                // SAFETY: whoever calls the pointer, which is `unsafe fn`, vouches for the block and the room for its panels;
+                // the processor has the instructions.
                 unsafe {
                     gemm_common::pack_operands::pack_lhs::<$ty, LANES, ROWS, _>(
                         simd, lines, length, to, from, step, line, panel,
@@ -93,7 +94,8 @@ macro_rules! of {
             },
             pack_right: |lines, length, to, from, step, line, panel| {
                 let simd = simd().expect("the processor has it, or it would not have these loops");
-                // SAFETY: the caller's promise.
+                // SAFETY: whoever calls the pointer, which is `unsafe fn`, vouches for the block and the room for its panels;
+                // the processor has the instructions.
                 unsafe {
                     gemm_common::pack_operands::pack_rhs::<$ty, 1, COLUMNS, _>(
                         simd, lines, length, to, from, step, line, panel,

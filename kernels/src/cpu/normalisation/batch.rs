@@ -147,9 +147,7 @@ pub fn native_batch_norm_backward<T: Element<Compute: Real>>(
         (true, (Some(mean), Some(invstd))) => (mean, invstd),
         _ => {
             let running = (factor(&running_mean, &channels)?, factor(&running_var, &channels)?);
-            let statistics = channels.statistics(&input, running, train)?;
-            let invstd = statistics.invstd(eps);
-            (statistics.mean, invstd)
+            channels.statistics(&input, running, train)?.mean_and_invstd(eps)
         }
     };
     let weight =
@@ -243,6 +241,11 @@ struct Statistics<C> {
 }
 
 impl<C: Real> Statistics<C> {
+    fn mean_and_invstd(self, eps: f64) -> (Scratch<C>, Scratch<C>) {
+        let invstd = self.invstd(eps);
+        (self.mean, invstd)
+    }
+
     fn invstd(&self, eps: f64) -> Scratch<C> {
         let eps = C::from_scalar(Scalar::Float(eps));
         self.variance.iter().map(|&variance| crate::math::rsqrt(Arithmetic::add(variance, eps))).collect()

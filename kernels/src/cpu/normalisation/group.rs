@@ -5,7 +5,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::layer::{asked, write_if};
-use super::{Real, factors, statistics, sum, widen};
+use super::{Real, factors, gradient_of_row, statistics, sum, widen};
 use crate::cpu::copy::with_slice;
 use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
@@ -154,13 +154,10 @@ pub fn native_group_norm_backward<T: Element<Compute: Real>>(
             dy.iter_mut().for_each(|dy| *dy = Arithmetic::mul(*dy, weight));
         }
         let count = T::Compute::from_count(groups.row());
-        let (along_mean, along_row) = (Arithmetic::div(along_mean, count), Arithmetic::div(along_row, count));
+        let along = (Arithmetic::div(along_mean, count), Arithmetic::div(along_row, count));
         let range = number * groups.row()..(number + 1) * groups.row();
         let Some(gradient) = gradient.get_mut(range) else { continue };
-        for (gradient, (&dy, &x)) in gradient.iter_mut().zip(dy.iter().zip(&x)) {
-            let rest = Arithmetic::sub(dy, Arithmetic::add(along_mean, Arithmetic::mul(x, along_row)));
-            *gradient = T::from_compute(Arithmetic::mul(rstd, rest));
-        }
+        gradient_of_row(gradient, &dy, &x, rstd, along);
     }
     write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
     write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight)?;

@@ -3,7 +3,7 @@
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::{Real, factors, statistics, sum, widen};
+use super::{Real, factors, gradient_of_row, statistics, sum, widen};
 use crate::cpu::copy::with_slice;
 use crate::cpu::simd::widest;
 use crate::cpu::strides::expect_sizes;
@@ -107,7 +107,6 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
             },
         );
         let Some(gradient) = gradient.get_mut(number * width..(number + 1) * width) else { continue };
-        // The parts of the gradient along the row's mean and along the row itself have no effect.
         let along_mean = Arithmetic::div(sum(&dy, |dy| dy), count);
         products.clear();
         products.extend_from_slice(&dy);
@@ -115,13 +114,7 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
         let along_row = Arithmetic::div(sum(&products, |product| product), count);
         widest(
             #[inline(always)]
-            || {
-                for (gradient, (&dy, &x)) in gradient.iter_mut().zip(dy.iter().zip(&x)) {
-                    let rest =
-                        Arithmetic::sub(dy, Arithmetic::add(along_mean, Arithmetic::mul(x, along_row)));
-                    *gradient = T::from_compute(Arithmetic::mul(rstd, rest));
-                }
-            },
+            || gradient_of_row(gradient, &dy, &x, rstd, (along_mean, along_row)),
         );
     }
     write_if(asked(output_mask, 0), gradient, &mut grad_input)?;

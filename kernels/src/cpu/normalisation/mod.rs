@@ -49,6 +49,22 @@ fn sum<C: Real>(row: &[C], map: impl Fn(C) -> C) -> C {
     )
 }
 
+/// The gradient of a row from `dy`, that of the normalised row `x`, less its parts along the row's mean and along the row
+/// itself, which have no effect.
+#[inline(always)]
+fn gradient_of_row<T: Element<Compute: Real>>(
+    gradient: &mut [T],
+    dy: &[T::Compute],
+    x: &[T::Compute],
+    rstd: T::Compute,
+    (along_mean, along_row): (T::Compute, T::Compute),
+) {
+    for (gradient, (&dy, &x)) in gradient.iter_mut().zip(dy.iter().zip(x)) {
+        let rest = Arithmetic::sub(dy, Arithmetic::add(along_mean, Arithmetic::mul(x, along_row)));
+        *gradient = T::from_compute(Arithmetic::mul(rstd, rest));
+    }
+}
+
 /// A row of elements in the compute type.
 fn widen<T: Element>(row: &[T], buffer: &mut Scratch<T::Compute>) {
     buffer.clear();

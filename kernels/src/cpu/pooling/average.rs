@@ -25,9 +25,9 @@ pub fn avg_pool2d<T: Element<Compute: Arithmetic>>(
     divisor_override: Option<i64>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let window = Window::new(2, kernel_size, stride, padding, &[1])?;
-    let ranges = window_ranges(&window, self_.sizes(), ceil_mode, count_include_pad)?;
-    avg_pool(&self_, window.spatial, ranges, divisor_override, out)
+    let window = [kernel_size, stride, padding];
+    let ranges = window_ranges(2, window, self_.sizes(), ceil_mode, count_include_pad)?;
+    avg_pool(&self_, 2, ranges, divisor_override, out)
 }
 
 /// As [`avg_pool2d`], over the last three dimensions.
@@ -45,9 +45,9 @@ pub fn avg_pool3d<T: Element<Compute: Arithmetic>>(
     divisor_override: Option<i64>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let window = Window::new(3, kernel_size, stride, padding, &[1])?;
-    let ranges = window_ranges(&window, self_.sizes(), ceil_mode, count_include_pad)?;
-    avg_pool(&self_, window.spatial, ranges, divisor_override, out)
+    let window = [kernel_size, stride, padding];
+    let ranges = window_ranges(3, window, self_.sizes(), ceil_mode, count_include_pad)?;
+    avg_pool(&self_, 3, ranges, divisor_override, out)
 }
 
 /// The gradient of [`avg_pool2d`].
@@ -66,9 +66,9 @@ pub fn avg_pool2d_backward<T: Element<Compute: Arithmetic>>(
     divisor_override: Option<i64>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let window = Window::new(2, kernel_size, stride, padding, &[1])?;
-    let ranges = window_ranges(&window, self_.sizes(), ceil_mode, count_include_pad)?;
-    avg_pool_backward(&grad_output, self_.sizes(), window.spatial, ranges, divisor_override, out)
+    let window = [kernel_size, stride, padding];
+    let ranges = window_ranges(2, window, self_.sizes(), ceil_mode, count_include_pad)?;
+    avg_pool_backward(&grad_output, self_.sizes(), 2, ranges, divisor_override, out)
 }
 
 /// The gradient of [`avg_pool3d`].
@@ -87,9 +87,9 @@ pub fn avg_pool3d_backward<T: Element<Compute: Arithmetic>>(
     divisor_override: Option<i64>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let window = Window::new(3, kernel_size, stride, padding, &[1])?;
-    let ranges = window_ranges(&window, self_.sizes(), ceil_mode, count_include_pad)?;
-    avg_pool_backward(&grad_output, self_.sizes(), window.spatial, ranges, divisor_override, out)
+    let window = [kernel_size, stride, padding];
+    let ranges = window_ranges(3, window, self_.sizes(), ceil_mode, count_include_pad)?;
+    avg_pool_backward(&grad_output, self_.sizes(), 3, ranges, divisor_override, out)
 }
 
 /// Means of parts that together make up the last dimensions, as many as `output_size` says.
@@ -161,8 +161,16 @@ fn adaptive_backward<T: Element<Compute: Arithmetic>>(
     avg_pool_backward(grad, sizes, spatial, ranges, None, out)
 }
 
-fn window_ranges(window: &Window, sizes: &[i64], ceil: bool, count_border: bool) -> Result<Ranges> {
-    Ranges::of_window(window, spatial_sizes(sizes, window.spatial)?, ceil, count_border)
+/// The windows of a shape over its last dimensions, given as their sizes, steps and borders.
+fn window_ranges(
+    spatial: usize,
+    [kernel_size, stride, padding]: [&[i64]; 3],
+    sizes: &[i64],
+    ceil: bool,
+    count_border: bool,
+) -> Result<Ranges> {
+    let window = Window::new(spatial, kernel_size, stride, padding, &[1])?;
+    Ranges::of_window(&window, spatial_sizes(sizes, spatial)?, ceil, count_border)
 }
 
 fn avg_pool<T: Element<Compute: Arithmetic>>(

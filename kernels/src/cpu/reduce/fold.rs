@@ -18,12 +18,12 @@ use crate::cpu::strides::reduced_strides;
 pub(super) trait Fold<T: Element>: Sync {
     /// What is known before the first element of an output, besides its number.
     type Context: Copy;
-    /// What is known of an output after some of its elements.
+    /// Facts about the output after some of its elements.
     type Partial: Copy;
     /// The type of outputs.
     type Out: Element;
 
-    /// What is known of the output with the given row-major number.
+    /// Facts about the output with the given row-major number.
     fn context(&self, number: usize) -> Self::Context;
     /// The partial result of no element.
     fn start(&self) -> Self::Partial;
@@ -190,7 +190,7 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
             }
             return partial;
         }
-        // SAFETY: as above.
+        // SAFETY: the row's `length` elements from `first` on, one after the other, for which the caller vouches.
         let elements = unsafe { std::slice::from_raw_parts(start, length) };
         widest_over::<T, _>(
             #[inline(always)]

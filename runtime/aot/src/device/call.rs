@@ -1,7 +1,7 @@
-//! One call of a kernel whose operands live on the device.
+//! One call of a kernel that runs on the device.
 //!
-//! In: a kernel that is ready, and what stands in host memory. Out: outputs in host memory. Everything is
-//! asked of one stream, which the kernel gets too, and the call waits for its end, whatever happens: until
+//! In: a kernel that is ready, and operands in the device's memory, or in the host's, from which they are copied. Out:
+//! outputs in the same memory. Everything is asked of one stream, which the kernel gets too, and the call waits for its end, whatever happens: until
 //! then the device may use the memory of the call. Must not know how the device is driven.
 
 use std::ffi::c_void;
@@ -13,41 +13,40 @@ use super::super::instance::{GUARD, Instance, PADDING, overrun};
 use super::driver::{Entered, Stream};
 use super::memory::{self, Block};
 
-/// Calls a kernel; `addresses` are those of inputs (null if absent) and outputs in host memory.
+/// The memory that has the operands of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in super::super) enum Operands {
+    /// The host's: inputs are copied to the device, and outputs back.
+    OfHost,
+    /// The device's own: the kernel gets their addresses.
+    OnDevice,
+}
+
+/// Calls a kernel; `addresses` are those of inputs (null if absent) and outputs.
 ///
 /// # Errors
 /// If the kernel or the device fails, there is not enough memory on it, or a workspace was overrun.
 ///
 /// # Safety
-/// Each address leads to memory of its slot's size; inputs may be read and outputs written meanwhile.
+/// Each address leads to memory of its slot's size, where `operands` says; inputs may be read and outputs written
+/// meanwhile, and what the device does with its own memory is done.
 #[cold]
 pub(in super::super) unsafe fn run(
     instance: &mut Instance,
     function: &str,
     addresses: &[*mut c_void],
+    operands: Operands,
 ) -> Result<()> {
     // Before what waits for the device when it is dropped, so that this is there as long as the device may
     // write to it.
     let mut guards: SmallVec<[[u8; GUARD.len()]; 2]> = SmallVec::new();
     guards.resize(instance.workspaces().len(), [0; GUARD.len()]);
     let mut work = Work::new()?;
-    let inputs = instance.shape.inputs;
-    let mut params: SmallVec<[*mut c_void; 12]> = SmallVec::new();
-    for (index, (slot, address)) in instance.shape.slots.iter().zip(addresses).enumerate() {
-        if slot.dtype.is_none() {
-            params.push(std::ptr::null_mut());
-            continue;
-        }
-        let block = work.room(slot.bytes())?;
-        params.push(work.blocks[block].as_raw());
-        if index < inputs && slot.bytes() > 0 {
-            // SAFETY: the input has the size of its slot, as the block; it stays until `finish`.
-            unsafe {
-                let bytes = std::slice::from_raw_parts(address.cast::<u8>(), slot.bytes());
-                work.send(block, 0, bytes)?;
-            }
-        }
-    }
+    let mut params: SmallVec<[*mut c_void; 12]> = match operands {
+        // SAFETY: each address leads to memory of the host of its slot's size, which stays until `finish`.
+        Operands::OfHost => unsafe { work.send_inputs(instance, addresses)? },
+        Operands::OnDevice => addresses.iter().copied().collect(),
+    };
     let first_workspace = work.blocks.len();
     for size in instance.workspaces() {
         let padded = size.checked_add(PADDING + GUARD.len()).unwrap_or(usize::MAX);
@@ -57,24 +56,16 @@ pub(in super::super) unsafe fn run(
         unsafe { work.send(block, size + PADDING, &GUARD)? };
     }
     let stream = work.stream()?.as_raw();
-    // SAFETY: every address leads to a block of its slot's size, or of what the kernel asked for.
+    // SAFETY: every address leads to memory of the device of its slot's size, or of the size that the kernel asked for.
     let called = unsafe { instance.call(function, stream, params.into_iter()) };
     work.after(called)?;
-    let sizes = instance.workspaces().iter().zip(&mut guards).enumerate();
-    for (index, (size, guard)) in sizes {
-        // SAFETY: as above; the guards are looked at after `finish`.
+    for (index, (size, guard)) in instance.workspaces().iter().zip(&mut guards).enumerate() {
+        // SAFETY: the block of a workspace ends with the guard; `guards` is read after `finish`.
         unsafe { work.fetch(first_workspace + index, size + PADDING, guard)? };
     }
-    // Blocks of inputs and outputs are in the order of those that are there.
-    let slots = instance.shape.slots.iter().zip(addresses).enumerate();
-    for (block, (index, (slot, address))) in slots.filter(|(_, (slot, _))| slot.dtype.is_some()).enumerate() {
-        if index >= inputs && slot.bytes() > 0 {
-            // SAFETY: the output has the size of its slot, and nobody looks at it before the call ends.
-            unsafe {
-                let bytes = std::slice::from_raw_parts_mut(address.cast::<u8>(), slot.bytes());
-                work.fetch(block, 0, bytes)?;
-            }
-        }
+    if operands == Operands::OfHost {
+        // SAFETY: as of `send_inputs`; outputs are read when the call has ended.
+        unsafe { work.fetch_outputs(instance, addresses)? };
     }
     work.finish().map_err(|error| during(error, function, instance))?;
     match guards.iter().position(|guard| *guard != GUARD) {
@@ -117,11 +108,11 @@ pub(in super::super) unsafe fn run_on_images(
         });
     }
     let stream = work.stream()?.as_raw();
-    // SAFETY: the caller promises it.
+    // SAFETY: an address is that of an operand within its image's block, of the size of the kernel's slot or workspace.
     let called = unsafe { instance.call(function, stream, params.into_iter()) };
     work.after(called)?;
     for (block, image) in images.iter_mut().enumerate() {
-        // SAFETY: as above; nobody looks at the image before `finish`.
+        // SAFETY: the block has the image's size; nobody looks at the image before `finish`.
         unsafe { work.fetch(block, 0, image.bytes)? };
     }
     work.finish().map_err(|error| during(error, function, instance))
@@ -153,6 +144,58 @@ impl Work {
         self.stream.as_ref().ok_or_else(|| Error::device("the call has given its stream back"))
     }
 
+    /// Copies the inputs to blocks of their own, and makes blocks for the outputs, in the order of the slots that are
+    /// there; the addresses, null for an input that is absent.
+    ///
+    /// # Safety
+    /// Each address of an input leads to memory of the host of its slot's size, which stays until [`Work::finish`].
+    unsafe fn send_inputs(
+        &mut self,
+        instance: &Instance,
+        addresses: &[*mut c_void],
+    ) -> Result<SmallVec<[*mut c_void; 12]>> {
+        let mut params = SmallVec::new();
+        for (index, (slot, address)) in instance.shape.slots.iter().zip(addresses).enumerate() {
+            if slot.dtype.is_none() {
+                params.push(std::ptr::null_mut());
+                continue;
+            }
+            let block = self.room(slot.bytes())?;
+            params.push(self.blocks[block].as_raw());
+            if index < instance.shape.inputs && slot.bytes() > 0 {
+                // SAFETY: the address leads to as many bytes, which stay, by this function's contract; the block has
+                // room for them.
+                unsafe {
+                    let bytes = std::slice::from_raw_parts(address.cast::<u8>(), slot.bytes());
+                    self.send(block, 0, bytes)?;
+                }
+            }
+        }
+        Ok(params)
+    }
+
+    /// Copies the outputs back, from the blocks that [`Work::send_inputs`] made.
+    ///
+    /// # Safety
+    /// Each address of an output leads to memory of the host of its slot's size that nobody looks at before
+    /// [`Work::finish`].
+    unsafe fn fetch_outputs(&mut self, instance: &Instance, addresses: &[*mut c_void]) -> Result<()> {
+        let slots = instance.shape.slots.iter().zip(addresses).enumerate();
+        for (block, (index, (slot, address))) in
+            slots.filter(|(_, (slot, _))| slot.dtype.is_some()).enumerate()
+        {
+            if index >= instance.shape.inputs && slot.bytes() > 0 {
+                // SAFETY: the address leads to as many bytes that nobody looks at, by this function's contract, and the
+                // block has as many.
+                unsafe {
+                    let bytes = std::slice::from_raw_parts_mut(address.cast::<u8>(), slot.bytes());
+                    self.fetch(block, 0, bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Room for so many bytes; the number of its block.
     fn room(&mut self, bytes: usize) -> Result<usize> {
         self.blocks.push(Block::new(bytes, &self.entered)?);
@@ -163,7 +206,7 @@ impl Work {
     /// The block has room for the bytes there, which stay until [`Work::finish`].
     unsafe fn send(&mut self, block: usize, offset: usize, from: &[u8]) -> Result<()> {
         self.finished = false;
-        // SAFETY: the caller promises it.
+        // SAFETY: the block has room for the bytes there, and they stay until `finish`, by this function's contract.
         unsafe { self.stream()?.send(self.blocks[block].address() + offset as u64, from) }
     }
 
@@ -171,7 +214,7 @@ impl Work {
     /// The block has as many bytes there, and nobody looks at `to` before [`Work::finish`].
     unsafe fn fetch(&mut self, block: usize, offset: usize, to: &mut [u8]) -> Result<()> {
         self.finished = false;
-        // SAFETY: the caller promises it.
+        // SAFETY: the block has as many bytes there, and `to` stays until `finish`, by this function's contract.
         unsafe { self.stream()?.fetch(to, self.blocks[block].address() + offset as u64) }
     }
 

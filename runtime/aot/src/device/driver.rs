@@ -41,7 +41,7 @@ struct Driver {
 
 // SAFETY: contexts may be used from any thread.
 unsafe impl Send for Driver {}
-// SAFETY: as above; nothing here changes.
+// SAFETY: the driver takes a context from any thread; nothing here changes.
 unsafe impl Sync for Driver {}
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -131,7 +131,7 @@ fn find() -> Result<()> {
              name its folder in LD_LIBRARY_PATH, or declare a kernel that runs on the host",
         ));
     }
-    // SAFETY: as above; it was there a moment ago.
+    // SAFETY: it loads the driver's library, as every program that uses CUDA does; it was there a moment ago.
     let library = unsafe { sys::culib() };
     for name in FUNCTIONS {
         // SAFETY: only whether there is an address is looked at.
@@ -218,7 +218,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: it was made by `new` and is nobody else's; where the context is lost, it is gone already.
+        // SAFETY: it was made by `new` and is nothing else's; where the context is lost, it is gone already.
         _ = unsafe { result::stream::destroy(self.0) };
     }
 }

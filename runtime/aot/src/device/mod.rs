@@ -1,9 +1,7 @@
-//! Where a kernel's operands live: in host memory, or on a device, to which they are copied and from which
-//! results come back.
+//! Where a kernel's operands live: in host memory, or on a device, where tensors of the device are used as they are, and
+//! those of the host are copied to it and results back.
 //!
-//! In: a kernel that is ready, and the host addresses of a call's tensors. Out: the same tensors filled.
-//! Tensors that stay on devices will give their own addresses in place of the copies made here; what
-//! declares, builds, loads and checks kernels knows of [`Place`] only, and `driver` alone knows the
+//! In: a kernel that is ready, and the addresses of a call's tensors. Out: the same tensors filled. What declares, builds, loads and checks kernels knows of [`Place`] only, and `driver` alone knows the
 //! driver. Must not know dispatch.
 //!
 //! ```text
@@ -18,7 +16,7 @@ use std::path::Path;
 
 use opsmith_core::Backend;
 
-pub(super) use call::{Image, run, run_on_images};
+pub(super) use call::{Image, Operands, run, run_on_images};
 pub(super) use driver::Entered;
 pub use memory::release_device_memory;
 

@@ -306,7 +306,7 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
         }
         StepKind::Add => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
-            // SAFETY: as above.
+            // SAFETY: the run has borrowed the storages; tracing, or verification, made the two apart.
             unsafe { internals::add(&tensors[step.outs[0].index()], &tensors[source.index()]) }
         }
         _ => Err(malformed(step)),

@@ -39,16 +39,7 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
     if unknown.is_empty() {
         return Vec::new();
     }
-    let mut stretches: Vec<(Vec<Node>, Option<Node>)> = Vec::new();
-    let mut nodes = Vec::new();
-    for node in &graph.nodes {
-        if node.outs.iter().any(|out| unknown.contains(out)) {
-            stretches.push((std::mem::take(&mut nodes), Some(node.clone())));
-        } else {
-            nodes.push(node.clone());
-        }
-    }
-    stretches.push((nodes, None));
+    let stretches = stretches(graph, &unknown);
     let mut made: Vec<bool> =
         graph.buffers.iter().map(|buffer| !matches!(buffer.kind, BufferKind::Internal)).collect();
     let count = stretches.len();
@@ -73,13 +64,7 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
                 given.push(buffer);
             }
         }
-        for source in &mut segment.sources {
-            if let SymbolSource::Node { tensor, dim } = *source
-                && let Some(input) = segment.inputs.iter().position(|input| *input == tensor)
-            {
-                *source = SymbolSource::Input { input, dim };
-            }
-        }
+        read_sizes_of_inputs(&mut segment);
         let liveness = Liveness::of(&segment, &levels(&segment));
         let later = |id: usize| needs[number + 1..].iter().any(|needs| needs[id]) || is_output(id);
         let of_last = |id: usize| last.as_ref().is_some_and(|node| touched(graph, std::iter::once(node))[id]);
@@ -98,6 +83,32 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
         segments.push(Segment { graph: segment, given, left, last });
     }
     segments
+}
+
+/// Reads sizes that earlier segments found off the inputs that hand their tensors over.
+fn read_sizes_of_inputs(segment: &mut Graph) {
+    for source in &mut segment.sources {
+        if let SymbolSource::Node { tensor, dim } = *source
+            && let Some(input) = segment.inputs.iter().position(|input| *input == tensor)
+        {
+            *source = SymbolSource::Input { input, dim };
+        }
+    }
+}
+
+/// The nodes of each segment, and the node that finds sizes at its end; the last segment has none.
+fn stretches(graph: &Graph, unknown: &[TensorId]) -> Vec<(Vec<Node>, Option<Node>)> {
+    let mut stretches = Vec::new();
+    let mut nodes = Vec::new();
+    for node in &graph.nodes {
+        if node.outs.iter().any(|out| unknown.contains(out)) {
+            stretches.push((std::mem::take(&mut nodes), Some(node.clone())));
+        } else {
+            nodes.push(node.clone());
+        }
+    }
+    stretches.push((nodes, None));
+    stretches
 }
 
 fn touched<'a>(graph: &Graph, nodes: impl Iterator<Item = &'a Node>) -> Vec<bool> {

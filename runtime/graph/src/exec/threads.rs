@@ -6,22 +6,57 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-/// Turns that a thread looks for work before it sleeps: some twenty microseconds, as long as waking takes.
-const TURNS: usize = 4000;
-
-static POOL: Pool = Pool {
-    busy: Mutex::new(0),
-    shared: Shared {
-        state: Mutex::new(State { job: None, active: 0, panic: None }),
-        round: AtomicU64::new(0),
-        next: AtomicUsize::new(0),
-        start: Condvar::new(),
-        done: Condvar::new(),
-    },
+#[cfg(loom)]
+use loom::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard},
+    thread::Builder,
 };
+#[cfg(not(loom))]
+use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard},
+    thread::Builder,
+};
+
+/// Turns that a thread looks for work before it sleeps: some twenty microseconds, as long as waking takes. In a model a
+/// thread sleeps at once, which is one of the orders.
+const TURNS: usize = if cfg!(loom) { 0 } else { 4000 };
+
+/// A pool without threads; a macro, since loom's locks cannot be made in a constant.
+macro_rules! pool {
+    () => {
+        Pool {
+            busy: Mutex::new(0),
+            shared: Shared {
+                state: Mutex::new(State { job: None, active: 0, panic: None, is_closed: false }),
+                round: AtomicU64::new(0),
+                next: AtomicUsize::new(0),
+                start: Condvar::new(),
+                done: Condvar::new(),
+            },
+        }
+    };
+}
+
+#[cfg(not(loom))]
+static POOL: Pool = pool!();
+
+/// Calls a function with every number below `count`, in up to `threads` threads.
+#[cfg(not(loom))]
+pub(crate) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+    POOL.run(threads, count, call);
+}
+
+/// The same in a model of something else, which has no pool: those of models live as long as these.
+#[cfg(loom)]
+pub(crate) fn run(_threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(call);
+}
 
 struct Pool {
     /// The number of threads; locked by their user.
@@ -44,6 +79,8 @@ struct State {
     /// Threads that work on the job.
     active: usize,
     panic: Option<Box<dyn Any + Send>>,
+    /// Whether threads end instead of waiting; a model ends so.
+    is_closed: bool,
 }
 
 /// Calls to make.
@@ -58,98 +95,121 @@ struct Job {
 // SAFETY: the function may be called from several threads, and lives until all have finished (`run` waits).
 unsafe impl Send for Job {}
 
-/// Calls a function with every number below `count`, in up to `threads` threads.
-pub(crate) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
-    let busy = if threads > 1 && count > 1 { POOL.busy.try_lock().ok() } else { None };
-    let Some(mut known) = busy else { return (0..count).for_each(call) };
-    let wanted = threads - 1;
-    while *known < wanted {
-        let number = *known;
-        // The round so far: the thread waits for the next one.
-        let seen = POOL.shared.round.load(Ordering::Acquire);
-        let spawned =
-            std::thread::Builder::new().name("opsmith-graph".to_owned()).spawn(move || work(number, seen));
-        if spawned.is_err() {
-            // Fewer threads give the same results.
-            break;
+impl Pool {
+    fn run(&'static self, threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+        let busy = if threads > 1 && count > 1 { self.busy.try_lock().ok() } else { None };
+        let Some(mut known) = busy else { return (0..count).for_each(call) };
+        let (wanted, shared) = (threads - 1, &self.shared);
+        while *known < wanted && shared.spawn(*known) {
+            *known += 1;
         }
-        *known += 1;
+        // SAFETY: only the lifetime is forgotten; this function returns, or unwinds, when no thread has the job
+        // and none can take it any more.
+        let call: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(call) };
+        shared.next.store(0, Ordering::Relaxed);
+        {
+            let mut state = lock(&shared.state);
+            state.job = Some(Job { call, count, helpers: wanted });
+            shared.round.fetch_add(1, Ordering::Release);
+        }
+        // Threads that wake up too late find nothing to do, and nobody waits for them.
+        shared.start.notify_all();
+        let own = catch_unwind(AssertUnwindSafe(|| shared.take_calls(call, count)));
+        let panic = shared.withdraw();
+        if let Some(panic) = own.err().or(panic) {
+            resume_unwind(panic);
+        }
     }
-    let shared = &POOL.shared;
-    // SAFETY: only the lifetime is forgotten; this function returns, or unwinds, when no thread has the job
-    // and none can take it any more.
-    let call: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(call) };
-    shared.next.store(0, Ordering::Relaxed);
-    {
-        let mut state = lock(&shared.state);
-        state.job = Some(Job { call, count, helpers: wanted });
-        shared.round.fetch_add(1, Ordering::Release);
+}
+
+impl Shared {
+    /// Starts a thread of the pool; without it, fewer threads give the same results.
+    fn spawn(&'static self, number: usize) -> bool {
+        // The round so far: the thread waits for the next one.
+        let seen = self.round.load(Ordering::Acquire);
+        Builder::new().name("opsmith-graph".to_owned()).spawn(move || self.work(number, seen)).is_ok()
     }
-    // Threads that wake up too late find nothing to do, and nobody waits for them.
-    shared.start.notify_all();
-    let own = catch_unwind(AssertUnwindSafe(|| take_calls(call, count)));
-    let mut state = lock(&shared.state);
-    state.job = None;
-    while state.active > 0 {
-        state = shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+
+    /// Makes calls of a job until each is taken.
+    fn take_calls(&self, call: &(dyn Fn(usize) + Sync), count: usize) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return;
+            }
+            call(number);
+        }
     }
-    let panic = state.panic.take();
-    drop(state);
-    if let Err(panic) = own {
-        resume_unwind(panic);
+
+    /// Takes the job back and waits for the threads that have it; the panic of one of them.
+    fn withdraw(&self) -> Option<Box<dyn Any + Send>> {
+        let mut state = lock(&self.state);
+        state.job = None;
+        while state.active > 0 {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.panic.take()
     }
-    if let Some(panic) = panic {
-        resume_unwind(panic);
+
+    /// The loop of each thread. `number` counts the threads, `seen` the jobs before it.
+    fn work(&self, number: usize, mut seen: u64) {
+        loop {
+            let job = match self.next_job(number, &mut seen) {
+                Next::Job(job) => job,
+                Next::Missed => continue,
+                Next::Closed => return,
+            };
+            // SAFETY: `withdraw` waits until this thread, which is counted, has counted itself off below.
+            let call = unsafe { &*job.call };
+            let result = catch_unwind(AssertUnwindSafe(|| self.take_calls(call, job.count)));
+            let mut state = lock(&self.state);
+            if let Err(panic) = result {
+                state.panic.get_or_insert(panic);
+            }
+            state.active -= 1;
+            if state.active == 0 {
+                self.done.notify_one();
+            }
+        }
     }
+
+    /// Waits for a job that this thread has not seen, and joins it if it still is there and wants this thread.
+    fn next_job(&self, number: usize, seen: &mut u64) -> Next {
+        for _ in 0..TURNS {
+            if self.round.load(Ordering::Acquire) != *seen {
+                break;
+            }
+            spin_loop();
+        }
+        let mut state = lock(&self.state);
+        while self.round.load(Ordering::Acquire) == *seen {
+            state = self.start.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        *seen = self.round.load(Ordering::Acquire);
+        match state.job.filter(|job| number < job.helpers) {
+            Some(job) => {
+                state.active += 1;
+                Next::Job(job)
+            }
+            None if state.is_closed => Next::Closed,
+            None => Next::Missed,
+        }
+    }
+}
+
+/// The end of a thread's wait.
+enum Next {
+    /// A job, which counts the thread as active.
+    Job(Job),
+    /// A job that was withdrawn before, or that wants fewer threads.
+    Missed,
+    /// The end of the pool.
+    Closed,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take_calls(call: &(dyn Fn(usize) + Sync), count: usize) {
-    loop {
-        let number = POOL.shared.next.fetch_add(1, Ordering::Relaxed);
-        if number >= count {
-            return;
-        }
-        call(number);
-    }
-}
-
-/// The loop of each thread. `number` counts the threads, `seen` the jobs before it.
-fn work(number: usize, mut seen: u64) {
-    let shared = &POOL.shared;
-    loop {
-        let Some(job) = next_job(shared, number, &mut seen) else { continue };
-        // SAFETY: who gave the job out waits until this thread, which is counted, has counted itself off below.
-        let call = unsafe { &*job.call };
-        let result = catch_unwind(AssertUnwindSafe(|| take_calls(call, job.count)));
-        let mut state = lock(&shared.state);
-        if let Err(panic) = result {
-            state.panic.get_or_insert(panic);
-        }
-        state.active -= 1;
-        if state.active == 0 {
-            shared.done.notify_one();
-        }
-    }
-}
-
-/// Waits for a job that this thread has not seen, and joins it if it still is there and wants this thread.
-fn next_job(shared: &Shared, number: usize, seen: &mut u64) -> Option<Job> {
-    for _ in 0..TURNS {
-        if shared.round.load(Ordering::Acquire) != *seen {
-            break;
-        }
-        std::hint::spin_loop();
-    }
-    let mut state = lock(&shared.state);
-    while shared.round.load(Ordering::Acquire) == *seen {
-        state = shared.start.wait(state).unwrap_or_else(PoisonError::into_inner);
-    }
-    *seen = shared.round.load(Ordering::Acquire);
-    let job = state.job.filter(|job| number < job.helpers)?;
-    state.active += 1;
-    Some(job)
-}
+#[cfg(all(test, loom))]
+mod model;

@@ -239,7 +239,8 @@ fn check_predicate(predicate: &Tensor) -> Result<()> {
 
 /// New memory for a tensor's elements, which the caller copies.
 fn like(tensor: &Tensor) -> Result<Tensor> {
-    // SAFETY: the caller's promise: a branch or the next line writes every element.
+    // SAFETY: the handle is new, and each use in this file writes every element, by a branch or the next line, before it
+    // reads one.
     unsafe { Tensor::uninitialized(tensor.shape(), tensor.dtype(), tensor.device()) }
 }
 

@@ -68,7 +68,8 @@ pub const fn cpu(kernels: &[(DType, KernelFn)]) -> KernelTable {
 macro_rules! table {
     ($($dtype:ident => $kernel:expr),* $(,)?) => {{
         static TABLE: KernelTable = cpu(&[$((DType::$dtype, $kernel)),*]);
-        $crate::op::Kernels::of(&TABLE)
+        // SAFETY: the kernels take safe functions only.
+        unsafe { $crate::op::Kernels::of(&TABLE) }
     }};
 }
 pub(super) use table;
@@ -113,7 +114,7 @@ pub static PLUS: OpDef = OpDef {
     forms: Forms { inplace: Some("plus_"), out: Some("plus.out"), elementwise: true },
     infer: Some(infer_broadcast),
     custom: None,
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     kernels: table!(F32 => plus_kernel::<f32>, F64 => plus_kernel::<f64>, I64 => plus_kernel::<i64>, C128 => plus_kernel::<crate::Complex64>),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, same_gradient), formula(&[1], 0, 0, 0, same_gradient)],
@@ -153,7 +154,7 @@ pub static TIMES: OpDef = OpDef {
     forms: Forms { inplace: Some("times_"), out: Some("times.out"), elementwise: true },
     infer: Some(infer_broadcast),
     custom: None,
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     kernels: table!(F32 => times_kernel::<f32>, F64 => times_kernel::<f64>, I64 => times_kernel::<i64>, C128 => times_kernel::<crate::Complex64>),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0b10, 0, 0, times_self), formula(&[1], 0b01, 0, 0, times_other)],
@@ -186,7 +187,7 @@ fn conjugate_self(context: &GradContext<'_>) -> Formulas {
 pub static CONJUGATE: OpDef = OpDef {
     infer: Some(infer_unary),
     custom: None,
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     kernels: table!(C128 => conjugate_kernel),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 0, 0, conjugate_self)],
@@ -217,7 +218,7 @@ pub static EXPONENTIAL: OpDef = OpDef {
     forms: Forms { inplace: Some("exponential_"), out: None, elementwise: true },
     infer: Some(infer_unary),
     custom: None,
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     kernels: table!(F64 => exponential_kernel),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 0, 1, 0, exponential_self)],
@@ -253,7 +254,7 @@ pub static SQUARED: OpDef = OpDef {
     forms: Forms { inplace: Some("squared_"), out: None, elementwise: true },
     infer: Some(infer_unary),
     custom: None,
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     kernels: table!(F64 => squared_kernel),
     grad: Some(&GradDef {
         formulas: &[formula(&[0], 1, 0, 0, squared_self)],
@@ -288,7 +289,7 @@ fn scaled_self(context: &GradContext<'_>) -> Formulas {
 pub static SCALED: OpDef = OpDef {
     infer: Some(infer_unary),
     custom: None,
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
     kernels: table!(F64 => scaled_kernel),
     grad: Some(&GradDef {

@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 
 /// A type that an attribute can be asked for as.
 pub trait Attribute<'a>: Sized {
-    /// What it is called in messages.
+    /// Its name in messages.
     const NAME: &'static str;
 
     /// The attribute as this type; `None` if it is of another.

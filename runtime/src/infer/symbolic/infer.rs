@@ -18,7 +18,7 @@ use super::symbols::Symbols;
 use super::tensor_meta::{Argument, Meta, Strides};
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::error::{Error, Operand, Result};
+use crate::error::{Error, ErrorOperand, Result};
 use crate::facts::ValueUse;
 use crate::infer::InferContext;
 use crate::infer::context::InferFunction;
@@ -407,7 +407,7 @@ fn calls_native(expr: &Expr<'_>) -> bool {
 }
 
 /// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
-pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Operand> {
+pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<ErrorOperand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),
         None => vec![-2],
@@ -420,7 +420,7 @@ pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<Ope
             let name = if single { def.name.to_owned() } else { format!("{}[{index}]", def.name) };
             index += 1;
             let formulas = meta.shape.known().is_none().then(|| meta.shape.named(symbols).to_string());
-            found.push(Operand { name, dtype: meta.dtype, shape: shape(meta), formulas });
+            found.push(ErrorOperand { name, dtype: meta.dtype, shape: shape(meta), formulas });
         });
     }
     found

@@ -59,13 +59,13 @@ pub(crate) fn make_valid(tensor: &Tensor) {
     }
     let start = tensor.data_ptr();
     if tensor.is_contiguous() {
-        // SAFETY: a bool is a byte, so these are the tensor's own elements, which nobody reads: they are an output's
+        // SAFETY: a bool is a byte, so these are the tensor's own elements, which nothing reads: they are an output's
         // before its kernel runs.
         unsafe { start.write_bytes(0, tensor.numel() as usize) };
         return;
     }
     for position in Positions::new(tensor.shape(), tensor.strides()) {
-        // SAFETY: positions are those of the tensor's own elements, which nobody reads yet.
+        // SAFETY: positions are those of the tensor's own elements, which nothing reads yet.
         unsafe { start.offset(position as isize).write(0) };
     }
 }
@@ -87,7 +87,7 @@ mod tests {
         let bytes = || unsafe { std::slice::from_raw_parts(out.data_ptr(), 3) }.to_vec();
         // SAFETY: the tensor is this test's alone, which reads nothing but bytes.
         unsafe { out.data_ptr().write_bytes(7, 3) };
-        // SAFETY: nobody else has the only output, and there is no argument.
+        // SAFETY: nothing else has the only output, and there is no argument.
         let call = unsafe { KernelCall::new(&OP, &[], std::slice::from_ref(&out)) };
         call.note_filled();
         call.make_untouched_valid();

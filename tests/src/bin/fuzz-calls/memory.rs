@@ -54,7 +54,7 @@ unsafe impl GlobalAlloc for Bounded {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: the caller promises a block of this allocator, which is the system's.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -11,13 +11,13 @@ pub static PLUS_TENSOR: OpDef = OpDef {
     },
     infer: Some(super::inference::plus_tensor_infer),
     rules: Some(&super::rules::PLUS_TENSOR),
-    uniform: Uniform::Same,
+    uniform: UniformCall::Same,
     element_types: &[
         ElementType::Dispatch,
         ElementType::Dispatch,
         ElementType::NotTensor,
     ],
-    kernels: Kernels::of(&super::kernel_tables::PLUS_TENSOR),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::PLUS_TENSOR),
     grad: Some(&super::gradients::PLUS_TENSOR),
     ..OpDef::new(
         "plus.Tensor",
@@ -49,9 +49,9 @@ pub static GROWN: OpDef = OpDef {
     },
     infer: Some(super::inference::grown_infer),
     rules: Some(&super::rules::GROWN),
-    uniform: Uniform::SameIfInexact,
+    uniform: UniformCall::SameIfInexact,
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
-    kernels: Kernels::of(&super::kernel_tables::GROWN),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::GROWN),
     grad: Some(&super::gradients::GROWN),
     ..OpDef::new(
         "grown",
@@ -83,7 +83,7 @@ pub static PRODUCT: OpDef = OpDef {
     rules: Some(&super::rules::PRODUCT),
     element_types: &[ElementType::Dispatch, ElementType::Dispatch],
     contiguous: bits(&[1]),
-    kernels: Kernels::of(&super::kernel_tables::PRODUCT),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::PRODUCT),
     grad: Some(&super::gradients::PRODUCT),
     ..OpDef::new(
         "product",
@@ -106,7 +106,7 @@ pub static LARGEST: OpDef = OpDef {
     infer: Some(super::inference::largest_infer),
     rules: Some(&super::rules::LARGEST),
     element_types: &[ElementType::Dispatch, ElementType::NotTensor],
-    kernels: Kernels::of(&super::kernel_tables::LARGEST),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::LARGEST),
     grad: Some(&super::gradients::LARGEST),
     ..OpDef::new(
         "largest",
@@ -142,7 +142,7 @@ pub static SPREAD: OpDef = OpDef {
         },
         ElementType::NotTensor,
     ],
-    kernels: Kernels::of(&super::kernel_tables::SPREAD),
+    kernels: rt::__kernels_of_entry!(super::kernel_tables::SPREAD),
     grad: Some(&super::gradients::SPREAD),
     ..OpDef::new(
         "spread",

@@ -149,7 +149,7 @@ pub static PRODUCT: KernelTable = KernelTable::new()
     );
 
 fn largest_kernel(call: &KernelCall<'_>) -> rt::Result<()> {
-    let mut context = rt::foreign::Context::new(
+    let mut context = rt::foreign::KernelContext::new(
         "golden_largest",
         "kernels/largest.cc",
         call.device(),

@@ -23,7 +23,7 @@ mod generated {
             facts::{Deprecated, Facts, NumberUse, ValueUse},
             op::{
                 ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind,
-                Kernels, OpDef, ReturnDef, Schema, Uniform, bits,
+                OpDef, ReturnDef, Schema, UniformCall, bits,
             },
             sample::{
                 Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf,
@@ -63,7 +63,8 @@ mod generated {
         use ::opsmith::runtime::{
             DType,
             infer::expr::{
-                Check, Conversion, DTypeRule, Expr, Operation, Query, Rules, ShapeRule,
+                Conversion, DTypeRule, Expr, Operation, Query, RuleCheck, Rules,
+                ShapeRule,
             },
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));

@@ -21,21 +21,21 @@ pub static GROWN: Rules<'static> = Rules {
 
 pub static PRODUCT: Rules<'static> = Rules {
     checks: &[
-        Check {
+        RuleCheck {
             condition: Expr::Binary(
                 Operation::Eq,
                 &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)],
             ),
             text: "self.dim() == 2",
         },
-        Check {
+        RuleCheck {
             condition: Expr::Binary(
                 Operation::Eq,
                 &[Expr::Query(Query::Dim, &[Expr::Arg(1)]), Expr::Int(2)],
             ),
             text: "mat2.dim() == 2",
         },
-        Check {
+        RuleCheck {
             condition: Expr::Binary(
                 Operation::Eq,
                 &[
@@ -81,7 +81,7 @@ pub static SPREAD: Rules<'static> = Rules {
 
 pub static FLIPPED: Rules<'static> = Rules {
     checks: &[
-        Check {
+        RuleCheck {
             condition: Expr::Binary(
                 Operation::Ge,
                 &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)],
@@ -94,7 +94,7 @@ pub static FLIPPED: Rules<'static> = Rules {
 
 pub static ITEM: Rules<'static> = Rules {
     checks: &[
-        Check {
+        RuleCheck {
             condition: Expr::Binary(
                 Operation::Eq,
                 &[Expr::Query(Query::Numel, &[Expr::Arg(0)]), Expr::Int(1)],

@@ -39,7 +39,7 @@ fn check(kernels: &Kernels<f64>, [rows, columns, inner]: [usize; 3]) {
         unsafe { multiply_with(Some(kernels), left, right, keep, 3.0, out) };
         for row in 0..rows {
             for column in 0..columns {
-                // SAFETY: as above.
+                // SAFETY: the element is in the matrix's memory, which is large enough for any order.
                 let product = |at| unsafe { *left.at(row, at).data * *right.at(at, column).data };
                 let sum: f64 = (0..inner).map(product).sum();
                 let at = (start as i64 + row as i64 * row_stride + column as i64 * column_stride) as usize;
