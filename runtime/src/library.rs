@@ -5,6 +5,7 @@ mod lookup;
 
 pub(crate) use lookup::edit_distance;
 pub use lookup::{Candidates, Named};
+pub use opsmith_core::Symbol;
 
 use crate::error::Result;
 use crate::op::OpDef;
@@ -42,22 +43,6 @@ pub struct OperatorRow {
     pub reversed: bool,
     /// What is called, the tensor first.
     pub op: &'static OpDef,
-}
-
-/// The operators that Rust lets types define.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the variants are the traits of std::ops")]
-pub enum Symbol {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Neg,
-    Not,
-    BitAnd,
-    BitOr,
-    BitXor,
 }
 
 /// The second operand of a Rust operator.
