@@ -1,8 +1,8 @@
 //! Inference rules of a spec, for given arguments, without building anything.
 //!
 //! In: the model's rules and what is known of each argument ([`arguments`]). Out: shapes and dtypes, or why they cannot
-//! be known here. The runtime evaluates the rules as trees, so sizes may be numbers, names or unknown; functions of the kernels crate are compiled code that this command does not contain, and are said to be
-//! so.
+//! be known here. The runtime evaluates the rules as trees, so sizes may be numbers, names or unknown; functions of the
+//! kernels crate are compiled code that this command does not contain, and are said to be so.
 
 mod arguments;
 #[cfg(test)]

@@ -69,7 +69,11 @@ fn names_without(path: &Path, function: &str) -> Option<BTreeSet<String>> {
             return None;
         }
         for include in source.includes {
-            waiting.extend(find(&include, path.parent().unwrap_or(folder), folder)?);
+            match find(&include, path.parent().unwrap_or(folder), folder) {
+                Place::File(path) => waiting.push(path),
+                Place::System => {}
+                Place::Unknown => return None,
+            }
         }
         names.extend(source.names.into_iter().map(str::to_owned));
     }
@@ -91,20 +95,29 @@ fn has_symbol(library: &[u8], function: &str) -> bool {
     library.windows(name.len()).any(|bytes| bytes == name)
 }
 
-/// Where an included file is: nowhere for one of the system; `None` if it may be anywhere.
-fn find(include: &Include<'_>, beside: &Path, folder: &Path) -> Option<Option<PathBuf>> {
+/// The place of an included file.
+enum Place {
+    /// A file that can be read.
+    File(PathBuf),
+    /// Among the headers of the system or of opsmith, which name no kernel.
+    System,
+    /// Wherever a macro or a flag of the compiler says.
+    Unknown,
+}
+
+fn find(include: &Include<'_>, beside: &Path, folder: &Path) -> Place {
     let (name, quoted) = match include {
         Include::Quoted(name) => (*name, true),
         Include::System(name) => (*name, false),
-        Include::Computed => return None,
+        Include::Computed => return Place::Unknown,
     };
     let own = [quoted.then_some(beside), Some(folder)].into_iter().flatten().map(|folder| folder.join(name));
     if let Some(path) = own.into_iter().find(|path| path.is_file()) {
-        return Some(Some(path));
+        return Place::File(path);
     }
     let extension = Path::new(name).extension();
     let of_system = !quoted && extension.is_none_or(|extension| extension == "h");
-    (of_system || KNOWN.contains(&name)).then_some(None)
+    if of_system || KNOWN.contains(&name) { Place::System } else { Place::Unknown }
 }
 
 /// A file that another one includes.

@@ -1,6 +1,6 @@
 //! What a spec says of an operator besides what it computes: data for documents, graphs and tools.
 
-pub use opsmith_core::ValueUse;
+pub use opsmith_core::{NumberUse, ValueUse};
 
 /// Facts about an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,21 +31,4 @@ pub struct Deprecated {
     pub since: Option<&'static str>,
     /// The full name of the operator to use instead.
     pub instead: Option<&'static str>,
-}
-
-/// The relation of a number that is an argument to the elements that are computed with it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NumberUse {
-    /// It is converted to the type that elements are computed in, which must hold it.
-    Computed,
-    /// It is converted to the elements' dtype, which must hold it.
-    Held,
-    /// It stands beside real parts or absolute values of elements, so that it has to be real.
-    Real,
-    /// As `Held`, and it must not be of a higher category than the elements.
-    Alike,
-    /// A lower bound of elements. One below all that the dtype holds does not bind; one above all is refused.
-    Lower,
-    /// An upper bound of elements. One above all that the dtype holds does not bind; one below all is refused.
-    Upper,
 }

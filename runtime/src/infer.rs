@@ -1,8 +1,8 @@
 //! Inference: shapes and dtypes of results from those of operands.
 //!
 //! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name, with one body for
-//! numbers and for formulas. [`expr`] has rules as data, [`context`] a call as hand-written inference sees it, and [`symbolic`] what is known before sizes are. Must not
-//! know the dispatcher, automatic differentiation or graphs.
+//! numbers and for formulas. [`expr`] has rules as data, [`context`] a call as hand-written inference sees it, and
+//! [`symbolic`] what is known before sizes are. Must not know the dispatcher, automatic differentiation or graphs.
 
 pub mod context;
 pub mod dtype;

@@ -4,6 +4,7 @@ pub(crate) mod declared;
 mod lookup;
 
 pub use lookup::{Candidates, Named};
+pub use opsmith_core::Symbol;
 
 pub use opsmith_core::Symbol;
 

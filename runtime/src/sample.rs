@@ -3,7 +3,7 @@
 //! In: static data that the generator writes. Out: arguments of a call, which `boxed::samples` makes. Must know no
 //! tensor and no operator.
 
-pub use opsmith_core::Check;
+pub use opsmith_core::{Check, ToleranceOf};
 
 use opsmith_core::DType;
 
@@ -106,13 +106,4 @@ pub struct Tolerance {
     pub allow: Option<f64>,
     /// Why.
     pub reason: &'static str,
-}
-
-/// Where a tolerance holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ToleranceOf {
-    /// In checks of precision, for one dtype.
-    DType(DType),
-    /// In one check.
-    Check(Check),
 }

@@ -1,5 +1,7 @@
 //! The checks that every operator with a derivative goes through, by the names a spec calls them.
 
+use crate::DType;
+
 /// A generated check of an operator's derivatives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Check {
@@ -21,6 +23,15 @@ pub enum Check {
     Inplace,
     /// Gradients in narrower dtypes against those in `float64`.
     Precision,
+}
+
+/// Where a tolerance holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ToleranceOf {
+    /// In checks of precision, for one dtype.
+    DType(DType),
+    /// In one check.
+    Check(Check),
 }
 
 impl Check {

@@ -9,8 +9,9 @@ use std::fmt;
 /// Calls a macro with the table of element types, a row in braces for each, in the order of dispatch tables.
 ///
 /// `for_each_dtype!(rows)` calls `rows!`; `for_each_dtype!([a, b] rows)` calls it with `[a, b]` before the rows.
-/// Columns: variant, Rust type, public name, kind of number (`Half` for a float that computes in `f32`), bytes of an element, code in NumPy (`""` if it has none),
-/// name in safetensors (of a part, if complex), number in the interface of custom kernels, meaning.
+/// Columns: variant, Rust type, public name, kind of number (`Half` for a float that computes in `f32`), bytes of an
+/// element, code in NumPy (`""` if it has none), name in safetensors (of a part, if complex), number in the interface
+/// of custom kernels, meaning.
 #[macro_export]
 macro_rules! for_each_dtype {
     (@table [$($given:tt)*] $($then:tt)+) => {

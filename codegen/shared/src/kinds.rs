@@ -149,6 +149,53 @@ impl ArgKind {
     pub const fn optional(self) -> ArgType {
         ArgType { kind: self, optional: true }
     }
+
+    /// Whether it is a tensor or a list of them.
+    pub const fn holds_tensors(self) -> bool {
+        matches!(self, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
+    }
+
+    /// Whether it holds several values.
+    pub const fn is_list(self) -> bool {
+        matches!(
+            self,
+            ArgKind::Tensors
+                | ArgKind::OptionalTensors
+                | ArgKind::Ints(_)
+                | ArgKind::Floats
+                | ArgKind::Bools(_)
+                | ArgKind::Scalars
+                | ArgKind::Strs
+                | ArgKind::DTypes
+                | ArgKind::Lists(_)
+        )
+    }
+
+    /// Whether generated code copies values rather than borrows them.
+    pub const fn is_copied(self) -> bool {
+        !matches!(self, ArgKind::Tensor | ArgKind::Str) && !self.is_list()
+    }
+
+    /// Whether values that may be absent can be compared for equality.
+    pub const fn is_comparable(self) -> bool {
+        let differs =
+            matches!(self, ArgKind::Scalar | ArgKind::Scalars | ArgKind::Lists(_) | ArgKind::Generator);
+        !differs && !self.holds_tensors()
+    }
+
+    /// Whether the interface of custom kernels has attributes of the type.
+    pub const fn is_custom_attribute(self) -> bool {
+        match self {
+            ArgKind::Bool
+            | ArgKind::Int
+            | ArgKind::Float
+            | ArgKind::Scalar
+            | ArgKind::Str
+            | ArgKind::DType => true,
+            ArgKind::Lists(item) => !matches!(item, ItemKind::Str),
+            kind => kind.is_list() && !kind.holds_tensors() && !matches!(kind, ArgKind::Strs),
+        }
+    }
 }
 
 impl ArgType {
@@ -159,7 +206,7 @@ impl ArgType {
 
     /// Whether it is a tensor or a list of them.
     pub fn holds_tensors(self) -> bool {
-        matches!(self.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
+        self.kind.holds_tensors()
     }
 }
 

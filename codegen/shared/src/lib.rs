@@ -25,9 +25,9 @@ pub const MAX_ARGUMENTS: usize = u64::BITS as usize;
 
 pub use backend::Backend;
 pub use bounds::{ELEMENT_TRAITS, ElementTrait};
-pub use checks::Check;
+pub use checks::{Check, ToleranceOf};
 pub use dtype::{DType, DTypeCategory, DTypeSet};
-pub use facts::{Combination, ValueUse};
+pub use facts::{Combination, NumberUse, ValueUse};
 pub use kinds::{ArgKind, ArgType, ItemKind};
 pub use promotion::{can_cast, promote};
 pub use query::{Query, Symbol};

@@ -7,7 +7,6 @@ use quote::{format_ident, quote};
 
 use super::Generation;
 use super::names::{def_name, doc, ident, part_name, position};
-use crate::analysis::naming;
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
 use crate::model::expr::{Expr, ExprKind, Variable};
@@ -138,9 +137,9 @@ fn numbers(op: &Op) -> Vec<TokenStream> {
     let mut found = Vec::new();
     for index in 0..op.args.len() {
         let number = op.number_use(index).filter(|number| *number != NumberUse::Free);
-        let real = is_among_reals(op, index).then(|| "Real".to_owned());
-        for word in number.map(|number| naming::camel(number.word())).into_iter().chain(real) {
-            let (index, word) = (position(index), format_ident!("{word}"));
+        let real = is_among_reals(op, index).then_some(NumberUse::Real);
+        for number in number.into_iter().chain(real) {
+            let (index, word) = (position(index), format_ident!("{number:?}"));
             found.push(quote!((#index, NumberUse::#word)));
         }
     }

@@ -179,7 +179,7 @@ fn argument(arg: &Arg) -> String {
         text.push_str(&format!("; see [`{}`]", enums::name(arg)));
     }
     match arg.number {
-        None | Some(NumberUse::Free | NumberUse::Computed) => {}
+        None | Some(NumberUse::Free | NumberUse::Computed | NumberUse::Real) => {}
         Some(NumberUse::Held) => text.push_str("; the elements' dtype must hold it"),
         Some(NumberUse::Alike) => {
             text.push_str(

@@ -8,6 +8,7 @@ mod convert;
 mod literal;
 mod query;
 
+use opsmith_core::ArgKind;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
@@ -372,18 +373,7 @@ fn borrow(owned: TokenStream, ty: &Ty) -> TokenStream {
 
 /// Values that are copied rather than borrowed.
 fn is_plain(ty: &Ty) -> bool {
-    matches!(
-        ty.kind,
-        Kind::Bool
-            | Kind::Int
-            | Kind::Float
-            | Kind::Scalar
-            | Kind::DType
-            | Kind::Device
-            | Kind::MemoryFormat
-            | Kind::MemoryLayout
-            | Kind::Generator
-    )
+    ty.kind.argument().is_some_and(ArgKind::is_copied)
 }
 
 fn tuple_index(position: &Expr) -> TokenStream {

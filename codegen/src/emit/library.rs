@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::Generation;
 use super::names::{def_name, ident, raw_name};
-use crate::model::{Kind, Op, Operator, Role, Symbol};
+use crate::model::{Kind, Op, Operator, Role};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = &generation.config.library;
@@ -148,20 +148,11 @@ fn operators(generation: &Generation<'_>) -> Vec<TokenStream> {
 
 /// Symbols that Rust lets types overload with a result of their own.
 fn row(op: &Op, Operator { symbol, reversed }: Operator) -> Option<TokenStream> {
-    let symbol = match symbol {
-        Symbol::Add => quote!(Add),
-        Symbol::Sub => quote!(Sub),
-        Symbol::Mul => quote!(Mul),
-        Symbol::Div => quote!(Div),
-        Symbol::Rem => quote!(Rem),
-        Symbol::Neg => quote!(Neg),
-        Symbol::Not => quote!(Not),
-        Symbol::BitAnd => quote!(BitAnd),
-        Symbol::BitOr => quote!(BitOr),
-        Symbol::BitXor => quote!(BitXor),
-        // Rust's comparisons give `bool`.
-        Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => return None,
-    };
+    // Rust's comparisons give `bool`.
+    if symbol.is_comparison() {
+        return None;
+    }
+    let symbol = ident(&format!("{symbol:?}"));
     let operand = match op.args.get(1).map(|arg| &arg.ty.kind) {
         Some(Kind::Tensor) => quote!(Tensor),
         Some(Kind::Scalar) => quote!(Scalar),

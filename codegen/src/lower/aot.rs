@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 
-use opsmith_core::Backend;
+use opsmith_core::{ArgKind, Backend};
 
 use super::{Context, kernel, names};
 use crate::diagnostics::catalogue;
-use crate::model::{ItemKind, KernelSource, Kind, Op};
+use crate::model::{KernelSource, Op};
 use crate::spec::document::{RawOp, Text};
 
 /// What marks such a kernel.
@@ -51,15 +51,12 @@ fn refuse_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let mut lists = 0;
     for arg in &op.args {
         lists += usize::from(arg.ty.holds_tensors() && !arg.ty.is_tensor());
-        let why = match arg.ty.kind {
-            Kind::Device
-            | Kind::MemoryFormat
-            | Kind::MemoryLayout
-            | Kind::Generator
-            | Kind::Strs
-            | Kind::Lists(ItemKind::Str) => "the interface has no attribute of this type",
-            Kind::Tensors | Kind::OptionalTensors if lists > 1 => {
+        let why = match arg.ty.kind.argument() {
+            Some(ArgKind::Tensors | ArgKind::OptionalTensors) if lists > 1 => {
                 "the interface passes one tensor after the other, so only one argument can be a list"
+            }
+            Some(kind) if !kind.holds_tensors() && !kind.is_custom_attribute() => {
+                "the interface has no attribute of this type"
             }
             _ => continue,
         };

@@ -1,6 +1,7 @@
 //! Argument values for tests and documents, and the errors that tests allow.
 
-use opsmith_core::{Check, DType};
+use opsmith_core::DType;
+pub use opsmith_core::ToleranceOf;
 
 /// One call: a value for each argument that is given; the others have their defaults.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,13 +70,4 @@ pub struct Tolerance {
     pub allow: Option<f64>,
     /// Why.
     pub reason: String,
-}
-
-/// Where a tolerance holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ToleranceOf {
-    /// In checks of precision, for one dtype.
-    DType(DType),
-    /// In one check.
-    Check(Check),
 }

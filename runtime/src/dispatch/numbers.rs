@@ -33,6 +33,7 @@ pub(super) fn check(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> 
 
 fn is_fine(number: Scalar, how: NumberUse, compute: DType) -> bool {
     match how {
+        NumberUse::Free => true,
         NumberUse::Computed => number.is_held_by(compute.to_compute()),
         NumberUse::Real => number.to_complex().im == 0.0,
         NumberUse::Held => number.is_held_by(compute),

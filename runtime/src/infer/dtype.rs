@@ -1,7 +1,7 @@
 //! Rules for `dtype:` and `compute:`.
 //!
 //! In: dtypes of operands, and whether they are tensors with dimensions. Out: a dtype. The public functions read a
-//! call's operands; those of [`of`] are the rules themselves, and `symbolic::rules` calls them too.
+//! call's operands; those of `of` are the rules themselves, and `symbolic::rules` calls them too.
 
 use opsmith_core::DType;
 

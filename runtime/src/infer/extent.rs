@@ -1,6 +1,6 @@
 //! Extents: sizes of dimensions as the rules for `shape:` see them, numbers in a call and formulas before it.
 //!
-//! In: questions about two extents. Out: answers of numbers ([`Numbers`]) at the cost of comparing them; those of
+//! In: questions about two extents. Out: answers of numbers (`Numbers`) at the cost of comparing them; those of
 //! formulas are in `symbolic::extent`, where an open question becomes a guard. Must not know tensors or rules.
 
 use std::ops::DerefMut;

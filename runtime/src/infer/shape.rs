@@ -1,7 +1,7 @@
 //! Rules for `shape:`, one body each for numbers and for formulas.
 //!
-//! In: shapes of operands. Out: the shape of a result. The public functions read a call's tensors; those of [`of`]
-//! are the rules themselves, over any [`Extents`](super::extent::Extents), and `symbolic::rules` calls them too.
+//! In: shapes of operands. Out: the shape of a result. The public functions read a call's tensors; those of `of`
+//! are the rules themselves, over any `Extents`, and `symbolic::rules` calls them too.
 
 use super::Operand;
 use super::extent::Numbers;

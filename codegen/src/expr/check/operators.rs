@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use opsmith_core::ArgKind;
 use syn::{BinOp, UnOp};
 
 use super::call::Given;
@@ -255,22 +256,8 @@ fn has_symbol(kind: &Kind, symbol: Symbol) -> bool {
 /// Whether two values of a type, or two that may be absent, can be compared for equality.
 fn is_comparable(ty: &Ty) -> bool {
     match ty.kind {
-        Kind::Bool
-        | Kind::Int
-        | Kind::Float
-        | Kind::Str
-        | Kind::DType
-        | Kind::Device
-        | Kind::MemoryFormat
-        | Kind::MemoryLayout
-        | Kind::Ints(_)
-        | Kind::Floats
-        | Kind::Bools(_)
-        | Kind::Strs
-        | Kind::DTypes => true,
-        Kind::Lists(_) => !ty.optional,
-        Kind::Scalar | Kind::Element | Kind::RealElement => !ty.optional,
-        _ => false,
+        Kind::Lists(_) | Kind::Scalar | Kind::Element | Kind::RealElement => !ty.optional,
+        _ => ty.kind.argument().is_some_and(ArgKind::is_comparable),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn source_range(
     // The end of the character before `range.start` serves an empty range at the end.
     let mut last_end = None;
     let mut start = None;
-    while let Some((value, source)) = walk.next_char()? {
+    while let Step::Pair(value, source) = walk.next_char()? {
         if value.start >= end && start.is_some() {
             break;
         }
@@ -48,8 +48,13 @@ struct Walk<'a> {
     indent: usize,
 }
 
-/// A character's bytes in the value and in the source.
-type Pair = (Range<usize>, Range<usize>);
+/// A step along the value and the source.
+enum Step {
+    /// A character: its bytes in the value and in the source.
+    Pair(Range<usize>, Range<usize>),
+    /// The end of one of them.
+    End,
+}
 
 impl<'a> Walk<'a> {
     fn new(scalar: &'a Scalar, source: &'a str, column: usize) -> Walk<'a> {
@@ -84,14 +89,14 @@ impl<'a> Walk<'a> {
         self.source_at += blanks.min(self.indent);
     }
 
-    /// The next character; `Some(None)` after the last, `None` if value and source differ.
-    fn next_char(&mut self) -> Option<Option<Pair>> {
-        let Some(wanted) = self.value[self.value_at..].chars().next() else { return Some(None) };
+    /// The next character; `None` if value and source differ.
+    fn next_char(&mut self) -> Option<Step> {
+        let Some(wanted) = self.value[self.value_at..].chars().next() else { return Some(Step::End) };
         let value = self.value_at..self.value_at + wanted.len_utf8();
         let start = self.source_at;
         let rest = self.source.get(start..)?;
         // The line breaks that end a block are not part of its span.
-        let Some(found) = rest.chars().next() else { return Some(None) };
+        let Some(found) = rest.chars().next() else { return Some(Step::End) };
         let quoted_escape = match self.style {
             ScalarStyle::DoubleQuoted if found == '\\' => Some(escape_length(rest)),
             ScalarStyle::SingleQuoted if rest.starts_with("''") => Some(2),
@@ -104,18 +109,18 @@ impl<'a> Walk<'a> {
             }
             self.source_at += length;
             self.value_at = value.end;
-            return Some(Some((value, start..self.source_at)));
+            return Some(Step::Pair(value, start..self.source_at));
         }
         let gap = self.gap_length(rest);
         if gap > 0 {
-            return Some(Some(self.line_break(value, start, gap)));
+            return Some(self.line_break(value, start, gap));
         }
         if found != wanted {
             return None;
         }
         self.source_at += found.len_utf8();
         self.value_at = value.end;
-        Some(Some((value, start..self.source_at)))
+        Some(Step::Pair(value, start..self.source_at))
     }
 
     /// The bytes of a line break that starts here, with the blanks before it that folding drops.
@@ -132,7 +137,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes over line breaks and indentation. In the value they are one blank, or line breaks.
-    fn line_break(&mut self, value: Range<usize>, start: usize, gap: usize) -> Pair {
+    fn line_break(&mut self, value: Range<usize>, start: usize, gap: usize) -> Step {
         let source = start..start + gap;
         self.source_at = source.end;
         self.value_at = value.end;
@@ -161,7 +166,7 @@ impl<'a> Walk<'a> {
                 }
             },
         }
-        (value, source)
+        Step::Pair(value, source)
     }
 
     fn value_breaks_here(&self) -> bool {
