@@ -419,11 +419,13 @@ impl Derivation {
         match self {
             Derivation::Quotient(dividend, divisor) => {
                 let not_negative = |size: &Size| size.range(symbols).low >= 0;
-                let rounded = if not_negative(dividend) && not_negative(divisor) { "floor" } else { "trunc" };
                 let a = if dividend.is_sum() { format!("({a})") } else { a.to_string() };
                 let is_one = divisor.known().is_some() || divisor.as_symbol().is_some();
                 let b = if is_one { b.to_string() } else { format!("({b})") };
-                write!(f, "{rounded}({a}/{b})")
+                match not_negative(dividend) && not_negative(divisor) {
+                    true => write!(f, "floor({a}/{b})"),
+                    false => write!(f, "trunc({a}/{b})"),
+                }
             }
             Derivation::Remainder(..) => write!(f, "(({a})%({b}))"),
             Derivation::Greater(..) => write!(f, "max({a}, {b})"),
