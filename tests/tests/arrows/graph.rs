@@ -11,7 +11,7 @@ pub const TABLE: Table = Table {
         ("plan", &["ir"]),
         ("show", &["ir", "plan"]),
         ("exec", &["ir", "plan", "show"]),
-        ("trace", &["ir", "plan"]),
+        ("trace", &["ir"]),
         ("check", &["ir", "plan", "show", "trace"]),
         ("build", &["check", "ir", "plan", "show", "trace"]),
         ("file", &["build", "ir", "plan"]),

@@ -1,7 +1,7 @@
 //! The state that runs of a graph keep: plans that wait for a run with their sizes, and segments.
 //!
 //! In: a graph, when it runs first. Out: the same plans, one run at a time each. The graph holds the state without
-//! knowing it ([`RunState`](crate::ir::RunState)); what changes a graph forgets it.
+//! knowing it ([`RunState`]); what changes a graph forgets it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use opsmith_runtime::infer::symbolic::Bindings;
 
 use super::segments::{self, Segment};
-use crate::ir::Graph;
+use crate::ir::{Graph, RunState};
 use crate::plan::Plan;
 
 /// What is made of a graph to run it.
+#[derive(Default)]
 pub(crate) struct Executable {
     /// The segments between nodes with data-dependent sizes; none if there are no such nodes.
     pub segments: Vec<Segment>,
@@ -27,7 +28,12 @@ impl Executable {
     /// That of a graph, made at its first run.
     #[inline]
     pub fn of(graph: &Graph) -> &Executable {
-        graph.state.get_or_make(|| Executable { segments: segments::split(graph), plans: Mutex::default() })
+        graph.state.get_or_make(|| Executable { segments: segments::split(graph), ..Executable::default() })
+    }
+
+    /// That of a graph which runs as a whole: of a segment, whose symbols may still be those of later segments.
+    pub fn whole() -> RunState {
+        RunState::of(Executable::default())
     }
 
     fn plans(&self) -> MutexGuard<'_, HashMap<Bindings, Vec<Plan>>> {

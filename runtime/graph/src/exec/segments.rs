@@ -16,6 +16,7 @@ use opsmith_runtime::tensor::Tensor;
 use smallvec::SmallVec;
 
 use super::GeneratorStates;
+use super::executable::Executable;
 use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use crate::plan::bind::argument;
 use crate::plan::liveness::Liveness;
@@ -48,7 +49,7 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
         stretches.iter().map(|(nodes, last)| touched(graph, nodes.iter().chain(last))).collect();
     for (number, (nodes, last)) in stretches.into_iter().enumerate() {
         let is_last = number + 1 == count;
-        let mut segment = Graph { nodes, ..graph.bare() };
+        let mut segment = Graph { nodes, state: Executable::whole(), ..graph.bare() };
         let internal = |id: usize| matches!(graph.buffers[id].kind, BufferKind::Internal);
         // The sizes that were found are read off the tensors they belong to.
         let sized: Vec<BufferId> = unknown.iter().map(|id| graph.buffer_of(*id)).collect();

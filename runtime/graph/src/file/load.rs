@@ -328,7 +328,7 @@ pub(super) fn unknown(what: &str, number: u32) -> Error {
     malformed(format!("there is no {what} {number}"))
 }
 
-/// Adds the symbols to a graph that has all else.
+/// Adds the symbols to a graph that has all else. Quotients are made again, so their bounds and names follow.
 fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
     /// Tracing finds some for each input, quotient and step that finds sizes.
     const MOST: usize = 1024;

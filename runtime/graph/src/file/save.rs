@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use opsmith_core::DType;
 use opsmith_runtime::arg::{Arg, MemoryFormat, Value};
 use opsmith_runtime::error::{Error, ErrorKind, Result};
-use opsmith_runtime::infer::symbolic::{Condition, Derivation, Guard, Origin, Size, SymbolInfo};
+use opsmith_runtime::infer::symbolic::{Condition, Derivation, Guard, Origin, Size, Symbol};
 use opsmith_runtime::internals::{self, Borrows, StorageInternals as _};
 use opsmith_runtime::lists::{OwnedLists, Text};
 use opsmith_runtime::op::OpDef;
@@ -106,7 +106,7 @@ struct Saver {
 impl Saver {
     fn graph(&mut self, graph: &Graph) -> Result<format::Graph> {
         Ok(format::Graph {
-            symbols: graph.symbols.infos().iter().zip(&graph.sources).map(symbol).collect::<Result<_>>()?,
+            symbols: graph.symbols.all().map(|of| symbol(graph, of)).collect::<Result<_>>()?,
             guards: graph.guards.iter().map(guard).collect::<Result<_>>()?,
             inputs: graph
                 .inputs
@@ -209,16 +209,18 @@ fn guard(guard: &Guard) -> Result<format::Guard> {
     }
 }
 
-fn symbol((info, source): (&SymbolInfo, &SymbolSource)) -> Result<format::Symbol> {
-    let source = match *source {
+fn symbol(graph: &Graph, symbol: Symbol) -> Result<format::Symbol> {
+    let (info, name) = (graph.symbols.info(symbol), graph.text(&Size::from(symbol)));
+    let info = info.ok_or_else(|| Error::graph(format!("there is no symbol `{name}`")))?;
+    let source = match graph.source(symbol) {
         SymbolSource::Input { input, dim } => format::Source::Input { input, dim },
         SymbolSource::Node { tensor, dim } => format::Source::Node { tensor, dim },
         SymbolSource::Derived => quotient(&info.origin).ok_or_else(|| {
-            Error::graph(format!("the size `{}` is no quotient of one size, and cannot be saved", info.name))
+            Error::graph(format!("the size `{name}` is no quotient of one size, and cannot be saved"))
         })?,
     };
     Ok(format::Symbol {
-        name: info.name.clone(),
+        name,
         least: info.least,
         most: info.most.known().unwrap_or(i64::MAX),
         multiple_of: info.multiple_of,

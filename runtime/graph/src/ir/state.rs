@@ -10,6 +10,11 @@ use std::sync::OnceLock;
 pub(crate) struct RunState(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl RunState {
+    /// State that is there before the first run.
+    pub fn of<T: Any + Send + Sync>(state: T) -> RunState {
+        RunState(OnceLock::from(Box::new(state) as Box<dyn Any + Send + Sync>))
+    }
+
     /// The state, made if there is none yet. All callers ask for one type.
     #[inline]
     pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {

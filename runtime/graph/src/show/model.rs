@@ -3,7 +3,7 @@
 //! In: a graph, and its memory where sizes are known. Out: a row for each tensor, a box for each input, constant,
 //! node and output, and an edge for each tensor between boxes.
 
-use opsmith_runtime::infer::symbolic::{Guard, Size, SymbolInfo};
+use opsmith_runtime::infer::symbolic::{Guard, Size, Symbol, SymbolInfo};
 use opsmith_runtime::layout::{Layout, checked_numel};
 
 use super::memory::{BufferReport, MemoryReport, Place};
@@ -120,9 +120,10 @@ impl ViewModel {
 }
 
 fn notes(graph: &Graph) -> Vec<String> {
-    let symbol = |(info, source): (&SymbolInfo, &SymbolSource)| {
+    let symbol = |(symbol, info): (Symbol, &SymbolInfo)| {
+        let name = graph.text(&Size::from(symbol));
         let example = info.example.map_or(String::new(), |example| format!("; traced with {example}"));
-        let from = match *source {
+        let from = match graph.source(symbol) {
             SymbolSource::Input { input, dim } => {
                 format!("dimension {dim} of {}", graph.input_names.get(input).map_or("", String::as_str))
             }
@@ -132,10 +133,10 @@ fn notes(graph: &Graph) -> Vec<String> {
             SymbolSource::Derived => {
                 let of: Vec<String> =
                     info.made_of().into_iter().map(|of| graph.text(&Size::from(of))).collect();
-                return format!("symbol {}: computed from {}{example}", info.name, of.join(", "));
+                return format!("symbol {name}: computed from {}{example}", of.join(", "));
             }
         };
-        let mut text = format!("symbol {}: {from}; at least {}", info.name, info.least);
+        let mut text = format!("symbol {name}: {from}; at least {}", info.least);
         if !info.most.is_unknown() {
             text.push_str(&format!(", at most {}", graph.text(&info.most)));
         }
@@ -154,7 +155,7 @@ fn notes(graph: &Graph) -> Vec<String> {
     let checked = graph.check().unwrap_or_default();
     let requirements = checked.requirements.iter().map(|requirement| format!("needs {requirement}"));
     let guards = graph.guards.iter().map(guard);
-    let symbols = graph.symbols.infos().iter().zip(&graph.sources);
+    let symbols = graph.symbols.all().zip(graph.symbols.infos());
     symbols.map(symbol).chain(graph.variants().map(variant)).chain(guards).chain(requirements).collect()
 }
 

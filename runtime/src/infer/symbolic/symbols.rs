@@ -50,7 +50,7 @@ pub enum Derivation {
 /// An entry of the table: the properties of a symbol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SymbolInfo {
-    /// Its name, e.g. `batch`; of a derived symbol the computation, e.g. `floor(batch/2)`.
+    /// Its name, e.g. `batch`. A derived symbol is written as its computation, e.g. `floor(batch/2)` ([`Size::named`]).
     pub name: String,
     /// The smallest value it may have.
     pub least: i64,
@@ -336,6 +336,7 @@ impl Symbols {
     pub(super) fn write_name(&self, f: &mut fmt::Formatter<'_>, symbol: Symbol) -> fmt::Result {
         match self.info(symbol) {
             None => write!(f, "{symbol}"),
+            Some(SymbolInfo { origin: Origin::Derived(derivation), .. }) => derivation.write(f, self),
             Some(info) => f.write_str(&info.name),
         }
     }
@@ -358,7 +359,7 @@ impl Symbols {
         }
         let range = derivation.range(self);
         let symbol = self.push(SymbolInfo {
-            name: fmt::from_fn(|f| derivation.write(f, self)).to_string(),
+            name: format!("s{}", self.entries.len()),
             least: range.low,
             most: if range.high == i64::MAX { Size::Unknown } else { Size::Const(range.high) },
             multiple_of: 1,
@@ -418,11 +419,13 @@ impl Derivation {
         match self {
             Derivation::Quotient(dividend, divisor) => {
                 let not_negative = |size: &Size| size.range(symbols).low >= 0;
-                let rounded = if not_negative(dividend) && not_negative(divisor) { "floor" } else { "trunc" };
                 let a = if dividend.is_sum() { format!("({a})") } else { a.to_string() };
                 let is_one = divisor.known().is_some() || divisor.as_symbol().is_some();
                 let b = if is_one { b.to_string() } else { format!("({b})") };
-                write!(f, "{rounded}({a}/{b})")
+                match not_negative(dividend) && not_negative(divisor) {
+                    true => write!(f, "floor({a}/{b})"),
+                    false => write!(f, "trunc({a}/{b})"),
+                }
             }
             Derivation::Remainder(..) => write!(f, "(({a})%({b}))"),
             Derivation::Greater(..) => write!(f, "max({a}, {b})"),
