@@ -75,7 +75,8 @@ fn two_helpers_and_their_user_share_the_numbers() {
     });
 }
 
-/// Found mutants: a panic that is not caught in `work`, and one that `withdraw` leaves for the next job.
+/// It found that a panic poisoned the pool's lock, after which every run was alone. Found mutants: a panic that is not
+/// caught in `work`, and one that `withdraw` leaves for the next job.
 #[test]
 fn a_panic_of_a_helper_reaches_the_user_and_the_pool_goes_on() {
     loom::model(|| {
