@@ -255,7 +255,7 @@ fn files_that_are_not_utf8_have_a_line_and_their_other_mistakes() {
 
     let utf16: Vec<u8> = "\u{feff}edition: 1\nops: []\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let folder = krate("utf16", &[("ops.yaml", &utf16)]);
-    assert_eq!(checked(&folder)[0], "ops.yaml:1:1: error[E0013]: the file is not text in UTF-8");
+    assert_eq!(checked(&folder)[0], "ops.yaml:1:1: error[E0015]: the file is not text in UTF-8");
 
     let include = b"edition: 1\ninclude: [more.yaml]\nops: []\n";
     let folder = krate("included", &[("ops.yaml", include), ("more.yaml", b"edition: 1\nops: [] # \xff\n")]);

@@ -47,7 +47,7 @@ impl Driver {
     fn find(&self, name: &str) -> *const c_void {
         // SAFETY: only the address is looked at.
         let found = unsafe { self.library.get::<*const c_void>(name.as_bytes()) };
-        found.expect("the driver has the function").try_as_raw_ptr().expect("it has an address")
+        *found.expect("the driver has the function")
     }
 
     /// Does something in the device's context.

@@ -117,6 +117,8 @@ impl Pool {
         let own = catch_unwind(AssertUnwindSafe(|| shared.take_calls(call, count)));
         let panic = shared.withdraw();
         if let Some(panic) = own.err().or(panic) {
+            // Unwinding with the lock would poison it, and every later run would be alone.
+            drop(known);
             resume_unwind(panic);
         }
     }

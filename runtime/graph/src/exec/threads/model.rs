@@ -48,7 +48,8 @@ impl Calls {
 }
 
 /// A second job finds the thread of the first, asleep or on its way there. Found mutants: `withdraw` without the wait for
-/// active threads, and without taking the job back; a job whose round grows outside of the lock.
+/// active threads, and without taking the job back. A job whose round grows outside of the lock passes: a thread that
+/// misses it leaves its calls to the others.
 #[test]
 fn each_number_of_two_jobs_is_called_once() {
     loom::model(|| {
@@ -75,7 +76,8 @@ fn two_helpers_and_their_user_share_the_numbers() {
     });
 }
 
-/// Found mutants: a panic that is not caught in `work`, and one that `withdraw` leaves for the next job.
+/// It found that a panic poisoned the pool's lock, after which every run was alone. Found mutants: a panic that is not
+/// caught in `work`, and one that `withdraw` leaves for the next job.
 #[test]
 fn a_panic_of_a_helper_reaches_the_user_and_the_pool_goes_on() {
     loom::model(|| {
