@@ -47,7 +47,7 @@ use std::sync::Arc;
 use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::Result;
-use crate::op::{OpDef, Outputs};
+use crate::op::{OpDef, Outputs, Uniform};
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
@@ -86,6 +86,16 @@ impl AutogradMeta {
 pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let result = if forward_is_active() { invoke_with_tangents(op, args) } else { invoke_tracked(op, args) };
     result.map_err(|error| op.error_of_call(error, op.name, args))
+}
+
+/// The functional form of operands that are alike, where the call is neither recorded nor has a tangent; `None` for other
+/// calls. Errors do not name the call.
+#[inline]
+pub(crate) fn invoke_uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
+    if op.uniform == Uniform::No || forward_is_active() || must_record(args) {
+        return None;
+    }
+    dispatch::uniform(op, args)
 }
 
 /// The functional form where an argument may have a tangent.
