@@ -90,7 +90,7 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 
 /// The functional form of operands that are alike, where the call is neither recorded nor has a tangent; `None` for other
 /// calls. Errors do not name the call.
-#[inline]
+#[inline(always)]
 pub(crate) fn invoke_uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
     if op.uniform == Uniform::No || forward_is_active() || must_record(args) {
         return None;
@@ -135,7 +135,7 @@ pub(crate) fn must_record(args: &[Arg<'_>]) -> bool {
     recording() && any_tracked(args)
 }
 
-#[inline]
+#[inline(always)]
 fn any_tracked(args: &[Arg<'_>]) -> bool {
     let mut tracked = false;
     for arg in args {

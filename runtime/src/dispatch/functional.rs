@@ -47,7 +47,7 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
 
 /// The functional form without recording where operands are alike, so that inference has nothing to decide; `None` for
 /// other calls. Apart from them, since most calls are of this kind, and the only result needs no list.
-#[inline]
+#[inline(always)]
 pub(crate) fn uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
     let since = replacements();
     let (kernel, dtype, like) = uniform_kernel(op, args)?;
