@@ -151,10 +151,8 @@ impl<const N: usize> Blocks<N> {
 #[inline]
 pub(super) fn are_converted<const N: usize>(operands: &[&Tensor; N], wanted: &[DType; N]) -> Result<bool> {
     // Without a branch for each operand, which are few.
-    let mut same = true;
-    for index in 0..N {
-        same &= operands[index].dtype() == wanted[index];
-    }
+    let same = std::iter::zip(operands, wanted)
+        .fold(true, |same, (tensor, wanted)| same & (tensor.dtype() == *wanted));
     if same { Ok(false) } else { check_converted(operands, wanted).map(|()| true) }
 }
 
