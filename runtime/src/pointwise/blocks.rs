@@ -336,10 +336,11 @@ mod tests {
     const LENGTH: usize = 1100;
 
     /// Adds with a loop over `C`, and compares with sums of single elements of `T`.
-    fn check<C: Element + std::ops::Add<Output = C>, T: Element>(a: &Tensor, b: &Tensor, out: &Tensor)
-    where
-        T: Element<Compute = C>,
-    {
+    fn check<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>(
+        a: &Tensor,
+        b: &Tensor,
+        out: &Tensor,
+    ) {
         let (left, right) = (a.to_vec::<T>().unwrap(), b.to_vec::<T>().unwrap());
         let at = |elements: &[T], index: usize| elements[index % elements.len()].to_compute();
         let expected: Vec<T> =
