@@ -1,7 +1,10 @@
 //! Running a function over the elements of tensors that broadcast together.
 //!
 //! The plan (which dimensions to walk, in which order, merged where possible) is the same code for
-//! every operator; only the innermost loop is compiled for each function and element type.
+//! every operator; only the innermost loop is compiled for each function and element type, once: elements that do not
+//! lie one after the other are copied to where they do (`blocks`).
+
+mod blocks;
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -12,6 +15,7 @@ use crate::error::{Error, Result, ShapeText};
 use crate::layout::same_sizes;
 use crate::op::KernelCall;
 use crate::tensor::Tensor;
+use blocks::{Blocks, Loop};
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
@@ -163,7 +167,8 @@ fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body
 fn natural_length<const N: usize>(operands: &[&Tensor; N], alike: bool) -> Option<usize> {
     let (sizes, numel) = (operands[0].shape(), operands[0].numel());
     if alike {
-        return operands.iter().all(|tensor| tensor.is_contiguous()).then_some(numel as usize);
+        let contiguous = operands.iter().fold(true, |all, tensor| all & tensor.is_contiguous());
+        return contiguous.then_some(numel as usize);
     }
     let natural = |tensor: &&Tensor| {
         tensor.is_contiguous()
@@ -176,47 +181,53 @@ fn natural_length<const N: usize>(operands: &[&Tensor; N], alike: bool) -> Optio
 /// The types of a loop's operands, output first.
 struct Operands<const N: usize> {
     dtypes: [DType; N],
-    /// Bytes from one element to the next where elements lie one after the other in memory.
-    steps: [isize; MAX_OPERANDS],
     /// Whether the loop may divide integers.
     integers: bool,
 }
 
 impl<const N: usize> Operands<N> {
     const fn of(dtypes: [DType; N]) -> Operands<N> {
-        let (mut steps, mut integers, mut at) = ([0; MAX_OPERANDS], false, 0);
+        let (mut integers, mut at) = (false, 0);
         while at < N {
-            steps[at] = dtypes[at].size() as isize;
             integers |= dtypes[at].is_int();
             at += 1;
         }
-        Operands { dtypes, steps, integers }
+        Operands { dtypes, integers }
     }
 }
 
-/// Calls `body` for rows that together cover every element of the output. Apart from the loop over a row, so that it
-/// is compiled once for each number of operands.
+/// Runs a loop over every element of the output. Apart from the loop, so that it is compiled once for each number of
+/// operands.
 #[inline(never)]
 fn run<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
     types: &Operands<N>,
-    body: &mut dyn FnMut(Row<'_>),
+    body: Loop<'_>,
 ) -> Result<()> {
     // Floats have quotients by zero; of integers, an expression cannot say that there is none.
     if types.integers {
         clear_zero_division();
     }
-    let operands = call.operands(inputs, types.dtypes)?;
+    let operands = call.operands_of_any_dtype(inputs)?;
+    let converted = blocks::are_converted(&operands, &types.dtypes)?;
     let writing = call.writing();
-    if let Some(length) = natural_length(&operands, call.has_one_shape()) {
-        let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
-        for (pointer, tensor) in pointers.iter_mut().zip(operands) {
-            *pointer = tensor.data_ptr();
+    match natural_length(&operands, call.has_one_shape()) {
+        Some(length) if !converted => {
+            let mut pointers = [std::ptr::null_mut(); MAX_OPERANDS];
+            for (pointer, tensor) in pointers.iter_mut().zip(operands) {
+                *pointer = tensor.data_ptr();
+            }
+            // SAFETY: each operand has as many elements of the loop's types, and nobody else writes them while the call
+            // lives; no view has those of the output, nor gets them while the loop runs.
+            unsafe { body.run(&pointers, length) };
         }
-        body(Row { pointers: &pointers, strides: &types.steps, length });
-    } else {
-        for_each_row(&operands, body)?;
+        _ => {
+            let blocks = Blocks::new(&operands, types.dtypes);
+            // SAFETY: the plan keeps every row inside its tensors, and the call is the only one that uses their elements:
+            // operands that share memory with the output are the same elements.
+            for_each_row(&operands, &mut |row| unsafe { blocks.run(&row, body) })?;
+        }
     }
     drop(writing);
     // Only a `bool` can be left without a value.
@@ -232,7 +243,8 @@ macro_rules! map {
         ///
         /// # Errors
         /// If an input is no tensor of its type or does not broadcast to the first output, or that is not of the
-        /// type of the results or was handed out as a view.
+        /// type of the results or was handed out as a view. For a type that is `f32`, tensors of 16-bit floats are
+        /// converted as the loop goes.
         #[inline]
         pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
             call: &KernelCall<'_>,
@@ -240,28 +252,25 @@ macro_rules! map {
             function: F,
         ) -> Result<()> {
             let types = const { &Operands::of([R::DTYPE, $($T::DTYPE),*]) };
-            run(call, &inputs, types, &mut move |row| {
-                let Row { pointers, strides, length } = row;
-                let natural = strides[0] == size_of::<R>() as isize
-                    $(&& strides[$slot] == size_of::<$T>() as isize)*;
-                // SAFETY: each operand has elements of its type, which was checked, the plan keeps every row inside
-                // its tensor, and nothing else writes them while the call lives; no view has those of the output, nor
-                // gets them while the loop runs.
-                unsafe {
-                    if natural {
-                        let out = pointers[0].cast::<R>();
-                        $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
-                        for position in 0..length {
-                            *out.add(position) = function($(*$input.add(position)),*);
-                        }
-                    } else {
-                        for position in 0..length as isize {
-                            *pointers[0].offset(strides[0] * position).cast::<R>() =
-                                function($(*pointers[$slot].offset(strides[$slot] * position).cast::<$T>()),*);
-                        }
-                    }
+            /// # Safety
+            /// As [`Loop::run`], with the function of the loop.
+            unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+                function: *const (),
+                pointers: &[*mut u8; MAX_OPERANDS],
+                length: usize,
+            ) {
+                // SAFETY: the function of the loop, which lives while it runs.
+                let function = unsafe { &*function.cast::<F>() };
+                let out = pointers[0].cast::<R>();
+                $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
+                for position in 0..length {
+                    // SAFETY: each operand has as many elements of its type.
+                    unsafe { *out.add(position) = function($(*$input.add(position)),*) }
                 }
-            })
+            }
+            // SAFETY: the loop of this function, over elements of these types.
+            let body = unsafe { Loop::new(&function, natural_row::<R, $($T,)* F>) };
+            run(call, &inputs, types, body)
         }
     };
 }

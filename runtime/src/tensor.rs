@@ -264,6 +264,7 @@ impl Tensor {
     }
 
     /// Whether both handles name the same tensor.
+    #[inline]
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

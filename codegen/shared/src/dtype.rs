@@ -86,6 +86,16 @@ macro_rules! category {
     };
 }
 
+/// Whether a kind of number is that of floats that compute in `f32`.
+macro_rules! is_half {
+    (Half) => {
+        true
+    };
+    ($other:ident) => {
+        false
+    };
+}
+
 /// The enum and the columns of the table as its functions.
 macro_rules! dtypes {
     ($({
@@ -132,6 +142,11 @@ macro_rules! dtypes {
             /// Size of one element in bytes.
             pub const fn size(self) -> usize {
                 match self { $(DType::$variant => $size,)* }
+            }
+
+            /// Whether elements are floats that compute in `f32`.
+            pub const fn is_half(self) -> bool {
+                match self { $(DType::$variant => is_half!($kind),)* }
             }
 
             /// The promotion category.

@@ -96,6 +96,8 @@ pub(super) struct Adapter {
 pub(super) enum Entries {
     /// A macro gives the kernel for a type of elements.
     Macro(Ident),
+    /// A macro gives the loop for a type of elements; that of `f32` serves 16-bit floats, too.
+    Loop(Ident),
     /// One function serves all.
     Function(Ident),
     /// Each dtype has an expression of its own.
@@ -107,7 +109,14 @@ impl Entries {
     fn row(&self, dtypes: DTypeSet) -> TokenStream {
         let names = dtypes.iter().map(|dtype| ident(dtype.ident()));
         match self {
-            Entries::Macro(kernel) => quote!(&rt::kernels_of!(#kernel: #(#names)*)),
+            Entries::Loop(kernel) if dtypes.contains(DType::F32) && dtypes.iter().any(DType::is_half) => {
+                let named = |dtype: DType| ident(dtype.ident());
+                let halves = dtypes.iter().filter(|dtype| dtype.is_half()).map(named);
+                let others =
+                    dtypes.iter().filter(|dtype| *dtype != DType::F32 && !dtype.is_half()).map(named);
+                quote!(&rt::kernels_of!(#kernel: #(#others)*; F32 for #(#halves)*))
+            }
+            Entries::Macro(kernel) | Entries::Loop(kernel) => quote!(&rt::kernels_of!(#kernel: #(#names)*)),
             Entries::Function(kernel) => quote!(&rt::op::same_kernel(#kernel, [#(DType::#names),*])),
             Entries::Each(entry) => {
                 let entries = dtypes.iter().map(entry);
@@ -173,7 +182,9 @@ fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
             }};
         }
     };
-    Adapter { definition, entries: Entries::Macro(name) }
+    // A number that is rounded to the elements' dtype differs between dtypes of one loop.
+    let rounds = op.args.iter().any(|arg| arg.rounded);
+    Adapter { definition, entries: if rounds { Entries::Macro(name) } else { Entries::Loop(name) } }
 }
 
 /// One function for all element types: the kernel finds the type in its tensors.

@@ -26,11 +26,38 @@ pub fn widest<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// As [`widest`], for a loop that converts each element of `T` as it goes. A 16-bit float of IEEE 754 is converted by a call,
-/// alone, so that wider vectors win nothing and one version is enough.
+/// As [`widest`], for a loop over elements of `T` that is compiled for each dtype: for as many processors as programs have
+/// use for. Each version of each loop is built by everybody who builds the library, and most dtypes are those of few
+/// tensors.
+///
+/// A 16-bit float of IEEE 754 is converted by a call, alone, so that wider vectors win nothing.
 #[inline(always)]
 pub fn widest_over<T: Element, R>(body: impl FnOnce() -> R) -> R {
-    if const { matches!(T::DTYPE, DType::F16) } { body() } else { widest(body) }
+    match const { versions(T::DTYPE) } {
+        3 => widest(body),
+        2 => wide(body),
+        _ => body(),
+    }
+}
+
+/// For how many processors a loop over elements is compiled.
+const fn versions(dtype: DType) -> u8 {
+    match dtype {
+        DType::F32 | DType::F64 => 3,
+        DType::I64 | DType::I32 | DType::U8 | DType::Bool | DType::BF16 => 2,
+        _ => 1,
+    }
+}
+
+/// As [`widest`], with vectors of at most 256 bits.
+#[inline(always)]
+fn wide<R>(body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(x86::level(), x86::Level::Avx512 | x86::Level::Avx2) {
+        // SAFETY: the processor has AVX2, the one feature that this is compiled for.
+        return unsafe { x86::with_avx2(body) };
+    }
+    body()
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -47,7 +47,7 @@ use std::sync::Arc;
 use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::Result;
-use crate::op::{OpDef, Outputs};
+use crate::op::{OpDef, Outputs, Uniform};
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
@@ -88,6 +88,16 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     result.map_err(|error| op.error_of_call(error, op.name, args))
 }
 
+/// The functional form of operands that are alike, where the call is neither recorded nor has a tangent; `None` for other
+/// calls. Errors do not name the call.
+#[inline(always)]
+pub(crate) fn invoke_uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
+    if op.uniform == Uniform::No || forward_is_active() || must_record(args) {
+        return None;
+    }
+    dispatch::uniform(op, args)
+}
+
 /// The functional form where an argument may have a tangent.
 #[cold]
 fn invoke_with_tangents(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
@@ -125,7 +135,7 @@ pub(crate) fn must_record(args: &[Arg<'_>]) -> bool {
     recording() && any_tracked(args)
 }
 
-#[inline]
+#[inline(always)]
 fn any_tracked(args: &[Arg<'_>]) -> bool {
     let mut tracked = false;
     for arg in args {

@@ -37,7 +37,11 @@ pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// As [`invoke`].
 #[track_caller]
 pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
-    let mut outs = invoke(op, args)?;
+    let _site = trace_hook::enter(Location::caller());
+    if let Some(result) = autograd::invoke_uniform(op, args) {
+        return result.map_err(|error| op.error_of_call(error, op.name, args));
+    }
+    let mut outs = autograd::invoke(op, args)?;
     debug_assert_eq!(outs.len(), 1);
     Ok(outs.swap_remove(0))
 }

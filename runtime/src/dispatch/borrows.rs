@@ -16,8 +16,8 @@ use crate::tensor::Tensor;
 /// written is not read besides; one that is read twice is counted twice.
 ///
 /// A tensor without elements may be replaced by another thread (as an out form does), which takes the storage that
-/// it shows for writing. Tensors are looked at again after their storage was borrowed, so that from then on each shows
-/// the storage that was borrowed, with one layout, until the borrow ends.
+/// it shows for writing. Such tensors are looked at again after their storage was borrowed, so that from then on each
+/// shows the storage that was borrowed, with one layout, until the borrow ends.
 pub struct Borrows<'a> {
     reads: &'a [Arg<'a>],
     writes: &'a [Tensor],
@@ -97,11 +97,11 @@ fn for_each_read<'a>(reads: &[Arg<'a>], writes: &[Tensor], mut visit: impl FnMut
 /// Borrows the storage that a tensor shows, for reading.
 #[inline]
 fn try_read(tensor: &Tensor) -> bool {
-    let storage = tensor.storage();
+    let (storage, is_final) = tensor.storage_to_borrow();
     if !storage.try_read() {
         return false;
     }
-    let shown = tensor.storage().same(storage);
+    let shown = is_final || tensor.storage().same(storage);
     if !shown {
         storage.end_read();
     }
@@ -111,11 +111,11 @@ fn try_read(tensor: &Tensor) -> bool {
 /// Borrows the storage that a tensor shows, for writing.
 #[inline]
 fn try_write(tensor: &Tensor) -> bool {
-    let storage = tensor.storage();
+    let (storage, is_final) = tensor.storage_to_borrow();
     if !storage.try_write() {
         return false;
     }
-    let shown = tensor.storage().same(storage);
+    let shown = is_final || tensor.storage().same(storage);
     if !shown {
         storage.unlock();
     }

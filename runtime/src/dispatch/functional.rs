@@ -25,21 +25,10 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
         }
         return Ok(outs);
     }
-    let since = replacements();
-    if let Some((kernel, dtype, like)) = uniform_kernel(op, args) {
-        let out = Tensor::uninitialized(like.shape(), dtype, like.device())?;
-        // SAFETY: the operands are alike, so that the output is as inference says, and it is new.
-        unsafe {
-            run_uniform(
-                kernel,
-                Call { op, args, outs: std::slice::from_ref(&out), shared: false, since },
-                like,
-            )?
-        };
-        let mut outs = Outputs::new();
-        outs.push(out);
-        return Ok(outs);
+    if let Some(out) = uniform(op, args) {
+        return Ok(Outputs::from_buf([out?]));
     }
+    let since = replacements();
     if let Some(observer) = observer::observer() {
         observer.decided_by(op, args)?;
         if let Some(outs) = observer.data_dependent(op, args) {
@@ -54,6 +43,22 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
     let outs: Outputs = inferred.outs.iter().map(|spec| allocate(spec, &inferred)).collect::<Result<_>>()?;
     run_kernel(op, args, &inferred, &outs, false, since)?;
     Ok(outs)
+}
+
+/// The functional form without recording where operands are alike, so that inference has nothing to decide; `None` for
+/// other calls. Apart from them, since most calls are of this kind, and the only result needs no list.
+#[inline(always)]
+pub(crate) fn uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
+    let since = replacements();
+    let (kernel, dtype, like) = uniform_kernel(op, args)?;
+    let out = match Tensor::uninitialized(like.shape(), dtype, like.device()) {
+        Ok(out) => out,
+        Err(error) => return Some(Err(error)),
+    };
+    let call = Call { op, args, outs: std::slice::from_ref(&out), shared: false, since };
+    // SAFETY: the operands are alike, so that the output is as inference says, and it is new.
+    let result = unsafe { run_uniform(kernel, call, like) };
+    Some(result.map(|()| out))
 }
 
 /// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor

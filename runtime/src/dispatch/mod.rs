@@ -19,7 +19,7 @@ pub use written::check_written;
 
 pub(crate) use borrows::Borrows;
 pub(crate) use convert::are_converted;
-pub(crate) use functional::functional;
+pub(crate) use functional::{functional, uniform};
 pub(crate) use inplace::inplace;
 pub(crate) use out::out;
 pub(crate) use run::{is_checked_by_kernel, run_prepared};

@@ -16,7 +16,7 @@ use crate::scalar::{Scalar, int_range, largest};
 ///
 /// # Errors
 /// As it says, with the argument, the number, and what the dtype holds.
-#[inline]
+#[inline(always)]
 pub(super) fn check(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> {
     for (index, how) in op.numbers {
         let Arg::Scalar(number) = args[usize::from(*index)] else { continue };

@@ -93,7 +93,7 @@ pub(super) struct Call<'a> {
 ///
 /// # Safety
 /// As [`run_borrowed`].
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) -> Result<()> {
     numbers::check(call.op, call.args, like.dtype())?;
     if let Some(observer) = observer::observer() {
@@ -111,7 +111,7 @@ pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) 
 /// # Safety
 /// The kernel is one of the operator, and the call is as [`KernelCall::new`] wants it, but for the borrows; its tensors
 /// have one shape if they are `alike`.
-#[inline]
+#[inline(always)]
 unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()> {
     let Call { op, args, outs, shared, since } = call;
     let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;

@@ -371,27 +371,10 @@ impl<'a> KernelCall<'a> {
     }
 
     /// The first output and some of the arguments, for loops that read an element of each before they write one,
-    /// and so may share memory.
+    /// and so may share memory. The loops look at the dtypes.
     ///
     /// # Errors
-    /// If the output or an argument is not there, is no tensor, or is not of its dtype; or if the output was handed
-    /// out.
-    #[inline]
-    pub(crate) fn operands<const N: usize>(
-        &self,
-        inputs: &[usize],
-        dtypes: [DType; N],
-    ) -> Result<[&'a Tensor; N]> {
-        let operands = self.operands_of_any_dtype(inputs)?;
-        for (tensor, dtype) in operands.iter().zip(dtypes) {
-            if tensor.dtype() != dtype {
-                return Err(other_dtype(tensor.dtype(), dtype));
-            }
-        }
-        Ok(operands)
-    }
-
-    /// As [`KernelCall::operands`], for loops that look at the dtypes themselves.
+    /// If the output or an argument is not there or is no tensor; or if the output was handed out.
     #[inline]
     pub(crate) fn operands_of_any_dtype<const N: usize>(&self, inputs: &[usize]) -> Result<[&'a Tensor; N]> {
         let Some(out) = self.outs.first() else { return Err(missing("output", 0)) };
@@ -425,10 +408,4 @@ fn handed_out() -> Error {
 fn missing(what: &str, index: usize) -> Error {
     Error::argument(format!("the kernel asks for {what} {index}, and the call has none"))
         .with_help("positions count from 0, in the order of the signature")
-}
-
-#[cold]
-fn other_dtype(tensor: DType, kernel: DType) -> Error {
-    Error::dtype(format!("the kernel computes with {kernel}, and was given {tensor}"))
-        .with_help("install it for the dtype that it is written for")
 }

@@ -54,13 +54,21 @@ pub const fn same_kernel<const N: usize>(kernel: KernelFn, dtypes: [DType; N]) -
 }
 
 /// Kernels as [`KernelTable::with`](crate::op::KernelTable::with) takes them, each given by a macro for the Rust type of
-/// its dtype: `kernels_of!(add_kernel: F32 F64)`.
+/// its dtype: `kernels_of!(add_kernel: F32 F64)`. With `; F32 for F16 BF16` the one for `f32` serves those dtypes, too.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! kernels_of {
     ($kernel:ident: $($dtype:ident)*) => {
         [$(($crate::DType::$dtype, $kernel!($crate::element::named::$dtype))),*]
     };
+    ($kernel:ident: $($dtype:ident)*; $one:ident for $($also:ident)*) => {{
+        const ONE: $crate::op::KernelFn = $kernel!($crate::element::named::$one);
+        [
+            $(($crate::DType::$dtype, $kernel!($crate::element::named::$dtype)),)*
+            ($crate::DType::$one, ONE),
+            $(($crate::DType::$also, ONE),)*
+        ]
+    }};
 }
 
 /// The kernels of a definition that the generator wrote: table and definition come from one entry, which is the promise

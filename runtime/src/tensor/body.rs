@@ -55,7 +55,9 @@ impl Body {
     }
 }
 
-/// A part that replaced another.
+/// A part that replaced another. Its memory and layout come first, so that a part and they have one address, and a look
+/// at the newest costs no addition.
+#[repr(C)]
 struct Part {
     body: Body,
     /// The part before this one, which belongs to it; null for the first that replaced one.
@@ -191,6 +193,13 @@ impl Tensor {
                 return replaces;
             }
         }
+    }
+
+    /// The memory that this tensor shows part of, and whether it always will: only a tensor without elements is replaced.
+    #[inline]
+    pub(crate) fn storage_to_borrow(&self) -> (&Storage, bool) {
+        let body = self.body();
+        (&body.storage, body.numel != 0)
     }
 
     /// Whether it was replaced after there were so many [`replacements`]. The storage that it shows is borrowed.

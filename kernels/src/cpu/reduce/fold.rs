@@ -336,35 +336,37 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
             // SAFETY: the caller's promise.
             widest_over::<T, _>(
                 #[inline(always)]
-                || unsafe { self.take_all(fours, rest, 1, partials) },
+                || unsafe { self.take_all(fours, rest, partials) },
             );
         } else {
-            // Elements apart, which wider vectors do not help.
-            // SAFETY: the caller's promise.
-            unsafe { self.take_all(fours, rest, step, partials) }
+            // Elements apart, which neither wider vectors nor several rows at a time help.
+            for offset in &offsets[..rows] {
+                // SAFETY: the caller's promise.
+                unsafe { self.take_rows(std::array::from_ref(offset), step, partials) }
+            }
         }
     }
 
     /// Takes one element of each row, of which there are fours and a rest, into each partial result.
     ///
     /// # Safety
-    /// The rows' elements, `step` apart, are valid for reads.
+    /// The rows' elements, one after the other, are valid for reads.
     #[inline(always)]
-    unsafe fn take_all(&self, fours: &[[i64; 4]], rest: &[i64], step: isize, partials: &mut [F::Partial]) {
+    unsafe fn take_all(&self, fours: &[[i64; 4]], rest: &[i64], partials: &mut [F::Partial]) {
         for four in fours {
             // SAFETY: the caller's promise.
-            unsafe { self.take_rows(four, step, partials) }
+            unsafe { self.take_rows(four, 1, partials) }
         }
         for one in rest {
             // SAFETY: the caller's promise.
-            unsafe { self.take_rows(std::array::from_ref(one), step, partials) }
+            unsafe { self.take_rows(std::array::from_ref(one), 1, partials) }
         }
     }
 
-    /// As [`Block::take_all`], of as many rows as are worked on together.
+    /// As [`Block::take_all`], of as many rows as are worked on together, whose elements are `step` apart.
     ///
     /// # Safety
-    /// As [`Block::take_all`].
+    /// As [`Block::take_all`], of elements so far apart.
     #[inline(always)]
     unsafe fn take_rows<const ROWS: usize>(
         &self,

@@ -52,7 +52,7 @@ pub static PLUS_TENSOR: KernelTable = KernelTable::new()
     .with(
         Backend::Cpu,
         "pointwise",
-        &rt::kernels_of!(plus_tensor_kernel : I64 BF16 F32),
+        &rt::kernels_of!(plus_tensor_kernel : I64; F32 for BF16),
     );
 
 macro_rules! grown_kernel {

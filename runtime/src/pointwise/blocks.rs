@@ -1,0 +1,389 @@
+//! Rows of operands as loops want them: elements of the loop's own types, one after the other.
+//!
+//! In: a row at any steps, of which operands may be 16-bit floats where the loop computes in `f32`. Out: calls of the loop
+//! over blocks, with copies of the elements that lie otherwise. So each loop is compiled once, for the layout that is fast,
+//! and one loop serves `f32` and both 16-bit floats; copying is the same code for all of them. Must know no operator.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use half::slice::HalfFloatSliceExt;
+use opsmith_core::DType;
+
+use super::{MAX_OPERANDS, Row};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// A loop over elements that lie one after the other. Without a table of its methods, as `dyn FnMut` has, whose unused
+/// half would be compiled, too.
+#[derive(Clone, Copy)]
+pub(super) struct Loop<'a> {
+    /// The function that the loop calls for each element.
+    function: *const (),
+    run: Run,
+    lives: PhantomData<&'a ()>,
+}
+
+/// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
+/// that the loop was made for; before them, the function that it calls.
+pub(super) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
+
+impl<'a> Loop<'a> {
+    /// The loop of a function.
+    ///
+    /// # Safety
+    /// `run` may be called with this function, and with as many elements as lie at the pointers that it is given.
+    #[inline]
+    pub unsafe fn new<F>(function: &'a F, run: Run) -> Loop<'a> {
+        Loop { function: std::ptr::from_ref(function).cast(), run, lives: PhantomData }
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// At each pointer lie as many elements of the type that the loop was made for, one after the other; nobody else
+    /// writes them, and those at the first are valid for writes.
+    #[inline]
+    pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+        // SAFETY: who made the loop promised that it takes this function, and the caller promises the rest.
+        unsafe { (self.run)(self.function, pointers, length) }
+    }
+}
+
+/// Bytes of a copy: those of three operands stay in the first cache.
+const BLOCK: usize = 2048;
+
+/// Copied elements of one operand.
+#[repr(align(64))]
+struct Block(MaybeUninit<[u8; BLOCK]>);
+
+/// An operand's dtype, and bytes from one element to the next, where the loop wants them.
+#[derive(Clone, Copy)]
+struct Slot {
+    dtype: DType,
+    step: isize,
+}
+
+/// What a loop has to copy of its operands.
+pub(super) struct Blocks<const N: usize> {
+    slots: [Slot; N],
+    /// Most elements of a block.
+    length: usize,
+}
+
+impl<const N: usize> Blocks<N> {
+    /// For a loop that wants these dtypes.
+    pub fn new(operands: &[&Tensor; N], wanted: [DType; N]) -> Blocks<N> {
+        let slot =
+            |index: usize| Slot { dtype: operands[index].dtype(), step: wanted[index].size() as isize };
+        let largest = wanted.iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+        Blocks { slots: std::array::from_fn(slot), length: BLOCK / largest }
+    }
+
+    /// Runs a loop over a row.
+    ///
+    /// # Safety
+    /// The row's elements are valid for reads, those of the first operand for writes; nobody else writes them. An operand
+    /// that shares memory with the first has the same elements.
+    pub unsafe fn run(&self, row: &Row<'_>, body: Loop<'_>) {
+        let copies: [bool; N] = std::array::from_fn(|index| {
+            let Slot { dtype, step } = self.slots[index];
+            dtype.size() as isize != step || row.length > 1 && row.strides[index] != step
+        });
+        if !copies.contains(&true) {
+            // SAFETY: the row is as the loop wants it.
+            return unsafe { body.run(row.pointers, row.length) };
+        }
+        let mut blocks: [Block; N] = [const { Block(MaybeUninit::uninit()) }; N];
+        let mut pointers = *row.pointers;
+        let mut start = 0;
+        while start < row.length {
+            let length = self.length.min(row.length - start);
+            for index in (0..N).filter(|index| copies[*index]) {
+                let block = blocks[index].0.as_mut_ptr().cast::<u8>();
+                pointers[index] = block;
+                let step = row.strides[index];
+                // A block of one element again and again holds it already.
+                if index == 0 || step == 0 && start != 0 {
+                    continue;
+                }
+                // SAFETY: the elements of the row are valid for reads, as the caller promises, and the block has room for
+                // as many of the loop's type.
+                unsafe {
+                    load(
+                        self.slots[index].dtype,
+                        row.pointers[index].offset(step * start as isize),
+                        step,
+                        block,
+                        length,
+                    )
+                };
+            }
+            for index in (0..N).filter(|index| !copies[*index]) {
+                // SAFETY: the place lies in the row, or is one past its end.
+                pointers[index] = unsafe { row.pointers[index].offset(row.strides[index] * start as isize) };
+            }
+            // SAFETY: the elements lie in the row or in blocks, as the loop wants them.
+            unsafe { body.run(&pointers, length) };
+            if copies[0] {
+                let step = row.strides[0];
+                // SAFETY: the loop wrote as many elements into the block, and those of the row are valid for writes.
+                unsafe {
+                    store(
+                        self.slots[0].dtype,
+                        pointers[0],
+                        row.pointers[0].offset(step * start as isize),
+                        step,
+                        length,
+                    )
+                };
+            }
+            start += length;
+        }
+    }
+}
+
+/// Whether operands have other dtypes than a loop wants, which blocks convert: 16-bit floats for `f32`.
+///
+/// # Errors
+/// If one has a dtype that nothing converts.
+#[inline]
+pub(super) fn are_converted<const N: usize>(operands: &[&Tensor; N], wanted: &[DType; N]) -> Result<bool> {
+    // Without a branch for each operand, which are few.
+    let same = std::iter::zip(operands, wanted)
+        .fold(true, |same, (tensor, wanted)| same & (tensor.dtype() == *wanted));
+    if same { Ok(false) } else { check_converted(operands, wanted).map(|()| true) }
+}
+
+/// Whether blocks convert each operand of another dtype than a loop wants.
+#[cold]
+fn check_converted(operands: &[&Tensor], wanted: &[DType]) -> Result<()> {
+    for (tensor, wanted) in operands.iter().zip(wanted) {
+        if tensor.dtype() != *wanted && !(*wanted == DType::F32 && tensor.dtype().is_half()) {
+            return Err(other_dtype(tensor.dtype(), *wanted));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn other_dtype(tensor: DType, kernel: DType) -> Error {
+    Error::dtype(format!("the kernel computes with {kernel}, and was given {tensor}"))
+        .with_help("install it for the dtype that it is written for")
+}
+
+/// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
+macro_rules! block_copies {
+    ($({ $half:ident: $rust:ty, $size:tt })*) => {
+        /// Copies elements into a block, 16-bit floats as `f32`.
+        ///
+        /// # Safety
+        /// As many elements are valid for reads, at these steps; the block has room for them.
+        unsafe fn load(dtype: DType, from: *const u8, step: isize, block: *mut u8, length: usize) {
+            // SAFETY: the caller's promises are those of each function.
+            unsafe {
+                match (dtype, dtype.size()) {
+                    $((DType::$half, _) => {
+                        let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
+                        widen(from, step, block, length, <$rust>::to_f32, slice)
+                    })*
+                    (_, 1) => gather::<u8>(from, step, block, length),
+                    (_, 2) => gather::<u16>(from, step, block, length),
+                    (_, 4) => gather::<u32>(from, step, block, length),
+                    (_, 8) => gather::<u64>(from, step, block, length),
+                    _ => gather::<[u64; 2]>(from, step, block, length),
+                }
+            }
+        }
+
+        /// Copies elements out of a block, `f32` as 16-bit floats where the tensor has them.
+        ///
+        /// # Safety
+        /// The block has as many elements; as many are valid for writes, at these steps.
+        unsafe fn store(dtype: DType, block: *const u8, to: *mut u8, step: isize, length: usize) {
+            // SAFETY: the caller's promises are those of each function.
+            unsafe {
+                match (dtype, dtype.size()) {
+                    $((DType::$half, _) => {
+                        let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
+                        narrow(block, to, step, length, <$rust>::from_f32, slice)
+                    })*
+                    (_, 1) => scatter::<u8>(block, to, step, length),
+                    (_, 2) => scatter::<u16>(block, to, step, length),
+                    (_, 4) => scatter::<u32>(block, to, step, length),
+                    (_, 8) => scatter::<u64>(block, to, step, length),
+                    _ => scatter::<[u64; 2]>(block, to, step, length),
+                }
+            }
+        }
+    };
+}
+
+opsmith_core::for_each_half!(block_copies);
+
+/// # Safety
+/// As [`load`], of elements of `T`.
+unsafe fn gather<T: Copy>(from: *const u8, step: isize, block: *mut u8, length: usize) {
+    let block = block.cast::<T>();
+    // SAFETY: the places are those that the caller promises; nothing is asked of how addresses are aligned.
+    unsafe {
+        if step == 0 {
+            let element = from.cast::<T>().read_unaligned();
+            (0..length).for_each(|index| block.add(index).write_unaligned(element));
+        } else {
+            (0..length).for_each(|index| {
+                let element = from.offset(step * index as isize).cast::<T>().read_unaligned();
+                block.add(index).write_unaligned(element);
+            });
+        }
+    }
+}
+
+/// # Safety
+/// As [`store`], of elements of `T`.
+unsafe fn scatter<T: Copy>(block: *const u8, to: *mut u8, step: isize, length: usize) {
+    let block = block.cast::<T>();
+    for index in 0..length {
+        // SAFETY: the places are those that the caller promises; nothing is asked of how addresses are aligned.
+        unsafe {
+            to.offset(step * index as isize).cast::<T>().write_unaligned(block.add(index).read_unaligned());
+        }
+    }
+}
+
+/// # Safety
+/// As [`load`], of 16-bit floats of type `H`.
+unsafe fn widen<H: Copy>(
+    from: *const u8,
+    step: isize,
+    block: *mut u8,
+    length: usize,
+    convert: impl Fn(H) -> f32,
+    convert_slice: impl Fn(&[H], &mut [f32]),
+) {
+    let block = block.cast::<f32>();
+    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size.
+    unsafe {
+        if step == size_of::<H>() as isize {
+            block.write_bytes(0, length);
+            let halves = std::slice::from_raw_parts(from.cast::<H>(), length);
+            return convert_slice(halves, std::slice::from_raw_parts_mut(block, length));
+        }
+        if step == 0 {
+            let element = convert(from.cast::<H>().read());
+            return (0..length).for_each(|index| block.add(index).write(element));
+        }
+        (0..length).for_each(|index| {
+            block.add(index).write(convert(from.offset(step * index as isize).cast::<H>().read()));
+        });
+    }
+}
+
+/// # Safety
+/// As [`store`], of 16-bit floats of type `H`.
+unsafe fn narrow<H: Copy>(
+    block: *const u8,
+    to: *mut u8,
+    step: isize,
+    length: usize,
+    convert: impl Fn(f32) -> H,
+    convert_slice: impl Fn(&mut [H], &[f32]),
+) {
+    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size, and the memory of
+    // tensors is initialised.
+    unsafe {
+        let singles = std::slice::from_raw_parts(block.cast::<f32>(), length);
+        if step == size_of::<H>() as isize {
+            return convert_slice(std::slice::from_raw_parts_mut(to.cast::<H>(), length), singles);
+        }
+        for (index, single) in singles.iter().enumerate() {
+            to.offset(step * index as isize).cast::<H>().write(convert(*single));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arg::Arg;
+    use crate::element::Element;
+    use crate::layout::Layout;
+    use crate::library::Library;
+    use crate::op::{KernelCall, OpDef, Schema};
+    use crate::pointwise::map2;
+    use crate::tensor::Tensor;
+    use half::{bf16, f16};
+
+    static OP: OpDef =
+        OpDef::new("op", Schema { text: "", args: &[], returns: &[] }, "tests.yaml:1", &Library::EMPTY);
+
+    /// Elements of three rows, each longer than a block, in an order that is not that of memory if `transposed`.
+    fn rows<T: Element>(first: usize, transposed: bool) -> Tensor {
+        let elements: Vec<T> = (0..3 * LENGTH)
+            .map(|index| T::from_scalar(((index * 7 + first) as f64 / 16.0 % 50.0).into()))
+            .collect();
+        let sizes = [3, LENGTH as i64];
+        let tensor = Tensor::from_slice(&elements, &sizes).unwrap();
+        if !transposed {
+            return tensor;
+        }
+        let layout = Layout { sizes: sizes[..].into(), strides: [1, 3][..].into(), offset: 0 };
+        tensor.with_layout(layout).unwrap()
+    }
+
+    const LENGTH: usize = 1100;
+
+    /// Adds with a loop over `C`, and compares with sums of single elements of `T`.
+    fn check<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>(
+        a: &Tensor,
+        b: &Tensor,
+        out: &Tensor,
+    ) {
+        let (left, right) = (a.to_vec::<T>().unwrap(), b.to_vec::<T>().unwrap());
+        let at = |elements: &[T], index: usize| elements[index % elements.len()].to_compute();
+        let expected: Vec<T> =
+            (0..3 * LENGTH).map(|index| T::from_compute(at(&left, index) + at(&right, index))).collect();
+        let args = [Arg::Tensor(a), Arg::Tensor(b)];
+        // SAFETY: the tensors are this test's alone; those that share memory are the same elements.
+        let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(out)).with_elements() };
+        map2::<C, C, C, _>(&call, [0, 1], |a, b| a + b).unwrap();
+        assert_eq!(out.to_vec::<T>().unwrap(), expected);
+    }
+
+    fn check_layouts<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>() {
+        for (a, b, out) in
+            [(false, false, false), (false, true, false), (true, false, true), (true, true, false)]
+        {
+            check::<C, T>(&rows::<T>(1, a), &rows::<T>(5, b), &rows::<T>(0, out));
+        }
+        let number = Tensor::from_slice(&[T::from_scalar(2.5.into())], &[]).unwrap();
+        for transposed in [false, true] {
+            let same = rows::<T>(3, transposed);
+            check::<C, T>(&same, &rows::<T>(5, true), &same);
+            check::<C, T>(&same, &number, &same);
+        }
+    }
+
+    #[test]
+    fn a_loop_over_f32_serves_16_bit_floats_in_every_layout() {
+        check_layouts::<f32, f16>();
+        check_layouts::<f32, bf16>();
+    }
+
+    #[test]
+    fn elements_at_any_step_are_copied_to_the_loop_and_back() {
+        check_layouts::<f32, f32>();
+        check_layouts::<f64, f64>();
+        check_layouts::<i16, i16>();
+        check_layouts::<crate::Complex64, crate::Complex64>();
+    }
+
+    #[test]
+    fn a_loop_refuses_other_dtypes() {
+        let (a, out) = (Tensor::of(&[1.0f64]), Tensor::of(&[1.0f32]));
+        let args = [Arg::Tensor(&a), Arg::Tensor(&a)];
+        // SAFETY: the tensors are this test's alone.
+        let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(&out)).with_elements() };
+        let error = map2::<f32, f32, f32, _>(&call, [0, 1], |a, b| a + b).unwrap_err();
+        assert!(error.to_string().contains("computes with float32, and was given float64"), "{error}");
+    }
+}
