@@ -48,7 +48,7 @@ mod trace_hook;
 mod untyped;
 pub mod view;
 
-pub use arg::{Arg, MemoryFormat, MemoryLayout, Value};
+pub use arg::{Arg, MemoryFormat, MemoryLayout, TensorOrScalar, Value};
 pub use device::Device;
 pub use device_view::{DeviceView, DeviceViewMut};
 pub use element::Element;

@@ -31,6 +31,7 @@ use std::ops::Range;
 
 use proc_macro2::TokenStream;
 
+use crate::analysis::naming;
 use crate::config::{Config, RustPath};
 use crate::model::{Model, Op};
 
@@ -80,7 +81,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind, Kernels, OpDef, ReturnDef, Schema, Uniform, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, Kernels, OpDef, ReturnDef, Schema, Uniform, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
         emit: defs::emit,
     },
     Emitter {
@@ -140,7 +141,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
-        imports: "{Backend, DType, op::{KernelCall, KernelTable}}",
+        imports: "{Backend, DType, Element as _, op::{KernelCall, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -198,6 +199,17 @@ impl<'a> Generation<'a> {
         let own =
             move |op: &&Op| !op.is_external() && op.is_callable() && name.is_none_or(|name| op.name == name);
         self.model.ops[range].iter().filter(own)
+    }
+
+    /// The operators whose functions this run generates. If it is one operator, the overload comes first at which the
+    /// function stands that both have.
+    pub(crate) fn ops_with_functions(&self) -> impl Iterator<Item = &'a Op> + use<'a> {
+        let (ops, alone) = (&self.model.ops, matches!(self.selection, Selection::Named(_)));
+        let leader = move |op: &Op| {
+            let merged = op.merged.filter(|merged| alone && !merged.leads)?;
+            Some(&ops[merged.with.0])
+        };
+        self.own_ops().flat_map(move |op| leader(op).into_iter().chain([op]))
     }
 
     /// Those of them that have a definition: all that are not another name of an operator.
@@ -286,6 +298,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     }
     let public = EMITTERS.iter().filter(|emitter| emitter.public);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
+    let methods = names::ident(&naming::methods(&generation.config.library));
     let mut tokens = quote::quote! {
         /// One module an emitter.
         #[allow(unused_imports, reason = "every module has the same imports")]
@@ -301,7 +314,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
 
         pub use generated::functions::*;
         pub use generated::library::{LIBRARY, call};
-        pub use generated::methods::TensorOps;
+        pub use generated::methods::#methods;
         pub use generated::{#(#public),*};
     };
     let parents: Vec<&RustPath> =

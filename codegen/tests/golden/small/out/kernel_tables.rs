@@ -23,7 +23,6 @@ macro_rules! plus_tensor_kernel {
         #[allow(unused, reason = "an expression need not use everything")]
         fn kernel(call: &KernelCall<'_>) -> rt::Result<()> {
             type T = $T;
-            use rt::Element as _;
             type C = <T as rt::Element>::Compute;
             type R = T;
             let alpha = call.args()[2].scalar();
@@ -35,10 +34,7 @@ macro_rules! plus_tensor_kernel {
                     let self_ = self_.to_compute();
                     let other = other.to_compute();
                     <R as rt::Element>::from_compute(
-                        rt::arith::Arithmetic::add(
-                            self_,
-                            rt::arith::Arithmetic::mul(constant0, other),
-                        ),
+                        rt::arith::Arithmetic::add(self_, rt::arith::Arithmetic::mul(constant0, other)),
                     )
                 },
             )
@@ -48,19 +44,17 @@ macro_rules! plus_tensor_kernel {
 }
 
 /// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
-pub static PLUS_TENSOR: KernelTable = KernelTable::new()
-    .with(
-        Backend::Cpu,
-        "pointwise",
-        &rt::kernels_of!(plus_tensor_kernel : I64 BF16 F32),
-    );
+pub static PLUS_TENSOR: KernelTable = KernelTable::of(
+    Backend::Cpu,
+    "pointwise",
+    &rt::kernels_of!(plus_tensor_kernel : I64 BF16 F32),
+);
 
 macro_rules! grown_kernel {
     ($T:ty) => {{
         #[allow(unused, reason = "an expression need not use everything")]
         fn kernel(call: &KernelCall<'_>) -> rt::Result<()> {
             type T = $T;
-            use rt::Element as _;
             type C = <T as rt::Element>::Compute;
             type R = T;
             let twice = call.args()[1].bool();
@@ -92,8 +86,11 @@ macro_rules! grown_kernel {
 }
 
 /// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
-pub static GROWN: KernelTable = KernelTable::new()
-    .with(Backend::Cpu, "pointwise", &rt::kernels_of!(grown_kernel : F32));
+pub static GROWN: KernelTable = KernelTable::of(
+    Backend::Cpu,
+    "pointwise",
+    &rt::kernels_of!(grown_kernel : F32),
+);
 
 use crate::kernels::kernel::product as product_at_spec_yaml_30;
 
@@ -102,19 +99,12 @@ use product_at_spec_yaml_30 as product_in_rust;
 /// The type that `crate::kernels::kernel::product` must have for spec.yaml:30.
 fn product_kernel<T: rt::Element>(
     call: &KernelCall<'_>,
-    kernel: fn(
-        self_: rt::View<'_, T>,
-        mat2: rt::View<'_, T>,
-        out: rt::ViewMut<'_, T>,
-    ) -> rt::Result<()>,
+    kernel: fn(self_: rt::View<'_, T>, mat2: rt::View<'_, T>, out: rt::ViewMut<'_, T>) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    Any_product_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
+    Any_product_kernel(kernel, std::marker::PhantomData::<T>).run_declared(call)
 }
 
-const _: fn(&KernelCall<'_>) -> rt::Result<()> = |call| product_kernel(
-    call,
-    product_at_spec_yaml_30::<f32>,
-);
+const _: fn(&KernelCall<'_>) -> rt::Result<()> = |call| product_kernel(call, product_at_spec_yaml_30::<f32>);
 
 #[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
 struct Any_product_kernel<T, F>(F, std::marker::PhantomData<T>);
@@ -125,35 +115,31 @@ impl<
 > Any_product_kernel<T, F> {
     fn run_declared(self, call: &KernelCall<'_>) -> rt::Result<()> {
         let kernel = self.0;
-        rt::scratch::or_out_of_memory(|| kernel(
-            call.view(0),
-            call.view(1),
-            call.view_mut(0),
-        ))
+        rt::scratch::or_out_of_memory(|| kernel(call.view(0), call.view(1), call.view_mut(0)))
     }
 }
 
 macro_rules! product_kernel_of {
-    ($T:ty) => {
-        | call | Any_product_kernel:: < $T, _ > (product_in_rust:: < $T >,
-        std::marker::PhantomData).run_declared(call)
-    };
+    ($T:ty) => {{
+        |call| {
+            Any_product_kernel(
+                    product_in_rust::<$T>,
+                    std::marker::PhantomData::<$T>,
+                )
+                .run_declared(call)
+        }
+    }};
 }
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
-pub static PRODUCT: KernelTable = KernelTable::new()
-    .with(
-        Backend::Cpu,
-        "kernel::product",
-        &rt::kernels_of!(product_kernel_of : F32 F64),
-    );
+pub static PRODUCT: KernelTable = KernelTable::of(
+    Backend::Cpu,
+    "kernel::product",
+    &rt::kernels_of!(product_kernel_of : F32 F64),
+);
 
 fn largest_kernel(call: &KernelCall<'_>) -> rt::Result<()> {
-    let mut context = rt::foreign::Context::new(
-        "golden_largest",
-        "kernels/largest.cc",
-        call.device(),
-    );
+    let mut context = rt::foreign::Context::new("golden_largest", "kernels/largest.cc", call.device());
     let self_ = rt::foreign::ForeignTensor::of(call.args()[0].tensor());
     let dim = call.args()[1].optional(rt::Arg::int);
     let mut out0 = call.foreign_output(0);
@@ -175,12 +161,11 @@ fn largest_kernel(call: &KernelCall<'_>) -> rt::Result<()> {
 }
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
-pub static LARGEST: KernelTable = KernelTable::new()
-    .with(
-        Backend::Cpu,
-        "kernels/largest.cc:golden_largest",
-        &rt::op::same_kernel(largest_kernel, [DType::F32]),
-    );
+pub static LARGEST: KernelTable = KernelTable::of(
+    Backend::Cpu,
+    "kernels/largest.cc:golden_largest",
+    &rt::op::same_kernel(largest_kernel, [DType::F32]),
+);
 
 use crate::kernels::kernel::spread as spread_at_spec_yaml_53;
 
@@ -196,13 +181,10 @@ fn spread_kernel<T: rt::Element>(
         out: rt::ViewMut<'_, T>,
     ) -> rt::Result<()>,
 ) -> rt::Result<()> {
-    Any_spread_kernel::<T, _>(kernel, std::marker::PhantomData).run_declared(call)
+    Any_spread_kernel(kernel, std::marker::PhantomData::<T>).run_declared(call)
 }
 
-const _: fn(&KernelCall<'_>) -> rt::Result<()> = |call| spread_kernel(
-    call,
-    spread_at_spec_yaml_53::<f32>,
-);
+const _: fn(&KernelCall<'_>) -> rt::Result<()> = |call| spread_kernel(call, spread_at_spec_yaml_53::<f32>);
 
 #[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
 struct Any_spread_kernel<T, F>(F, std::marker::PhantomData<T>);
@@ -228,12 +210,20 @@ impl<
 }
 
 macro_rules! spread_kernel_of {
-    ($T:ty) => {
-        | call | Any_spread_kernel:: < $T, _ > (spread_in_rust:: < $T >,
-        std::marker::PhantomData).run_declared(call)
-    };
+    ($T:ty) => {{
+        |call| {
+            Any_spread_kernel(
+                    spread_in_rust::<$T>,
+                    std::marker::PhantomData::<$T>,
+                )
+                .run_declared(call)
+        }
+    }};
 }
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
-pub static SPREAD: KernelTable = KernelTable::new()
-    .with(Backend::Cpu, "kernel::spread", &rt::kernels_of!(spread_kernel_of : F32));
+pub static SPREAD: KernelTable = KernelTable::of(
+    Backend::Cpu,
+    "kernel::spread",
+    &rt::kernels_of!(spread_kernel_of : F32),
+);

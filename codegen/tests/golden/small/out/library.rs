@@ -60,10 +60,6 @@ rt::library::register!(& LIBRARY);
 /// listed with the reason), if the arguments do not fit its
 /// signature, and whatever the operator itself reports.
 #[track_caller]
-pub fn call(
-    name: &str,
-    args: &[rt::Value],
-    kwargs: &[(&str, rt::Value)],
-) -> rt::Result<Vec<rt::Value>> {
+pub fn call(name: &str, args: &[rt::Value], kwargs: &[(&str, rt::Value)]) -> rt::Result<Vec<rt::Value>> {
     rt::boxed::call(&LIBRARY, name, args, kwargs)
 }
