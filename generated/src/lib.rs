@@ -25,6 +25,9 @@
 //! Both are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
 //! `opsmith = { version = "0.1", default-features = false }`.
 
+mod index;
+
+pub use index::{Ellipsis, Index, IndexOp, Indices, NewAxis};
 pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{

@@ -26,7 +26,7 @@ pub(super) fn function(function: &Function<'_>, model: &Model) -> String {
     let name = first.name();
     let mut text = format!("{summary}\n\nAs [`{name}`](fn@super::{name}){options}.");
     if let Some(difference) = difference(op, function.form) {
-        text.push_str(&format!(" {difference} A result that does not fit is an error."));
+        text.push_str(&format!(" {difference}"));
     }
     text.trim_start().to_owned()
 }
@@ -53,11 +53,11 @@ fn difference(op: &Op, form: Form) -> Option<String> {
             Some(format!("In place: writes {}; returns the other results.", written.join(", ")))
         }
         Form::Inplace => Some(
-            "In place: writes the result into the first argument, which must have the result's shape."
+            "In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error."
                 .to_owned(),
         ),
         Form::Out => Some(
-            "Writes the result into `out`, which must have the result's shape or no elements.".to_owned(),
+            "Writes the result into `out`, which must have the result's shape or no elements; any other is an error.".to_owned(),
         ),
     }
 }
@@ -256,7 +256,7 @@ fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
     let dtypes = op.body.dtypes_of_row(Backend::Cpu);
     let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
     if dtypes != DTypeSet::EMPTY && Some(dtypes) != all && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
-        lines.push(format!("- if the dtype to compute in is not one of {}", named(dtypes)));
+        lines.push(format!("- if the dtype to compute in is outside {}", named(dtypes)));
     }
     if op.infer.as_ref().is_some_and(|infer| infer.function.is_some()) || op.body.view.is_some() {
         lines.push("- if shapes and attributes do not go together".to_owned());

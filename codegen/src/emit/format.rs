@@ -51,7 +51,8 @@ fn item(item: syn::Item) -> String {
             items: vec![item],
         })
     };
-    width::joined(&with_comments(text.unwrap_or_else(plain)))
+    // What the first pass joins may stand in a group that fits then.
+    width::joined(&width::joined(&with_comments(text.unwrap_or_else(plain))))
 }
 
 /// What stands for comments and for several lines of documentation, as these.

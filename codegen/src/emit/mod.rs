@@ -315,6 +315,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         pub use generated::functions::*;
         pub use generated::library::{LIBRARY, call};
         pub use generated::methods::#methods;
+        #[doc(hidden)]
         pub use generated::{#(#public),*};
     };
     let parents: Vec<&RustPath> =

@@ -29,6 +29,7 @@ pub(super) fn joined(text: &str) -> String {
             open.push(lines.len() - 1);
         }
     }
+    chained(&mut lines);
     let mut text = lines.join("\n");
     text.push('\n');
     text
@@ -37,8 +38,7 @@ pub(super) fn joined(text: &str) -> String {
 /// Joins the group from line `start` to the last line, if it is one of values and fits.
 fn join(lines: &mut Vec<String>, start: usize) {
     let end = lines.len() - 1;
-    let indent = indent_of(&lines[start]);
-    if end <= start + 1 || indent_of(&lines[end]) != indent {
+    if end <= start + 1 || indent_of(&lines[end]) < indent_of(&lines[start]) {
         return;
     }
     let alternatives = lines[start].trim() == "} else {" && start >= 2;
@@ -48,7 +48,8 @@ fn join(lines: &mut Vec<String>, start: usize) {
             start,
             in_one_line(&lines[start..])
                 .or_else(|| opened_together(&lines[start..]))
-                .or_else(|| let_else(&lines[start..])),
+                .or_else(|| let_else(&lines[start..]))
+                .or_else(|| closure(&lines[start..])),
         ),
     };
     let Some(joined) = joined else { return };
@@ -59,7 +60,7 @@ fn join(lines: &mut Vec<String>, start: usize) {
 /// Every item in the line that opens the group.
 fn in_one_line(group: &[String]) -> Option<Vec<String>> {
     let (first, items, last) = parts(group)?;
-    let indent = indent_of(first) + STEP;
+    let indent = indent_of(last) + STEP;
     let all_items = items.iter().all(|item| indent_of(item) == indent && is_item(first, item.trim_start()));
     // Only the last item may lack its comma: operators and chains break without one.
     let separated = items[..items.len() - 1].iter().all(|item| item.ends_with(','));
@@ -85,20 +86,24 @@ fn in_one_line(group: &[String]) -> Option<Vec<String>> {
     fits(&line).then(|| vec![line])
 }
 
-/// The only item opens in the line of the group: `Ok(f(` … `))`.
+/// The only item opens in the line of the group, as does a closure behind short items: `Ok(f(` … `))`, `f(a, |b| {` … `})`.
 fn opened_together(group: &[String]) -> Option<Vec<String>> {
     let (first, items, last) = parts(group)?;
-    let (head, [middle @ .., tail]) = items.split_first()? else { return None };
     let indent = indent_of(first);
-    let one_item = indent_of(head) == indent + STEP
-        && indent_of(tail) == indent + STEP
-        && head.ends_with(['(', '[', '{'])
+    let opens = items.iter().position(|item| item.ends_with(['(', '[', '{']))?;
+    let (before, rest) = items.split_at(opens);
+    let (head, [middle @ .., tail]) = rest.split_first()? else { return None };
+    let is_closure = head.trim_start().starts_with('|') && head.ends_with("| {");
+    let one_item = indent_of(last) == indent
+        && [head, tail].iter().all(|line| indent_of(line) == indent + STEP)
         && tail.trim_start().starts_with([')', ']', '}'])
-        && middle.iter().all(|line| line.is_empty() || indent_of(line) > indent + STEP);
-    if !is_call(first) || !one_item || !is_value(head.trim_start()) {
+        && middle.iter().all(|line| line.is_empty() || indent_of(line) > indent + STEP)
+        && before.iter().all(|line| is_value(line.trim()) && line.ends_with(','));
+    if !is_call(first) || !one_item || !is_value(head.trim_start()) || !(before.is_empty() || is_closure) {
         return None;
     }
-    let line = format!("{first}{}", head.trim_start());
+    let before: String = before.iter().map(|line| format!("{} ", line.trim())).collect();
+    let line = format!("{first}{before}{}", head.trim_start());
     if !fits(&line) {
         return None;
     }
@@ -115,6 +120,34 @@ fn let_else(group: &[String]) -> Option<Vec<String>> {
     let is_let = first.trim_start().starts_with("let ") && first.ends_with(" else {") && last.trim() == "};";
     let line = format!("{first} {} }};", body.trim().trim_end_matches(';'));
     (is_let && !is_comment(body.trim()) && fits(&line)).then(|| vec![line])
+}
+
+/// `|a| b`.
+fn closure(group: &[String]) -> Option<Vec<String>> {
+    let [first, body, last] = group else { return None };
+    let head = first.strip_suffix("| {")?;
+    let line = format!("{head}| {}{}", body.trim(), last.trim().strip_prefix('}')?);
+    let is_closure = head.contains('|') && is_value(body.trim()) && !body.ends_with([',', '{']);
+    (is_closure && fits(&line)).then(|| vec![line])
+}
+
+/// `a.b().c()` in the line of `a`, if no more calls follow it.
+fn chained(lines: &mut Vec<String>) {
+    let mut at = 0;
+    while at + 1 < lines.len() {
+        let follows = |line: Option<&String>, indent: usize| {
+            line.is_some_and(|line| indent_of(line) == indent && line.trim_start().starts_with('.'))
+        };
+        let indent = indent_of(&lines[at]) + STEP;
+        let is_last = follows(lines.get(at + 1), indent) && !follows(lines.get(at + 2), indent);
+        let joined = format!("{}{}", lines[at], lines[at + 1].trim());
+        let is_open = lines[at].trim_start().starts_with('.') || lines[at + 1].ends_with(['(', '[', '{']);
+        if is_last && !is_open && !is_comment(lines[at].trim()) && fits(&joined) {
+            lines[at] = joined;
+            lines.remove(at + 1);
+        }
+        at += 1;
+    }
 }
 
 /// `if a { b } else { c }`, of one value each.
@@ -179,4 +212,60 @@ fn is_comment(content: &str) -> bool {
 
 fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[track_caller]
+    fn check(narrow: &str, expected: &str) {
+        assert_eq!(joined(narrow), expected);
+    }
+
+    #[test]
+    fn values_stand_in_one_line() {
+        check("f(\n    a,\n    B { c: 1, ..d },\n);\n", "f(a, B { c: 1, ..d });\n");
+        check("let a = B {\n    c: 1,\n    ..d\n};\n", "let a = B { c: 1, ..d };\n");
+        check("let a = (\n    b,\n);\n", "let a = (b,);\n");
+        check("m!(\n    a : B C\n    D\n)\n", "m!(a: B C D)\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_stays() {
+        let long = format!("f(\n    {},\n    {},\n);\n", "a".repeat(60), "b".repeat(60));
+        check(&long, &long);
+    }
+
+    #[test]
+    fn statements_declarations_and_comments_stay() {
+        for text in [
+            "if a {\n    b: c;\n}\n",
+            "pub struct A {\n    b: C,\n}\n",
+            "match a {\n    B => c,\n}\n",
+            "f(\n    // why\n    a,\n)\n",
+        ] {
+            check(text, text);
+        }
+    }
+
+    #[test]
+    fn the_last_argument_opens_in_the_line_of_the_call() {
+        let long = "c".repeat(90);
+        check(
+            &format!("Ok(\n    f(\n        {long},\n        {long},\n    ),\n)\n"),
+            &format!("Ok(f(\n    {long},\n    {long},\n))\n"),
+        );
+        check(
+            "f(\n    a,\n    |b| {\n        let c = b;\n        c\n    },\n)\n",
+            "f(a, |b| {\n    let c = b;\n    c\n})\n",
+        );
+    }
+
+    #[test]
+    fn short_choices_and_calls_stand_in_one_line() {
+        check("let Some(a) = b else {\n    return c;\n};\n", "let Some(a) = b else { return c };\n");
+        check("let a = if b {\n    c\n} else {\n    d\n};\n", "let a = if b { c } else { d };\n");
+        check("a(b)\n    .c()\n", "a(b).c()\n");
+    }
 }

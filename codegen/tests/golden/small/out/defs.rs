@@ -31,7 +31,37 @@ pub static PLUS_TENSOR: OpDef = OpDef {
     )
 };
 
-/// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:22.
+/// `plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:22.
+pub static PLUS_SCALAR: OpDef = OpDef {
+    doc: "Adds `alpha * other` to each element; one function with `plus.Tensor`, but for the out form.",
+    forms: Forms { inplace: Some("plus_.Scalar"), out: None, elementwise: true },
+    infer: Some(super::inference::plus_scalar_infer),
+    rules: Some(&super::rules::PLUS_SCALAR),
+    uniform: Uniform::Same,
+    element_types: &[Dispatch, NotTensor, NotTensor],
+    kernels: Kernels::of(&super::kernel_tables::PLUS_SCALAR),
+    grad: Some(&super::gradients::PLUS_SCALAR),
+    ..OpDef::new(
+        "plus.Scalar",
+        Schema {
+            text: "plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor",
+            args: &[
+                ArgDef::required("self", ArgKind::Tensor),
+                ArgDef::required("other", ArgKind::Scalar),
+                ArgDef {
+                    default: Some(DefaultValue::Int(1)),
+                    keyword_only: true,
+                    ..ArgDef::required("alpha", ArgKind::Scalar)
+                },
+            ],
+            returns: &[ReturnDef::new(ArgKind::Tensor.required())],
+        },
+        "spec.yaml:22",
+        &super::library::LIBRARY,
+    )
+};
+
+/// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:29.
 pub static GROWN: OpDef = OpDef {
     doc: "Grows each element; integers become floats.",
     forms: Forms { inplace: Some("grown_"), out: Some("grown.out"), elementwise: true },
@@ -54,12 +84,12 @@ pub static GROWN: OpDef = OpDef {
             ],
             returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
-        "spec.yaml:22",
+        "spec.yaml:29",
         &super::library::LIBRARY,
     )
 };
 
-/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:30.
+/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:37.
 pub static PRODUCT: OpDef = OpDef {
     doc: "The matrix product.",
     forms: Forms { inplace: None, out: Some("product.out"), elementwise: false },
@@ -76,12 +106,12 @@ pub static PRODUCT: OpDef = OpDef {
             args: &[ArgDef::required("self", ArgKind::Tensor), ArgDef::required("mat2", ArgKind::Tensor)],
             returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
-        "spec.yaml:30",
+        "spec.yaml:37",
         &super::library::LIBRARY,
     )
 };
 
-/// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:43.
+/// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:50.
 pub static LARGEST: OpDef = OpDef {
     doc: "A kernel in C++.",
     infer: Some(super::inference::largest_infer),
@@ -102,12 +132,12 @@ pub static LARGEST: OpDef = OpDef {
                 ReturnDef::named("indices", ArgKind::Tensor.required()),
             ],
         },
-        "spec.yaml:43",
+        "spec.yaml:50",
         &super::library::LIBRARY,
     )
 };
 
-/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:53.
+/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:60.
 pub static SPREAD: OpDef = OpDef {
     doc: "Puts values at indices.",
     infer: Some(super::inference::spread_infer),
@@ -126,12 +156,12 @@ pub static SPREAD: OpDef = OpDef {
             ],
             returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
-        "spec.yaml:53",
+        "spec.yaml:60",
         &super::library::LIBRARY,
     )
 };
 
-/// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:62.
+/// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:69.
 pub static FLIPPED: OpDef = OpDef {
     doc: "Swaps two dimensions.",
     rules: Some(&super::rules::FLIPPED),
@@ -149,12 +179,12 @@ pub static FLIPPED: OpDef = OpDef {
             ],
             returns: &[ReturnDef::new(ArgKind::Tensor.required())],
         },
-        "spec.yaml:62",
+        "spec.yaml:69",
         &super::library::LIBRARY,
     )
 };
 
-/// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:69.
+/// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:76.
 pub static SUM_AND_GROWTH: OpDef = OpDef {
     doc: "Two results, built from others.",
     element_types: &[Dispatch, Dispatch],
@@ -169,12 +199,12 @@ pub static SUM_AND_GROWTH: OpDef = OpDef {
                 ReturnDef::new(ArgKind::Tensor.required()),
             ],
         },
-        "spec.yaml:69",
+        "spec.yaml:76",
         &super::library::LIBRARY,
     )
 };
 
-/// `item(Tensor self) -> Scalar`, declared at spec.yaml:73.
+/// `item(Tensor self) -> Scalar`, declared at spec.yaml:80.
 pub static ITEM: OpDef = OpDef {
     doc: "The only element.",
     rules: Some(&super::rules::ITEM),
@@ -187,7 +217,7 @@ pub static ITEM: OpDef = OpDef {
             args: &[ArgDef::required("self", ArgKind::Tensor)],
             returns: &[ReturnDef::new(ArgKind::Scalar.required())],
         },
-        "spec.yaml:73",
+        "spec.yaml:80",
         &super::library::LIBRARY,
     )
 };

@@ -30,16 +30,18 @@ impl PlusOptions {
 ///
 /// ```text
 /// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor
 /// ```
 ///
 /// # Arguments
 /// - `self`: Tensor
-/// - `other`: Tensor
+/// - `other`: Tensor or Scalar
 /// - `alpha`: Scalar, `1` by default
 ///
 /// # Results
 /// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
 /// - computed in `int64`, `bfloat16`, `float32`
+/// - `other` a number: shape `broadcast(self)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
 ///
 /// # Gradients
 /// - `self`: `grad`
@@ -47,14 +49,15 @@ impl PlusOptions {
 ///
 /// # Errors
 /// - if `self`, `other` cannot be broadcast together
-/// - if the dtype to compute in is not one of `int64`, `bfloat16`, `float32`
+/// - if the dtype to compute in is outside `int64`, `bfloat16`, `float32`
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:8`](../../../spec.yaml#L8).
+/// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:22`](../../../spec.yaml#L22).
 #[track_caller]
-pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
+pub fn plus<'a>(self_: &rt::Tensor, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<rt::Tensor> {
+    let other: rt::TensorOrScalar<'_> = other.into();
     rt::call::invoke_single(
-        &super::defs::PLUS_TENSOR,
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
         &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
     )
 }
@@ -63,38 +66,51 @@ pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
 ///
 /// As [`plus`](fn@super::plus), with options.
 #[track_caller]
-pub fn plus_with(
+pub fn plus_with<'a>(
     self_: &rt::Tensor,
-    other: &rt::Tensor,
+    other: impl Into<rt::TensorOrScalar<'a>>,
     options: impl Into<PlusOptions>,
 ) -> rt::Result<rt::Tensor> {
     let options: PlusOptions = options.into();
-    rt::call::invoke_single(&super::defs::PLUS_TENSOR, &[self_.into(), other.into(), options.alpha.into()])
+    let other: rt::TensorOrScalar<'_> = other.into();
+    rt::call::invoke_single(
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), options.alpha.into()],
+    )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// As [`plus`](fn@super::plus). In place: writes the result into the first argument, which must have the result's shape. A result that does not fit is an error.
+/// As [`plus`](fn@super::plus). In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
-pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
+pub fn plus_<'a>(self_: &rt::Tensor, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<()> {
+    let other: rt::TensorOrScalar<'_> = other.into();
     rt::call::invoke_inplace(
-        &super::defs::PLUS_TENSOR,
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
         &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
     )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// As [`plus`](fn@super::plus), with options. In place: writes the result into the first argument, which must have the result's shape. A result that does not fit is an error.
+/// As [`plus`](fn@super::plus), with options. In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
-pub fn plus_with_(self_: &rt::Tensor, other: &rt::Tensor, options: impl Into<PlusOptions>) -> rt::Result<()> {
+pub fn plus_with_<'a>(
+    self_: &rt::Tensor,
+    other: impl Into<rt::TensorOrScalar<'a>>,
+    options: impl Into<PlusOptions>,
+) -> rt::Result<()> {
     let options: PlusOptions = options.into();
-    rt::call::invoke_inplace(&super::defs::PLUS_TENSOR, &[self_.into(), other.into(), options.alpha.into()])
+    let other: rt::TensorOrScalar<'_> = other.into();
+    rt::call::invoke_inplace(
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), options.alpha.into()],
+    )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// As [`plus`](fn@super::plus). Writes the result into `out`, which must have the result's shape or no elements. A result that does not fit is an error.
+/// As [`plus`](fn@super::plus). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn plus_out(self_: &rt::Tensor, other: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
     rt::call::invoke_out(
@@ -106,7 +122,7 @@ pub fn plus_out(self_: &rt::Tensor, other: &rt::Tensor, out: &mut rt::Tensor) ->
 
 /// Adds `alpha * other` to `self`.
 ///
-/// As [`plus`](fn@super::plus), with options. Writes the result into `out`, which must have the result's shape or no elements. A result that does not fit is an error.
+/// As [`plus`](fn@super::plus), with options. Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn plus_with_out(
     self_: &rt::Tensor,
@@ -163,9 +179,9 @@ impl GrownOptions {
 /// - `self`: `not_implemented("of an example")`
 ///
 /// # Errors
-/// - if the dtype to compute in is not one of `float32`
+/// - if the dtype to compute in is outside `float32`
 ///
-/// Declared at [`spec.yaml:22`](../../../spec.yaml#L22).
+/// Declared at [`spec.yaml:29`](../../../spec.yaml#L29).
 #[track_caller]
 pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)])
@@ -182,7 +198,7 @@ pub fn grown_with(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::R
 
 /// Grows each element; integers become floats.
 ///
-/// As [`grown`](fn@super::grown). In place: writes the result into the first argument, which must have the result's shape. A result that does not fit is an error.
+/// As [`grown`](fn@super::grown). In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
 pub fn grown_(self_: &rt::Tensor) -> rt::Result<()> {
     rt::call::invoke_inplace(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)])
@@ -190,7 +206,7 @@ pub fn grown_(self_: &rt::Tensor) -> rt::Result<()> {
 
 /// Grows each element; integers become floats.
 ///
-/// As [`grown`](fn@super::grown), with options. In place: writes the result into the first argument, which must have the result's shape. A result that does not fit is an error.
+/// As [`grown`](fn@super::grown), with options. In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
 pub fn grown_with_(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::Result<()> {
     let options: GrownOptions = options.into();
@@ -199,7 +215,7 @@ pub fn grown_with_(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::
 
 /// Grows each element; integers become floats.
 ///
-/// As [`grown`](fn@super::grown). Writes the result into `out`, which must have the result's shape or no elements. A result that does not fit is an error.
+/// As [`grown`](fn@super::grown). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn grown_out(self_: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
     rt::call::invoke_out(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)], &mut [out])
@@ -207,7 +223,7 @@ pub fn grown_out(self_: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
 
 /// Grows each element; integers become floats.
 ///
-/// As [`grown`](fn@super::grown), with options. Writes the result into `out`, which must have the result's shape or no elements. A result that does not fit is an error.
+/// As [`grown`](fn@super::grown), with options. Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn grown_with_out(
     self_: &rt::Tensor,
@@ -241,10 +257,10 @@ pub fn grown_with_out(
 /// - unless `mat2.dim() == 2`
 /// - unless `self.size(1) == mat2.size(-2)`
 /// - if `self`, `mat2` have different dtypes
-/// - if the dtype to compute in is not one of `float32`, `float64`
+/// - if the dtype to compute in is outside `float32`, `float64`
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:30`](../../../spec.yaml#L30).
+/// Declared at [`spec.yaml:37`](../../../spec.yaml#L37).
 #[track_caller]
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(&super::defs::PRODUCT, &[self_.into(), mat2.into()])
@@ -252,7 +268,7 @@ pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> 
 
 /// The matrix product.
 ///
-/// As [`product`](fn@super::product). Writes the result into `out`, which must have the result's shape or no elements. A result that does not fit is an error.
+/// As [`product`](fn@super::product). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn product_out(self_: &rt::Tensor, mat2: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
     rt::call::invoke_out(&super::defs::PRODUCT, &[self_.into(), mat2.into()], &mut [out])
@@ -300,9 +316,9 @@ impl LargestOptions {
 /// - `self`: `spread(grad, indices, self.sizes())`
 ///
 /// # Errors
-/// - if the dtype to compute in is not one of `float32`
+/// - if the dtype to compute in is outside `float32`
 ///
-/// Declared at [`spec.yaml:43`](../../../spec.yaml#L43).
+/// Declared at [`spec.yaml:50`](../../../spec.yaml#L50).
 #[track_caller]
 pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
     let [out0, out1] = rt::call::several(
@@ -342,10 +358,10 @@ pub fn largest_with(
 /// - computed in `float32`
 ///
 /// # Errors
-/// - if the dtype to compute in is not one of `float32`
+/// - if the dtype to compute in is outside `float32`
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:53`](../../../spec.yaml#L53).
+/// Declared at [`spec.yaml:60`](../../../spec.yaml#L60).
 #[track_caller]
 pub fn spread(self_: &rt::Tensor, index: &rt::Tensor, size: impl AsRef<[i64]>) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(&super::defs::SPREAD, &[self_.into(), index.into(), rt::Arg::Ints(size.as_ref())])
@@ -369,7 +385,7 @@ pub fn spread(self_: &rt::Tensor, index: &rt::Tensor, size: impl AsRef<[i64]>) -
 /// - unless `self.dim() >= 2`
 /// - if shapes and attributes do not go together
 ///
-/// Declared at [`spec.yaml:62`](../../../spec.yaml#L62).
+/// Declared at [`spec.yaml:69`](../../../spec.yaml#L69).
 #[track_caller]
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
     rt::call::invoke_single(&super::defs::FLIPPED, &[self_.into(), dim0.into(), dim1.into()])
@@ -388,7 +404,7 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 /// # Errors
 /// - if tensors are on several devices
 ///
-/// Declared at [`spec.yaml:69`](../../../spec.yaml#L69).
+/// Declared at [`spec.yaml:76`](../../../spec.yaml#L76).
 #[track_caller]
 pub fn sum_and_growth(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
     let [out0, out1] = rt::call::several(
@@ -409,7 +425,7 @@ pub fn sum_and_growth(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<(rt:
 /// # Errors
 /// - unless `self.numel() == 1`
 ///
-/// Declared at [`spec.yaml:73`](../../../spec.yaml#L73).
+/// Declared at [`spec.yaml:80`](../../../spec.yaml#L80).
 #[track_caller]
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
     rt::call::host_result(rt::call::invoke_host(&super::defs::ITEM, &[self_.into()])?)

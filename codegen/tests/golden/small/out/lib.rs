@@ -97,4 +97,5 @@ pub use generated::library::{LIBRARY, call};
 
 pub use generated::methods::GoldenExt;
 
+#[doc(hidden)]
 pub use generated::{defs, raw};

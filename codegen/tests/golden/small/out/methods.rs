@@ -7,28 +7,28 @@ pub trait GoldenExt {
     fn as_tensor(&self) -> &rt::Tensor;
     /// [`plus`](fn@super::plus): Adds `alpha * other` to `self`.
     #[track_caller]
-    fn plus(&self, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
+    fn plus<'a>(&self, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<rt::Tensor> {
         super::functions::plus(self.as_tensor(), other)
     }
     /// [`plus_with`](fn@super::plus_with): Adds `alpha * other` to `self`.
     #[track_caller]
-    fn plus_with(
+    fn plus_with<'a>(
         &self,
-        other: &rt::Tensor,
+        other: impl Into<rt::TensorOrScalar<'a>>,
         options: impl Into<super::functions::PlusOptions>,
     ) -> rt::Result<rt::Tensor> {
         super::functions::plus_with(self.as_tensor(), other, options)
     }
     /// [`plus_`](fn@super::plus_): Adds `alpha * other` to `self`.
     #[track_caller]
-    fn plus_(&self, other: &rt::Tensor) -> rt::Result<()> {
+    fn plus_<'a>(&self, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<()> {
         super::functions::plus_(self.as_tensor(), other)
     }
     /// [`plus_with_`](fn@super::plus_with_): Adds `alpha * other` to `self`.
     #[track_caller]
-    fn plus_with_(
+    fn plus_with_<'a>(
         &self,
-        other: &rt::Tensor,
+        other: impl Into<rt::TensorOrScalar<'a>>,
         options: impl Into<super::functions::PlusOptions>,
     ) -> rt::Result<()> {
         super::functions::plus_with_(self.as_tensor(), other, options)

@@ -8,6 +8,13 @@ pub static PLUS_TENSOR: Rules = Rules {
     ..Rules::NONE
 };
 
+pub static PLUS_SCALAR: Rules = Rules {
+    shapes: &[Expr::ShapeRule(ShapeRule::Broadcast, &[Expr::Arg(0)])],
+    dtypes: &[Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])],
+    compute: Some(Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])),
+    ..Rules::NONE
+};
+
 pub static GROWN: Rules = Rules {
     shapes: &[Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)])],
     dtypes: &[Expr::DTypeRule(DTypeRule::PromoteFloat, &[Expr::Arg(0)])],
