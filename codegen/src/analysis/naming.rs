@@ -28,7 +28,7 @@ pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
     [("call", "calls operators by name"), ("as_tensor", "belongs to the trait of methods")];
 
 /// The trait of methods of the stock library.
-const STOCK_METHODS: &str = "TensorOps";
+pub const STOCK_METHODS: &str = "TensorOps";
 
 /// The end of the name of any other library's trait of methods.
 const METHODS_END: &str = "Ext";
@@ -93,12 +93,10 @@ pub fn is_reserved_type(name: &str) -> bool {
     RESERVED_TYPES.contains(&name) || name.ends_with(METHODS_END) || name.ends_with(OPTIONS_END)
 }
 
-/// The trait of a library's methods: `MyOpsExt` for `my-ops`, so that one program may import those of several libraries.
+/// The trait of methods of a library that is not the stock one: `MyOpsExt` for `my-ops`, so that one program may import
+/// those of several libraries.
 pub fn methods(library: &str) -> String {
-    match library == crate::chain::ROOT {
-        true => STOCK_METHODS.to_owned(),
-        false => format!("{}{METHODS_END}", camel(&library.replace('-', "_"))),
-    }
+    format!("{}{METHODS_END}", camel(&library.replace('-', "_")))
 }
 
 /// The names of an integer argument's values, if they have some; they become a Rust enum.

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::api::{Function, own_forms};
-use super::names::{doc, ident};
+use super::names::{doc, methods_name};
 use super::options::options_name;
 use super::{Generation, Selection, document};
 use crate::analysis::naming;
@@ -19,7 +19,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     if methods.is_empty() && generation.selection != Selection::All {
         return TokenStream::new();
     }
-    let name = ident(&naming::methods(&generation.config.library));
+    let name = methods_name(generation.config);
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
     quote! {
         #doc

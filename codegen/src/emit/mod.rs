@@ -31,7 +31,6 @@ use std::ops::Range;
 
 use proc_macro2::TokenStream;
 
-use crate::analysis::naming;
 use crate::config::{Config, RustPath};
 use crate::model::{Model, Op};
 
@@ -298,7 +297,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     }
     let public = EMITTERS.iter().filter(|emitter| emitter.public);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
-    let methods = names::ident(&naming::methods(&generation.config.library));
+    let methods = names::methods_name(generation.config);
     let mut tokens = quote::quote! {
         /// One module an emitter.
         #[allow(unused_imports, reason = "every module has the same imports")]
