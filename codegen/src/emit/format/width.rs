@@ -18,10 +18,10 @@ pub(super) fn joined(text: &str) -> String {
     for line in text.lines() {
         let content = line.trim_start();
         lines.push(line.to_owned());
-        if content.starts_with([')', ']', '}']) {
-            if let Some(start) = open.pop() {
-                join(&mut lines, start);
-            }
+        if content.starts_with([')', ']', '}'])
+            && let Some(start) = open.pop()
+        {
+            join(&mut lines, start);
         }
         // What a join left decides nothing about opening: only the last written line does.
         let last = lines.last().map_or("", String::as_str);
