@@ -82,8 +82,7 @@ fn look_at_one_operator() -> Result<()> {
     tracked.sigmoid()?.sum()?.backward()?;
     let gradient = tracked.grad().context("backward leaves a gradient")?;
     let step = 1e-6;
-    let change =
-        x.add_scalar(step)?.sigmoid()?.sub(&x.sub_scalar(step)?.sigmoid()?)?.div_scalar(2.0 * step)?;
+    let change = x.add(step)?.sigmoid()?.sub(&x.sub(step)?.sigmoid()?)?.div(2.0 * step)?;
     println!("its gradient             {gradient}");
     let difference = gradient.sub(&change)?.abs()?.max()?.item()?.to_f64();
     println!("by finite differences    {change}, at most {difference:.0e} apart");

@@ -91,7 +91,7 @@ const PROGRAM: &str = "//! What the crate's operators give.
 
 use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor};
-use top::TensorOps as _;
+use top::TopExt as _;
 
 #[test]
 fn numbers_gradients_names_and_graphs() -> Result<()> {

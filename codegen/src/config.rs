@@ -128,6 +128,11 @@ impl Config {
         }
     }
 
+    /// Whether the library is the stock one, from which others take the runtime.
+    pub fn is_stock(&self) -> bool {
+        self.library == chain::ROOT
+    }
+
     /// The module that a backend's kernels in Rust are named from, if there are such.
     pub fn kernels_of(&self, backend: Backend) -> Option<&RustPath> {
         self.backends.iter().find(|(known, _)| *known == backend).map(|(_, module)| module)

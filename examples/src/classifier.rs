@@ -22,7 +22,7 @@ impl Network {
     pub fn new(generator: &Generator, device: Device) -> Result<Network> {
         let weight = |inputs: i64, outputs: i64| -> Result<Tensor> {
             let scale = (2.0 / inputs as f64).sqrt();
-            let weight = opsmith::randn_generator([inputs, outputs], Some(generator))?.mul_scalar(scale)?;
+            let weight = opsmith::randn_generator([inputs, outputs], Some(generator))?.mul(scale)?;
             weight.to_device(device)?.requires_grad_(true)
         };
         let bias = |outputs: i64| opsmith::zeros([outputs])?.to_device(device)?.requires_grad_(true);
@@ -54,7 +54,7 @@ impl Network {
     /// # Errors
     /// As [`Network::logits`].
     pub fn accuracy(&self, digits: &Digits) -> Result<f64> {
-        let predictions = self.logits(&digits.images)?.argmax_with(&ArgmaxOptions::new().dim(1))?;
+        let predictions = self.logits(&digits.images)?.argmax_with(ArgmaxOptions::new().dim(1))?;
         let correct = predictions.eq(&digits.labels)?.sum()?;
         Ok(correct.item()?.to_f64() / digits.len() as f64)
     }
@@ -86,9 +86,9 @@ impl Sgd {
         no_grad(|| {
             for (parameter, velocity) in self.parameters.iter().zip(&self.velocities) {
                 let Some(gradient) = parameter.grad() else { continue };
-                velocity.mul_scalar_(self.momentum)?;
+                velocity.mul_(self.momentum)?;
                 velocity.add_(&gradient)?;
-                parameter.sub_with_(velocity, &SubOptions::new().alpha(self.learning_rate))?;
+                parameter.sub_with_(velocity, SubOptions::new().alpha(self.learning_rate))?;
                 parameter.zero_grad();
             }
             Ok(())

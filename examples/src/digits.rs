@@ -44,7 +44,7 @@ fn read() -> Result<Digits> {
     let count = labels.len() as i64;
     let images = Tensor::from_slice(&images, &[count, PIXELS as i64])?;
     // Dividing integers gives floats.
-    Ok(Digits { images: images.div_scalar(WHITE)?, labels: Tensor::of(&labels) })
+    Ok(Digits { images: images.div(WHITE)?, labels: Tensor::of(&labels) })
 }
 
 impl Digits {

@@ -25,11 +25,14 @@
 //! Both are on by default. Without them a program has tensors, operators, gradients, and nothing that it does not use:
 //! `opsmith = { version = "0.1", default-features = false }`.
 
+mod index;
+
+pub use index::{Ellipsis, Index, IndexOp, Indices, NewAxis};
 pub use opsmith_kernels as kernels;
 pub use opsmith_runtime as runtime;
 pub use opsmith_runtime::{
     Arg, Backend, DType, Device, Element, Error, ErrorKind, Generator, Lists, MemoryFormat, Result, Scalar,
-    Scratch, Tensor, Text, Value, View, ViewMut, autograd,
+    Scratch, Tensor, TensorOrScalar, Text, Value, View, ViewMut, autograd,
 };
 
 /// A function that runs eagerly also runs as a graph: every shape and dtype is known, and memory is planned, before

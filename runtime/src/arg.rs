@@ -2,18 +2,20 @@
 
 mod from_lists;
 mod from_value;
+mod options;
+mod tensor_or_scalar;
 
 use std::fmt;
 
 use opsmith_core::{ArgKind, DType};
 
+pub use self::{from_value::FromValue, tensor_or_scalar::TensorOrScalar};
 use crate::device::Device;
 use crate::error::{Error, ErrorOperand, Result};
 use crate::lists::{AnyLists, ListItem, Lists, OwnedLists, Text};
 use crate::random::Generator;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
-pub use from_value::FromValue;
 
 /// How the dimensions of a new tensor lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -3,6 +3,8 @@
 //! In: operator definitions ([`op::OpDef`]) that the generator wrote as static data. Out: calls,
 //! gradients and errors. This crate knows no operator by name; an operator that needs special
 //! treatment says so in a field of its definition.
+//!
+//! Modules that generated code alone calls are hidden here: they follow the generator, and change with it.
 
 pub mod allocator;
 pub mod arg;
@@ -10,17 +12,23 @@ pub mod arith;
 pub mod autograd;
 pub mod backend;
 pub mod boxed;
+#[doc(hidden)]
 pub mod call;
+#[doc(hidden)]
 pub mod checked;
 pub mod constraint;
+#[doc(hidden)]
 pub mod copy;
+#[doc(hidden)]
 pub mod declared;
 pub mod device;
 mod device_view;
+#[doc(hidden)]
 pub mod dispatch;
 pub mod element;
 pub mod error;
 pub mod facts;
+#[doc(hidden)]
 pub mod foreign;
 mod grad;
 pub mod infer;
@@ -32,6 +40,7 @@ pub mod lists;
 pub mod npy;
 pub mod op;
 mod operators;
+#[doc(hidden)]
 pub mod pointwise;
 pub mod print;
 pub mod random;
@@ -48,7 +57,7 @@ mod trace_hook;
 mod untyped;
 pub mod view;
 
-pub use arg::{Arg, MemoryFormat, MemoryLayout, Value};
+pub use arg::{Arg, MemoryFormat, MemoryLayout, TensorOrScalar, Value};
 pub use device::Device;
 pub use device_view::{DeviceView, DeviceViewMut};
 pub use element::Element;

@@ -6,8 +6,6 @@ mod lookup;
 pub use lookup::{Candidates, Named};
 pub use opsmith_core::Symbol;
 
-pub use opsmith_core::Symbol;
-
 use crate::error::Result;
 use crate::op::OpDef;
 use crate::tensor::Tensor;

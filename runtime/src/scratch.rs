@@ -57,6 +57,7 @@ struct OutOfMemory(usize);
 ///
 /// # Errors
 /// Whatever the kernel reports, and if there is no memory for what it works in.
+#[doc(hidden)]
 #[inline]
 pub fn or_out_of_memory(kernel: impl Fn() -> Result<()>) -> Result<()> {
     // Behind a pointer, so that the code around kernels is compiled once instead of for each.

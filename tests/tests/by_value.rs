@@ -46,7 +46,7 @@ fn calls_go_by_elements() {
     let numbers = opsmith::arange_by(&count(2), &count(9), &count(3)).unwrap();
     assert_eq!(numbers.to_vec::<i64>().unwrap(), [2, 5, 8]);
     let part =
-        opsmith::slice_by_with(&x, &count(0), &count(-1), &opsmith::SliceByOptions::new().dim(1)).unwrap();
+        opsmith::slice_by_with(&x, &count(0), &count(-1), opsmith::SliceByOptions::new().dim(1)).unwrap();
     assert_eq!(part.to_vec::<f32>().unwrap(), [1.0, 2.0, 4.0, 5.0]);
     let error = opsmith::reshape_by(&x, &Tensor::of(&[4i64, -1])).unwrap_err();
     assert_eq!(

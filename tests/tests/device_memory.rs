@@ -193,7 +193,7 @@ fn a_device_that_is_not_there_is_an_error() {
     gpu();
     let error = numbers(&[3]).to_device(device(7)).unwrap_err();
     assert_eq!(error.to_string(), "there is no device 7\n  help: there are 2, from 0");
-    assert!(opsmith::zeros_with([2], &opsmith::ZerosOptions::new().device(device(7))).is_err());
+    assert!(opsmith::zeros_with([2], opsmith::ZerosOptions::new().device(device(7))).is_err());
 }
 
 #[test]
@@ -304,13 +304,9 @@ fn a_saved_graph_keeps_constants_of_a_device() {
 fn branches_and_loops_are_decided_by_elements_of_a_device() {
     let function = |inputs: &[Tensor]| -> Result<Vec<Tensor>> {
         let x = &inputs[0];
-        let positive = x.sum()?.gt_scalar(0.0)?;
+        let positive = x.sum()?.gt(0.0)?;
         let chosen = cond(&positive, || x.exp(), || x.neg())?;
-        while_loop(
-            &chosen,
-            |state| state[0].abs()?.max()?.lt_scalar(100.0),
-            |state| Ok(vec![(&state[0] * 2.0)?]),
-        )
+        while_loop(&chosen, |state| state[0].abs()?.max()?.lt(100.0), |state| Ok(vec![(&state[0] * 2.0)?]))
     };
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, [3.into()]).on(gpu())]).unwrap();
     for sign in [1.0, -1.0] {

@@ -133,7 +133,7 @@ fn out_that_is_an_input() -> Result<()> {
     let x = arange(&[1]);
     x.add_out(&arange(&[1]), &mut x.clone())?;
     check(
-        x.sum_dim_with_out(Some(&[0]), &mut x.clone(), &SumDimOptions::new().keepdim(true)),
+        x.sum_dim_with_out(Some(&[0]), &mut x.clone(), SumDimOptions::new().keepdim(true)),
         ErrorKind::Aliasing,
         &[
             "sum.IntList_out: out shares memory with the input `self`",
@@ -194,7 +194,7 @@ fn backward_of_a_tensor_without_a_graph() {
 fn a_leaf_modified_in_place() -> Result<()> {
     let x = arange(&[2]).requires_grad_(true)?;
     check(
-        x.add_with_(&arange(&[2]), &AddOptions::new().alpha(2)),
+        x.add_with_(&arange(&[2]), AddOptions::new().alpha(2)),
         ErrorKind::Autograd,
         &[
             "add_.Tensor: self is a leaf that requires a gradient, \

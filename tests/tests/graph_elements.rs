@@ -88,7 +88,7 @@ fn a_constant_that_has_changed_since_is_noticed() {
 fn sizes_that_a_run_tells_are_those_of_the_spec() {
     let function = |x: &[Tensor]| {
         let (values, places, counts) =
-            opsmith::unique_with(&x[0], &UniqueOptions::new().return_inverse(true).return_counts(true))?;
+            opsmith::unique_with(&x[0], UniqueOptions::new().return_inverse(true).return_counts(true))?;
         Ok(vec![values, places, counts])
     };
     let graph = Graph::trace(function, [&numbers(&[5, 7])]).unwrap();

@@ -116,7 +116,7 @@ fn every_node_knows_where_it_was_called() {
 #[test]
 fn a_branch_is_chosen_when_the_graph_runs() {
     let function = |x: &[Tensor]| {
-        let positive = x[0].sum()?.gt_scalar(0.0)?;
+        let positive = x[0].sum()?.gt(0.0)?;
         graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
     };
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
@@ -134,7 +134,7 @@ fn a_loop_runs_as_often_as_its_condition_says() {
     let function = |x: &[Tensor]| {
         graph::while_loop(
             &[x[0].clone(), Tensor::scalar(0i64, DType::I64)],
-            |state| state[0].sum()?.gt_scalar(1.0),
+            |state| state[0].sum()?.gt(1.0),
             |state| Ok(vec![(&state[0] * 0.5)?, (&state[1] + 1)?]),
         )
     };
@@ -152,7 +152,7 @@ fn the_parts_of_a_loops_state_may_change_places() {
     let function = |x: &[Tensor]| {
         graph::while_loop(
             &[x[0].clone(), x[1].clone(), Tensor::scalar(0i64, DType::I64)],
-            |state| state[2].lt_scalar(3),
+            |state| state[2].lt(3),
             |state| Ok(vec![state[1].clone(), state[0].clone(), (&state[2] + 1)?]),
         )
     };
@@ -185,8 +185,8 @@ fn a_scan_carries_a_state_and_stacks_results() {
 #[test]
 fn sizes_that_depend_on_elements_are_found_when_the_graph_runs() {
     let function = |x: &[Tensor]| {
-        let positive = x[0].masked_select(&x[0].gt_scalar(0.0)?)?;
-        let places = positive.gt_scalar(0.5)?.nonzero()?;
+        let positive = x[0].masked_select(&x[0].gt(0.0)?)?;
+        let places = positive.gt(0.5)?.nonzero()?;
         Ok([(&positive * 2.0)?.sum()?, positive.relu()?, opsmith::to_dtype(&places, DType::F32)?])
     };
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])]).unwrap();
@@ -489,7 +489,7 @@ fn sizes_that_elements_decide_are_equal_where_they_have_to_be() {
     // Two selections by each of two masks, and the places that the first of them selects.
     let function = |x: &[Tensor]| {
         let [x, target] = x else { panic!("two inputs") };
-        let (positive, small) = (x.gt_scalar(0.0)?, x.lt_scalar(-0.5)?);
+        let (positive, small) = (x.gt(0.0)?, x.lt(-0.5)?);
         let (a, b) = (x.masked_select(&positive)?, x.masked_select(&small)?);
         let (c, d) = (target.masked_select(&positive)?, target.masked_select(&small)?);
         let places = positive.nonzero()?.squeeze_dim(1)?;
@@ -519,7 +519,7 @@ fn sizes_that_elements_decide_are_equal_where_they_have_to_be() {
 #[test]
 fn sizes_that_were_taken_to_be_equal_and_are_not_are_refused() {
     let function = |x: &[Tensor]| {
-        let of = |x: &Tensor| x.masked_select(&x.gt_scalar(0.0)?);
+        let of = |x: &Tensor| x.masked_select(&x.gt(0.0)?);
         &of(&x[0])? + &of(&x[1])?
     };
     let spec = || InputSpec::new(DType::F32, ["n".into()]);

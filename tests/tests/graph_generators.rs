@@ -80,7 +80,7 @@ fn loops_draw_on_and_sizes_that_a_run_tells_do_not_start_it_anew() {
             let state = [Tensor::of(&[0.0f32]).sin()?, x[0].sin()?];
             let ends = while_loop(
                 &state,
-                |state| state[0].sum()?.lt_scalar(3),
+                |state| state[0].sum()?.lt(3),
                 |state| Ok(vec![(&state[0] + 1.0)?, state[1].add(&draw(&generator)?)?]),
             )?;
             Ok(vec![ends[1].clone(), draw(&generator)?])
@@ -91,7 +91,7 @@ fn loops_draw_on_and_sizes_that_a_run_tells_do_not_start_it_anew() {
         |x| {
             let generator = Generator::new(3);
             let first = draw(&generator)?;
-            let found = x[0].masked_select(&first.gt_scalar(0.5)?)?;
+            let found = x[0].masked_select(&first.gt(0.5)?)?;
             Ok(vec![first, draw(&generator)?.mul(&found.sum()?)?])
         },
     );
@@ -148,7 +148,7 @@ fn what_a_graph_would_not_repeat_is_an_error() {
         let state = [Tensor::of(&[0.0f32]).sin()?, x[0].sin()?];
         let ends = while_loop(
             &state,
-            |state| state[0].sum()?.lt_scalar(3),
+            |state| state[0].sum()?.lt(3),
             |state| Ok(vec![(&state[0] + 1.0)?, state[1].add(&draw(&Generator::new(1))?)?]),
         )?;
         Ok(ends[1].clone())

@@ -226,7 +226,7 @@ fn loops_stay_inside_what_they_go_over() {
 #[test]
 fn branches_that_write_less_leave_zeros() {
     let function = |x: &[Tensor]| {
-        let positive = x[0].sum()?.gt_scalar(0.0)?;
+        let positive = x[0].sum()?.gt(0.0)?;
         graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
     };
     let saved = Saved::of("cond", &trace(function, "3"));

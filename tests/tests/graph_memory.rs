@@ -11,7 +11,7 @@ fn parameter(shape: &[i64], inputs: i64, generator: &Generator) -> Result<Tensor
 }
 
 fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> {
-    opsmith::linear_with(x, weight, &LinearOptions::new().bias(bias))
+    opsmith::linear_with(x, weight, LinearOptions::new().bias(bias))
 }
 
 /// The parameters of a perceptron: weight and bias of each layer.
@@ -36,7 +36,7 @@ fn step(x: &Tensor, y: &Tensor, parameters: &[Tensor]) -> Result<Tensor> {
     let gradients = autograd::grad(&[&loss], &of, &[None], autograd::Options::default())?;
     autograd::no_grad(|| {
         for (parameter, gradient) in parameters.iter().zip(gradients.into_iter().flatten()) {
-            parameter.sub_with_(&gradient, &SubOptions::new().alpha(0.01))?;
+            parameter.sub_with_(&gradient, SubOptions::new().alpha(0.01))?;
         }
         Ok(loss.detach())
     })
@@ -64,7 +64,7 @@ impl Block {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (batch, length, width, heads) = (8, 128, 256, 4);
         let norm = |x: &Tensor, [weight, bias]: &[Tensor; 2]| {
-            opsmith::layer_norm_with(x, [width], &LayerNormOptions::new().weight(weight).bias(bias))
+            opsmith::layer_norm_with(x, [width], LayerNormOptions::new().weight(weight).bias(bias))
         };
         let layer = |x: &Tensor, [weight, bias]: &[Tensor; 2]| linear(x, weight, bias);
         let [qkv, out, up, down] = &self.layers;

@@ -236,7 +236,7 @@ fn sizes_that_have_to_be_multiples_are_named() {
 #[test]
 fn examples_of_sizes_are_within_their_bounds() {
     let twice = |x: &[Tensor]| {
-        let (first, second) = (x[0].nonzero()?, x[0].gt_scalar(0.0)?.nonzero()?);
+        let (first, second) = (x[0].nonzero()?, x[0].gt(0.0)?.nonzero()?);
         Ok([opsmith::to_dtype(&first, DType::F32)?, opsmith::to_dtype(&second, DType::F32)?])
     };
     for shape in [&[2, 3][..], &[6], &[3], &[2], &[1], &[40]] {
@@ -259,7 +259,7 @@ fn examples_of_sizes_are_within_their_bounds() {
     }
     // Selections by one mask are equal, and stay so.
     let tied = |x: &[Tensor]| {
-        let mask = x[0].gt_scalar(0.0)?;
+        let mask = x[0].gt(0.0)?;
         x[0].masked_select(&mask)?.add(&x[0].exp()?.masked_select(&mask)?)
     };
     let x = numbers(&[5]);

@@ -52,11 +52,11 @@ fn masks_select_as_their_places_do() {
         (vec![3, 3], vec![0., 2., 3., 4., 6., 7., 8., 10., 11.])
     );
     // Strides of the mask and of the tensor.
-    let above = x.gt_scalar(5).unwrap();
+    let above = x.gt(5).unwrap();
     assert_eq!(selected(&x, &[Some(&above)]).unwrap(), (vec![6], vec![6., 7., 8., 9., 10., 11.]));
     let turned = selected(&x.t().unwrap(), &[Some(&above.t().unwrap())]).unwrap();
     assert_eq!(turned, (vec![6], vec![8., 9., 6., 10., 7., 11.]));
-    assert_eq!(selected(&x, &[Some(&x.gt_scalar(99).unwrap())]).unwrap(), (vec![0], vec![]));
+    assert_eq!(selected(&x, &[Some(&x.gt(99).unwrap())]).unwrap(), (vec![0], vec![]));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn masks_that_do_not_fit_are_refused() {
         (vec![Some(mask(&[1, 0], &[2])[0].clone())], "a mask has the sizes of the dimensions"),
         (vec![None, Some(mask(&[1, 0, 1], &[3])[1].clone())], "a mask has the sizes of the dimensions"),
         (vec![Some(mask(&[], &[0])[1].clone())], "a mask has the sizes of the dimensions"),
-        (vec![Some(x.gt_scalar(5).unwrap()), Some(Tensor::of(&[0i64]))], "too many"),
+        (vec![Some(x.gt(5).unwrap()), Some(Tensor::of(&[0i64]))], "too many"),
         (vec![Some(Tensor::of(&[0.0f32]))], "`indices` must be int64 or int32, or masks of bool or uint8"),
         (vec![Some(Tensor::of(&[0i16]))], "got int16"),
     ] {
@@ -102,23 +102,23 @@ fn masks_that_do_not_fit_are_refused() {
 #[test]
 fn values_are_put_where_masks_hold() {
     let x = numbers(&[2, 3]);
-    for above in [x.gt_scalar(2).unwrap(), x.gt_scalar(2).unwrap().to_dtype(DType::U8).unwrap()] {
+    for above in [x.gt(2).unwrap(), x.gt(2).unwrap().to_dtype(DType::U8).unwrap()] {
         let put = |values: &Tensor, accumulate| {
             x.index_put_with(
                 &[Some(above.clone())],
                 values,
-                &IndexPutOptions::default().accumulate(accumulate),
+                IndexPutOptions::default().accumulate(accumulate),
             )
             .map(|result| result.to_vec::<f64>().unwrap())
         };
         assert_eq!(put(&number(9.0), false).unwrap(), [0., 1., 2., 9., 9., 9.]);
         assert_eq!(put(&Tensor::of(&[7.0f64, 8.0, 9.0]), true).unwrap(), [0., 1., 2., 10., 12., 14.]);
         assert!(put(&Tensor::of(&[7.0f64, 8.0]), false).is_err());
-        let own = x.mul_scalar(1).unwrap();
+        let own = x.mul(1).unwrap();
         own.index_put_(&[Some(above.clone())], &number(0.0)).unwrap();
         assert_eq!(own.to_vec::<f64>().unwrap(), [0., 1., 2., 0., 0., 0.]);
     }
-    let none = x.gt_scalar(99).unwrap();
+    let none = x.gt(99).unwrap();
     let nothing = Tensor::from_slice(&[] as &[f64], &[0]).unwrap();
     assert_eq!(
         x.index_put(&[Some(none)], &nothing).unwrap().to_vec::<f64>().unwrap(),
@@ -130,7 +130,7 @@ fn values_are_put_where_masks_hold() {
 fn gradients_flow_to_where_masks_hold() {
     let x = numbers(&[2, 3]).requires_grad_(true).unwrap();
     let values = Tensor::of(&[5.0f64]).requires_grad_(true).unwrap();
-    let above = x.detach().gt_scalar(2).unwrap();
+    let above = x.detach().gt(2).unwrap();
     let picked = x.index(&[Some(above.clone())]).unwrap();
     let loss = picked.mul(&picked).unwrap().sum().unwrap();
     let grads = autograd::grad(&[&loss], &[&x], &[None], Options::default()).unwrap();
@@ -145,24 +145,22 @@ fn gradients_flow_to_where_masks_hold() {
 #[test]
 fn graphs_select_and_put_by_masks_that_they_compute() {
     let sizes = || InputSpec::new(DType::F64, [Dim::from("n"), 3.into()]);
-    let graph =
-        Graph::trace(|x: &[Tensor]| x[0].index(&[Some(x[0].gt_scalar(2)?)])?.mul_scalar(2), [sizes()])
-            .unwrap();
+    let graph = Graph::trace(|x: &[Tensor]| x[0].index(&[Some(x[0].gt(2)?)])?.mul(2), [sizes()]).unwrap();
     assert_eq!(graph.run(&[numbers(&[2, 3])]).unwrap()[0].to_vec::<f64>().unwrap(), [6., 8., 10.]);
     assert_eq!(graph.run(&[numbers(&[3, 3])]).unwrap()[0].shape(), [6]);
     assert_eq!(graph.run(&[numbers(&[1, 3])]).unwrap()[0].shape(), [0]);
     // Rows by a mask, beside indices.
     let rows = |x: &[Tensor]| {
-        let chosen = x[0].sum_dim(Some(&[1]))?.gt_scalar(5)?;
+        let chosen = x[0].sum_dim(Some(&[1]))?.gt(5)?;
         x[0].index(&[Some(chosen), Some(Tensor::of(&[1i64]))])
     };
     let graph = Graph::trace(rows, [sizes()]).unwrap();
     assert_eq!(graph.run(&[numbers(&[4, 3])]).unwrap()[0].to_vec::<f64>().unwrap(), [4., 7., 10.]);
-    let clear = |x: &[Tensor]| x[0].index_put(&[Some(x[0].gt_scalar(2)?)], &number(0.0));
+    let clear = |x: &[Tensor]| x[0].index_put(&[Some(x[0].gt(2)?)], &number(0.0));
     let graph = Graph::trace(clear, [sizes()]).unwrap();
     assert_eq!(graph.run(&[numbers(&[2, 3])]).unwrap()[0].to_vec::<f64>().unwrap(), [0., 1., 2., 0., 0., 0.]);
     // Integers decide nothing, whoever computes them, and a constant mask is a constant.
-    let gather = |x: &[Tensor]| x[0].index(&[Some(x[1].add_scalar(1)?)]);
+    let gather = |x: &[Tensor]| x[0].index(&[Some(x[1].add(1)?)]);
     let graph = Graph::trace(gather, [sizes(), InputSpec::new(DType::I64, [Dim::from("m")])]).unwrap();
     assert_eq!(graph.run(&[numbers(&[2, 3]), Tensor::of(&[0i64, -1])]).unwrap()[0].shape(), [2, 3]);
     let constant = mask(&[1, 0], &[2])[0].clone();
@@ -174,7 +172,7 @@ fn graphs_select_and_put_by_masks_that_they_compute() {
 #[test]
 fn masks_are_taken_by_name() {
     let x = numbers(&[2, 3]);
-    let above = x.gt_scalar(2).unwrap();
+    let above = x.gt(2).unwrap();
     let args = [x.into(), Value::OptionalTensors(vec![Some(above)])];
     let result = call("index", &args, &[]).unwrap();
     assert_eq!(result[0].clone().into_tensor().unwrap().shape(), [3]);

@@ -173,7 +173,7 @@ fn a_call_without_overload_takes_the_one_that_fits() -> Result<()> {
     assert_eq!(floored.to_vec::<f32>()?, [0.0, -1.0, 0.0, -1.0]);
     assert_eq!(single("arange", &[3.into()], &[]).to_vec::<i64>()?, [0, 1, 2]);
     assert_eq!(single("arange", &[1.into(), 7.into(), 3.into()], &[]).to_vec::<i64>()?, [1, 4]);
-    let mask = x.gt_scalar(0.0)?;
+    let mask = x.gt(0.0)?;
     assert_eq!(
         single("where", &[(&mask).into(), tx.clone(), 0.into()], &[]).to_vec::<f32>()?,
         [1.0, 0.0, 3.0, 0.0]
@@ -210,7 +210,7 @@ fn every_operator_is_a_method_of_its_first_tensor() -> Result<()> {
     assert_eq!(x.linear(&weight)?.to_vec::<f32>()?, [1.0, -4.0, 3.0, -8.0]);
     assert_eq!(x.layer_norm([2])?.shape(), [2, 2]);
     // `self` is what is called on, wherever it stands.
-    let picked = x.where_(&x.gt_scalar(0.0)?, &weight)?;
+    let picked = x.where_(&x.gt(0.0)?, &weight)?;
     assert_eq!(picked.to_vec::<f32>()?, [1.0, 0.0, 3.0, 2.0]);
     let indices = Tensor::of(&[1i64, 1, 0]);
     assert_eq!(weight.embedding(&indices)?.to_vec::<f32>()?, [0.0, 2.0, 0.0, 2.0, 1.0, 0.0]);

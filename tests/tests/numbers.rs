@@ -34,7 +34,7 @@ type NamedCall = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
 /// Calls of which one number, the last argument, becomes elements.
 fn made_of(number: impl Into<Scalar>, dtype: DType) -> Vec<NamedCall> {
     let number = number.into();
-    let (x, mask) = (tensor(dtype), tensor(dtype).ne_scalar(1).unwrap());
+    let (x, mask) = (tensor(dtype), tensor(dtype).ne(1).unwrap());
     let at = || Value::from(Tensor::of(&[0i64]));
     let value = || Value::from(number);
     vec![
@@ -46,7 +46,7 @@ fn made_of(number: impl Into<Scalar>, dtype: DType) -> Vec<NamedCall> {
         ("fill.Scalar", vec![x.clone().into(), value()], vec![]),
         ("fill_.Scalar", vec![x.clone().into(), value()], vec![]),
         ("masked_fill.Scalar", vec![x.clone().into(), mask.clone().into(), value()], vec![]),
-        ("masked_fill_.Scalar", vec![x.mul_scalar(1).unwrap().into(), mask.into(), value()], vec![]),
+        ("masked_fill_.Scalar", vec![x.mul(1).unwrap().into(), mask.into(), value()], vec![]),
         ("scatter.value", vec![x.clone().into(), 0i64.into(), at(), value()], vec![]),
         ("constant_pad_nd", vec![x.clone().into(), vec![1i64, 0].into(), value()], vec![]),
         ("threshold", vec![x.into(), 0i64.into(), value()], vec![]),

@@ -30,7 +30,7 @@ fn linear_calls_save_nothing() {
     check(tracked().add(&tracked()), 0);
     check(opsmith::sub(&tracked(), &plain()), 0);
     check(tracked().neg(), 0);
-    check(tracked().mul_scalar(3.0), 0);
+    check(tracked().mul(3.0), 0);
     check(tracked().reshape([10, 100]).and_then(|x| x.transpose(0, 1)), 0);
     check(opsmith::cat(&[tracked(), tracked()]), 0);
     check(tracked().cumsum(0), 0);

@@ -113,7 +113,7 @@ fn nothing_cannot_be_pooled() {
     refused(opsmith::adaptive_avg_pool2d(&x, [2, 2]));
     let padded = opsmith::MaxPool2dWithIndicesOptions::new().padding([1]);
     refused(opsmith::max_pool2d_with_indices_with(&x, [2], &padded).map(|(values, _)| values));
-    refused(opsmith::avg_pool2d_with(&x, [2], &opsmith::AvgPool2dOptions::new().padding([1])));
+    refused(opsmith::avg_pool2d_with(&x, [2], opsmith::AvgPool2dOptions::new().padding([1])));
 }
 
 #[test]

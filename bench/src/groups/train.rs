@@ -45,7 +45,7 @@ fn perceptron(harness: &mut Harness) -> Result<()> {
         autograd::no_grad(|| {
             for parameter in &parameters {
                 if let Some(gradient) = parameter.grad() {
-                    parameter.sub_with_(&gradient, &SubOptions::new().alpha(0.01))?;
+                    parameter.sub_with_(&gradient, SubOptions::new().alpha(0.01))?;
                 }
                 parameter.zero_grad();
             }
@@ -62,7 +62,7 @@ fn perceptron(harness: &mut Harness) -> Result<()> {
 }
 
 fn linear(x: &Tensor, [weight, bias]: [&Tensor; 2]) -> Result<Tensor> {
-    opsmith::linear_with(x, weight, &LinearOptions::new().bias(bias))
+    opsmith::linear_with(x, weight, LinearOptions::new().bias(bias))
 }
 
 /// The parameters of a transformer block of width 256 with 4 heads.
@@ -101,7 +101,7 @@ impl Block {
         let &[batch, length, width] = x.shape() else { unreachable!("three dimensions") };
         let heads = 4;
         let norm = |x: &Tensor, [weight, bias]: &[Tensor; 2]| {
-            opsmith::layer_norm_with(x, [width], &LayerNormOptions::new().weight(weight).bias(bias))
+            opsmith::layer_norm_with(x, [width], LayerNormOptions::new().weight(weight).bias(bias))
         };
         let linear = |x: &Tensor, [weight, bias]: &[Tensor; 2]| linear(x, [weight, bias]);
         let [qkv, out, up, down] = &self.layers;

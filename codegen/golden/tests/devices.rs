@@ -48,9 +48,9 @@ fn a_call_runs_on_the_device_that_it_names() -> Result<()> {
     let (op, _) = LIBRARY.get("doubled_on").unwrap();
     opsmith_protected::install(&[op]);
     let x = Tensor::of(&[1.0, 2.5]);
-    let there = doubled_on_with(&x, &DoubledOnOptions::new().device(device(0)))?;
+    let there = doubled_on_with(&x, DoubledOnOptions::new().device(device(0)))?;
     assert_eq!((there.device(), there.to_vec::<f64>()?), (device(0), vec![2.0, 5.0]));
-    let back = doubled_on_with(&there, &DoubledOnOptions::new().device(Device::CPU))?;
+    let back = doubled_on_with(&there, DoubledOnOptions::new().device(Device::CPU))?;
     assert_eq!((back.device(), back.to_vec::<f64>()?), (Device::CPU, vec![4.0, 10.0]));
     Ok(())
 }

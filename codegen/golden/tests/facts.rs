@@ -12,7 +12,7 @@ fn op(name: &str) -> &'static OpDef {
 /// That the expectations are met is the test: without the warnings, the build would complain.
 #[test]
 fn users_of_what_is_deprecated_are_warned() -> Result<()> {
-    use golden::TensorOps;
+    use golden::GoldenExt;
     let x = Tensor::of(&[1.0f32]);
     #[expect(deprecated, reason = "the test asks for the warning")]
     let function = golden::old_plus(&x, &x)?;

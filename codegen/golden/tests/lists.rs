@@ -142,7 +142,7 @@ fn constraints_hold_for_each_item_of_each_row() {
 #[test]
 fn defaults_arrive_in_every_way_to_call() -> Result<()> {
     assert_eq!(numbers(&golden::digested(&x())?), EXPECTED);
-    assert_eq!(numbers(&golden::digested_with(&x(), &DigestedOptions::new())?), EXPECTED);
+    assert_eq!(numbers(&golden::digested_with(&x(), DigestedOptions::new())?), EXPECTED);
     assert_eq!(by_name("digested", &[(&x()).into()], &[])?, EXPECTED);
     let other = DigestedOptions::new().words(&["a"]).kinds([[DType::I64]]).dtypes([DType::F32]);
     let found = numbers(&golden::digested_with(&x(), &other)?);

@@ -22,7 +22,7 @@ const ODD: &str = "match where type fn self Self super crate gen yield try async
     rt kernels kernel call args compute device options present found cx grads grad grad0 result0 result1 tangents \
     tangent0 grad_input_mask context status constant0 constant1 lists value text tensor position out out0 out1 out_ \
     gradient0 T C R F T0 run of Any kernel_tables defs functions methods inference rules gradients library parents foreign \
-    LIBRARY TensorOps as_tensor new self_ selfs i64 f32 bool str u8 usize main std core alloc main opsmith opsmith_runtime \
+    LIBRARY TensorOps UserExt user_ext tensor_ops as_tensor new self_ selfs i64 f32 bool str u8 usize main std core alloc main opsmith opsmith_runtime \
     _1 __ ___ _x x_ x__ _X X aB AB a_b ab A_b b2 b_2 Local_x Local local_x __dollar_T __dollar_ K ADD add add_ \
     ADD_TENSOR infer view composite host docs comment panic vec_ println include env concat OUT_DIR \
     int class template namespace int64_t NULL errno linux stdin EOF INT_MAX OpsmithTensor double bool_ \

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use opsmith_core::constraint::Constraint;
 
-use crate::model::{Arg, Op};
+use crate::model::{Arg, Op, OpId};
 
 /// The forms of an operator as functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,10 +27,19 @@ pub const RESERVED_OPTIONS: [&str; 2] = ["new", "default"];
 pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
     [("call", "calls operators by name"), ("as_tensor", "belongs to the trait of methods")];
 
+/// The trait of methods of the stock library.
+pub const STOCK_METHODS: &str = "TensorOps";
+
+/// The end of the name of any other library's trait of methods.
+const METHODS_END: &str = "Ext";
+
+/// The end of the name of a struct of options.
+const OPTIONS_END: &str = "Options";
+
 /// Types that no enum may have the name of: the generated library's own, and those that Rust's prelude gives
 /// to every module, since generated code and that of users would find the enum in their place.
-pub const RESERVED_TYPES: &[&str] = &[
-    "TensorOps",
+const RESERVED_TYPES: &[&str] = &[
+    STOCK_METHODS,
     "Self",
     "AsMut",
     "AsRef",
@@ -78,6 +87,17 @@ pub const RESERVED_TYPES: &[&str] = &[
     "Unpin",
     "Vec",
 ];
+
+/// Whether no enum may have a name of a type.
+pub fn is_reserved_type(name: &str) -> bool {
+    RESERVED_TYPES.contains(&name) || name.ends_with(METHODS_END) || name.ends_with(OPTIONS_END)
+}
+
+/// The trait of methods of a library that is not the stock one: `MyOpsExt` for `my-ops`, so that one program may import
+/// those of several libraries.
+pub fn methods(library: &str) -> String {
+    format!("{}{METHODS_END}", camel(&library.replace('-', "_")))
+}
 
 /// The names of an integer argument's values, if they have some; they become a Rust enum.
 pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
@@ -138,6 +158,22 @@ pub(crate) fn identifier(name: &str) -> String {
 /// Whether some arguments may be left out.
 pub fn has_options(op: &Op) -> bool {
     op.args.iter().any(|arg| arg.default.is_some())
+}
+
+/// The argument that is a tensor or a number in a form, because the function is that of two overloads.
+pub fn operand(op: &Op, form: Form) -> Option<(usize, OpId)> {
+    let merged = op.merged?;
+    let in_both = match form {
+        Form::Functional => true,
+        Form::Inplace => merged.inplace,
+        Form::Out => merged.out,
+    };
+    in_both.then_some((merged.argument, merged.with))
+}
+
+/// Whether a form's function is written at another overload, the one that takes a tensor where this takes a number.
+pub fn stands_elsewhere(op: &Op, form: Form) -> bool {
+    op.merged.is_some_and(|merged| !merged.leads) && operand(op, form).is_some()
 }
 
 /// Every public function of an operator: its form, and whether it takes options.
@@ -212,7 +248,7 @@ pub fn options(op: &Op) -> String {
 
 /// The same for a Rust name alone.
 pub fn options_of(rust_name: &str) -> String {
-    format!("{}Options", camel(rust_name))
+    format!("{}{OPTIONS_END}", camel(rust_name))
 }
 
 /// A name in camel case, as types and variants want it: `SumDim` for `sum_dim`.

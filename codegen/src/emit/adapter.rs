@@ -6,7 +6,7 @@
 //! program is built, one whose type is right for some element types only.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
 use super::kernels::{Adapter, Entries, RustKernel, element_type, row_part, rust_type};
 use super::names::{doc, parameter};
@@ -144,7 +144,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
         #definition
 
         macro_rules! #name {
-            ($T:ty) => { |call| #call };
+            ($T:ty) => {{ |call| #call }};
         }
     };
     Adapter { definition, entries: Entries::Macro(name) }
@@ -192,8 +192,14 @@ impl Names {
     /// The call of the kernel for some element types.
     pub fn call(&self, types: &[TokenStream]) -> TokenStream {
         let Names { any, kernel, .. } = self;
-        quote!(#any::<#(#types,)* _>(#kernel::<#(#types),*>, std::marker::PhantomData).run_declared(call))
+        let held = held(types);
+        quote!(#any(#kernel::<#(#types),*>, std::marker::PhantomData::<#held>).run_declared(call))
     }
+}
+
+/// One type for several.
+fn held(types: &[impl ToTokens]) -> TokenStream {
+    if let [only] = types { quote!(#only) } else { quote!((#(#types),*)) }
 }
 
 /// The import of a kernel, the function that takes it at its exact type, and the struct that takes it at any.
@@ -214,7 +220,7 @@ pub(super) fn definition(
     let types: Vec<&TokenStream> = parameters.iter().map(|parameter| &parameter.ty).collect();
     let shown = path.to_string().replace(' ', "");
     let doc = doc(&format!("The type that `{shown}` must have for {}.", op.location));
-    let held = if let [only] = generics { quote!(#only) } else { quote!((#(#generics),*)) };
+    let held = held(generics);
     let assertion = first.as_ref().map(|types| {
         let explicit = if *inferred { quote!() } else { quote!(::<#(#types),*>) };
         quote! {
@@ -231,7 +237,7 @@ pub(super) fn definition(
             call: &KernelCall<'_>,
             kernel: fn(#(#signature),*) -> rt::Result<()>,
         ) -> rt::Result<()> {
-            #any::<#(#generics,)* _>(kernel, std::marker::PhantomData).run_declared(call)
+            #any(kernel, std::marker::PhantomData::<#held>).run_declared(call)
         }
 
         #assertion

@@ -10,7 +10,7 @@ use super::names::{doc, ident, parameter, position, raw_name};
 use super::options::{option_argument, options_name, options_struct};
 use super::{Generation, bind, document, enums};
 use crate::analysis::naming::{self, Form};
-use crate::model::{Arg, Kind, Op};
+use crate::model::{Arg, Kind, Op, OpId};
 
 pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {
     generation.own_ops().map(|op| raw(generation, op)).collect()
@@ -24,10 +24,11 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     });
     let values = op.args.iter().map(|arg| {
         let name = parameter(arg);
-        quote!(rt::Arg::from(#name))
+        quote!(#name.into())
     });
     let result = bind::owned_type(&op.result_type());
-    let call = functional_call(generation, op, quote!(&[#(#values),*]));
+    let def = generation.definition(op);
+    let call = functional_call(op, &quote!(&#def), quote!(&[#(#values),*]));
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
@@ -37,26 +38,25 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     }
 }
 
-/// The call of the functional form, with its result as Rust values.
-fn functional_call(generation: &Generation<'_>, op: &Op, args: TokenStream) -> TokenStream {
-    let def = generation.definition(op);
+/// The call of the functional form, with its result as Rust values; `def` refers to the definition.
+fn functional_call(op: &Op, def: &TokenStream, args: TokenStream) -> TokenStream {
     if op.is_supplied() {
-        return quote!(rt::call::supplied(&#def));
+        return quote!(rt::call::supplied(#def));
     }
     if !op.returns_tensors() {
-        return quote!(rt::call::host_result(rt::call::invoke_host(&#def, #args)?));
+        return quote!(rt::call::host_result(rt::call::invoke_host(#def, #args)?));
     }
     if op.may_lack_results() {
-        return with_absent(op, &def, &args);
+        return with_absent(op, def, &args);
     }
     match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors => {
-            quote!(Ok(rt::call::invoke(&#def, #args)?.into_vec()))
+            quote!(Ok(rt::call::invoke(#def, #args)?.into_vec()))
         }
-        [_] => quote!(rt::call::invoke_single(&#def, #args)),
+        [_] => quote!(rt::call::invoke_single(#def, #args)),
         several => {
             let hidden = several.len() - op.visible().len();
-            taken_apart(op.visible().len(), hidden, quote!(rt::call::invoke(&#def, #args)?))
+            taken_apart(op.visible().len(), hidden, quote!(rt::call::invoke(#def, #args)?))
         }
     }
 }
@@ -83,9 +83,9 @@ fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
         }
     });
     quote! {
-        let args = #args;
-        let [#(#names),*] = rt::call::several(rt::call::invoke(&#def, args)?);
-        let present = #def.present_results(args)?;
+        let args: &[rt::Arg<'_>] = #args;
+        let [#(#names),*] = rt::call::several(rt::call::invoke(#def, args)?);
+        let present = rt::op::OpDef::present_results(#def, args)?;
         Ok((#(#values),*))
     }
 }
@@ -93,17 +93,17 @@ fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
 /// The call of the in-place form.
 fn inplace_call(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
     if op.forms.pairs.is_empty() {
-        return quote!(rt::call::invoke_inplace(&#def, #args));
+        return quote!(rt::call::invoke_inplace(#def, #args));
     }
     match op.unpaired().count() {
-        0 => quote!(rt::call::invoke_pairs(&#def, #args).map(drop)),
-        count => taken_apart(count, 0, quote!(rt::call::invoke_pairs(&#def, #args)?)),
+        0 => quote!(rt::call::invoke_pairs(#def, #args).map(drop)),
+        count => taken_apart(count, 0, quote!(rt::call::invoke_pairs(#def, #args)?)),
     }
 }
 
 pub(super) fn emit_functions(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = enums::all(generation);
-    tokens.extend(generation.own_ops().map(|op| functions(generation, op)));
+    tokens.extend(generation.ops_with_functions().map(|op| functions(generation, op)));
     tokens
 }
 
@@ -112,6 +112,11 @@ pub(super) struct Function<'a> {
     pub op: &'a Op,
     pub form: Form,
     pub with_options: bool,
+}
+
+/// The public functions that are written at an operator: all but those that it shares with an overload that leads.
+pub(super) fn own_forms(op: &Op) -> Vec<Function<'_>> {
+    forms(op).into_iter().filter(|function| !naming::stands_elsewhere(op, function.form)).collect()
 }
 
 /// Every public function of an operator.
@@ -126,6 +131,16 @@ impl Function<'_> {
         ident(&naming::function(self.op, self.form, self.with_options))
     }
 
+    /// The argument that is a tensor or a number, with the overload for numbers.
+    pub fn operand(&self) -> Option<(usize, OpId)> {
+        naming::operand(self.op, self.form)
+    }
+
+    /// The parameters of lifetimes that those of types refer to.
+    pub fn lifetimes(&self) -> Option<TokenStream> {
+        self.operand().map(|_| quote!(<'a>))
+    }
+
     /// The parameter that the method is called on.
     pub fn receiver(&self) -> Option<Ident> {
         self.op.receiver.map(|index| parameter(&self.op.args[index]))
@@ -137,8 +152,14 @@ impl Function<'_> {
             .op
             .args
             .iter()
-            .filter(|arg| arg.default.is_none())
-            .map(|arg| (parameter(arg), public_type(arg)))
+            .enumerate()
+            .filter(|(_, arg)| arg.default.is_none())
+            .map(|(index, arg)| match self.operand() {
+                Some((operand, _)) if operand == index => {
+                    (parameter(arg), quote!(impl Into<rt::TensorOrScalar<'a>>))
+                }
+                _ => (parameter(arg), public_type(arg)),
+            })
             .collect();
         if self.form == Form::Out {
             for name in out_names(self.op) {
@@ -147,7 +168,7 @@ impl Function<'_> {
         }
         if self.with_options {
             let options = options_name(self.op);
-            params.push((ident(naming::OPTIONS_PARAMETER), quote!(&#options)));
+            params.push((ident(naming::OPTIONS_PARAMETER), quote!(impl Into<#options>)));
         }
         params
     }
@@ -217,13 +238,17 @@ fn public_argument(arg: &Arg) -> (TokenStream, TokenStream) {
         (Kind::Int, false) if naming::named_values(arg).is_some() => {
             (quote!(), quote!(rt::Arg::Int(#name.into())))
         }
-        _ => (quote!(), quote!(rt::Arg::from(#name))),
+        _ => (quote!(), quote!(#name.into())),
     }
 }
 
 fn functions(generation: &Generation<'_>, op: &Op) -> TokenStream {
-    let mut tokens = options_struct(op);
-    for function in forms(op) {
+    // Overloads of one function have the same options.
+    let mut tokens = match op.merged {
+        Some(merged) if !merged.leads => TokenStream::new(),
+        _ => options_struct(op),
+    };
+    for function in own_forms(op) {
         tokens.extend(public_function(generation, &function));
     }
     tokens
@@ -232,6 +257,7 @@ fn functions(generation: &Generation<'_>, op: &Op) -> TokenStream {
 fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> TokenStream {
     let op = function.op;
     let name = function.name();
+    let lifetimes = function.lifetimes();
     let params = function.params();
     let params = params.iter().map(|(name, ty)| quote!(#name: #ty));
     let (bindings, call) = call(generation, function);
@@ -242,7 +268,7 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
         #doc
         #attributes
         #[track_caller]
-        pub fn #name(#(#params),*) -> #result {
+        pub fn #name #lifetimes(#(#params),*) -> #result {
             #bindings
             #call
         }
@@ -256,8 +282,23 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
     if op.is_supplied() {
         return (TokenStream::new(), quote!(rt::call::supplied(&#def)));
     }
+    let mut def = quote!(&#def);
     let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
-    for arg in &op.args {
+    if function.with_options {
+        let (name, options) = (ident(naming::OPTIONS_PARAMETER), options_name(op));
+        bindings.extend(quote!(let #name: #options = #name.into();));
+    }
+    for (index, arg) in op.args.iter().enumerate() {
+        if let Some((operand, with)) = function.operand()
+            && operand == index
+        {
+            let name = parameter(arg);
+            let number = generation.definition(&generation.model.ops[with.0]);
+            bindings.extend(quote!(let #name: rt::TensorOrScalar<'_> = #name.into();));
+            def = quote!(#name.choose(#def, &#number));
+            values.push(quote!(#name.into()));
+            continue;
+        }
         match (&arg.default, function.with_options) {
             (None, _) => {
                 let (binding, value) = public_argument(arg);
@@ -270,11 +311,11 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
     }
     let args = quote!(&[#(#values),*]);
     let call = match function.form {
-        Form::Functional => functional_call(generation, op, args),
+        Form::Functional => functional_call(op, &def, args),
         Form::Inplace => inplace_call(op, &def, &args),
         Form::Out => {
             let outs = out_names(op);
-            quote!(rt::call::invoke_out(&#def, #args, &mut [#(#outs),*]))
+            quote!(rt::call::invoke_out(#def, #args, &mut [#(#outs),*]))
         }
     };
     (bindings, call)

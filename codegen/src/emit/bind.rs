@@ -1,7 +1,9 @@
 //! How a value of each type is taken from a borrowed argument, and what Rust type it has.
 
+use std::collections::HashSet;
+
 use opsmith_core::ArgKind;
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 
 use super::names::{ident, parameter, position};
@@ -20,15 +22,33 @@ pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
 
 /// `let` bindings of every argument of an operator, from a list of them.
 pub(super) fn all(args: &[Arg], list: &Ident) -> TokenStream {
-    args.iter()
-        .enumerate()
-        .map(|(index, arg)| {
-            let name = parameter(arg);
-            let index = position(index);
-            let value = access(quote!(#list[#index]), &arg.ty);
-            quote!(let #name = #value;)
-        })
-        .collect()
+    args.iter().enumerate().map(|(index, arg)| binding(index, arg, list)).collect()
+}
+
+fn binding(index: usize, arg: &Arg, list: &Ident) -> TokenStream {
+    let name = parameter(arg);
+    let index = position(index);
+    let value = access(quote!(#list[#index]), &arg.ty);
+    quote!(let #name = #value;)
+}
+
+/// The same bindings, of the arguments that code mentions.
+pub(super) fn used(args: &[Arg], list: &Ident, code: &TokenStream) -> TokenStream {
+    let mut mentioned = HashSet::new();
+    mention(code.clone(), &mut mentioned);
+    let used = args.iter().enumerate().filter(|(_, arg)| mentioned.contains(&parameter(arg).to_string()));
+    used.map(|(index, arg)| binding(index, arg, list)).collect()
+}
+
+/// Every identifier of some code.
+fn mention(code: TokenStream, into: &mut HashSet<String>) {
+    for token in code {
+        match token {
+            TokenTree::Ident(ident) => _ = into.insert(ident.to_string()),
+            TokenTree::Group(group) => mention(group.stream(), into),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
 }
 
 /// The Rust type of a borrowed value.

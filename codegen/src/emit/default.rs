@@ -4,7 +4,7 @@
 //! type alone, because lowering has checked them against it.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use super::bind::item_type;
 use super::expr::{float, int};
@@ -46,7 +46,7 @@ pub(super) fn field(default: &Default, ty: &Ty) -> TokenStream {
     if ty.optional { quote!(Some(#value)) } else { value }
 }
 
-/// As static data of a definition: `rt::op::DefaultValue::Int(1)`. A number is of the kind that it was
+/// As static data of a definition: `DefaultValue::Int(1)`. A number is of the kind that it was
 /// written as, also where any number is taken.
 pub(super) fn constant(default: &Default, ty: &Ty) -> TokenStream {
     let value = match (default, &ty.kind) {
@@ -61,7 +61,10 @@ pub(super) fn constant(default: &Default, ty: &Ty) -> TokenStream {
         }
         (Default::Bool(value), _) => quote!(Bool(#value)),
         (Default::Int(value), _) => {
-            let value = int(*value);
+            let value = match *value {
+                value @ 0.. => proc_macro2::Literal::i64_unsuffixed(value).into_token_stream(),
+                value => int(value),
+            };
             quote!(Int(#value))
         }
         (Default::Float(value), _) => {
@@ -74,7 +77,7 @@ pub(super) fn constant(default: &Default, ty: &Ty) -> TokenStream {
             quote!(#variant(#value))
         }
     };
-    quote!(rt::op::DefaultValue::#value)
+    quote!(DefaultValue::#value)
 }
 
 /// What the runtime calls values of a kind.

@@ -176,7 +176,8 @@ fn is_among_reals(op: &Op, argument: usize) -> bool {
 
 fn argument(arg: &Arg) -> TokenStream {
     let (name, keyword_only) = (&arg.name, arg.keyword_only);
-    let ty = arg_type(&arg.ty);
+    let kind = arg_kind(&arg.ty);
+    let required = ident(if arg.ty.optional { "optional" } else { "required" });
     let default = match &arg.default {
         Some(default) => {
             let value = super::default::constant(default, &arg.ty);
@@ -207,8 +208,8 @@ fn argument(arg: &Arg) -> TokenStream {
         ValueUse::Required => fields.extend(quote!(value: ValueUse::Required,)),
     }
     match fields.is_empty() {
-        true => quote!(ArgDef::new(#name, #ty)),
-        false => quote!(ArgDef { #fields ..ArgDef::new(#name, #ty) }),
+        true => quote!(ArgDef::#required(#name, #kind)),
+        false => quote!(ArgDef { #fields ..ArgDef::#required(#name, #kind) }),
     }
 }
 
@@ -293,6 +294,14 @@ fn literal(literal: &Literal) -> TokenStream {
 }
 
 fn arg_type(ty: &Ty) -> TokenStream {
+    let kind = arg_kind(ty);
+    match ty.optional {
+        true => quote!(#kind.optional()),
+        false => quote!(#kind.required()),
+    }
+}
+
+fn arg_kind(ty: &Ty) -> TokenStream {
     let kind = ty.kind.argument().expect("the type of an argument");
     let variant = ident(kind.ident());
     let parameter = match kind {
@@ -306,24 +315,20 @@ fn arg_type(ty: &Ty) -> TokenStream {
         }
         _ => None,
     };
-    let kind = quote!(#variant #parameter);
-    match ty.optional {
-        true => quote!(ArgKind::#kind.optional()),
-        false => quote!(ArgKind::#kind.required()),
-    }
+    quote!(ArgKind::#variant #parameter)
 }
 
 fn element(element: Element) -> TokenStream {
     match element {
-        Element::NotTensor => quote!(ElementType::NotTensor),
-        Element::Dispatch => quote!(ElementType::Dispatch),
-        Element::Real => quote!(ElementType::Real),
-        Element::Any => quote!(ElementType::Any),
+        Element::NotTensor => quote!(NotTensor),
+        Element::Dispatch => quote!(Dispatch),
+        Element::Real => quote!(Real),
+        Element::Any => quote!(Any),
         Element::Fixed(kernel, accepted) => {
             let kernel = ident(kernel.ident());
             let bits = accepted.0;
             quote! {
-                ElementType::Fixed { kernel: DType::#kernel, accepted: DTypeSet(#bits) }
+                Fixed { kernel: DType::#kernel, accepted: DTypeSet(#bits) }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What the documentation of a generated function says, from the spec: arguments with what they may be,
 //! versions, determinism.
 
+use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 use opsmith_core::{Backend, DTypeSet, constraint};
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -10,30 +11,29 @@ use super::enums;
 use crate::analysis::naming::{self, Form};
 use crate::expr::print::print;
 use crate::model::expr::{Expr, ExprKind};
-use crate::model::{Arg, Default, Derivative, Model, NumberUse, Op, ValueUse};
+use crate::model::{Arg, Default, Derivative, Kind, Model, NumberUse, Op, ValueUse};
 
 /// The documentation of a public function, as text: all that the spec says at the operator's first function, and at the
 /// others the differences.
 pub(super) fn function(function: &Function<'_>, model: &Model) -> String {
     let op = function.op;
-    let first = api::forms(op).into_iter().next();
+    let first = api::own_forms(op).into_iter().next();
     let first =
         first.filter(|first| first.form != function.form || first.with_options != function.with_options);
-    let Some(first) = first else { return whole(op, function.form, model) };
-    let summary = op.doc.split("\n\n").next().unwrap_or_default();
-    let mut text = format!("{summary}\n\n");
-    if let Some(difference) = difference(op, function.form) {
-        text.push_str(&format!("{difference}\n\n"));
-    }
+    let Some(first) = first else { return whole(function, model) };
+    let summary = summary(op);
     let options = if function.with_options { ", with options" } else { "" };
     let name = first.name();
-    text.push_str(&format!(
-        "As [`{name}`](fn@super::{name}){options}.\n\n# Errors\nAs [`{name}`](fn@super::{name})."
-    ));
-    if function.form != Form::Functional {
-        text.push_str(" If a result does not fit into its tensor.");
+    let mut text = format!("{summary}\n\nAs [`{name}`](fn@super::{name}){options}.");
+    if let Some(difference) = difference(op, function.form) {
+        text.push_str(&format!(" {difference}"));
     }
     text.trim_start().to_owned()
+}
+
+/// The first paragraph of what the spec says.
+pub(super) fn summary(op: &Op) -> &str {
+    op.doc.split("\n\n").next().unwrap_or_default()
 }
 
 /// How a form differs from the functional one.
@@ -53,39 +53,89 @@ fn difference(op: &Op, form: Form) -> Option<String> {
             Some(format!("In place: writes {}; returns the other results.", written.join(", ")))
         }
         Form::Inplace => Some(
-            "In place: writes the result into the first argument, which must have the result's shape."
+            "In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error."
                 .to_owned(),
         ),
         Form::Out => Some(
-            "Writes the result into `out`, which must have the result's shape or no elements.".to_owned(),
+            "Writes the result into `out`, which must have the result's shape or no elements; any other is an error.".to_owned(),
         ),
     }
 }
 
-/// All that the spec says of an operator.
-fn whole(op: &Op, form: Form, model: &Model) -> String {
+/// All that the spec says of an operator, and of the overload that has the same function.
+fn whole(function: &Function<'_>, model: &Model) -> String {
+    let op = function.op;
+    let other = function.operand().and_then(|(argument, id)| Some((argument, model.ops.get(id.0)?)));
     let mut text = op.doc.clone();
-    if let Some(difference) = difference(op, form) {
+    if let Some(difference) = difference(op, function.form) {
         text.push_str(&format!("\n\n{difference}"));
     }
-    text.push_str(&format!("\n\n```text\n{}\n```\n", op.signature));
+    let second = other.map(|(_, other)| format!("{}\n", other.signature)).unwrap_or_default();
+    text.push_str(&format!("\n\n```text\n{}\n{second}```\n", op.signature));
     let mut section = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             text.push_str(&format!("\n# {title}\n{}\n", lines.join("\n")));
         }
     };
-    section("Arguments", op.args.iter().map(argument).collect());
-    section("Results", results(op, model));
-    section("Gradients", gradients(op));
-    section("Errors", errors(op));
+    let own = |part: fn(&Op, &Model) -> Vec<String>| {
+        let mut lines = part(op, model);
+        if let Some((argument, other)) = other {
+            let name = &op.args[argument].name;
+            lines = with_number(lines, part(other, model), name);
+        }
+        lines
+    };
+    section("Arguments", arguments(op, other));
+    section("Results", own(results));
+    section("Gradients", own(|op, _| gradients(op)));
+    section("Errors", own(errors));
+    section("Example", example(op));
     for fact in facts(op) {
         text.push_str(&format!("\n{fact}\n"));
     }
-    if let Some(sample) = op.samples.first() {
-        text.push_str(&format!("\nA sample: `{}`.\n", sample.text.replace('`', "'")));
+    text.push_str(&format!("\nDeclared at {}", place(op)));
+    if let Some((_, other)) = other {
+        text.push_str(&format!(" and {}", place(other)));
     }
-    text.push_str(&format!("\nDeclared at `{}`.", op.location));
+    text.push('.');
     text.trim_start().to_owned()
+}
+
+/// The lines of two overloads: those of tensors, then what differs if an argument is a number.
+fn with_number(mut lines: Vec<String>, numbers: Vec<String>, argument: &str) -> Vec<String> {
+    let differing: Vec<String> = numbers.into_iter().filter(|line| !lines.contains(line)).collect();
+    let of_number = |line: String| format!("- `{argument}` a number: {}", line.trim_start_matches("- "));
+    lines.extend(differing.into_iter().map(of_number));
+    lines
+}
+
+/// What a caller gives; of two overloads, the argument that differs may be either.
+fn arguments(op: &Op, other: Option<(usize, &Op)>) -> Vec<String> {
+    let mut lines: Vec<String> = op.args.iter().map(argument).collect();
+    if let Some((index, other)) = other {
+        let (tensor, number) = (&op.args[index], argument(&other.args[index]));
+        let rest = number.split_once(": ").map_or("", |(_, rest)| rest);
+        let more = lines[index].split_once("Tensor").map_or(String::new(), |(_, more)| more.to_owned());
+        let more = if rest.contains(&more) { String::new() } else { more };
+        lines[index] = format!("- `{}`: Tensor or {rest}{more}", tensor.name);
+        if other.args[index].name != tensor.name {
+            lines[index]
+                .push_str(&format!("; in calls by name `{}` if it is a number", other.args[index].name));
+        }
+    }
+    lines
+}
+
+/// The entry, as a link from the folder of the documentation where the spec is at the root of the workspace.
+fn place(op: &Op) -> String {
+    let (file, line) = op.location.rsplit_once(':').unwrap_or((&op.location, ""));
+    format!("[`{}`](../../../{file}#L{line})", op.location)
+}
+
+/// The first sample as a call by name of the arguments.
+fn example(op: &Op) -> Vec<String> {
+    let Some(sample) = op.samples.first() else { return Vec::new() };
+    vec!["```text".to_owned(), format!("{}({})", op.rust_name, sample.text), "```".to_owned()]
 }
 
 /// Shape and dtype of each result as the rules say, and the dtypes that are computed with.
@@ -146,19 +196,70 @@ fn gradients(op: &Op) -> Vec<String> {
 }
 
 /// Refused calls: by the conditions of the spec, and by every operator.
-fn errors(op: &Op) -> Vec<String> {
+fn errors(op: &Op, model: &Model) -> Vec<String> {
     let mut lines: Vec<String> =
         op.checks.iter().map(|check| format!("- unless `{}`", check.text.replace('`', "'"))).collect();
-    if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
-        lines.push("- if an attribute is not what is said of it above".to_owned());
+    for arg in op.args.iter().filter(|arg| !arg.constraints.is_empty()) {
+        let words = constraint::describe(&arg.constraints, arg.ty.is_list());
+        lines.push(format!("- if `{}` is not {words}", arg.name));
     }
-    if op.args.iter().any(|arg| arg.ty.holds_tensors()) {
-        lines.push(
-            "- if the shapes, dtypes or devices of tensors do not fit the rules of the results".to_owned(),
-        );
+    for arg in op.args.iter().filter(|arg| matches!(arg.number, Some(NumberUse::Held | NumberUse::Alike))) {
+        lines.push(format!("- if the dtype of the elements does not hold `{}`", arg.name));
+    }
+    lines.extend(refused_by_rules(op, model));
+    if op.args.iter().filter(|arg| arg.ty.holds_tensors()).count() > 1 {
+        lines.push("- if tensors are on several devices".to_owned());
     }
     if lines.is_empty() {
         lines.push("- if there is no memory for the result".to_owned());
+    }
+    lines
+}
+
+/// What a rule refuses of so many tensors, as the rest of a sentence.
+fn refused(rule: Rule, tensors: usize) -> Option<&'static str> {
+    match rule {
+        Rule::Shape(ShapeRule::Broadcast) => (tensors > 1).then_some("cannot be broadcast together"),
+        Rule::Shape(ShapeRule::Reduce) => Some("lacks a dimension to reduce"),
+        Rule::Shape(ShapeRule::Matmul) => Some("cannot be multiplied as matrices"),
+        Rule::Shape(ShapeRule::Cat) => Some("differ in a dimension besides the one they are joined along"),
+        Rule::Shape(ShapeRule::Full | ShapeRule::Follow) => None,
+        Rule::DType(DTypeRule::Same) => (tensors > 1).then_some("have different dtypes"),
+        Rule::DType(
+            DTypeRule::Follow
+            | DTypeRule::Promote
+            | DTypeRule::PromoteFloat
+            | DTypeRule::Real
+            | DTypeRule::Complex
+            | DTypeRule::Accumulate
+            | DTypeRule::OrDefault,
+        ) => None,
+    }
+}
+
+/// Calls that a rule of a result refuses, by the names of its arguments.
+fn refused_by_rules(op: &Op, model: &Model) -> Vec<String> {
+    let mut lines = Vec::new();
+    let rules =
+        op.infer.iter().flat_map(|infer| infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]));
+    for expr in rules {
+        let ExprKind::Rule(rule, args) = &expr.kind else { continue };
+        let tensors = args.iter().filter(|arg| matches!(arg.ty.kind, Kind::Tensor | Kind::Tensors));
+        let names: Vec<String> =
+            tensors.map(|arg| format!("`{}`", print(arg, op, model).replace('`', "'"))).collect();
+        let Some(refused) = refused(*rule, names.len()) else { continue };
+        let line = format!("- if {} {refused}", names.join(", "));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let dtypes = op.body.dtypes_of_row(Backend::Cpu);
+    let all = DTypeSet::NAMED.iter().find(|(name, _)| *name == "all").map(|(_, set)| *set);
+    if dtypes != DTypeSet::EMPTY && Some(dtypes) != all && op.args.iter().any(|arg| arg.ty.holds_tensors()) {
+        lines.push(format!("- if the dtype to compute in is outside {}", named(dtypes)));
+    }
+    if op.infer.as_ref().is_some_and(|infer| infer.function.is_some()) || op.body.view.is_some() {
+        lines.push("- if shapes and attributes do not go together".to_owned());
     }
     lines
 }

@@ -1,6 +1,8 @@
 //! Tokens to source that people read: formatted bodies of macros too, comments, a blank line
 //! between items.
 
+mod width;
+
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
@@ -49,7 +51,8 @@ fn item(item: syn::Item) -> String {
             items: vec![item],
         })
     };
-    with_comments(text.unwrap_or_else(plain))
+    // What the first pass joins may stand in a group that fits then.
+    width::joined(&width::joined(&with_comments(text.unwrap_or_else(plain))))
 }
 
 /// What stands for comments and for several lines of documentation, as these.

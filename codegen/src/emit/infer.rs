@@ -60,10 +60,10 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let rules = infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]);
         let taken = Taken::by(op, rules.chain(conditions(op)));
         let [args, compute, device] = ["args", "compute", "device"].map(|name| taken.free(name));
-        let bindings = bind::all(&op.args, &args);
         let checks = checks(emit, op, &args);
         let rule = emit.borrowed(&infer.compute);
         if let Some(path) = &infer.function {
+            let bindings = bind::used(&op.args, &args, &quote!(#checks #rule));
             return by_function(
                 op,
                 infer,
@@ -111,6 +111,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             }
             None => quote!(Ok(rt::op::Inferred::new([#(#outs),*], #compute, #device))),
         };
+        let bindings = bind::used(&op.args, &args, &quote!(#checks #rule #place #result));
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
@@ -168,13 +169,18 @@ fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let conditions = || op.outputs.iter().filter_map(|output| output.present.as_ref());
         let taken = Taken::by(op, conditions());
         let [args, found] = ["args", "found"].map(|name| taken.free(name));
-        let bindings = bind::all(&op.args, &args);
-        let bits = op.outputs.iter().enumerate().map(|(index, output)| {
-            let condition =
-                output.present.as_ref().map_or(quote!(true), |condition| emit.borrowed(condition));
-            let bit = position(index);
-            quote!(#found |= u64::from(#condition) << #bit;)
-        });
+        let bits: TokenStream = op
+            .outputs
+            .iter()
+            .enumerate()
+            .map(|(index, output)| {
+                let condition =
+                    output.present.as_ref().map_or(quote!(true), |condition| emit.borrowed(condition));
+                let bit = position(index);
+                quote!(#found |= u64::from(#condition) << #bit;)
+            })
+            .collect();
+        let bindings = bind::used(&op.args, &args, &bits);
         let name = part_name(op, "present");
         let doc =
             doc(&format!("Which results of `{}` are there, declared at {}.", op.signature, op.location));
@@ -183,7 +189,7 @@ fn present(generation: &Generation<'_>, op: &Op) -> TokenStream {
             pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<u64> {
                 #bindings
                 let mut #found = 0u64;
-                #(#bits)*
+                #bits
                 Ok(#found)
             }
         }
@@ -261,9 +267,9 @@ fn composite(generation: &Generation<'_>, op: &Op, body: &Expr) -> TokenStream {
     with_args(generation, op, |emit| {
         let name = part_name(op, "composite");
         let list = Taken::by(op, conditions(op).chain([body])).free("args");
-        let bindings = bind::all(&op.args, &list);
         let checks = checks(emit, op, &list);
         let value = emit.owned(body);
+        let bindings = bind::used(&op.args, &list, &quote!(#checks #value));
         let result = match op.outputs.as_slice() {
             [only] if only.ty.kind == Kind::Tensors => quote!(Ok(rt::op::Outputs::from_vec(#value))),
             [only] if only.ty.optional => {

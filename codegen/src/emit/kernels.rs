@@ -38,13 +38,17 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
             let row = ident(backend.ident());
             let source = row_source(op, backend).unwrap_or_default();
             let kernels = entries.row(supported);
-            rows.push(quote!(.with(Backend::#row, #source, #kernels)));
+            rows.push(quote!((Backend::#row, #source, #kernels)));
         }
     }
+    let table = match rows.split_first() {
+        Some((first, more)) => quote!(KernelTable::of #first #(.with #more)*),
+        None => quote!(KernelTable::new()),
+    };
     quote! {
         #(#definitions)*
         #doc
-        pub static #name: KernelTable = KernelTable::new()#(#rows)*;
+        pub static #name: KernelTable = #table;
     }
 }
 

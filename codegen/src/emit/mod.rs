@@ -80,7 +80,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
         emit: defs::emit,
     },
     Emitter {
@@ -140,7 +140,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
-        imports: "{Backend, DType, op::{KernelCall, KernelTable}}",
+        imports: "{Backend, DType, Element as _, op::{KernelCall, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -198,6 +198,17 @@ impl<'a> Generation<'a> {
         let own =
             move |op: &&Op| !op.is_external() && op.is_callable() && name.is_none_or(|name| op.name == name);
         self.model.ops[range].iter().filter(own)
+    }
+
+    /// The operators whose functions this run generates. If it is one operator, the overload comes first at which the
+    /// function stands that both have.
+    pub(crate) fn ops_with_functions(&self) -> impl Iterator<Item = &'a Op> + use<'a> {
+        let (ops, alone) = (&self.model.ops, matches!(self.selection, Selection::Named(_)));
+        let leader = move |op: &Op| {
+            let merged = op.merged.filter(|merged| alone && !merged.leads)?;
+            Some(&ops[merged.with.0])
+        };
+        self.own_ops().flat_map(move |op| leader(op).into_iter().chain([op]))
     }
 
     /// Those of them that have a definition: all that are not another name of an operator.
@@ -286,6 +297,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     }
     let public = EMITTERS.iter().filter(|emitter| emitter.public);
     let public = public.map(|emitter| quote::format_ident!("{}", emitter.module));
+    let methods = names::methods_name(generation.config);
     let mut tokens = quote::quote! {
         /// One module an emitter.
         #[allow(unused_imports, reason = "every module has the same imports")]
@@ -301,7 +313,8 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
 
         pub use generated::functions::*;
         pub use generated::library::{LIBRARY, call};
-        pub use generated::methods::TensorOps;
+        pub use generated::methods::#methods;
+        #[doc(hidden)]
         pub use generated::{#(#public),*};
     };
     let parents: Vec<&RustPath> =

@@ -7,6 +7,7 @@ use proc_macro2::Ident;
 use quote::format_ident;
 
 use crate::analysis::naming;
+use crate::config::Config;
 use crate::diagnostics::BIDIRECTIONAL;
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Arg, Op};
@@ -71,6 +72,14 @@ impl Taken {
 pub(super) fn def_name(op: &Op) -> Ident {
     let [_, definition] = naming::identifiers(&op.name);
     format_ident!("{definition}")
+}
+
+/// The name of a library's trait of methods.
+pub(super) fn methods_name(config: &Config) -> Ident {
+    match config.is_stock() {
+        true => ident(naming::STOCK_METHODS),
+        false => ident(&naming::methods(&config.library)),
+    }
 }
 
 /// A position as generated code writes it, without a type suffix.

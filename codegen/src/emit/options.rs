@@ -18,7 +18,7 @@ pub(super) fn option_argument(arg: &Arg) -> TokenStream {
     let name = parameter(arg);
     match (&arg.ty.kind, arg.ty.optional) {
         (Kind::Tensor | Kind::Generator | Kind::Lists(_), true) => {
-            quote!(rt::Arg::from(options.#name.as_ref()))
+            quote!(options.#name.as_ref().into())
         }
         (
             Kind::Str
@@ -32,10 +32,10 @@ pub(super) fn option_argument(arg: &Arg) -> TokenStream {
             | Kind::OptionalTensors,
             true,
         ) => {
-            quote!(rt::Arg::from(options.#name.as_deref()))
+            quote!(options.#name.as_deref().into())
         }
         (Kind::Tensor | Kind::Generator | Kind::Lists(_), false) => quote!(rt::Arg::from(&options.#name)),
-        (Kind::Str, false) => quote!(rt::Arg::from(options.#name.as_str())),
+        (Kind::Str, false) => quote!(options.#name.as_str().into()),
         (
             Kind::Ints(_)
             | Kind::Floats
@@ -49,7 +49,7 @@ pub(super) fn option_argument(arg: &Arg) -> TokenStream {
         ) => {
             quote!(rt::Arg::from(&options.#name[..]))
         }
-        _ => quote!(rt::Arg::from(options.#name)),
+        _ => quote!(options.#name.into()),
     }
 }
 
@@ -83,11 +83,9 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
             }
         }
 
+        rt::options!(#name);
+
         impl #name {
-            /// The defaults.
-            pub fn new() -> Self {
-                Self::default()
-            }
             #(#setters)*
         }
     }

@@ -30,7 +30,6 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
     let loops = Loops { generation, op, inputs: &inputs, call, taken: &Taken::by(op, [expr]) }.of(expr);
     let out = element_type(op.outputs[0].element);
     quote! {
-        use rt::Element as _;
         type C = <T as rt::Element>::Compute;
         type R = #out;
         #(#attributes)*

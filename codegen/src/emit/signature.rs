@@ -25,7 +25,7 @@ pub fn signatures(op: &Op) -> Vec<Signature> {
     api::forms(op)
         .iter()
         .map(|function| {
-            let name = function.name();
+            let (name, lifetimes) = (function.name(), function.lifetimes());
             let params = function.params();
             let typed = params.iter().map(|(name, ty)| quote!(#name: #ty));
             let result = function.result();
@@ -34,7 +34,7 @@ pub fn signatures(op: &Op) -> Vec<Signature> {
                 let others: Vec<String> = others.map(ToString::to_string).collect();
                 format!("{receiver}.{name}({})", others.join(", "))
             });
-            let function_text = one_line(quote!(pub fn #name(#(#typed),*) -> #result {}));
+            let function_text = one_line(quote!(pub fn #name #lifetimes(#(#typed),*) -> #result {}));
             Signature { form: function.form, function: function_text, method }
         })
         .collect()

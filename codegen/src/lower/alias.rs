@@ -37,10 +37,9 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
         heads.iter().map(|head| target(context, head, heads, &names, broken)).collect();
     for (index, target) in found.into_iter().enumerate() {
         let Some(target) = target else { continue };
-        let (target_name, target_forms, elements): (String, Forms, Vec<_>) = {
+        let (target_forms, elements): (Forms, Vec<_>) = {
             let target = &heads[target].op;
-            let name = target.rust_name.clone();
-            (name, target.forms.clone(), target.args.iter().map(|arg| (arg.element, arg.value)).collect())
+            (target.forms.clone(), target.args.iter().map(|arg| (arg.element, arg.value)).collect())
         };
         // Calls by name reach the operator's definition, with the names that the alias has for arguments.
         if !heads[target].op.is_external() {
@@ -59,11 +58,18 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
         let head = &mut heads[index];
         head.op.alias_of = Some(OpId(target));
         head.op.forms = alias_forms(context, head.raw, &head.op, &target_forms);
-        if head.op.doc.is_empty() {
-            head.op.doc = format!("Another name of `{target_name}`.");
-        }
         for (arg, (element, value)) in head.op.args.iter_mut().zip(elements) {
             (arg.element, arg.value) = (element, value);
+        }
+    }
+}
+
+/// Documents aliases that say nothing of themselves, once the functions have their names.
+pub(super) fn document(heads: &mut [Head<'_>]) {
+    for index in 0..heads.len() {
+        let Some(OpId(target)) = heads[index].op.alias_of else { continue };
+        if heads[index].op.doc.is_empty() {
+            heads[index].op.doc = format!("Another name of `{}`.", heads[target].op.rust_name);
         }
     }
 }

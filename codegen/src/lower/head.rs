@@ -50,6 +50,7 @@ pub(super) fn lower(
         location,
         doc: raw.text(KeyName::Doc).map(|doc| doc.as_str().trim_end().to_owned()).unwrap_or_default(),
         rust_name,
+        merged: None,
         receiver,
         args,
         outputs,

@@ -25,6 +25,7 @@ mod infer;
 mod kernel;
 mod known;
 mod lint;
+mod merge;
 mod missing;
 mod names;
 mod pointwise;
@@ -113,6 +114,8 @@ pub fn lower(
         }
     }
     alias::resolve(&mut context, &mut heads, &broken);
+    merge::pair(&mut heads);
+    alias::document(&mut heads);
     deprecations(&mut context, &mut heads);
     names::check(&mut context, &heads);
     roles::check_together(&mut context, &heads);

@@ -93,7 +93,8 @@ fn functions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
         let op = &head.op;
         let place = head.raw.text(KeyName::RustName).map_or(op.span, |text| text.span());
         let mut own = BTreeSet::new();
-        for (form, with_options) in naming::forms(op) {
+        let forms = naming::forms(op).into_iter();
+        for (form, with_options) in forms.filter(|(form, _)| !naming::stands_elsewhere(op, *form)) {
             let name = naming::identifier(&naming::function(op, form, with_options));
             let what = describe(op, form, with_options);
             if let Some((_, used_for)) = naming::RESERVED_FUNCTIONS.iter().find(|(known, _)| *known == name) {
@@ -149,7 +150,7 @@ fn enums(context: &mut Context<'_>, heads: &[&Head<'_>]) {
             match seen.get(&rust) {
                 Some((known, _)) if *known == names => {}
                 Some((_, first)) => context.push(catalogue::enum_differs(place, &rust, *first)),
-                None if naming::RESERVED_TYPES.contains(&rust.as_str()) || rust.ends_with("Options") => {
+                None if naming::is_reserved_type(&rust) => {
                     context.push(catalogue::enum_reserved(place, &rust));
                 }
                 None => _ = seen.insert(rust, (names, place)),

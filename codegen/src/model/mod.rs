@@ -72,6 +72,8 @@ pub struct Op {
     pub doc: String,
     /// The public Rust function.
     pub rust_name: String,
+    /// The overload that has the same function.
+    pub merged: Option<Merged>,
     /// Arguments in signature order.
     pub args: Vec<Arg>,
     /// Results in signature order.
@@ -110,6 +112,22 @@ pub struct Op {
     pub alias_of: Option<OpId>,
     /// Facts about it besides what it computes.
     pub facts: Facts,
+}
+
+/// Half of a pair of overloads that are one Rust function, because they differ in one argument only: a tensor of one,
+/// a number of the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Merged {
+    /// The other overload.
+    pub with: OpId,
+    /// The argument that differs.
+    pub argument: usize,
+    /// Whether the function stands at this overload, that of tensors.
+    pub leads: bool,
+    /// Whether both have the in-place form. A form of one overload alone is a function of that one.
+    pub inplace: bool,
+    /// Whether both have the out form.
+    pub out: bool,
 }
 
 /// One argument.

@@ -101,12 +101,12 @@ fn signatures_are_those_of_the_generated_code() {
     assert_eq!(
         functions,
         [
-            "pub fn add(self_: &Tensor, other: &Tensor) -> Result<Tensor>",
-            "pub fn add_with(self_: &Tensor, other: &Tensor, options: &AddOptions) -> Result<Tensor>",
-            "pub fn add_(self_: &Tensor, other: &Tensor) -> Result<()>",
-            "pub fn add_with_(self_: &Tensor, other: &Tensor, options: &AddOptions) -> Result<()>",
-            "pub fn add_out(self_: &Tensor, other: &Tensor, out: &mut Tensor) -> Result<()>",
-            "pub fn add_with_out(self_: &Tensor, other: &Tensor, out: &mut Tensor, options: &AddOptions) -> Result<()>",
+            "pub fn add<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>) -> Result<Tensor>",
+            "pub fn add_with<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>, options: impl Into<AddOptions>) -> Result<Tensor>",
+            "pub fn add_<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>) -> Result<()>",
+            "pub fn add_with_<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>, options: impl Into<AddOptions>) -> Result<()>",
+            "pub fn add_out<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>, out: &mut Tensor) -> Result<()>",
+            "pub fn add_with_out<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>, out: &mut Tensor, options: impl Into<AddOptions>) -> Result<()>",
         ]
     );
     assert_eq!(add.functions[0].method.as_deref(), Some("self_.add(other)"));

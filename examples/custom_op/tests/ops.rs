@@ -3,9 +3,9 @@
 use opsmith::autograd::Options;
 use opsmith::{ErrorKind, Result, Tensor, TensorOps as _, Value};
 use opsmith_example_custom_op::{
-    AddReduceOptions, GaussianOptions, HeatStepOptions, PlusOptions, TensorOps as _, add_reduce,
-    add_reduce_out, add_reduce_with, call, gaussian, heat_step_with, invert_permutation, laplacian,
-    laplacian_out, plus, plus_out, plus_with, transpose_copy, transpose_copy_out,
+    AddReduceOptions, GaussianOptions, HeatStepOptions, OpsmithExampleCustomOpExt as _, PlusOptions,
+    add_reduce, add_reduce_out, add_reduce_with, call, gaussian, heat_step_with, invert_permutation,
+    laplacian, laplacian_out, plus, plus_out, plus_with, transpose_copy, transpose_copy_out,
 };
 
 fn arange(rows: i64, columns: i64) -> Tensor {
@@ -110,7 +110,7 @@ fn gaussian_by_expression() -> Result<()> {
     y.backward_with(Some(&Tensor::of(&[1.0f32, 1.0, 1.0])), Options::default())?;
     assert_close(&x.grad().unwrap(), &[0.0, -0.606_530_66, 0.270_670_57]);
 
-    let wide = x.detach().gaussian_with(&GaussianOptions::new().width(2.0))?;
+    let wide = x.detach().gaussian_with(GaussianOptions::new().width(2.0))?;
     assert_close(&wide, &[1.0, 0.882_496_9, 0.606_530_66]);
     // Integers become floats, as the dtype rule says.
     assert_close(&gaussian(&Tensor::of(&[0i32, 1]))?, &[1.0, 0.606_530_66]);
@@ -120,7 +120,7 @@ fn gaussian_by_expression() -> Result<()> {
 #[test]
 fn a_decomposed_operator_has_the_gradient_of_its_parts() -> Result<()> {
     let grid = Tensor::from_slice(&GRID, &[2, 3])?.requires_grad_(true)?;
-    let next = heat_step_with(&grid, &HeatStepOptions::new().rate(0.5))?;
+    let next = heat_step_with(&grid, HeatStepOptions::new().rate(0.5))?;
     assert_tensor(&next, &[2, 3], &[2.0, 2.5, 1.0, -1.0, 1.0, -2.0]);
     let sens = Tensor::from_slice(&GRID, &[2, 3])?;
     next.backward_with(Some(&sens), Options::default())?;
@@ -222,7 +222,7 @@ fn errors_before_a_kernel_runs() {
 fn a_custom_kernel_is_an_operator_like_all_others() -> Result<()> {
     let ones = Tensor::from_slice(&[1.0f32; 20], &[4, 5])?;
     assert_eq!(add_reduce(&ones, &ones)?.to_vec::<f32>()?, [10.0; 4]);
-    let kept = add_reduce_with(&ones, &ones, &AddReduceOptions::new().axis(0).keep_dim(true))?;
+    let kept = add_reduce_with(&ones, &ones, AddReduceOptions::new().axis(0).keep_dim(true))?;
     assert_eq!((kept.shape(), kept.to_vec::<f32>()?), (&[1, 5][..], vec![8.0; 5]));
 
     // Outputs that are not row-major get the result all the same.

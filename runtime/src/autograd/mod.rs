@@ -47,7 +47,7 @@ use std::sync::Arc;
 use crate::arg::Arg;
 use crate::dispatch;
 use crate::error::Result;
-use crate::op::{OpDef, Outputs, Uniform};
+use crate::op::{OpDef, Outputs, UniformCall};
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
@@ -92,7 +92,7 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 /// calls. Errors do not name the call.
 #[inline(always)]
 pub(crate) fn invoke_uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
-    if op.uniform == Uniform::No || forward_is_active() || must_record(args) {
+    if op.uniform == UniformCall::No || forward_is_active() || must_record(args) {
         return None;
     }
     dispatch::uniform(op, args)

@@ -93,6 +93,16 @@ impl ReturnDef {
 }
 
 impl ArgDef {
+    /// An argument that is always there, of which nothing more is said.
+    pub const fn required(name: &'static str, kind: ArgKind) -> ArgDef {
+        ArgDef::new(name, kind.required())
+    }
+
+    /// An argument that may be absent, of which nothing more is said.
+    pub const fn optional(name: &'static str, kind: ArgKind) -> ArgDef {
+        ArgDef::new(name, kind.optional())
+    }
+
     /// A required argument of which nothing more is said.
     pub const fn new(name: &'static str, ty: ArgType) -> ArgDef {
         ArgDef {

@@ -22,6 +22,11 @@ impl KernelTable {
         KernelTable { entries, sources: [""; Backend::COUNT] }
     }
 
+    /// A table with kernels of one backend, as [`KernelTable::with`] takes them.
+    pub const fn of(backend: Backend, source: &'static str, kernels: &[(DType, KernelFn)]) -> KernelTable {
+        KernelTable::new().with(backend, source, kernels)
+    }
+
     /// The table with kernels of a backend, by dtype; `source` is what the spec calls them.
     #[must_use]
     pub const fn with(

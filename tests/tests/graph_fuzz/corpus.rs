@@ -129,20 +129,20 @@ fn in_place(x: &[Tensor]) -> Result<Vec<Tensor>> {
 }
 
 fn stages(x: &[Tensor]) -> Result<[Tensor; 3]> {
-    let positive = x[0].masked_select(&x[0].gt_scalar(0.0)?)?;
-    let places = positive.gt_scalar(0.5)?.nonzero()?;
+    let positive = x[0].masked_select(&x[0].gt(0.0)?)?;
+    let places = positive.gt(0.5)?.nonzero()?;
     Ok([(&positive * 2.0)?.sum()?, positive.relu()?, opsmith::to_dtype(&places, DType::F32)?])
 }
 
 fn branch(x: &[Tensor]) -> Result<Vec<Tensor>> {
-    let positive = x[0].sum()?.gt_scalar(0.0)?;
+    let positive = x[0].sum()?.gt(0.0)?;
     graph::cond(&positive, || &x[0] * 2.0, || x[0].neg())
 }
 
 fn repeated(x: &[Tensor]) -> Result<Vec<Tensor>> {
     graph::while_loop(
         &[x[0].clone(), Tensor::scalar(0i64, DType::I64)],
-        |state| state[1].lt_scalar(3),
+        |state| state[1].lt(3),
         |state| Ok(vec![(&state[0] * 0.5)?, (&state[1] + 1)?]),
     )
 }
@@ -177,7 +177,7 @@ fn image(x: &[Tensor]) -> Result<Tensor> {
 fn dtypes(x: &[Tensor]) -> Result<Vec<Tensor>> {
     let table = Tensor::from_slice(&[1.0f64, 2.0, 3.0, 4.0], &[4])?;
     let index = Tensor::of(&[3i64, 0, 2]);
-    let mask = x[0].gt_scalar(0.0)?;
+    let mask = x[0].gt(0.0)?;
     let chosen = table.index_select(0, &index)?;
     let half = opsmith::to_dtype(&x[0], DType::F16)?;
     let whole = opsmith::to_dtype(&x[0], DType::C64)?;

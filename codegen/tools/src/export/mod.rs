@@ -54,6 +54,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         location,
         doc,
         rust_name,
+        merged,
         args,
         outputs,
         forms,
@@ -81,7 +82,12 @@ pub fn operator(op: &Op, model: &Model) -> Value {
         "signature": signature,
         "declared": location,
         "doc": doc,
-        "rust": { "function": rust_name, "method": receiver.is_some(), "receiver": receiver.map(|index| args[index].name.as_str()) },
+        "rust": {
+            "function": rust_name,
+            "method": receiver.is_some(),
+            "receiver": receiver.map(|index| args[index].name.as_str()),
+            "shared_with": merged.and_then(|merged| model.ops.get(merged.with.0)).map(|op| op.name.as_str()),
+        },
         "arguments": args.iter().map(parts::argument).collect::<Vec<_>>(),
         "outputs": outputs.iter().map(|output| {
             let present = output.present.as_ref().map(|condition| expression(condition, op, model));

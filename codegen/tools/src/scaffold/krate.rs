@@ -4,6 +4,8 @@ use std::path::Path;
 
 use minijinja::context;
 
+use opsmith_codegen::analysis::naming;
+
 use super::{Change, Refusal, is_package_name, render};
 
 /// How the crate finds `opsmith`, `opsmith-codegen` and `opsmith-testing`.
@@ -41,6 +43,7 @@ pub fn krate(
     let context = context! {
         name,
         library => library.as_str(),
+        methods => naming::methods(name),
         // A function of C cannot be called like a library's namespace, so the library's name stands first.
         symbol => library.to_lowercase(),
         opsmith => dependency("opsmith", "generated"),

@@ -48,7 +48,7 @@ fn wrong(context: &GradContext<'_>) -> Result<Gradients> {
         Ok(match mutation {
             Mutation::Remove | Mutation::Delete => None,
             Mutation::Negate => Some(opsmith::neg(&tensor)?),
-            Mutation::Double => Some(opsmith::mul_scalar(&tensor, 2.0)?),
+            Mutation::Double => Some(opsmith::mul(&tensor, 2.0)?),
             Mutation::Conjugate => Some(opsmith::conj_physical(&tensor)?),
         })
     };

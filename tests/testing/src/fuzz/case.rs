@@ -237,7 +237,7 @@ fn arguments(random: &mut Random, op: &'static OpDef) -> Vec<Value> {
 fn fresh(random: &mut Random, value: &Value) -> Value {
     let copy = |tensor: &Tensor| match random.below(3) {
         0 => tensors::laid_out(&mut Random::new(random.draw()), tensor.dtype(), tensor.shape()),
-        _ => opsmith::to_dtype_with(tensor, tensor.dtype(), &opsmith::ToDtypeOptions::new().copy(true))
+        _ => opsmith::to_dtype_with(tensor, tensor.dtype(), opsmith::ToDtypeOptions::new().copy(true))
             .unwrap_or_else(|_| tensor.clone()),
     };
     let copies: Vec<Tensor> = calls::tensors(std::slice::from_ref(value)).iter().map(copy).collect();

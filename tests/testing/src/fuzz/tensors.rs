@@ -88,7 +88,7 @@ pub fn laid_out(random: &mut Random, dtype: DType, shape: &[i64]) -> Tensor {
     let span = if empty { 0 } else { shape.iter().zip(&strides).map(reach).fold(0, i64::saturating_add) };
     let span = span.min(1 << 17);
     let base = filled(random, dtype, (offset + span + 1) as usize);
-    opsmith::as_strided_with(&base, shape, &strides, &opsmith::AsStridedOptions::new().storage_offset(offset))
+    opsmith::as_strided_with(&base, shape, &strides, opsmith::AsStridedOptions::new().storage_offset(offset))
         .unwrap_or(base)
 }
 

@@ -22,7 +22,7 @@ pub fn scattered(tensor: &Tensor) -> Result<Tensor> {
     }
     // Each element has another one behind it that is not part of the tensor.
     let turned = opsmith::transpose(tensor, 0, -1)?;
-    let pairs = opsmith::stack_with(&[&turned, &turned], &opsmith::StackOptions::new().dim(-1))?;
+    let pairs = opsmith::stack_with(&[&turned, &turned], opsmith::StackOptions::new().dim(-1))?;
     Ok(opsmith::transpose(&opsmith::select(&pairs, -1, 1)?, 0, -1)?.detach())
 }
 

@@ -10,17 +10,13 @@ pub struct PlusOptions {
 
 impl Default for PlusOptions {
     fn default() -> Self {
-        PlusOptions {
-            alpha: rt::Scalar::Int(1i64),
-        }
+        PlusOptions { alpha: rt::Scalar::Int(1i64) }
     }
 }
 
+rt::options!(PlusOptions);
+
 impl PlusOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
     /// Sets `alpha` (Scalar, `1` by default).
     pub fn alpha(mut self, alpha: impl Into<rt::Scalar>) -> Self {
         self.alpha = alpha.into();
@@ -34,138 +30,110 @@ impl PlusOptions {
 ///
 /// ```text
 /// plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+/// plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor
 /// ```
 ///
 /// # Arguments
 /// - `self`: Tensor
-/// - `other`: Tensor
+/// - `other`: Tensor or Scalar
 /// - `alpha`: Scalar, `1` by default
 ///
 /// # Results
 /// - shape `broadcast(self, other)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
 /// - computed in `int64`, `bfloat16`, `float32`
+/// - `other` a number: shape `broadcast(self)` (the shapes of the operands, broadcast together); dtype `promote(self, other, alpha)` (the operands' promoted dtype)
 ///
 /// # Gradients
 /// - `self`: `grad`
 /// - `other`: `grown(grad)`
 ///
 /// # Errors
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if `self`, `other` cannot be broadcast together
+/// - if the dtype to compute in is outside `int64`, `bfloat16`, `float32`
+/// - if tensors are on several devices
 ///
-/// Declared at `spec.yaml:8`.
+/// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:22`](../../../spec.yaml#L22).
 #[track_caller]
-pub fn plus(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<rt::Tensor> {
+pub fn plus<'a>(self_: &rt::Tensor, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<rt::Tensor> {
+    let other: rt::TensorOrScalar<'_> = other.into();
     rt::call::invoke_single(
-        &super::defs::PLUS_TENSOR,
-        &[
-            rt::Arg::from(self_),
-            rt::Arg::from(other),
-            rt::Arg::Scalar(rt::Scalar::Int(1i64)),
-        ],
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
     )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
 /// As [`plus`](fn@super::plus), with options.
-///
-/// # Errors
-/// As [`plus`](fn@super::plus).
 #[track_caller]
-pub fn plus_with(
+pub fn plus_with<'a>(
     self_: &rt::Tensor,
-    other: &rt::Tensor,
-    options: &PlusOptions,
+    other: impl Into<rt::TensorOrScalar<'a>>,
+    options: impl Into<PlusOptions>,
 ) -> rt::Result<rt::Tensor> {
+    let options: PlusOptions = options.into();
+    let other: rt::TensorOrScalar<'_> = other.into();
     rt::call::invoke_single(
-        &super::defs::PLUS_TENSOR,
-        &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), options.alpha.into()],
     )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// In place: writes the result into the first argument, which must have the result's shape.
-///
-/// As [`plus`](fn@super::plus).
-///
-/// # Errors
-/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
+/// As [`plus`](fn@super::plus). In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
-pub fn plus_(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<()> {
+pub fn plus_<'a>(self_: &rt::Tensor, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<()> {
+    let other: rt::TensorOrScalar<'_> = other.into();
     rt::call::invoke_inplace(
-        &super::defs::PLUS_TENSOR,
-        &[
-            rt::Arg::from(self_),
-            rt::Arg::from(other),
-            rt::Arg::Scalar(rt::Scalar::Int(1i64)),
-        ],
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
     )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// In place: writes the result into the first argument, which must have the result's shape.
-///
-/// As [`plus`](fn@super::plus), with options.
-///
-/// # Errors
-/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
+/// As [`plus`](fn@super::plus), with options. In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
-pub fn plus_with_(
+pub fn plus_with_<'a>(
     self_: &rt::Tensor,
-    other: &rt::Tensor,
-    options: &PlusOptions,
+    other: impl Into<rt::TensorOrScalar<'a>>,
+    options: impl Into<PlusOptions>,
 ) -> rt::Result<()> {
+    let options: PlusOptions = options.into();
+    let other: rt::TensorOrScalar<'_> = other.into();
     rt::call::invoke_inplace(
-        &super::defs::PLUS_TENSOR,
-        &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
+        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), options.alpha.into()],
     )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// Writes the result into `out`, which must have the result's shape or no elements.
-///
-/// As [`plus`](fn@super::plus).
-///
-/// # Errors
-/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
+/// As [`plus`](fn@super::plus). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
-pub fn plus_out(
-    self_: &rt::Tensor,
-    other: &rt::Tensor,
-    out: &mut rt::Tensor,
-) -> rt::Result<()> {
+pub fn plus_out(self_: &rt::Tensor, other: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
     rt::call::invoke_out(
         &super::defs::PLUS_TENSOR,
-        &[
-            rt::Arg::from(self_),
-            rt::Arg::from(other),
-            rt::Arg::Scalar(rt::Scalar::Int(1i64)),
-        ],
+        &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
         &mut [out],
     )
 }
 
 /// Adds `alpha * other` to `self`.
 ///
-/// Writes the result into `out`, which must have the result's shape or no elements.
-///
-/// As [`plus`](fn@super::plus), with options.
-///
-/// # Errors
-/// As [`plus`](fn@super::plus). If a result does not fit into its tensor.
+/// As [`plus`](fn@super::plus), with options. Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn plus_with_out(
     self_: &rt::Tensor,
     other: &rt::Tensor,
     out: &mut rt::Tensor,
-    options: &PlusOptions,
+    options: impl Into<PlusOptions>,
 ) -> rt::Result<()> {
+    let options: PlusOptions = options.into();
     rt::call::invoke_out(
         &super::defs::PLUS_TENSOR,
-        &[rt::Arg::from(self_), rt::Arg::from(other), rt::Arg::from(options.alpha)],
+        &[self_.into(), other.into(), options.alpha.into()],
         &mut [out],
     )
 }
@@ -183,11 +151,9 @@ impl Default for GrownOptions {
     }
 }
 
+rt::options!(GrownOptions);
+
 impl GrownOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
     /// Sets `twice` (bool, `false` by default).
     pub fn twice(mut self, twice: bool) -> Self {
         self.twice = twice;
@@ -213,99 +179,59 @@ impl GrownOptions {
 /// - `self`: `not_implemented("of an example")`
 ///
 /// # Errors
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if the dtype to compute in is outside `float32`
 ///
-/// Declared at `spec.yaml:22`.
+/// Declared at [`spec.yaml:29`](../../../spec.yaml#L29).
 #[track_caller]
 pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(
-        &super::defs::GROWN,
-        &[rt::Arg::from(self_), rt::Arg::Bool(false)],
-    )
+    rt::call::invoke_single(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)])
 }
 
 /// Grows each element; integers become floats.
 ///
 /// As [`grown`](fn@super::grown), with options.
-///
-/// # Errors
-/// As [`grown`](fn@super::grown).
 #[track_caller]
-pub fn grown_with(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(
-        &super::defs::GROWN,
-        &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
-    )
+pub fn grown_with(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::Result<rt::Tensor> {
+    let options: GrownOptions = options.into();
+    rt::call::invoke_single(&super::defs::GROWN, &[self_.into(), options.twice.into()])
 }
 
 /// Grows each element; integers become floats.
 ///
-/// In place: writes the result into the first argument, which must have the result's shape.
-///
-/// As [`grown`](fn@super::grown).
-///
-/// # Errors
-/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+/// As [`grown`](fn@super::grown). In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
 pub fn grown_(self_: &rt::Tensor) -> rt::Result<()> {
-    rt::call::invoke_inplace(
-        &super::defs::GROWN,
-        &[rt::Arg::from(self_), rt::Arg::Bool(false)],
-    )
+    rt::call::invoke_inplace(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)])
 }
 
 /// Grows each element; integers become floats.
 ///
-/// In place: writes the result into the first argument, which must have the result's shape.
-///
-/// As [`grown`](fn@super::grown), with options.
-///
-/// # Errors
-/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+/// As [`grown`](fn@super::grown), with options. In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
 #[track_caller]
-pub fn grown_with_(self_: &rt::Tensor, options: &GrownOptions) -> rt::Result<()> {
-    rt::call::invoke_inplace(
-        &super::defs::GROWN,
-        &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
-    )
+pub fn grown_with_(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::Result<()> {
+    let options: GrownOptions = options.into();
+    rt::call::invoke_inplace(&super::defs::GROWN, &[self_.into(), options.twice.into()])
 }
 
 /// Grows each element; integers become floats.
 ///
-/// Writes the result into `out`, which must have the result's shape or no elements.
-///
-/// As [`grown`](fn@super::grown).
-///
-/// # Errors
-/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+/// As [`grown`](fn@super::grown). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn grown_out(self_: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
-    rt::call::invoke_out(
-        &super::defs::GROWN,
-        &[rt::Arg::from(self_), rt::Arg::Bool(false)],
-        &mut [out],
-    )
+    rt::call::invoke_out(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)], &mut [out])
 }
 
 /// Grows each element; integers become floats.
 ///
-/// Writes the result into `out`, which must have the result's shape or no elements.
-///
-/// As [`grown`](fn@super::grown), with options.
-///
-/// # Errors
-/// As [`grown`](fn@super::grown). If a result does not fit into its tensor.
+/// As [`grown`](fn@super::grown), with options. Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
 pub fn grown_with_out(
     self_: &rt::Tensor,
     out: &mut rt::Tensor,
-    options: &GrownOptions,
+    options: impl Into<GrownOptions>,
 ) -> rt::Result<()> {
-    rt::call::invoke_out(
-        &super::defs::GROWN,
-        &[rt::Arg::from(self_), rt::Arg::from(options.twice)],
-        &mut [out],
-    )
+    let options: GrownOptions = options.into();
+    rt::call::invoke_out(&super::defs::GROWN, &[self_.into(), options.twice.into()], &mut [out])
 }
 
 /// The matrix product.
@@ -330,36 +256,22 @@ pub fn grown_with_out(
 /// - unless `self.dim() == 2`
 /// - unless `mat2.dim() == 2`
 /// - unless `self.size(1) == mat2.size(-2)`
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if `self`, `mat2` have different dtypes
+/// - if the dtype to compute in is outside `float32`, `float64`
+/// - if tensors are on several devices
 ///
-/// Declared at `spec.yaml:30`.
+/// Declared at [`spec.yaml:37`](../../../spec.yaml#L37).
 #[track_caller]
 pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(
-        &super::defs::PRODUCT,
-        &[rt::Arg::from(self_), rt::Arg::from(mat2)],
-    )
+    rt::call::invoke_single(&super::defs::PRODUCT, &[self_.into(), mat2.into()])
 }
 
 /// The matrix product.
 ///
-/// Writes the result into `out`, which must have the result's shape or no elements.
-///
-/// As [`product`](fn@super::product).
-///
-/// # Errors
-/// As [`product`](fn@super::product). If a result does not fit into its tensor.
+/// As [`product`](fn@super::product). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
 #[track_caller]
-pub fn product_out(
-    self_: &rt::Tensor,
-    mat2: &rt::Tensor,
-    out: &mut rt::Tensor,
-) -> rt::Result<()> {
-    rt::call::invoke_out(
-        &super::defs::PRODUCT,
-        &[rt::Arg::from(self_), rt::Arg::from(mat2)],
-        &mut [out],
-    )
+pub fn product_out(self_: &rt::Tensor, mat2: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
+    rt::call::invoke_out(&super::defs::PRODUCT, &[self_.into(), mat2.into()], &mut [out])
 }
 
 /// Options of [`largest`](fn@largest).
@@ -375,11 +287,9 @@ impl Default for LargestOptions {
     }
 }
 
+rt::options!(LargestOptions);
+
 impl LargestOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
     /// Sets `dim` (int?, `None` by default).
     pub fn dim(mut self, dim: i64) -> Self {
         self.dim = Some(dim);
@@ -406,13 +316,13 @@ impl LargestOptions {
 /// - `self`: `spread(grad, indices, self.sizes())`
 ///
 /// # Errors
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if the dtype to compute in is outside `float32`
 ///
-/// Declared at `spec.yaml:43`.
+/// Declared at [`spec.yaml:50`](../../../spec.yaml#L50).
 #[track_caller]
 pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
     let [out0, out1] = rt::call::several(
-        rt::call::invoke(&super::defs::LARGEST, &[rt::Arg::from(self_), rt::Arg::None])?,
+        rt::call::invoke(&super::defs::LARGEST, &[self_.into(), rt::Arg::None])?,
     );
     Ok((out0, out1))
 }
@@ -420,19 +330,14 @@ pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
 /// A kernel in C++.
 ///
 /// As [`largest`](fn@super::largest), with options.
-///
-/// # Errors
-/// As [`largest`](fn@super::largest).
 #[track_caller]
 pub fn largest_with(
     self_: &rt::Tensor,
-    options: &LargestOptions,
+    options: impl Into<LargestOptions>,
 ) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+    let options: LargestOptions = options.into();
     let [out0, out1] = rt::call::several(
-        rt::call::invoke(
-            &super::defs::LARGEST,
-            &[rt::Arg::from(self_), rt::Arg::from(options.dim)],
-        )?,
+        rt::call::invoke(&super::defs::LARGEST, &[self_.into(), options.dim.into()])?,
     );
     Ok((out0, out1))
 }
@@ -453,19 +358,13 @@ pub fn largest_with(
 /// - computed in `float32`
 ///
 /// # Errors
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if the dtype to compute in is outside `float32`
+/// - if tensors are on several devices
 ///
-/// Declared at `spec.yaml:53`.
+/// Declared at [`spec.yaml:60`](../../../spec.yaml#L60).
 #[track_caller]
-pub fn spread(
-    self_: &rt::Tensor,
-    index: &rt::Tensor,
-    size: impl AsRef<[i64]>,
-) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(
-        &super::defs::SPREAD,
-        &[rt::Arg::from(self_), rt::Arg::from(index), rt::Arg::Ints(size.as_ref())],
-    )
+pub fn spread(self_: &rt::Tensor, index: &rt::Tensor, size: impl AsRef<[i64]>) -> rt::Result<rt::Tensor> {
+    rt::call::invoke_single(&super::defs::SPREAD, &[self_.into(), index.into(), rt::Arg::Ints(size.as_ref())])
 }
 
 /// Swaps two dimensions.
@@ -484,15 +383,12 @@ pub fn spread(
 ///
 /// # Errors
 /// - unless `self.dim() >= 2`
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if shapes and attributes do not go together
 ///
-/// Declared at `spec.yaml:62`.
+/// Declared at [`spec.yaml:69`](../../../spec.yaml#L69).
 #[track_caller]
 pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(
-        &super::defs::FLIPPED,
-        &[rt::Arg::from(self_), rt::Arg::from(dim0), rt::Arg::from(dim1)],
-    )
+    rt::call::invoke_single(&super::defs::FLIPPED, &[self_.into(), dim0.into(), dim1.into()])
 }
 
 /// Two results, built from others.
@@ -506,19 +402,13 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 /// - `other`: Tensor
 ///
 /// # Errors
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
+/// - if tensors are on several devices
 ///
-/// Declared at `spec.yaml:69`.
+/// Declared at [`spec.yaml:76`](../../../spec.yaml#L76).
 #[track_caller]
-pub fn sum_and_growth(
-    self_: &rt::Tensor,
-    other: &rt::Tensor,
-) -> rt::Result<(rt::Tensor, rt::Tensor)> {
+pub fn sum_and_growth(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
     let [out0, out1] = rt::call::several(
-        rt::call::invoke(
-            &super::defs::SUM_AND_GROWTH,
-            &[rt::Arg::from(self_), rt::Arg::from(other)],
-        )?,
+        rt::call::invoke(&super::defs::SUM_AND_GROWTH, &[self_.into(), other.into()])?,
     );
     Ok((out0, out1))
 }
@@ -534,12 +424,9 @@ pub fn sum_and_growth(
 ///
 /// # Errors
 /// - unless `self.numel() == 1`
-/// - if the shapes, dtypes or devices of tensors do not fit the rules of the results
 ///
-/// Declared at `spec.yaml:73`.
+/// Declared at [`spec.yaml:80`](../../../spec.yaml#L80).
 #[track_caller]
 pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
-    rt::call::host_result(
-        rt::call::invoke_host(&super::defs::ITEM, &[rt::Arg::from(self_)])?,
-    )
+    rt::call::host_result(rt::call::invoke_host(&super::defs::ITEM, &[self_.into()])?)
 }

@@ -6,6 +6,7 @@ pub static LIBRARY: rt::library::Library = rt::library::Library {
     name: "golden",
     ops: &[
         &super::defs::PLUS_TENSOR,
+        &super::defs::PLUS_SCALAR,
         &super::defs::GROWN,
         &super::defs::PRODUCT,
         &super::defs::LARGEST,
@@ -21,8 +22,10 @@ pub static LIBRARY: rt::library::Library = rt::library::Library {
         ("grown_", &super::defs::GROWN, rt::library::Form::Inplace),
         ("item", &super::defs::ITEM, rt::library::Form::Functional),
         ("largest", &super::defs::LARGEST, rt::library::Form::Functional),
+        ("plus.Scalar", &super::defs::PLUS_SCALAR, rt::library::Form::Functional),
         ("plus.Tensor", &super::defs::PLUS_TENSOR, rt::library::Form::Functional),
         ("plus.out", &super::defs::PLUS_TENSOR, rt::library::Form::Out),
+        ("plus_.Scalar", &super::defs::PLUS_SCALAR, rt::library::Form::Inplace),
         ("plus_.Tensor", &super::defs::PLUS_TENSOR, rt::library::Form::Inplace),
         ("product", &super::defs::PRODUCT, rt::library::Form::Functional),
         ("product.out", &super::defs::PRODUCT, rt::library::Form::Out),
@@ -60,10 +63,6 @@ rt::library::register!(& LIBRARY);
 /// listed with the reason), if the arguments do not fit its
 /// signature, and whatever the operator itself reports.
 #[track_caller]
-pub fn call(
-    name: &str,
-    args: &[rt::Value],
-    kwargs: &[(&str, rt::Value)],
-) -> rt::Result<Vec<rt::Value>> {
+pub fn call(name: &str, args: &[rt::Value], kwargs: &[(&str, rt::Value)]) -> rt::Result<Vec<rt::Value>> {
     rt::boxed::call(&LIBRARY, name, args, kwargs)
 }
