@@ -3,14 +3,8 @@
 /// One module an emitter.
 #[allow(unused_imports, reason = "every module has the same imports")]
 #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
-#[allow(
-    unused_parens,
-    reason = "expressions keep the parentheses that give them their order"
-)]
-#[allow(
-    non_snake_case,
-    reason = "underscores and capital letters keep names of a spec apart"
-)]
+#[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
+#[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
 #[allow(deprecated, reason = "deprecated operators still have to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod generated {
@@ -22,8 +16,9 @@ mod generated {
             DType, DTypeSet, constraint::{Constraint, Literal},
             facts::{Deprecated, Facts, NumberUse, ValueUse},
             op::{
-                ArgDef, ArgKind, Combination, DefaultValue, ElementType, Forms, ItemKind,
-                OpDef, ReturnDef, Schema, UniformCall, bits,
+                ArgDef, ArgKind, Combination, DefaultValue,
+                ElementType::{Any, Dispatch, Fixed, NotTensor, Real},
+                Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits,
             },
             sample::{
                 Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf,
@@ -73,7 +68,9 @@ mod generated {
     pub mod kernel_tables {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use ::opsmith::runtime::{Backend, DType, op::{KernelCall, KernelTable}};
+        use ::opsmith::runtime::{
+            Backend, DType, Element as _, op::{KernelCall, KernelTable},
+        };
         include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
     }
     /// Backward formulas, and forward ones that the spec writes.
@@ -99,6 +96,7 @@ pub use generated::functions::*;
 
 pub use generated::library::{LIBRARY, call};
 
-pub use generated::methods::TensorOps;
+pub use generated::methods::GoldenExt;
 
+#[doc(hidden)]
 pub use generated::{defs, raw};

@@ -3,12 +3,15 @@
 
 pub static PLUS_TENSOR: Rules<'static> = Rules {
     shapes: &[Expr::ShapeRule(ShapeRule::Broadcast, &[Expr::Arg(0), Expr::Arg(1)])],
-    dtypes: &[
-        Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
-    ],
-    compute: Some(
-        Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)]),
-    ),
+    dtypes: &[Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])],
+    compute: Some(Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])),
+    ..Rules::NONE
+};
+
+pub static PLUS_SCALAR: Rules<'static> = Rules {
+    shapes: &[Expr::ShapeRule(ShapeRule::Broadcast, &[Expr::Arg(0)])],
+    dtypes: &[Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])],
+    compute: Some(Expr::DTypeRule(DTypeRule::Promote, &[Expr::Arg(0), Expr::Arg(1), Expr::Arg(2)])),
     ..Rules::NONE
 };
 
@@ -22,17 +25,11 @@ pub static GROWN: Rules<'static> = Rules {
 pub static PRODUCT: Rules<'static> = Rules {
     checks: &[
         RuleCheck {
-            condition: Expr::Binary(
-                Operation::Eq,
-                &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)],
-            ),
+            condition: Expr::Binary(Operation::Eq, &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)]),
             text: "self.dim() == 2",
         },
         RuleCheck {
-            condition: Expr::Binary(
-                Operation::Eq,
-                &[Expr::Query(Query::Dim, &[Expr::Arg(1)]), Expr::Int(2)],
-            ),
+            condition: Expr::Binary(Operation::Eq, &[Expr::Query(Query::Dim, &[Expr::Arg(1)]), Expr::Int(2)]),
             text: "mat2.dim() == 2",
         },
         RuleCheck {
@@ -47,12 +44,10 @@ pub static PRODUCT: Rules<'static> = Rules {
         },
     ],
     shapes: &[
-        Expr::List(
-            &[
-                Expr::Query(Query::Size, &[Expr::Arg(0), Expr::Int(0)]),
-                Expr::Query(Query::Size, &[Expr::Arg(1), Expr::Int(1)]),
-            ],
-        ),
+        Expr::List(&[
+            Expr::Query(Query::Size, &[Expr::Arg(0), Expr::Int(0)]),
+            Expr::Query(Query::Size, &[Expr::Arg(1), Expr::Int(1)]),
+        ]),
     ],
     dtypes: &[Expr::DTypeRule(DTypeRule::Same, &[Expr::Arg(0), Expr::Arg(1)])],
     compute: Some(Expr::DTypeRule(DTypeRule::Same, &[Expr::Arg(0), Expr::Arg(1)])),
@@ -64,10 +59,7 @@ pub static LARGEST: Rules<'static> = Rules {
         Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)]),
         Expr::ShapeRule(ShapeRule::Follow, &[Expr::Arg(0)]),
     ],
-    dtypes: &[
-        Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)]),
-        Expr::DType(DType::I64),
-    ],
+    dtypes: &[Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)]), Expr::DType(DType::I64)],
     compute: Some(Expr::DTypeRule(DTypeRule::Follow, &[Expr::Arg(0)])),
     ..Rules::NONE
 };
@@ -82,10 +74,7 @@ pub static SPREAD: Rules<'static> = Rules {
 pub static FLIPPED: Rules<'static> = Rules {
     checks: &[
         RuleCheck {
-            condition: Expr::Binary(
-                Operation::Ge,
-                &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)],
-            ),
+            condition: Expr::Binary(Operation::Ge, &[Expr::Query(Query::Dim, &[Expr::Arg(0)]), Expr::Int(2)]),
             text: "self.dim() >= 2",
         },
     ],
