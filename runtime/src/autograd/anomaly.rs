@@ -56,8 +56,14 @@ fn callers(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().map(str::trim).collect();
     // Of a function that was inlined the name has no path, but its place is known.
     let front_door = file!().replace("autograd", "call").replace("anomaly.rs", "mod.rs");
-    let is_front_door = |line: &&str| {
-        line.contains("::call::invoke") || (line.starts_with("at ") && line.contains(&*front_door))
+    // Places below the current folder are written from there.
+    let folder = std::env::current_dir().unwrap_or_default();
+    let is_front_door = |line: &&str| match line.strip_prefix("at ") {
+        Some(place) => match place.strip_prefix("./") {
+            Some(rest) => folder.join(rest).to_string_lossy().contains(&*front_door),
+            None => place.contains(&*front_door),
+        },
+        None => line.contains("::call::invoke"),
     };
     let start = lines.iter().rposition(is_front_door).map_or(0, |last| last + 1);
     let mut shown = String::new();
