@@ -1,5 +1,7 @@
 //! Parts of tensors by position, range and axis: `x.i((.., 1..3, -1))`.
 
+#![allow(clippy::reversed_empty_ranges, reason = "ends of ranges that count from the end, and refused ones")]
+
 use opsmith::autograd::Options;
 use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Ellipsis, ErrorKind, Index, IndexOp, Indices, NewAxis, Result, Tensor, TensorOps};
