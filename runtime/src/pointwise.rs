@@ -252,15 +252,16 @@ macro_rules! map {
             function: F,
         ) -> Result<()> {
             let types = const { &Operands::of([R::DTYPE, $($T::DTYPE),*]) };
+            /// The function is a reference, which nothing that the loop writes can change: else each element would wait
+            /// for the one before, and none be computed beside another.
+            ///
             /// # Safety
-            /// As [`Loop::run`], with the function of the loop.
+            /// As [`Loop::run`].
             unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
-                function: *const (),
+                function: &F,
                 pointers: &[*mut u8; MAX_OPERANDS],
                 length: usize,
             ) {
-                // SAFETY: the function of the loop, which lives while it runs.
-                let function = unsafe { &*function.cast::<F>() };
                 let out = pointers[0].cast::<R>();
                 $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
                 for position in 0..length {

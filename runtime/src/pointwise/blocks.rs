@@ -32,9 +32,11 @@ impl<'a> Loop<'a> {
     /// The loop of a function.
     ///
     /// # Safety
-    /// `run` may be called with this function, and with as many elements as lie at the pointers that it is given.
+    /// `run` may be called with as many elements as lie at the pointers that it is given.
     #[inline]
-    pub unsafe fn new<F>(function: &'a F, run: Run) -> Loop<'a> {
+    pub unsafe fn new<F>(function: &'a F, run: unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize)) -> Loop<'a> {
+        // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
+        let run = unsafe { std::mem::transmute::<unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize), Run>(run) };
         Loop { function: std::ptr::from_ref(function).cast(), run, lives: PhantomData }
     }
 
