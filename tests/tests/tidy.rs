@@ -5,8 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use opsmith_codegen::model::{Model, Role, Symbol};
-use opsmith_codegen::spec::document::keys;
-use opsmith_codegen::spec::schema;
+use opsmith_codegen::spec::{document::keys, schema};
 use opsmith_codegen::{Config, Parent, emit, model, pipeline};
 use opsmith_core::{Backend, DType, DTypeSet, rules};
 use proc_macro2::{TokenStream, TokenTree};
@@ -432,10 +431,9 @@ fn every_name_is_callable_once_and_found() {
     let own = model.ops.iter().filter(|op| op.alias_of.is_none());
     let declared: BTreeSet<&str> = own.map(|op| &*op.name).collect();
     assert_eq!(generated, declared, "what ops.yaml declares is what exists");
-    for op in model.ops.iter().filter(|op| op.alias_of.is_some()) {
+    for (op, target) in model.ops.iter().filter_map(|op| Some((op, op.alias_of?.0))) {
         let found = opsmith::LIBRARY.find(&op.name);
-        let target = &model.ops[op.alias_of.unwrap().0];
-        assert!(found.is_some_and(|(found, _)| found.name == target.name), "{}", op.name);
+        assert!(found.is_some_and(|(found, _)| found.name == model.ops[target].name), "{}", op.name);
     }
 }
 
