@@ -250,5 +250,5 @@ fn sizes_that_were_taken_to_be_equal_and_are_not_are_refused() {
         text.contains("masked_select: dimension 0 of the result has the size 1, and `u0` is 2"),
         "{text}"
     );
-    assert!(text.contains("graph_flow.rs"), "{text}");
+    assert!(text.contains("graph_sizes.rs"), "{text}");
 }
