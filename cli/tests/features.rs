@@ -62,9 +62,9 @@ pub mod kernels {}
 opsmith::include_ops!();
 
 fn main() -> opsmith::Result<()> {
-    use opsmith::{Tensor, TensorOps as _};
+    use opsmith::{Tensor, TensorOps};
     let x = Tensor::of(&[1.0f32, 2.0, 3.0]).requires_grad_(true)?;
-    let y = TensorOps::squared(&x)?.add(&x)?.sum()?;
+    let y = x.squared()?.add(&x)?.sum()?;
     y.backward()?;
     println!(\"{y} {}\", x.grad().unwrap());
     Ok(())
