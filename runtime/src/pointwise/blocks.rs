@@ -66,6 +66,13 @@ struct Slot {
     step: isize,
 }
 
+impl Slot {
+    /// The dtype, if the loop wants another: a loop over 16-bit floats takes them as they are.
+    fn converted(self) -> Option<DType> {
+        (self.dtype.size() as isize != self.step).then_some(self.dtype)
+    }
+}
+
 /// What a loop has to copy of its operands.
 pub(super) struct Blocks<const N: usize> {
     slots: [Slot; N],
@@ -113,7 +120,7 @@ impl<const N: usize> Blocks<N> {
                 // as many of the loop's type.
                 unsafe {
                     load(
-                        self.slots[index].dtype,
+                        self.slots[index],
                         row.pointers[index].offset(step * start as isize),
                         step,
                         block,
@@ -132,7 +139,7 @@ impl<const N: usize> Blocks<N> {
                 // SAFETY: the loop wrote as many elements into the block, and those of the row are valid for writes.
                 unsafe {
                     store(
-                        self.slots[0].dtype,
+                        self.slots[0],
                         pointers[0],
                         row.pointers[0].offset(step * start as isize),
                         step,
@@ -177,15 +184,15 @@ fn other_dtype(tensor: DType, kernel: DType) -> Error {
 /// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
 macro_rules! block_copies {
     ($({ $half:ident: $rust:ty, $size:tt })*) => {
-        /// Copies elements into a block, 16-bit floats as `f32`.
+        /// Copies elements into a block, 16-bit floats as `f32` if the loop wants that.
         ///
         /// # Safety
         /// As many elements are valid for reads, at these steps; the block has room for them.
-        unsafe fn load(dtype: DType, from: *const u8, step: isize, block: *mut u8, length: usize) {
+        unsafe fn load(slot: Slot, from: *const u8, step: isize, block: *mut u8, length: usize) {
             // SAFETY: the caller's promises are those of each function.
             unsafe {
-                match (dtype, dtype.size()) {
-                    $((DType::$half, _) => {
+                match (slot.converted(), slot.dtype.size()) {
+                    $((Some(DType::$half), _) => {
                         let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
                         widen(from, step, block, length, <$rust>::to_f32, slice)
                     })*
@@ -202,11 +209,11 @@ macro_rules! block_copies {
         ///
         /// # Safety
         /// The block has as many elements; as many are valid for writes, at these steps.
-        unsafe fn store(dtype: DType, block: *const u8, to: *mut u8, step: isize, length: usize) {
+        unsafe fn store(slot: Slot, block: *const u8, to: *mut u8, step: isize, length: usize) {
             // SAFETY: the caller's promises are those of each function.
             unsafe {
-                match (dtype, dtype.size()) {
-                    $((DType::$half, _) => {
+                match (slot.converted(), slot.dtype.size()) {
+                    $((Some(DType::$half), _) => {
                         let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
                         narrow(block, to, step, length, <$rust>::from_f32, slice)
                     })*
@@ -377,6 +384,20 @@ mod tests {
         check_layouts::<f64, f64>();
         check_layouts::<i16, i16>();
         check_layouts::<crate::Complex64, crate::Complex64>();
+    }
+
+    #[test]
+    fn a_loop_over_16_bit_floats_takes_them_as_they_are() {
+        for transposed in [false, true] {
+            let (a, b) = (rows::<f16>(1, transposed), rows::<f16>(5, transposed));
+            let out = Tensor::from_slice(&vec![f16::ZERO; 3 * LENGTH], &[3, LENGTH as i64]).unwrap();
+            let args = [Arg::Tensor(&a), Arg::Tensor(&b)];
+            // SAFETY: the arguments and the output live as long as the call, and nothing else uses them.
+            let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(&out)) };
+            map2(&call, [0, 1], |a: f16, b: f16| a + b).unwrap();
+            let sums = std::iter::zip(a.to_vec::<f16>().unwrap(), b.to_vec::<f16>().unwrap());
+            assert_eq!(out.to_vec::<f16>().unwrap(), sums.map(|(a, b)| a + b).collect::<Vec<_>>());
+        }
     }
 
     #[test]
