@@ -156,7 +156,7 @@ impl Call<'_> {
         found
     }
 
-    /// Gives sizes that only a run tells the names that the spec has for them.
+    /// Gives data-dependent sizes their names in the spec.
     fn name_found(&mut self, infer: &Infer) {
         let symbols = &self.context.symbols;
         let is_new = |symbol: &Symbol| {

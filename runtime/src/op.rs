@@ -81,7 +81,7 @@ pub struct OpDef {
     pub samples: &'static [Sample],
     /// Errors that tests allow, and checks that they skip.
     pub tolerances: &'static [Tolerance],
-    /// Facts about it besides what it computes.
+    /// Facts about it, apart from its computation.
     pub facts: Facts,
     /// The library the operator belongs to.
     pub library: &'static Library,

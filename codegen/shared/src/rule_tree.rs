@@ -22,7 +22,7 @@ pub struct Rules<'a> {
     pub length: Option<Expr<'a>>,
     /// When each result is there; `None` if it always is. Empty if all are.
     pub present: &'a [Option<Expr<'a>>],
-    /// Sizes of results that only a run tells, each with what it is at most. `shapes` name them.
+    /// Data-dependent sizes of results, each with its upper bound. `shapes` name them.
     pub run_sizes: &'a [(&'a str, Expr<'a>)],
 }
 

@@ -64,7 +64,7 @@ pub fn rules<'a>(memory: &'a Memory<'a>, op: &'a Op) -> Rules<'a> {
     rules
 }
 
-/// The rules of shapes: where a run decides, those of what is known before it.
+/// The rules of shapes: those with names for data-dependent sizes, if the entry has them.
 pub fn shape_rules(infer: &Infer) -> &[Expr] {
     if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes }
 }
@@ -75,7 +75,7 @@ impl<'a> Memory<'a> {
         self.checks.keep([RuleCheck { condition: self.tree(condition), text }])
     }
 
-    /// The sizes that only a run tells, each with what it is at most.
+    /// The data-dependent sizes, each with its upper bound.
     pub fn run_sizes(&'a self, infer: &'a Infer) -> &'a [(&'a str, Tree<'a>)] {
         self.bindings(&infer.run_sizes)
     }

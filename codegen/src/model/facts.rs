@@ -1,4 +1,4 @@
-//! Facts about the operator besides what it computes.
+//! Facts about the operator, apart from its computation.
 
 pub use opsmith_core::{NumberUse, ValueUse};
 

@@ -110,7 +110,7 @@ pub struct Op {
     pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
-    /// Facts about it besides what it computes.
+    /// Facts about it, apart from its computation.
     pub facts: Facts,
 }
 

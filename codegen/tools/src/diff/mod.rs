@@ -2,7 +2,8 @@
 //!
 //! In: two models. Out: a [`Report`]: each change with its rule, its class and what to do about it, and
 //! the version that follows. A change is classified by the caller it hurts more: Rust
-//! code calls functions by position and sets options by name; calls by name give positions and keywords. What no rule covers is reported too.
+//! code calls functions by position and sets options by name; calls by name give positions and keywords. A change without
+//! a rule is reported, too.
 
 mod arguments;
 mod behaviour;

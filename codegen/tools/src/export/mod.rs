@@ -126,7 +126,7 @@ pub fn operator(op: &Op, model: &Model) -> Value {
     value
 }
 
-/// Facts about the operator besides what it computes.
+/// Facts about the operator, apart from its computation.
 fn about(facts: &Facts) -> Value {
     let Facts { since, deprecated, deterministic, tags, known_as, backward_only } = facts;
     json!({

@@ -291,7 +291,7 @@ impl Translator<'_> {
         plain(&own.cloned().collect::<Vec<_>>().join("_")).to_lowercase()
     }
 
-    /// `f` for `f_`: what is written is a value that nothing else sees.
+    /// `f` for `f_`: the written value is new, so that nothing else sees it.
     fn value_form(&self, name: &str) -> String {
         match name.strip_suffix('_').filter(|base| self.operators.has(base)) {
             Some(base) => base.to_owned(),
