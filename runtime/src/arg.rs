@@ -228,10 +228,19 @@ impl<'a> Arg<'a> {
     }
 
     /// Calls `visit` with each tensor of the argument, in order.
-    #[inline]
+    #[inline(always)]
     pub fn for_each_tensor(self, mut visit: impl FnMut(&'a Tensor)) {
         match self {
             Arg::Tensor(tensor) => visit(tensor),
+            Arg::Tensors(_) | Arg::OptionalTensors(_) => self.for_each_of_list(&mut visit),
+            _ => {}
+        }
+    }
+
+    /// As [`Arg::for_each_tensor`], of a list. Apart, since most arguments are none, and every step of a call visits them.
+    #[inline(never)]
+    fn for_each_of_list(self, visit: &mut dyn FnMut(&'a Tensor)) {
+        match self {
             Arg::Tensors(tensors) => tensors.iter().for_each(visit),
             Arg::OptionalTensors(tensors) => tensors.iter().flatten().for_each(visit),
             _ => {}

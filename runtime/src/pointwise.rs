@@ -197,8 +197,8 @@ impl<const N: usize> Operands<N> {
 }
 
 /// Runs a loop over every element of the output. Apart from the loop, so that it is compiled once for each number of
-/// operands.
-#[inline(never)]
+/// operands, and here: a crate that uses this one inlines none of the functions below by itself.
+#[inline(always)]
 fn run<const N: usize>(
     call: &KernelCall<'_>,
     inputs: &[usize],
@@ -252,6 +252,15 @@ macro_rules! map {
             function: F,
         ) -> Result<()> {
             let types = const { &Operands::of([R::DTYPE, $($T::DTYPE),*]) };
+            #[inline(never)]
+            fn run_loop(
+                call: &KernelCall<'_>,
+                inputs: &[usize; $count],
+                types: &Operands<{ $count + 1 }>,
+                body: Loop<'_>,
+            ) -> Result<()> {
+                run(call, inputs, types, body)
+            }
             /// The function is a reference, which nothing that the loop writes can change: else each element would wait
             /// for the one before, and none be computed beside another.
             ///
@@ -271,7 +280,7 @@ macro_rules! map {
             }
             // SAFETY: the loop of this function, over elements of these types.
             let body = unsafe { Loop::new(&function, natural_row::<R, $($T,)* F>) };
-            run(call, &inputs, types, body)
+            run_loop(call, &inputs, types, body)
         }
     };
 }

@@ -84,9 +84,36 @@ impl Tensor {
         base: Option<Tensor>,
     ) -> Tensor {
         debug_assert!(storage.is_meta() || storage.device() == device, "memory of another device");
-        let (first, later) = (Body::new(storage, layout), Later::default());
-        let (flags, autograd) = (AtomicU8::new(flags), Mutex::new(AutogradMeta::default()));
-        Tensor(Arc::new(Inner { first, later, dtype, device, flags, base, autograd }))
+        // SAFETY: the place is valid for writes.
+        unsafe { Self::in_place(|body| body.write(Body::new(storage, layout)), dtype, device, flags, base) }
+    }
+
+    /// A tensor whose parts are written in their final place: moving two hundred bytes twice takes as long as all the rest.
+    ///
+    /// # Safety
+    /// `write` writes memory and layout to the address that it is given, which is valid for writes.
+    #[inline(always)]
+    unsafe fn in_place(
+        write: impl FnOnce(*mut Body),
+        dtype: DType,
+        device: Device,
+        flags: u8,
+        base: Option<Tensor>,
+    ) -> Tensor {
+        let mut inner = Arc::<Inner>::new_uninit();
+        let place = Arc::get_mut(&mut inner).expect("nobody else has the new handle").as_mut_ptr();
+        // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once, the first by the
+        // caller's function.
+        unsafe {
+            write(&raw mut (*place).first);
+            (&raw mut (*place).later).write(Later::default());
+            (&raw mut (*place).dtype).write(dtype);
+            (&raw mut (*place).device).write(device);
+            (&raw mut (*place).flags).write(AtomicU8::new(flags));
+            (&raw mut (*place).base).write(base);
+            (&raw mut (*place).autograd).write(Mutex::new(AutogradMeta::default()));
+            Tensor(inner.assume_init())
+        }
     }
 
     /// A row-major tensor whose elements are still to be written, for kernels and factories. Until then they are
@@ -117,21 +144,10 @@ impl Tensor {
     pub(crate) fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let numel = crate::layout::numel(sizes);
         let storage = Storage::on(device, numel as usize * dtype.size())?;
-        let mut inner = Arc::<Inner>::new_uninit();
-        let place = Arc::get_mut(&mut inner).expect("nobody else has the new handle").as_mut_ptr();
-        // Written field by field in its final place: moving two hundred bytes twice takes as long as
-        // all the rest.
-        // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once.
-        unsafe {
-            Body::write_contiguous(&raw mut (*place).first, storage, sizes, numel);
-            (&raw mut (*place).later).write(Later::default());
-            (&raw mut (*place).dtype).write(dtype);
-            (&raw mut (*place).device).write(device);
-            (&raw mut (*place).flags).write(AtomicU8::new(0));
-            (&raw mut (*place).base).write(None);
-            (&raw mut (*place).autograd).write(Mutex::new(AutogradMeta::default()));
-            Ok(Tensor(inner.assume_init()))
-        }
+        // SAFETY: the place is valid for writes.
+        let write = |body| unsafe { Body::write_contiguous(body, storage, sizes, numel) };
+        // SAFETY: it writes them.
+        Ok(unsafe { Self::in_place(write, dtype, device, 0, None) })
     }
 
     /// A tensor with the given elements in row-major order.
@@ -352,24 +368,37 @@ impl Tensor {
 
     /// A view of all elements.
     pub(crate) fn view_of_all(&self) -> Tensor {
+        let (flags, base) = self.place_of_view();
+        self.all_elements(flags, base)
+    }
+
+    /// A tensor with the same memory and layout.
+    #[inline]
+    fn all_elements(&self, flags: u8, base: Option<Tensor>) -> Tensor {
         let body = self.body();
-        self.view_inside(&body.storage, body.layout.clone())
+        // SAFETY: the place is valid for writes.
+        let write = |place| unsafe { Body::write_alike(place, body) };
+        // SAFETY: it writes them.
+        unsafe { Self::in_place(write, self.0.dtype, self.0.device, flags, base) }
     }
 
     /// A view with a layout that lies inside a storage, which the tensor shows.
     fn view_inside(&self, storage: &Storage, layout: Layout) -> Tensor {
+        let (flags, base) = self.place_of_view();
+        Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
+    }
+
+    /// The flags of a view of this tensor, and the tensor that it is a view of, if that is recorded.
+    fn place_of_view(&self) -> (u8, Option<Tensor>) {
         let recorded = autograd::recording() && !self.has(UNRECORDED_VIEW);
         let base =
             (recorded || autograd::forward_is_active()).then(|| self.0.base.as_ref().unwrap_or(self).clone());
-        let flags = if recorded { 0 } else { UNRECORDED_VIEW };
-        Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
+        (if recorded { 0 } else { UNRECORDED_VIEW }, base)
     }
 
     /// The same elements outside any graph; shares memory and version.
     pub fn detach(&self) -> Tensor {
-        let body = self.body();
-        // SAFETY: memory and layout of one part of this tensor.
-        unsafe { Tensor::from_parts(body.storage.clone(), body.layout.clone(), self.0.dtype, self.0.device) }
+        self.all_elements(0, None)
     }
 
     /// A typed view for reading.

@@ -3,9 +3,12 @@
 //! In: the arguments that an operation reads, and the tensors that it writes. Out: all storages borrowed for as long
 //! as it runs, or an error where a traced function has no elements. Must know no operator and no tracer.
 
+use smallvec::SmallVec;
+
 use super::observer;
 use crate::arg::Arg;
 use crate::error::{Error, Result};
+use crate::scratch::Scratch;
 use crate::storage::Storage;
 use crate::sync::Backoff;
 use crate::tensor::Tensor;
@@ -13,14 +16,60 @@ use crate::tensor::Tensor;
 /// The storages an operation reads and writes, held for as long as it runs.
 ///
 /// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
-/// written is not read besides; one that is read twice is counted twice.
+/// written is not read besides.
 ///
 /// A tensor without elements may be replaced by another thread (as an out form does), which takes the storage that
 /// it shows for writing. Such tensors are looked at again after their storage was borrowed, so that from then on each
 /// shows the storage that was borrowed, with one layout, until the borrow ends.
+#[derive(Default)]
 pub struct Borrows<'a> {
-    reads: &'a [Arg<'a>],
-    writes: &'a [Tensor],
+    /// The storages that are read, one as often as it was borrowed.
+    reads: Storages<'a>,
+    /// The storages that are written, each once.
+    writes: Storages<'a>,
+}
+
+/// Storages of an operation: of most a few, and of lists of tensors more, in cached memory, so that a warm graph does not
+/// allocate.
+#[derive(Default)]
+struct Storages<'a> {
+    few: SmallVec<[&'a Storage; FEW]>,
+    more: Option<Scratch<&'a Storage>>,
+}
+
+/// Most storages that need no memory of their own.
+const FEW: usize = 4;
+
+impl<'a> Storages<'a> {
+    #[inline]
+    fn push(&mut self, storage: &'a Storage) {
+        if self.few.len() < FEW { self.few.push(storage) } else { self.push_more(storage) }
+    }
+
+    #[cold]
+    fn push_more(&mut self, storage: &'a Storage) {
+        self.more.get_or_insert_with(Scratch::new).push(storage);
+    }
+
+    #[inline]
+    fn for_each(&self, mut visit: impl FnMut(&'a Storage)) {
+        self.few.iter().for_each(|storage| visit(storage));
+        if let Some(more) = &self.more {
+            more.iter().for_each(|storage| visit(storage));
+        }
+    }
+
+    #[inline]
+    fn contains(&self, storage: &Storage) -> bool {
+        let mut found = false;
+        self.for_each(|other| found |= other.same(storage));
+        found
+    }
+
+    fn clear(&mut self) {
+        self.few.clear();
+        self.more = None;
+    }
 }
 
 impl<'a> Borrows<'a> {
@@ -30,24 +79,78 @@ impl<'a> Borrows<'a> {
     /// # Errors
     /// If there are no elements behind a storage: it belongs to a traced function.
     #[inline]
-    pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
-        if !try_acquire(reads, writes) {
-            wait(reads, writes)?;
+    pub fn acquire(reads: &[Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
+        let mut held = Borrows::default();
+        if !held.try_acquire(reads, writes) {
+            held.wait(reads, writes)?;
         }
-        Ok(Borrows { reads, writes })
+        Ok(held)
     }
-}
 
-/// Borrows storages that another thread has, when it gives them back.
-#[cold]
-fn wait(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
-    let mut backoff = Backoff::default();
-    loop {
-        refuse_meta(reads, writes)?;
-        backoff.wait();
-        if try_acquire(reads, writes) {
-            return Ok(());
+    /// Borrows storages that another thread has, when it gives them back.
+    #[cold]
+    fn wait(&mut self, reads: &[Arg<'a>], writes: &'a [Tensor]) -> Result<()> {
+        let mut backoff = Backoff::default();
+        loop {
+            refuse_meta(reads, writes)?;
+            backoff.wait();
+            if self.try_acquire(reads, writes) {
+                return Ok(());
+            }
         }
+    }
+
+    /// Borrows all, or none.
+    #[inline]
+    fn try_acquire(&mut self, reads: &[Arg<'a>], writes: &'a [Tensor]) -> bool {
+        let is_acquired = writes.iter().all(|tensor| self.try_write(tensor)) && {
+            let mut all = true;
+            for arg in reads {
+                arg.for_each_tensor(|tensor| all = all && self.try_read(tensor));
+            }
+            all
+        };
+        if !is_acquired {
+            self.abandon();
+        }
+        is_acquired
+    }
+
+    /// Borrows the storage that a tensor shows, for reading, unless it is written.
+    #[inline]
+    fn try_read(&mut self, tensor: &'a Tensor) -> bool {
+        let (storage, is_final) = tensor.storage_to_borrow();
+        if self.writes.contains(storage) {
+            return true;
+        }
+        if !storage.try_read() {
+            return false;
+        }
+        self.reads.push(storage);
+        is_final || tensor.storage().same(storage)
+    }
+
+    /// Borrows the storage that a tensor shows, for writing, unless it is borrowed so already.
+    #[inline]
+    fn try_write(&mut self, tensor: &'a Tensor) -> bool {
+        let (storage, is_final) = tensor.storage_to_borrow();
+        if self.writes.contains(storage) {
+            return true;
+        }
+        if !storage.try_write() {
+            return false;
+        }
+        self.writes.push(storage);
+        is_final || tensor.storage().same(storage)
+    }
+
+    /// Ends borrows for writing that wrote nothing, and those for reading.
+    #[cold]
+    fn abandon(&mut self) {
+        self.reads.for_each(Storage::end_read);
+        self.writes.for_each(Storage::unlock);
+        self.reads.clear();
+        self.writes.clear();
     }
 }
 
@@ -72,101 +175,11 @@ fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
         .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
 }
 
-/// Whether an earlier tensor of the list shows the same storage.
-#[inline]
-fn is_repeated(writes: &[Tensor], index: usize) -> bool {
-    writes[..index].iter().any(|earlier| earlier.storage().same(writes[index].storage()))
-}
-
-#[inline]
-fn is_written(writes: &[Tensor], storage: &Storage) -> bool {
-    writes.iter().any(|tensor| tensor.storage().same(storage))
-}
-
-#[inline]
-fn for_each_read<'a>(reads: &[Arg<'a>], writes: &[Tensor], mut visit: impl FnMut(&'a Tensor)) {
-    for arg in reads {
-        arg.for_each_tensor(|tensor| {
-            if !is_written(writes, tensor.storage()) {
-                visit(tensor);
-            }
-        });
-    }
-}
-
-/// Borrows the storage that a tensor shows, for reading.
-#[inline]
-fn try_read(tensor: &Tensor) -> bool {
-    let (storage, is_final) = tensor.storage_to_borrow();
-    if !storage.try_read() {
-        return false;
-    }
-    let shown = is_final || tensor.storage().same(storage);
-    if !shown {
-        storage.end_read();
-    }
-    shown
-}
-
-/// Borrows the storage that a tensor shows, for writing.
-#[inline]
-fn try_write(tensor: &Tensor) -> bool {
-    let (storage, is_final) = tensor.storage_to_borrow();
-    if !storage.try_write() {
-        return false;
-    }
-    let shown = is_final || tensor.storage().same(storage);
-    if !shown {
-        storage.unlock();
-    }
-    shown
-}
-
-#[inline]
-fn try_acquire(reads: &[Arg<'_>], writes: &[Tensor]) -> bool {
-    for (index, tensor) in writes.iter().enumerate() {
-        if !is_repeated(writes, index) && !try_write(tensor) {
-            abandon_writes(&writes[..index]);
-            return false;
-        }
-    }
-    let (mut held, mut refused) = (0usize, false);
-    for_each_read(reads, writes, |tensor| {
-        if !refused {
-            if try_read(tensor) { held += 1 } else { refused = true }
-        }
-    });
-    if refused {
-        for_each_read(reads, writes, |tensor| {
-            if held > 0 {
-                tensor.storage().end_read();
-                held -= 1;
-            }
-        });
-        abandon_writes(writes);
-    }
-    !refused
-}
-
-/// Gives writes back that wrote nothing.
-#[cold]
-fn abandon_writes(writes: &[Tensor]) {
-    for (index, tensor) in writes.iter().enumerate() {
-        if !is_repeated(writes, index) {
-            tensor.storage().unlock();
-        }
-    }
-}
-
 impl Drop for Borrows<'_> {
     #[inline]
     fn drop(&mut self) {
-        for_each_read(self.reads, self.writes, |tensor| tensor.storage().end_read());
-        for (index, tensor) in self.writes.iter().enumerate() {
-            if !is_repeated(self.writes, index) {
-                tensor.storage().end_write();
-            }
-        }
+        self.reads.for_each(Storage::end_read);
+        self.writes.for_each(Storage::end_write);
     }
 }
 

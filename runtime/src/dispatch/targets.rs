@@ -63,7 +63,7 @@ pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
     let mut shares = false;
     for arg in args {
         arg.for_each_tensor(|tensor| {
-            shares |= tensor.shares_storage(target) && !tensor.same(target) && !same_elements(tensor, target);
+            shares |= !tensor.same(target) && tensor.shares_storage(target) && !same_elements(tensor, target);
         });
     }
     shares

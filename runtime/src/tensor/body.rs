@@ -47,6 +47,23 @@ impl Body {
         }
     }
 
+    /// Writes a copy of another part, field by field where it stays.
+    ///
+    /// # Safety
+    /// The place is valid for writes; nothing of it was written before.
+    #[inline]
+    pub unsafe fn write_alike(place: *mut Body, other: &Body) {
+        // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once.
+        unsafe {
+            (&raw mut (*place).storage).write(other.storage.clone());
+            (&raw mut (*place).layout.sizes).write(Dims::from_slice(&other.layout.sizes));
+            (&raw mut (*place).layout.strides).write(Dims::from_slice(&other.layout.strides));
+            (&raw mut (*place).layout.offset).write(other.layout.offset);
+            (&raw mut (*place).numel).write(other.numel);
+            (&raw mut (*place).contiguous).write(other.contiguous);
+        }
+    }
+
     /// Shows what another part shows.
     pub fn copy_from(&mut self, other: &Body) {
         self.storage.clone_from(&other.storage);
