@@ -1,7 +1,7 @@
 //! Borrows of the storages of a call.
 //!
-//! In: the arguments that an operation reads, and the tensors that it writes. Out: all storages borrowed for as long
-//! as it runs, or an error where a traced function has no elements. Must know no operator and no tracer.
+//! In: the tensors that an operation reads and those that it writes. Out: all storages borrowed while the operation
+//! runs, or an error where a traced function has no elements. Must not know operators or tracers.
 
 use super::observer;
 use crate::arg::Arg;
@@ -10,14 +10,14 @@ use crate::storage::Storage;
 use crate::sync::Backoff;
 use crate::tensor::Tensor;
 
-/// The storages an operation reads and writes, held for as long as it runs.
+/// The storages an operation reads and writes, borrowed while it runs.
 ///
-/// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
-/// written is not read besides; one that is read twice is counted twice.
+/// Borrows all or none, so that operations cannot deadlock. A storage that is written is not also borrowed for reading;
+/// one that is read twice is counted twice.
 ///
-/// A tensor without elements may be replaced by another thread (as an out form does), which takes the storage that
-/// it shows for writing. Such tensors are looked at again after their storage was borrowed, so that from then on each
-/// shows the storage that was borrowed, with one layout, until the borrow ends.
+/// Another thread may replace a tensor without elements (as an out form does), for which it borrows the tensor's
+/// storage for writing. Such tensors are therefore checked again after their storage was borrowed: from then on storage
+/// and layout stay the same until the borrow ends.
 pub struct Borrows<'a> {
     reads: &'a [Arg<'a>],
     writes: &'a [Tensor],
@@ -28,7 +28,7 @@ impl<'a> Borrows<'a> {
     /// threads use them.
     ///
     /// # Errors
-    /// If there are no elements behind a storage: it belongs to a traced function.
+    /// If a storage has no elements because it belongs to a traced function.
     #[inline]
     pub fn acquire(reads: &'a [Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
         if !try_acquire(reads, writes) {
@@ -38,7 +38,7 @@ impl<'a> Borrows<'a> {
     }
 }
 
-/// Borrows storages that another thread has, when it gives them back.
+/// Waits for storages borrowed by other threads, then borrows them.
 #[cold]
 fn wait(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
     let mut backoff = Backoff::default();
@@ -72,7 +72,7 @@ fn refuse_meta(reads: &[Arg<'_>], writes: &[Tensor]) -> Result<()> {
         .with_help("compute with the tensor instead of its elements; branch with `graph::cond`"))
 }
 
-/// Whether an earlier tensor of the list shows the same storage.
+/// Whether an earlier tensor of the list uses the same storage.
 #[inline]
 fn is_repeated(writes: &[Tensor], index: usize) -> bool {
     writes[..index].iter().any(|earlier| earlier.storage().same(writes[index].storage()))
@@ -94,7 +94,7 @@ fn for_each_read<'a>(reads: &[Arg<'a>], writes: &[Tensor], mut visit: impl FnMut
     }
 }
 
-/// Borrows the storage that a tensor shows, for reading.
+/// Borrows a tensor's storage for reading.
 #[inline]
 fn try_read(tensor: &Tensor) -> bool {
     let (storage, is_final) = tensor.storage_to_borrow();
@@ -108,7 +108,7 @@ fn try_read(tensor: &Tensor) -> bool {
     shown
 }
 
-/// Borrows the storage that a tensor shows, for writing.
+/// Borrows a tensor's storage for writing.
 #[inline]
 fn try_write(tensor: &Tensor) -> bool {
     let (storage, is_final) = tensor.storage_to_borrow();
@@ -148,7 +148,7 @@ fn try_acquire(reads: &[Arg<'_>], writes: &[Tensor]) -> bool {
     !refused
 }
 
-/// Gives writes back that wrote nothing.
+/// Ends borrows for writing without a write.
 #[cold]
 fn abandon_writes(writes: &[Tensor]) {
     for (index, tensor) in writes.iter().enumerate() {
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(storage.version(), 4000);
     }
 
-    /// The time of a processor that this thread has had, as Linux counts it.
+    /// Processor time of this thread, as reported by Linux.
     #[cfg(target_os = "linux")]
     fn processor_time() -> std::time::Duration {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
