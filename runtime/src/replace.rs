@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// # Errors
 /// Errors of `write`, and those of the file system.
-/// Those of `write`, and those of the file system.
 pub(crate) fn replace<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,

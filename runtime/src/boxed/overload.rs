@@ -14,7 +14,6 @@ use crate::op::{ArgKind, OpDef};
 /// # Errors
 /// If there is no such operator, or if no overload takes the arguments. A single overload is returned unchecked: its
 /// own error is more specific.
-/// error says more.
 pub(super) fn choose(
     library: &'static Library,
     name: &str,

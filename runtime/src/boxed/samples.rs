@@ -17,9 +17,9 @@ use crate::tensor::Tensor;
 impl Sample {
     /// Every argument of the call, in order. Tensors of numbers get the given dtype.
     ///
+    /// # Errors
     /// If an argument has neither a value nor a default, or the dtype cannot hold the numbers: a sample with a complex
     /// attribute requires a complex dtype.
-    /// complex attribute is one of complex tensors.
     pub fn values(&self, op: &OpDef, dtype: DType) -> Result<Vec<Value>> {
         if !dtype.is_complex() && self.args.iter().any(|(_, value)| value.is_complex()) {
             return Err(Error::dtype(format!(
