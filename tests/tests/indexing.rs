@@ -68,7 +68,7 @@ fn masks_take_as_many_dimensions_as_they_have() {
     assert_eq!(selected(&x, &[Some(all), None]).unwrap().0, [6, 4]);
     let inner = &mask(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], &[3, 4])[0];
     assert_eq!(selected(&x, &[None, Some(inner)]).unwrap(), (vec![2, 1], vec![9., 21.]));
-    // Not neighbours: what was indexed comes first.
+    // Separated indices: the indexed dimensions come first.
     let both = &mask(&[1, 1], &[2])[0];
     let apart = selected(&x, &[Some(both), None, Some(&Tensor::of(&[0i64, 1]))]).unwrap();
     assert_eq!(apart, (vec![2, 3], vec![0., 4., 8., 13., 17., 21.]));
