@@ -34,7 +34,7 @@ pub fn alias_says_more(span: Span, key: &str, target: Span, name: &str) -> Diagn
         "E0493",
         format!("`{key}` has no meaning for another name"),
         span,
-        "the operator says it",
+        "declared by the operator",
     )
     .with_secondary(target, format!("everything is as for `{name}`"))
     .with_help(format!("remove `{key}`, or `alias_of` if this is an operator of its own"))

@@ -21,9 +21,9 @@ pub fn constraint_unknown(span: Span, key: &str, synonym: Option<&str>, known: &
 
 /// A constraint that does not apply to the argument's type.
 pub fn constraint_misfit(span: Span, key: &str, name: &str, ty: &str, wants: &str) -> Diagnostic {
-    let message = format!("`{key}` says nothing of `{name}`, which has the type `{ty}`");
+    let message = format!("`{key}` does not apply to `{name}`, which has the type `{ty}`");
     Diagnostic::error("E0481", message, span, format!("for {wants}")).with_help(
-        "constraints are for attributes; what holds between shapes and dtypes is written after `check:`",
+        "constraints are for attributes; conditions on shapes and dtypes are written after `check:`",
     )
 }
 

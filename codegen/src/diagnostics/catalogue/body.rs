@@ -140,7 +140,7 @@ pub fn decompose_results(span: Span, result: Span) -> Diagnostic {
 
 /// An output whose dtype is unknown to kernels.
 pub fn output_element_unknown(span: Span, name: &str, output: usize) -> Diagnostic {
-    let message = format!("the element type of output {output} of `{name}` is not known to what computes it");
+    let message = format!("the element type of output {output} of `{name}` is unknown to its kernels");
     Diagnostic::error("E0456", message, span, "differs from the dtype that chooses the kernel")
         .with_help("set `compute:` to the same rule, or give the output a fixed dtype")
 }
@@ -277,6 +277,6 @@ pub fn rust_function_missing(
 
 /// A Rust function whose parameters do not match its arguments.
 pub fn rust_function_type(span: Span, path: &str, problem: &str, at: &str, wanted: &str) -> Diagnostic {
-    Diagnostic::error("E0541", format!("`{path}` cannot be called as this entry says"), span, problem)
-        .with_help(format!("change the function at {at}, or the entry: what is given is `{wanted}`"))
+    Diagnostic::error("E0541", format!("`{path}` does not match this entry's declaration"), span, problem)
+        .with_help(format!("change the function at {at}, or the entry: the call passes `{wanted}`"))
 }

@@ -94,7 +94,7 @@ pub fn forward_malformed(span: Span, text: Option<&str>, rules: &[&str]) -> Diag
                 .to_owned()
         }
     };
-    Diagnostic::error("E0600", "`forward` says how tangents flow", span, "neither a rule nor formulas")
+    Diagnostic::error("E0600", "`forward` is a rule for tangents", span, "neither a rule nor formulas")
         .with_help(help)
 }
 

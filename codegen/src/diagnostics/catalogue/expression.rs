@@ -216,7 +216,7 @@ pub fn tensors_in_inference(span: Span) -> Diagnostic {
         span,
         "only their sizes and dtypes are known here",
     )
-    .with_help("ask for what is known: `self.size(0)`, `self.dim()`, `self.dtype()`, …")
+    .with_help("use metadata: `self.size(0)`, `self.dim()`, `self.dtype()`, …")
 }
 
 /// A symbol between tensors that no operator declares.

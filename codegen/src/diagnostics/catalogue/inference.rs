@@ -22,7 +22,7 @@ pub fn inference_half(span: Span, name: &str, there: &str, missing: &str) -> Dia
 /// Data-dependent sizes without shapes that use them, or the other way round.
 pub fn run_sizes_half(span: Span, there: &str, missing: &str) -> Diagnostic {
     let help = match missing {
-        "run_sizes" => "add `run_sizes: {found: self.numel()}`: a name and what the size is at most",
+        "run_sizes" => "add `run_sizes: {found: self.numel()}`: a name and an upper bound of the size",
         _ => "add `run_shape: \"[found]\"`: the shape in terms of these names, for each output",
     };
     Diagnostic::error("E0433", format!("`{there}` needs `{missing}`"), span, format!("no `{missing}`"))

@@ -75,7 +75,7 @@ pub fn alias_argument_renamed(span: Span, name: &str, target: &str, known: &str)
 /// An operator without documentation.
 pub fn doc_missing(span: Span, name: &str) -> Diagnostic {
     Diagnostic::warning("W0503", format!("`{name}` has no documentation"), span, "no `doc`")
-        .with_help("add `doc:` with what it computes, a sentence in Markdown")
+        .with_help("add `doc:` with a description of its result, a sentence in Markdown")
 }
 
 /// Some roles without the others.

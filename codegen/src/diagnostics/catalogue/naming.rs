@@ -121,7 +121,7 @@ pub fn receiver_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
         [] => "no argument is a tensor that callers must give; leave `method` out".to_owned(),
         known => format!("write {} or `none`", super::ticked(known.iter().copied())),
     };
-    let message = format!("`{name}` cannot be what the method is called on");
+    let message = format!("`{name}` cannot be the receiver of the method");
     Diagnostic::error("E0620", message, span, "not a tensor that callers must give").with_help(help)
 }
 

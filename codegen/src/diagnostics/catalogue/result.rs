@@ -42,7 +42,7 @@ pub fn inplace_result(span: Span, name: &str, why: &str) -> Diagnostic {
 
 /// In-place pairs without the in-place form.
 pub fn inplace_not_asked_for(span: Span) -> Diagnostic {
-    Diagnostic::error("E0523", "the in-place form is not asked for", span, "says what it writes")
+    Diagnostic::error("E0523", "the in-place form is not in `variants`", span, "pairs for an in-place form")
         .with_help("add `variants: [functional, inplace]`")
 }
 
@@ -70,7 +70,7 @@ pub fn length_not_here(span: Span, result: &str) -> Diagnostic {
 
 /// An argument that hides the position in a list.
 pub fn length_position(span: Span, name: &str) -> Diagnostic {
-    let message = format!("`{name}` stands for the position in the list of results");
+    let message = format!("`{name}` is the position in the list of results");
     Diagnostic::error("E0503", message, span, "an argument of that name").with_help("rename the argument")
 }
 
@@ -108,7 +108,7 @@ pub fn follow_absent(span: Span, follower: &str, source: &str) -> Diagnostic {
 /// A result that follows another in calls but not before a run.
 pub fn follow_changed(span: Span, (follower, source): (&str, &str), shape: Span) -> Diagnostic {
     let message = format!("`{follower}` follows `{source}` in `shape`, and not in `run_shape`");
-    Diagnostic::error("E0536", message, span, "says something else")
+    Diagnostic::error("E0536", message, span, "does not follow it")
         .with_secondary(shape, "follows here")
         .with_help(format!("write `follow({source})` here, too"))
 }
@@ -157,7 +157,7 @@ pub fn combination_column(span: Span, name: &str, op: &str, known: &[&str]) -> D
 
 /// A row without some column.
 pub fn combination_incomplete(span: Span, missing: &[&str]) -> Diagnostic {
-    let message = "a row says the dtype of every tensor argument and every result";
+    let message = "a row has the dtype of every tensor argument and every result";
     let label = match missing {
         [] => "there is no tensor argument to choose a row by".to_owned(),
         missing => format!("{} missing", missing.join(", ")),

@@ -38,8 +38,13 @@ pub fn sample_value(span: Span, name: &str, ty: &str, why: &str) -> Diagnostic {
 
 /// `tolerance: 0.1`
 pub fn tolerance_malformed(span: Span) -> Diagnostic {
-    Diagnostic::error("E0613", "`tolerance` maps dtypes and checks to what they allow", span, "not a mapping")
-        .with_help("write `tolerance: {float16: {allow: 0.02, reason: …}}`")
+    Diagnostic::error(
+        "E0613",
+        "`tolerance` maps dtypes and checks to their tolerances",
+        span,
+        "not a mapping",
+    )
+    .with_help("write `tolerance: {float16: {allow: 0.02, reason: …}}`")
 }
 
 /// A tolerance of an unknown check.
@@ -54,7 +59,13 @@ pub fn tolerance_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
 
 /// A tolerance or a skip without a reason.
 pub fn tolerance_without_reason(span: Span) -> Diagnostic {
-    Diagnostic::error("E0614", "a tolerance says what it allows, and why", span, "incomplete").with_help(
+    Diagnostic::error(
+        "E0614",
+        "a tolerance needs an allowed error or a skip, and a reason",
+        span,
+        "incomplete",
+    )
+    .with_help(
         "write `{allow: 0.02, reason: why}` with a number above 0, or `{skip: why}` to leave the check out",
     )
 }

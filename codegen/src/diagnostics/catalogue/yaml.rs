@@ -193,8 +193,7 @@ pub fn file_utf16(span: Span) -> Diagnostic {
 pub fn bidirectional(span: Span, character: char) -> Diagnostic {
     let code = u32::from(character);
     let message = format!("a character that changes the direction of text, U+{code:04X}");
-    Diagnostic::error("E0014", message, span, "not shown, and what follows is not where it seems to be")
-        .with_help(format!(
-            "remove it; where a text has to hold it, write \\u{code:04X} between double quotes"
-        ))
+    Diagnostic::error("E0014", message, span, "invisible, and displaces the text after it").with_help(
+        format!("remove it; where a text has to hold it, write \\u{code:04X} between double quotes"),
+    )
 }
