@@ -1,4 +1,4 @@
-//! `.npy` files: what NumPy wrote is read, what is written reads back, and damage is an error.
+//! `.npy` files: reading NumPy's files, round trips, and errors for damaged files.
 
 mod support;
 

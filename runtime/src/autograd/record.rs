@@ -49,8 +49,8 @@ fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     Ok(outs)
 }
 
-/// The call itself. A view keeps the mode, which decides whether its base tracks it; a view computes nothing that could
-/// be recorded.
+/// The call itself. A view keeps the mode, which decides whether its base tracks it; the view's own computation is
+/// never recorded.
 fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if op.view.is_some() {
         dispatch::functional(op, args)
