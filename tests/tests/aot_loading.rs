@@ -157,7 +157,7 @@ fn links_do_not_lead_out_of_the_allowed_folders() {
     }
 }
 
-/// Whatever a library does when it is loaded, this process goes on, and has not loaded it.
+/// For any behaviour of a library at load time, this process goes on, and has not loaded it.
 #[test]
 fn the_sandbox_loads_nothing_here() {
     let place = Place::new("sandbox");

@@ -166,7 +166,7 @@ fn what_a_run_finds_is_bounded() {
     let picked = outputs("masked_select", &[(&x).into(), (&mask).into()], &mut context).unwrap();
     let size = &picked.outs[0].shape.sizes().unwrap()[0];
     assert!(size.is_less(&(x.shape.numel() + Size::Const(1)), &context.symbols).unwrap());
-    // A constant tells the real size at once.
+    // A constant determines the actual size at once.
     let known = Meta::constant(&Tensor::of(&[0f32, 2.0, 0.0, 3.0]));
     let found = outputs("nonzero", &[(&known).into()], &mut context).unwrap();
     assert_eq!(shape(&found, 0, &context), "(2, 1)");

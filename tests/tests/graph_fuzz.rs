@@ -1,4 +1,4 @@
-//! Mutated graphs: whatever a saved graph became, it is refused with a sentence, or it is a graph like any other.
+//! Mutated graphs: a mutated saved graph is either rejected with an error, or a valid graph.
 //!
 //! `cargo test -p opsmith-tests --test graph_fuzz -- --ignored --nocapture` runs for `OPSMITH_FUZZ_SECONDS` seconds
 //! (60), from the seed `OPSMITH_FUZZ_SEED` (the time, printed). Each input is loaded, checked, described, drawn,

@@ -82,7 +82,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
     }
 }
 
-/// Without symbols, with symbols, and in a variant: whatever a layout is said to be, a run stays inside its memory.
+/// Without symbols, with symbols, and in a variant: for any layout in the file, a run stays inside its memory.
 #[test]
 fn no_number_of_a_layout_leads_outside() {
     for (rows, input) in [("3", [3, 4]), ("n", [5, 4]), ("n", [1, 4])] {

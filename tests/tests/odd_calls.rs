@@ -29,7 +29,7 @@ fn odd_calls_of_everything() {
     fuzz(&["--seconds", &seconds]);
 }
 
-/// A tensor of so many elements, all of which are one.
+/// A tensor with the given number of elements, all one in memory.
 fn expanded(size: i64) -> Tensor {
     opsmith::expand(&Tensor::of(&[1f32]), [size]).unwrap()
 }

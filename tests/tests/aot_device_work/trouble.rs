@@ -119,7 +119,7 @@ pub fn sandbox_after() -> Result<()> {
     Ok(())
 }
 
-/// Prints what calls give, for whoever makes the driver fail.
+/// Prints the results of calls, for tests that make the driver fail.
 pub fn reports() -> Result<()> {
     let add = on_device("Add", &["x", "y"], &["sum"]).declare()?;
     let x = Tensor::of(&GOOD);
