@@ -1,5 +1,5 @@
-//! Trains a classifier of handwritten digits with operators that exist because `ops.yaml` declares them,
-//! then shows what one declaration gives.
+//! Trains a classifier of handwritten digits with operators declared in `ops.yaml`, then shows everything that one
+//! declaration provides.
 //!
 //! ```text
 //! cargo run --release --example quickstart
@@ -14,7 +14,7 @@ use opsmith::{Device, Generator, LIBRARY, Tensor, TensorOps, Value};
 use opsmith_examples::classifier::{Network, Sgd};
 use opsmith_examples::digits;
 
-/// Decides the split of the digits, the initial weights and the order of the batches.
+/// Determines the split of the digits, the initial weights and the order of the batches.
 const SEED: u64 = 1;
 const EPOCHS: usize = 20;
 const BATCH: usize = 32;
@@ -59,7 +59,7 @@ fn train_a_classifier() -> Result<()> {
     Ok(())
 }
 
-// ---- What one entry of ops.yaml gives ----
+// ---- The code from one entry of ops.yaml ----
 
 fn look_at_one_operator() -> Result<()> {
     let (sigmoid, _) = LIBRARY.get("sigmoid")?;
@@ -77,7 +77,7 @@ fn look_at_one_operator() -> Result<()> {
     y.sigmoid_()?;
     println!("y = a copy, y.sigmoid_() {y}");
 
-    // How the sum of the results changes with each element: by the formula in ops.yaml, and by trying.
+    // The derivative of the sum of the results by each element: by the formula in ops.yaml, and numerically.
     let tracked = x.deep_clone()?.requires_grad_(true)?;
     tracked.sigmoid()?.sum()?.backward()?;
     let gradient = tracked.grad().context("backward leaves a gradient")?;

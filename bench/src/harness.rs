@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use crate::Arguments;
 use crate::machine::{self, Usage};
 
-/// How long one repetition should take, in nanoseconds.
+/// Target duration of one repetition, in nanoseconds.
 const REPETITION: f64 = 4e6;
-/// How long a case may take, in nanoseconds.
+/// Maximal duration of a case, in nanoseconds.
 const BUDGET: f64 = 5e9;
-/// What other processes may use of a processor while a case is timed.
+/// Maximal share of a processor used by other processes while a case is timed.
 const DISTURBED: f64 = 0.15;
 
-/// What one call does, for rates.
+/// The work of one call, for rates.
 #[derive(Clone, Copy, Default)]
 pub struct Work {
     /// Bytes read and written.
@@ -28,16 +28,16 @@ pub struct Work {
     pub elements: f64,
 }
 
-/// Nothing that a rate would say something about: the cost of a call.
+/// No work to compute rates from: the cost of a call.
 pub const CALL: Work = Work { bytes: 0.0, flops: 0.0, elements: 0.0 };
 
 impl Work {
-    /// So many bytes for so many elements.
+    /// Work of this number of bytes per element.
     pub fn memory(bytes_per_element: f64, elements: f64) -> Work {
         Work { bytes: bytes_per_element * elements, elements, flops: 0.0 }
     }
 
-    /// So many floating-point operations.
+    /// Work of this number of floating-point operations.
     pub fn flops(flops: f64) -> Work {
         Work { flops, ..CALL }
     }
@@ -65,7 +65,7 @@ impl Harness {
         }
     }
 
-    /// A line about the program itself.
+    /// Prints a line about the program itself.
     pub fn print_info(&self) {
         let version = env!("CARGO_PKG_VERSION");
         println!(
@@ -74,12 +74,12 @@ impl Harness {
         );
     }
 
-    /// Whether any case of a group is wanted, so that others need not allocate.
+    /// Whether any case of a group is selected, so that others need not allocate.
     pub fn wants(&self, group: &str) -> bool {
         self.only.is_empty() || group.contains(&self.only) || self.only.starts_with(group)
     }
 
-    /// Times a call; gives the median in nanoseconds, unless the case is not wanted.
+    /// Times a call; returns the median in nanoseconds, unless the case is not selected.
     pub fn case<R>(&mut self, name: &str, work: Work, mut call: impl FnMut() -> R) -> Option<f64> {
         self.timed(name, work, |count| {
             let start = Instant::now();
@@ -90,7 +90,7 @@ impl Harness {
         })
     }
 
-    /// Times what `timer` times: so many calls. Gives the median of one as [`Harness::case`].
+    /// Times the number of calls that `timer` receives. Returns the median of one call, as [`Harness::case`].
     pub fn timed(&mut self, name: &str, work: Work, mut timer: impl FnMut(u64) -> Duration) -> Option<f64> {
         if !name.contains(&self.only) {
             return None;
@@ -103,7 +103,7 @@ impl Harness {
         for _ in 0..3 {
             machine::wait_for_quiet(self.gate);
             let before = Usage::now();
-            // The wait let caches and clock rates cool down.
+            // Caches and clock rates may have cooled down during the wait.
             timer((inner / 4).max(1));
             let times: Vec<f64> = (0..repetitions).map(|_| timer(inner) / inner as f64).collect();
             let shares = before.shares();
@@ -126,7 +126,7 @@ impl Harness {
         println!("{line}");
     }
 
-    /// Prints the line of a case and gives its median.
+    /// Prints the line of a case and returns its median.
     fn print(&self, name: &str, work: Work, inner: u64, mut sample: Sample) -> f64 {
         sample.times.sort_by(f64::total_cmp);
         let times = &sample.times;
@@ -156,7 +156,7 @@ impl Harness {
         median
     }
 
-    /// What the machine itself can do, measured at most 20 seconds before a case.
+    /// The machine's own limits, measured at most 20 seconds before a case.
     fn measure_limits(&mut self) {
         let fresh = self.measured_limits.as_ref().is_some_and(|(at, _)| at.elapsed().as_secs() < 20);
         let Some(program) = self.limits.as_ref().filter(|_| !fresh) else { return };
@@ -173,7 +173,7 @@ struct Sample {
     own: f64,
 }
 
-/// How many calls make one repetition.
+/// Number of calls per repetition.
 fn calibrate(timer: &mut impl FnMut(u64) -> f64) -> u64 {
     (0..3).for_each(|_| _ = timer(1));
     let mut count = 1u64;

@@ -1,11 +1,11 @@
-//! What else the machine does: processor time of all processes and of this one, from `/proc`.
+//! Load of the machine: processor time of all processes and of this one, from `/proc`.
 //!
-//! On systems without `/proc` nothing is known: every machine counts as quiet.
+//! Systems without `/proc` count as idle.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Processor time in seconds, since some fixed moment.
+/// Processor time in seconds, since a fixed point in time.
 #[derive(Clone, Copy)]
 pub struct Usage {
     all: f64,
@@ -26,7 +26,7 @@ impl Usage {
         Usage { all: all_processes().unwrap_or(0.0), own: this_process().unwrap_or(0.0), at: Instant::now() }
     }
 
-    /// What was used since.
+    /// The shares used since.
     pub fn shares(self) -> Shares {
         let now = Usage::now();
         let seconds = now.at.duration_since(self.at).as_secs_f64();
@@ -54,7 +54,7 @@ fn all_processes() -> Option<f64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<f64> =
         text.lines().next()?.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0.0)).collect();
-    // user, nice, system, irq, softirq, steal; idle and iowait are no use of the processor.
+    // user, nice, system, irq, softirq, steal; idle and iowait do not use the processor.
     Some([0, 1, 2, 5, 6, 7].iter().filter_map(|&field| ticks.get(field)).sum::<f64>() / TICKS)
 }
 

@@ -1,8 +1,8 @@
-//! Times operators and prints one JSON line a case, with the names and fields that the programs for other
-//! libraries print, so that `compare.py` can join them.
+//! Times operators and prints one JSON line per case, with the names and fields of the programs for other libraries, so
+//! that `compare.py` can join them.
 //!
-//! The protocol is theirs too: wait until the machine is quiet, warm up, choose how many calls make about
-//! 4 ms, repeat that at least 20 times, print the median.
+//! The protocol is theirs too: wait until the machine is idle, warm up, choose a number of calls that takes about 4 ms,
+//! repeat that at least 20 times, print the median.
 
 mod groups;
 mod harness;
@@ -46,7 +46,7 @@ fn main() -> Result<ExitCode> {
             harness.print_info();
             groups::run(&mut harness)?;
         }
-        // What a process has set up for one number of threads must not help or hinder another.
+        // State that a process sets up for one number of threads must not influence another's.
         several => {
             for threads in several {
                 let status = Command::new(std::env::current_exe()?)

@@ -1,7 +1,6 @@
 //! `opsmith aot`: custom kernels from the shell.
 //!
-//! In: a kernel and inputs, or a library. Out: outputs, or the library's functions. The work is
-//! `opsmith_aot`'s.
+//! In: a kernel and inputs, or a library. Out: outputs, or the library's functions. The work is done by `opsmith_aot`.
 
 mod inputs;
 
@@ -125,7 +124,7 @@ fn call(arguments: &Run) -> Result<Outcome> {
         }
     };
     if !infers {
-        // A guess that fits most kernels.
+        // A guess that is right for most kernels.
         let guess = tensors.first().map_or(DType::F32, Tensor::dtype);
         operator = declaration(Some(vec![guess; outputs.names.len()])).declare()?;
     }
@@ -159,7 +158,7 @@ fn call(arguments: &Run) -> Result<Outcome> {
     }
 }
 
-/// The kernel with its inputs, attributes and outputs as they are given, and with dtypes of outputs if they are known.
+/// The kernel with its given inputs, attributes and outputs, and with dtypes of outputs if known.
 fn declaration(
     arguments: &Run,
     inputs: &[&str],
@@ -189,11 +188,11 @@ fn target(text: &str) -> Result<Backend, String> {
     found.ok_or_else(|| format!("there are {}", Backend::ALL.map(Backend::name).join(" and ")))
 }
 
-/// What `--output` says.
+/// The parsed `--output`.
 struct Outputs<'a> {
     /// The names, at least one.
     names: Vec<&'a str>,
-    /// Of each output, or of none.
+    /// Of each output, or empty.
     shapes: Vec<Vec<i64>>,
     dtypes: Vec<DType>,
 }

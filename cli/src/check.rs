@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// `159 operators, no mistakes`, or what is wrong in numbers.
+/// `159 operators, no mistakes`, or the numbers of mistakes.
 fn verdict(checked: &Checked) -> String {
     if !checked.diagnostics.is_empty() {
         return summary(&checked.diagnostics);

@@ -1,4 +1,4 @@
-//! `opsmith completions`: what a shell has to know to complete commands.
+//! `opsmith completions`: completion scripts for shells.
 
 use std::io;
 
@@ -22,7 +22,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    // Written at once: a reader that went away, such as `head`, is no failure then.
+    // Written at once: a reader that ends early, such as `head`, is then no failure.
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::Arguments::command(), "opsmith", &mut text);
     io::Write::write_all(&mut io::stdout().lock(), &text)?;

@@ -1,4 +1,4 @@
-//! `opsmith coverage`: what works with which operator.
+//! `opsmith coverage`: support of operators by backend, dtype, gradients, forms and tests.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ impl Tests {
                 if path.is_dir() {
                     open.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    // A file that cannot be read names nothing.
+                    // An unreadable file names no operator.
                     texts.extend(std::fs::read_to_string(path));
                 }
             }
@@ -120,7 +120,7 @@ fn print(out: &mut dyn Write, coverage: &Coverage, rows: bool, style: Styled) ->
         let dtypes: Vec<String> = DType::ALL.iter().map(|dtype| short(*dtype)).collect();
         let head = format!("{:width$} {:4} {} forward in-place out test", "operator", "on", dtypes.join(" "));
         writeln!(out, "{}", style.heading(&head))?;
-        // A backend on which nothing of an operator works would fill the table with dots.
+        // A backend without support of an operator would fill the table with dots.
         for row in coverage.rows.iter().filter(|row| row.backend == "CPU" || !row.forward.is_empty()) {
             writeln!(out, "{}", line(row, width))?;
         }

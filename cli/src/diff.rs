@@ -1,4 +1,4 @@
-//! `opsmith diff`: what changed between two specs.
+//! `opsmith diff`: the changes between two specs.
 
 mod text;
 
@@ -130,7 +130,7 @@ fn object(report: &Report, version: Option<Version>) -> serde_json::Value {
 
 /// Reads a file, or a file at a revision.
 fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
-    // A file of that name comes first: its name may have a colon.
+    // A file of that name takes precedence: its name may contain a colon.
     let at_revision = spec.split_once(':').filter(|_| !Path::new(spec).is_file());
     let checked = match at_revision {
         None => pipeline::check(&builds_on.config(Path::new(spec))?)?,
@@ -155,7 +155,7 @@ fn read(spec: &str, builds_on: &BuildsOn) -> Result<Checked> {
 
 /// The bytes of a file at a revision.
 fn show(revision: &str, file: &Path) -> Result<Vec<u8>> {
-    // A folder of the revision may be gone.
+    // A folder of the revision may not exist any more.
     let folder = file.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new(""));
     let name = file.strip_prefix(folder).unwrap_or(file).display();
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

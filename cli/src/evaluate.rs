@@ -1,8 +1,8 @@
 //! Inference rules of a spec, for given arguments, without building anything.
 //!
-//! In: the model's rules and what is known of each argument ([`arguments`]). Out: shapes and dtypes, or why they cannot
-//! be known here. The runtime evaluates the rules as trees, so sizes may be numbers, names or unknown; functions of the
-//! kernels crate are compiled code that this command does not contain, and are said to be so.
+//! In: the model's rules and the known facts of each argument ([`arguments`]). Out: shapes and dtypes, or the reason
+//! why they are unknown. The runtime evaluates the rules as trees, so sizes may be numbers, names or unknown; functions
+//! of the kernels crate are compiled code that this command does not contain, which the result states.
 
 mod arguments;
 #[cfg(test)]
@@ -20,10 +20,10 @@ use opsmith_runtime::{DType, Error};
 pub use arguments::{Given, GivenShape, GivenSize};
 use arguments::{Known, values};
 
-/// Why an expression has no value here.
+/// The reason why an expression has no value here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unknown {
-    /// The call itself would fail so.
+    /// The call itself would fail with this error.
     Error(String),
     /// It calls code that this command does not contain.
     Compiled(String),
@@ -31,26 +31,26 @@ pub enum Unknown {
 
 type Result<T> = std::result::Result<T, Unknown>;
 
-/// The sizes of a result: numbers, formulas, −1 where nothing is known; none where not even their number is.
+/// The sizes of a result: numbers, formulas, −1 if unknown; `None` for an unknown rank.
 type Sizes = Result<Option<Vec<String>>>;
 
-/// What inference says of a call.
+/// The result of inference for a call.
 pub struct Answer {
-    /// The conditions that do not hold, or cannot be decided here.
+    /// The conditions that fail, or that cannot be decided here.
     pub checks: Vec<(String, Unknown)>,
     /// The sizes of each output.
     pub shapes: Vec<Sizes>,
     /// The dtype of each output.
     pub dtypes: Vec<Result<DType>>,
-    /// The dtype that chooses the kernel.
+    /// The dtype that selects the kernel.
     pub compute: Result<DType>,
-    /// What sizes that are not known have to fulfil.
+    /// The conditions on unknown sizes.
     pub guards: Vec<String>,
-    /// The sizes in shapes that only a run tells, each with what it is at most.
+    /// The data-dependent sizes in shapes, each with its upper bound.
     pub found: Vec<(String, String)>,
 }
 
-/// What stands for rules that are not asked about.
+/// The placeholder of rules that are not evaluated.
 const NO_SIZES: Tree<'static> = Tree::List(&[]);
 const NO_DTYPE: Tree<'static> = Tree::DType(DType::F32);
 
@@ -73,7 +73,7 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     let checks = checks.collect();
     let compute = call.dtype(&infer.compute);
     let (shapes, dtypes) = match (&infer.function, &infer.length) {
-        // A hand-written function says it for every output.
+        // A hand-written function infers every output.
         (Some(path), _) => {
             let compiled = || Unknown::Compiled(path.clone());
             (vec![Err(compiled()); op.outputs.len()], vec![Err(compiled()); op.outputs.len()])
@@ -93,19 +93,19 @@ pub fn answer(op: &Op, infer: &Infer, given: &Given) -> anyhow::Result<Answer> {
     Ok(Answer { checks, shapes, dtypes, compute, guards, found: found.collect() })
 }
 
-/// A call that is asked about, a rule at a time, so that a mistake in one hides no other.
+/// A call whose rules are evaluated one at a time, so that an error in one does not hide others.
 struct Call<'a> {
     op: &'a Op,
     args: Vec<Argument<'a>>,
-    /// The arguments' names, and whether their elements decide a result's shape or dtype.
+    /// The arguments' names, and whether their elements determine a result's shape or dtype.
     uses: Vec<(&'a str, ValueUse)>,
     context: Context,
-    /// Sizes that only a run tells, with their names in the spec.
+    /// Data-dependent sizes, with their names in the spec.
     found: Vec<(Symbol, String)>,
 }
 
 impl Call<'_> {
-    /// The results where these are the rules.
+    /// The results of the given rules.
     fn ask(&mut self, rules: Rules<'_>) -> Result<Vec<Meta>> {
         let op = Uncompiled { args: &self.uses, combinations: &self.op.combinations, rules };
         let outputs = infer_uncompiled(&op, &self.args, &mut self.context).map_err(error)?;
@@ -124,8 +124,8 @@ impl Call<'_> {
         found.first().map(|out| out.dtype).ok_or_else(|| Unknown::Error("there is no result".to_owned()))
     }
 
-    /// The shape of each output: all at once, since a size that a run tells may be of several of them; else one by
-    /// one, as far as they go.
+    /// The shape of each output: all at once with data-dependent sizes, which may occur in several; else one by one, so
+    /// that each has its own error.
     fn shapes(&mut self, infer: &Infer) -> Vec<Sizes> {
         let rules = shape_rules(infer);
         if compiled(rules).is_ok()
@@ -142,7 +142,7 @@ impl Call<'_> {
         rules.iter().map(one).collect()
     }
 
-    /// Facts about outputs by rules of their shapes.
+    /// The outputs' metas, from rules of their shapes.
     fn ask_shapes(&mut self, infer: &Infer, rules: &[Expr]) -> Result<Vec<Meta>> {
         let memory = Memory::default();
         let found = self.ask(Rules {
@@ -195,7 +195,7 @@ impl Call<'_> {
         Some(out.shape.sizes()?.iter().map(|size| self.text(size)).collect())
     }
 
-    /// A size with the names that the user and the spec gave.
+    /// A size with the names from the user and the spec.
     fn text(&self, size: &Size) -> String {
         let of_found = |symbol: Symbol| self.found.iter().find(|(known, _)| *known == symbol);
         if !size.symbols().into_iter().any(|symbol| of_found(symbol).is_some()) {
@@ -214,7 +214,7 @@ impl Call<'_> {
     }
 }
 
-/// Refuses rules that call functions of the kernels crate.
+/// Returns an error for rules that call functions of the kernels crate.
 fn compiled<'a>(rules: impl IntoIterator<Item = &'a Expr>) -> Result<()> {
     match rules.into_iter().find_map(native) {
         Some(path) => Err(Unknown::Compiled(path.to_owned())),
@@ -222,7 +222,7 @@ fn compiled<'a>(rules: impl IntoIterator<Item = &'a Expr>) -> Result<()> {
     }
 }
 
-/// What is wrong and what to do, without the operands, which the user has just given.
+/// Error and help, without the operands, which the user has just given.
 fn error(error: Error) -> Unknown {
     let notes: String = error.notes().iter().map(|note| format!("\n  {note}")).collect();
     let help = error.help().map(|help| format!("\n  help: {help}")).unwrap_or_default();

@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let op = match find(&checked, &arguments.operator) {
         Found::One(op) => op,
         Found::None(message) => {
-            // The entry may be missing because it is wrong.
+            // The entry may be missing because it has mistakes.
             let outcome = show_errors(&mut out, &checked, |_| true)?;
             if matches!(outcome, Outcome::Mistakes) {
                 eprintln!("note: {message}; an entry with mistakes counts as missing");

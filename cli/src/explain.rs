@@ -1,4 +1,4 @@
-//! `opsmith explain`: everything about one operator, and which code runs when it is called.
+//! `opsmith explain`: all information about one operator, and the code that runs when it is called.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         match Report::new(&checked, &config, op, &asked) {
             Ok(report) => reports.push(report),
             Err(error) if single => return Err(error),
-            // Shapes and attributes that fit one overload need not fit the next.
+            // Shapes and attributes that fit one overload need not fit another.
             Err(error) => reports.push(Report::without_answer(&checked, &config, op, &asked, &error)),
         }
     }
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What the command line asks.
+/// The query on the command line.
 struct Asked {
     backend: Backend,
     dtype: Option<DType>,
@@ -169,19 +169,19 @@ fn shape(text: &str) -> Result<Option<GivenShape>> {
     })
 }
 
-/// A number where it is one, else a formula.
+/// A number if possible, else a formula.
 fn size_json(size: &str) -> Json {
     size.parse::<i64>().map_or_else(|_| json!(size), |number| json!(number))
 }
 
-/// Facts about one operator and of the call that was asked about.
+/// Facts about one operator and about the given call.
 struct Report {
     operator: Operator,
     /// Inference for the given shapes, if some were given.
     answer: Option<Answer>,
-    /// Why there is no answer although one was asked for.
+    /// The reason why there is no answer although shapes were given.
     refused: Option<String>,
-    /// The dtype that chooses the kernel, as far as it is known.
+    /// The dtype that selects the kernel, as far as known.
     compute: Option<DType>,
     backend: Backend,
 }
@@ -399,7 +399,7 @@ impl Report {
     }
 }
 
-/// The dtype of the computation for operands of one dtype, where nothing else is known of the call.
+/// The compute dtype for operands of one dtype, if nothing else is known of the call.
 fn assumed_compute(op: &Op, dtype: DType) -> DType {
     let tensors = op.args.iter().filter(|arg| arg.ty.holds_tensors()).count();
     let one = Some(Some(vec![GivenSize::Number(1)]));

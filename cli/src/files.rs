@@ -1,4 +1,4 @@
-//! Writes files, each at once.
+//! Atomic replacement of files.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use opsmith_tools::scaffold::Change;
 
-/// Replaces a file all at once, keeping its permissions; a reader sees the old text or the new one.
+/// Replaces a file atomically, keeping its permissions; a reader sees the old text or the new one.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A link stays a link.
+    // A symbolic link stays one.
     let file = std::fs::canonicalize(file)?;
     let folder = file.parent().unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -18,23 +18,23 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
         .and_then(|()| std::fs::set_permissions(&next, permissions))
         .and_then(|()| std::fs::rename(&next, &file));
     if written.is_err() {
-        // The first error says what went wrong; this file is of no use to anyone.
+        // The first error explains the failure; this file is useless.
         _ = std::fs::remove_file(&next);
     }
     written
 }
 
-/// Makes every change: new files first, so that what refers to them comes last. If one fails, the new
-/// files are taken back.
+/// Applies every change: new files first, so that references to them come last. If one fails, the new files are
+/// removed.
 ///
 /// # Errors
-/// If a file cannot be written; nothing that was there before is changed by then.
+/// If a file cannot be written; existing files are unchanged then.
 pub fn apply(changes: &[Change]) -> Result<()> {
     let mut made: Vec<&Path> = Vec::new();
     for change in changes.iter().filter(|change| !change.exists) {
         let written = create(&change.path, &change.text);
         if written.is_err() {
-            // What cannot be removed is named by the error below as its neighbour.
+            // The error below names the neighbour of a file that cannot be removed.
             made.iter().for_each(|path| _ = std::fs::remove_file(path));
         }
         written.with_context(|| format!("cannot write {}", change.path.display()))?;
@@ -47,7 +47,7 @@ pub fn apply(changes: &[Change]) -> Result<()> {
     Ok(())
 }
 
-/// A new file, which nobody made in the meantime.
+/// Creates a file; an error if it exists by now.
 fn create(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! `opsmith generate`: what a build script writes, into a folder.
+//! `opsmith generate`: the output of a build script, written into a folder.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     timer.stage("generate");
     let written = output::write(&arguments.output, &files)
         .with_context(|| format!("cannot write to {}", arguments.output.display()))?;
-    // Warnings are shown again next time.
+    // Without a stamp, warnings are shown again next time.
     match checked.diagnostics.is_empty() {
         true => stamp::write(&arguments.output, &config, &checked.files, &files)?,
         false => stamp::remove(&arguments.output)?,
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// How long each stage took.
+/// The duration of each stage.
 struct Timer {
     shown: bool,
     stages: Vec<(&'static str, Duration)>,
@@ -106,7 +106,7 @@ impl Timer {
     }
 }
 
-/// The most memory the process had so far, in kilobytes, where the system says it.
+/// Peak memory of the process so far, in kilobytes, if the system provides it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,8 +1,8 @@
 //! The `opsmith` command: checks operator specs and shows the code they generate.
 //!
-//! In: spec files and their crates' manifests. Out: text on the terminal, and an exit status: 0 if all
-//! is well, 1 if a spec has mistakes, 2 if the command could not do what it was asked. The work is the
-//! library's (`opsmith_codegen`); this crate finds files and chooses what to print.
+//! In: spec files and their crates' manifests. Out: text on the terminal, and an exit status: 0 on success, 1 if a spec
+//! has mistakes, 2 if the command failed. The work is done by the library (`opsmith_codegen`); this crate finds files
+//! and prints.
 
 mod aot;
 mod check;
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The generator makes and drops millions of small things; this takes half the time of the system's.
+/// The generator makes many small allocations; this allocator takes half the time of the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Mistakes) => ExitCode::from(1),
-        // A reader that went away, such as `head`, wants no more.
+        // A reader that ended early, such as `head`, needs no more output.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command found out about the specs it was given.
+/// The result of a command for the given specs.
 enum Outcome {
     Fine,
     Mistakes,

@@ -1,4 +1,4 @@
-//! `opsmith new`: an operator to fill in.
+//! `opsmith new`: a new operator with a kernel skeleton.
 
 use std::io;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub struct Arguments {
     builds_on: BuildsOn,
 }
 
-/// What a kernel is written in.
+/// The language of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Language {
     /// A generic Rust function

@@ -1,15 +1,15 @@
-//! Finds the operator that a user names.
+//! Finds an operator by the name that a user gives.
 
 use opsmith_codegen::diagnostics::nearest;
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::Checked;
 use opsmith_core::spelling::{self, Meaning};
 
-/// The operators meant by a name: the one of that full name or form, all overloads of a base name, or those
-/// that are known by the name in another library.
+/// The operators of a name: the one of that full name or form, all overloads of a base name, or those with that name in
+/// another library.
 ///
 /// # Errors
-/// In words, if there is none; near names are given.
+/// If there is none; the text lists similar names.
 pub fn find<'a>(checked: &'a Checked, name: &str) -> Result<Vec<&'a Op>, String> {
     let ops = &checked.model.ops;
     let found = named(ops, name);
@@ -33,14 +33,14 @@ pub fn find<'a>(checked: &'a Checked, name: &str) -> Result<Vec<&'a Op>, String>
     Err(format!("there is no operator `{name}`{near}"))
 }
 
-/// The operators of a name that this library has.
+/// The operators with a name in this library.
 fn named<'a>(ops: &'a [Op], name: &str) -> Vec<&'a Op> {
     let is_form = |op: &&Op| {
         op.name == name || op.forms.inplace.as_deref() == Some(name) || op.forms.out.as_deref() == Some(name)
     };
     let same_base = || ops.iter().filter(|op| op.base == name);
     match ops.iter().find(|op| op.name == name) {
-        // A base name that is a full name too stands for its other overloads as well.
+        // A base name that is also a full name includes its other overloads.
         Some(op) if same_base().count() <= 1 || name.contains('.') => return vec![op],
         _ => {}
     }

@@ -1,7 +1,7 @@
-//! Which crate a spec belongs to, and which libraries' operators its formulas may call.
+//! The crate of a spec, and the libraries whose operators its formulas may call.
 //!
-//! In: the path of a spec. Out: what the crate's build script would tell the generator. Crates that
-//! generate a library say where its spec is with `package.metadata.opsmith.spec`.
+//! In: the path of a spec. Out: the configuration that the crate's build script would pass to the generator. Crates
+//! that generate a library declare the location of its spec in `package.metadata.opsmith.spec`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,10 +24,10 @@ pub struct BuildsOn {
 }
 
 impl BuildsOn {
-    /// The configuration for a spec. Messages call it as the user did.
+    /// The configuration for a spec. Messages use the user's spelling of its path.
     pub fn config(&self, spec: &Path) -> Result<Config> {
         let manifest = if self.stand_alone { None } else { manifest_of(spec)? };
-        // A spec that belongs to no crate is generated like the stock library's.
+        // A spec outside any crate is generated like the stock library's.
         let mut config = if manifest.is_some() { Config::new(spec) } else { Config::stock(spec) };
         config.spec_name = spec.display().to_string();
         if let Some(name) = manifest.as_deref().and_then(package_name) {
@@ -35,7 +35,7 @@ impl BuildsOn {
         }
         if !self.builds_on.is_empty() {
             for spec in &self.builds_on {
-                // A spec that belongs to no crate is taken for the stock library's.
+                // A spec outside any crate is treated as the stock library's.
                 let package = manifest_of(spec)?.as_deref().and_then(package_name);
                 config.parents.push(Parent::new(spec, package.as_deref().unwrap_or(chain::ROOT)));
             }
@@ -51,7 +51,7 @@ impl BuildsOn {
     }
 }
 
-/// The modules of kernels for backends besides the host, as `[package.metadata.opsmith.kernels]` names them.
+/// The modules of kernels for backends other than the host, from `[package.metadata.opsmith.kernels]`.
 fn other_backends(package: &Value, manifest: &Path) -> Result<Vec<(Backend, RustPath)>> {
     let table = package["metadata"]["opsmith"]["kernels"].as_object();
     let row = |(key, module): (&String, &Value)| {
@@ -63,7 +63,7 @@ fn other_backends(package: &Value, manifest: &Path) -> Result<Vec<(Backend, Rust
     table.into_iter().flatten().map(row).collect()
 }
 
-/// The manifest of the package that a file lies in; `None` if it lies in none.
+/// The manifest of the package that contains a file; `None` if there is none.
 fn manifest_of(file: &Path) -> Result<Option<PathBuf>> {
     let file = std::path::absolute(file)?;
     for folder in file.ancestors().skip(1) {
@@ -78,7 +78,7 @@ fn manifest_of(file: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The name that a manifest gives its package.
+/// The package's name in a manifest.
 fn package_name(manifest: &Path) -> Option<String> {
     let text = std::fs::read_to_string(manifest).ok()?;
     let (_, package) = text.split_once("[package]")?;
@@ -88,13 +88,13 @@ fn package_name(manifest: &Path) -> Option<String> {
     })
 }
 
-/// What cargo knows of a package and its dependencies.
+/// Cargo's metadata of a package and its dependencies.
 struct Packages(Value);
 
 impl Packages {
     fn read(manifest: &Path) -> Result<Packages> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        // Packages of other platforms would be downloaded to be listed, and no build here has any.
+        // Packages for other platforms would be downloaded to be listed, but no build here needs them.
         let output = Command::new(cargo)
             .args(["metadata", "--format-version=1", "--filter-platform", "host-tuple", "--manifest-path"])
             .arg(manifest)
@@ -119,8 +119,8 @@ impl Packages {
             .find(|package| package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest))
     }
 
-    /// The dependencies that are generated from a spec, each with the libraries behind it, as their build
-    /// scripts tell cargo. `open` are the packages on the way, which cargo lets no chain lead back to.
+    /// The dependencies with a generated library, each with the libraries it depends on, as their build scripts report
+    /// them to cargo. `open` are the packages on the path; cargo allows no cycles.
     fn dependencies_of(&self, package: &Value, open: &mut Vec<String>) -> Vec<Dependency> {
         let Some(id) = package["id"].as_str().filter(|id| !open.iter().any(|known| known == id)) else {
             return Vec::new();
@@ -150,7 +150,7 @@ impl Packages {
     }
 }
 
-/// The library of a package: build scripts hand it on by `links`, and its manifest says where the spec is.
+/// The library of a package: build scripts pass it on by `links`, and its manifest has the location of the spec.
 fn library_of(package: &Value) -> Option<Library> {
     let spec = package["metadata"]["opsmith"]["spec"].as_str()?;
     let name = package["name"].as_str()?;
@@ -165,7 +165,7 @@ fn library_of(package: &Value) -> Option<Library> {
     Some(Library { package: name.to_owned(), path: String::new(), spec, include: Vec::new() })
 }
 
-/// `folder/../ops.yaml` without the detour.
+/// `folder/../ops.yaml`, normalised.
 fn joined(folder: &Path, relative: &str) -> PathBuf {
     let mut path = folder.to_owned();
     for part in Path::new(relative).components() {

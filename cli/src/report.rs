@@ -1,4 +1,4 @@
-//! Diagnostics in the formats that people, editors and services read.
+//! Diagnostics in formats for terminals, editors and services.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -31,12 +31,12 @@ pub enum Color {
 }
 
 impl Color {
-    /// Whether to colour what goes to the standard output.
+    /// Whether to colour text on the standard output.
     pub fn on_stdout(self) -> bool {
         self.on(io::stdout().is_terminal())
     }
 
-    /// Whether to colour what goes to the standard error.
+    /// Whether to colour text on the standard error.
     pub fn on_stderr(self) -> bool {
         self.on(io::stderr().is_terminal())
     }
@@ -83,12 +83,12 @@ fn severity(diagnostic: &Diagnostic) -> &'static str {
     }
 }
 
-/// Messages quote the spec, which may hold control characters that a terminal would obey.
+/// Messages quote the spec, which may contain control characters that a terminal would interpret.
 fn visible(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
-/// A place as lines and columns, all from 1, columns in characters; the end is the first place after it.
+/// A span as lines and columns, all from 1, columns in characters; the end is exclusive.
 struct Place {
     file: String,
     start: (usize, usize),

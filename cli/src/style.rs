@@ -1,13 +1,13 @@
-//! Colours of what is printed.
+//! Colours of printed text.
 
 use anstyle::{AnsiColor, Style};
 
-/// Paints text if colours are wanted.
+/// Colours text if enabled.
 #[derive(Clone, Copy)]
 pub struct Styled(pub bool);
 
 impl Styled {
-    /// The name of what is talked about.
+    /// The name of the subject.
     pub fn title(self, text: &str) -> String {
         self.paint(Style::new().bold().fg_color(Some(AnsiColor::Cyan.into())), text)
     }

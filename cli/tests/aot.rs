@@ -1,4 +1,4 @@
-//! `opsmith aot` from the outside.
+//! `opsmith aot`, run as a process.
 
 #[path = "../../tests/cuda/stand_in.rs"]
 mod stand_in;
@@ -30,7 +30,7 @@ fn a_kernel_is_tried_from_the_shell() {
     run.assert_parts(&["output: float32 (4)\n", "[10", "10", "10", "10"]);
     assert_eq!(run.status, Some(0), "{}", run.stderr);
     assert!(run.stderr.contains("ran in"), "{}", run.stderr);
-    // Random numbers, another dtype that is converted by nobody, a file.
+    // Random numbers, an unconverted dtype, a file.
     let run = opsmith(&[
         "aot",
         "run",
@@ -58,7 +58,7 @@ fn a_kernel_is_tried_from_the_shell() {
     assert_eq!(run.status, Some(0), "{}", run.stderr);
 }
 
-/// Each way to write an input, seen in what a kernel makes of it.
+/// Each notation of an input, tested by a kernel's output.
 #[test]
 fn inputs_of_every_kind() {
     let square = kernel("square.cc:Square");
@@ -83,18 +83,18 @@ fn inputs_of_every_kind() {
     tensor.save_npy(&file).unwrap();
     let from_file = squared(&format!("@{}", file.display()), "2");
     assert!(from_file.contains("2.25") && from_file.contains('9'), "{from_file}");
-    // A dtype: the kernel is told, and this one is not for it.
+    // A dtype: the kernel receives it, but does not support it.
     let add_reduce = kernel("add_reduce.cc:CustomKernel");
     let (x, y) = ("x=ones:f64:4x5", "y=ones:float64:4x5");
     let run = opsmith(&["aot", "run", &add_reduce, "--input", x, "--input", y, "--attr", "axis=1"]);
-    // It writes half of the bytes, which debug builds notice in every call.
+    // It writes half of the bytes, which debug builds detect in every call.
     run.assert_parts(&[match cfg!(debug_assertions) {
         true => "did not write every element of the output `output`: the first is at [2] of the shape (4)\n",
         false => "output: float64 (4)\n",
     }]);
 }
 
-/// The variables mean the same to the command as to every program.
+/// Environment variables have the same meaning for the command as for every program.
 #[test]
 fn variables_reach_kernels() {
     let square = kernel("square.cc:Square");
@@ -139,7 +139,7 @@ fn a_source_for_cuda_compiles_to_a_library_without_problems() {
     assert_eq!(run.status, Some(2));
 }
 
-/// What nvcc makes of a source, its launches too, with stand-ins for the driver and for CUDA's runtime.
+/// The code that nvcc compiles from a source, with its launches, and stand-ins for the driver and for CUDA's runtime.
 /// `.ci/run` sets `OPSMITH_NVCC` for it.
 #[test]
 #[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
@@ -163,7 +163,7 @@ fn a_source_for_cuda_runs_with_the_stand_in() {
     opsmith_with(&variables, &arguments).assert_parts(&["dx: float32 (3)\n[0., 2., 4.]\n"]);
 }
 
-/// A kernel for a device, where a stand-in for the driver is, and where there is none.
+/// A kernel for a device, with a stand-in for the driver, and without one.
 #[test]
 fn a_kernel_for_a_device_is_tried() {
     let scale = concat!(env!("CARGO_MANIFEST_DIR"), "/../codegen/golden/custom_device.cc:CustomDevice");
@@ -179,7 +179,7 @@ fn a_kernel_for_a_device_is_tried() {
         tried.assert_parts(&["y: float32 (3)\n", "2.5", "5", "launches=1 refused=0"]);
         assert_eq!(tried.status, Some(0), "{}", tried.stderr);
     }
-    // The kernel looks for the driver that is loaded where it runs.
+    // The kernel looks for the driver loaded in its process.
     assert!(run(&driver, "cpu").stdout.contains("returned 2"));
     let none = run(&stand_in::no_driver("cli-aot-none"), "cuda");
     none.assert_parts(&["kernel: no CUDA driver was found: libcuda.so.1 cannot be loaded", "help: "]);
@@ -187,7 +187,7 @@ fn a_kernel_for_a_device_is_tried() {
     let wrong = run(&driver, "gpu");
     assert!(wrong.stderr.contains("there are cpu and cuda"), "{}", wrong.stderr);
     assert_eq!(wrong.status, Some(2));
-    // A source says where it runs.
+    // A source determines its target.
     let square = kernel("square.cu:Square");
     let run = opsmith(&["aot", "run", &square, "--input", "x=ones:3", "--output", "y=3", "--target", "cpu"]);
     assert!(run.stderr.contains("square.cu is a source for CUDA, and is declared for CPU"), "{}", run.stderr);
@@ -218,7 +218,7 @@ fn what_is_wrong_is_said() {
     }
 }
 
-/// A folder of its own with a library of a kernel that copies and does something when it is loaded.
+/// A separate folder with the library of a kernel that copies, and runs code when it is loaded.
 fn library(name: &str, loaded: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("aot-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
@@ -252,7 +252,7 @@ fn a_library_in_this_folder_is_named_without_it() {
     assert!(text.contains("libmine.so is outside the folders"), "{text}");
 }
 
-/// Whatever a library does when it is loaded, the command tells of it and goes on.
+/// For any behaviour of a library at load time, the command reports it and continues.
 #[test]
 fn libraries_that_end_their_process() {
     for (name, loaded, expected) in [
@@ -271,7 +271,7 @@ fn libraries_that_end_their_process() {
     }
 }
 
-/// What is no file of a kernel is refused, and at once.
+/// Files without kernels are rejected immediately.
 #[test]
 fn files_that_are_none() {
     for (file, expected) in [("/dev/zero", "is a device, no file"), ("/dev", "is a folder, no file")] {

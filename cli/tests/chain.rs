@@ -1,7 +1,7 @@
-//! Chains of libraries: crates whose operators are built on those of other users' crates.
+//! Chains of libraries: crates whose operators build on those of other users' crates.
 //!
-//! Four crates as `opsmith init` makes them: `base`; `left` and `right`, both on `base`; `top`, on `left` and
-//! `right` alone. So `top` has a grandparent by two ways, and meets it only through its parents.
+//! Four crates as made by `opsmith init`: `base`; `left` and `right`, both on `base`; `top`, on `left` and `right`
+//! alone. So `top` has a grandparent on two paths, and reaches it only through its parents.
 
 mod support;
 
@@ -125,17 +125,17 @@ fn numbers_gradients_names_and_graphs() -> Result<()> {
 }
 ";
 
-/// Runs the command; cargo, which it asks, has the versions of the workspace and needs no network.
+/// Runs the command; its calls of cargo use the versions of the workspace and no network.
 fn offline(arguments: &[&str]) -> Run {
     support::opsmith_with(&[("CARGO_NET_OFFLINE", "true")], arguments)
 }
 
-/// A folder with crates, removed in the end.
+/// A folder with crates, removed at the end.
 struct Crates(PathBuf);
 
 impl Drop for Crates {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -148,7 +148,7 @@ impl Crates {
         Crates(folder)
     }
 
-    /// A crate as `opsmith init` makes it, with this spec, on these others.
+    /// A crate as made by `opsmith init`, with this spec, on these others.
     fn add(&self, name: &str, spec: &str, parents: &[&str]) {
         let run = opsmith(&["init", &self.path(name)]);
         assert_eq!(run.status, Some(0), "{}", run.stderr);
@@ -208,7 +208,7 @@ fn commands_see_the_whole_chain() {
         offline(&["fmt", "--check", &spec]).assert(0, "", "");
     }
     let spec = crates.path("top/ops.yaml");
-    // Each operator by the path of its crate, which a crate that is not depended on has through a parent.
+    // Each operator by the path of its crate; an indirect dependency is reached through a parent.
     offline(&["expand", "top_all", "--spec", &spec]).assert_parts(&[
         "::left::raw::left_cube(",
         "::left::parents::base::raw::base_square(",

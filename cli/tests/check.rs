@@ -1,4 +1,4 @@
-//! `opsmith check` from the outside: formats, exit status, and which operators a formula may call.
+//! `opsmith check`, run as a process: formats, exit status, and the operators that a formula may call.
 
 mod support;
 
@@ -121,7 +121,7 @@ fn arguments_of_another_name_of_a_stock_operator() {
     );
 }
 
-/// What a build would say, with the place in the spec.
+/// The diagnostics of a build, with the span in the spec.
 #[test]
 fn files_of_kernels_that_are_not_there() {
     let spec = "codegen/tests/bad/kernel-file-missing/spec.yaml";
@@ -142,7 +142,7 @@ fn a_file_that_is_not_there() {
     );
 }
 
-/// A crate with a spec and kernels, in a folder for temporary files.
+/// A crate with a spec and kernels, in a temporary folder.
 fn krate(name: &str, files: &[(&str, &[u8])]) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("opsmith-check-{name}-{}", std::process::id()));
     _ = std::fs::remove_dir_all(&folder);
@@ -156,7 +156,7 @@ fn krate(name: &str, files: &[(&str, &[u8])]) -> std::path::PathBuf {
     folder
 }
 
-/// One line a mistake, without the folder, and the verdict.
+/// One line per mistake, without the folder, and the verdict.
 fn checked(folder: &Path) -> Vec<String> {
     let spec = folder.join("ops.yaml").display().to_string();
     let run = opsmith(&["check", "--format", "short", "--builds-on", "ops.yaml", &spec]);
@@ -164,7 +164,7 @@ fn checked(folder: &Path) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// A mistake of each stage, each in an entry of its own: none hides another.
+/// A mistake of each stage, each in a separate entry: none hides another.
 #[test]
 fn mistakes_of_all_stages_at_once() {
     let spec = b"edition: 1
@@ -363,13 +363,13 @@ fn warnings_are_mistakes_if_asked_for() {
     opsmith(&["check", "--deny-warnings", "--format", "short", "--stand-alone", warned]).assert(1, line, "");
 }
 
-/// The stock spec, and those that teach, are what users copy from.
+/// Users copy from the stock spec and from the teaching ones.
 #[test]
 fn our_own_specs_have_no_warnings() {
     let own = ["ops.yaml", "examples/custom_op/ops.yaml", "examples/graph/ops.yaml"];
     let run = opsmith(&[&["check", "--deny-warnings"], &own[..]].concat());
     assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{}", run.stdout);
-    // The spec with every feature has gradients that are missing, which is one.
+    // The spec with every feature lacks gradients, which is a warning.
     let run = opsmith(&["check", "--format", "short", "codegen/golden/spec.yaml"]);
     assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{}", run.stdout);
     let warnings: Vec<&str> = run.stdout.lines().filter(|line| line.contains("warning[")).collect();

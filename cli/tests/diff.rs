@@ -1,4 +1,4 @@
-//! `opsmith diff` from the outside: formats, exit status, revisions.
+//! `opsmith diff`, run as a process: formats, exit status, revisions.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use support::opsmith;
 
-/// Files in a folder of their own, which is removed in the end.
+/// Files in a separate folder, which is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -34,7 +34,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }

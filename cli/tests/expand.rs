@@ -1,4 +1,4 @@
-//! `opsmith expand` from the outside: the parts, their emitters, and what happens without an answer.
+//! `opsmith expand`, run as a process: the parts, their emitters, and unknown operators.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::opsmith;
 const CUSTOM: &str = "examples/custom_op/ops.yaml";
 const MISTAKES: &str = "cli/tests/data/mistakes.yaml";
 
-/// The whole text of one operator is recorded, so that a change of what users read is seen in review.
+/// The whole text of one operator is recorded, so that a change of the generated code shows in review.
 #[test]
 fn everything_generated_from_one_entry() {
     let run = opsmith(&["expand", "shift", "--spec", MISTAKES]);
@@ -63,11 +63,11 @@ fn every_stock_operator_can_be_shown() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops.yaml"),
     ))
     .unwrap();
-    // Running the command for each would take long; every tenth is enough to see that it copes.
+    // A run of the command for each operator would take too long; every tenth is enough.
     for op in names.model.ops.iter().step_by(10) {
         let run = opsmith(&["expand", &op.name]);
         assert_eq!(run.status, Some(0), "{}: {}", op.name, run.stderr);
-        // Another name has no definition of its own.
+        // An alias has no definition of its own.
         let first = if op.alias_of.is_some() { "// ---- raw ----" } else { "// ---- defs ----" };
         run.assert_parts(&[&op.signature, first, "// ---- functions ----"]);
     }

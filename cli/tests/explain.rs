@@ -1,4 +1,4 @@
-//! `opsmith explain` from the outside, on the stock spec and on a user's.
+//! `opsmith explain`, run as a process, on the stock spec and on a user's.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn which_code_runs_in_one_step() {
         "(decompose)\n",
     ]);
     assert_eq!((run.status, &*run.stderr), (Some(0), ""));
-    // The place is the function's.
+    // The location is the function's.
     let place = run
         .stdout
         .lines()
@@ -117,7 +117,7 @@ fn rules_are_evaluated_as_a_call_would() {
         open["only_where"],
         json!(["what is not known fits: sizes broadcast only if they are equal or 1"])
     );
-    // What a run decides has the name and the bound that the spec gives it, and is one size in all results.
+    // A data-dependent size has the name and the bound from the spec, and is one size in all results.
     let found = evaluated(&["nonzero", "--shapes", "nx4"]);
     assert_eq!((&found["shapes"][0], &found["at_most"]), (&json!(["found", 2]), &json!({"found": "4*n"})));
     assert_eq!(evaluated(&["masked_select", "--shapes", "2x3,2x3"])["at_most"], json!({"found": "6"}));
@@ -186,7 +186,7 @@ fn what_is_wrong_with_a_question() {
     assert!(error(&["flip", "--shapes", "2"]).contains("`dims` has no default; give it with --set dims=…"));
 }
 
-/// Every operator can be explained, with whatever its entry says.
+/// Every operator can be explained, whatever keys its entry has.
 #[test]
 fn stock_operators_of_every_kind() {
     let config =

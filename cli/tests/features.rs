@@ -1,12 +1,12 @@
 //! Features of `opsmith`: the dependencies of each choice, and programs without any.
 //!
-//! In: the workspace. Out: trees of dependencies as `cargo tree` gives them, and a crate with operators of its own that
-//! is built without default features.
+//! In: the workspace. Out: dependency trees from `cargo tree`, and a crate with operators of its own that is built
+//! without default features.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The crates that only a feature needs, each with the features that need it.
+/// The crates that only features need, each with those features.
 const OPTIONAL: [(&str, &[&str]); 9] = [
     ("opsmith-graph", &["graph"]),
     ("safetensors", &["graph"]),
@@ -85,7 +85,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The names of the packages that `opsmith` needs with these features, build scripts of its own aside.
+/// The names of the packages that `opsmith` needs with these features, without its own build scripts.
 fn dependencies(features: &str) -> Vec<String> {
     let edges = "normal,build,no-proc-macro";
     let arguments = ["tree", "-p", "opsmith", "--no-default-features", "--features", features, "-e", edges];
@@ -111,7 +111,7 @@ fn a_build_without_features_has_few_dependencies() {
     }
 }
 
-/// A crate with operators of its own, removed in the end.
+/// A crate with operators of its own, removed at the end.
 struct User(PathBuf);
 
 impl User {
@@ -143,7 +143,7 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -156,7 +156,7 @@ fn a_program_without_features_runs() {
     let run = user.run();
     assert_eq!(text(&run.stdout), "20. [3., 5., 7.]\n", "{}", text(&run.stderr));
 
-    // A kernel that the build has no loader for is refused when it is built, with advice.
+    // A kernel without a loader in this build is rejected at build time, with advice.
     user.write("ops.yaml", &format!("{SPEC}{CUSTOM}"));
     let run = user.run();
     let errors = text(&run.stderr);

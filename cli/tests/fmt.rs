@@ -1,4 +1,4 @@
-//! `opsmith fmt` from the outside: files, exit status, and what stays untouched.
+//! `opsmith fmt`, run as a process: files, exit status, and untouched files.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use support::opsmith;
 
-/// A file in a folder of its own, which is removed in the end.
+/// A file in a separate folder, which is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -29,7 +29,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         _ = std::fs::remove_dir_all(self.0.parent().unwrap());
     }
 }

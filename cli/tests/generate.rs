@@ -1,4 +1,4 @@
-//! `opsmith import-torch` and `opsmith generate` from the outside, on the real files.
+//! `opsmith import-torch` and `opsmith generate`, run as processes, on the real files.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::opsmith;
 const NATIVE: &str = "codegen/tests/data/pytorch/native_functions.yaml";
 const DERIVATIVES: &str = "codegen/tests/data/pytorch/derivatives.yaml";
 
-/// A folder of a test, empty.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -79,12 +79,12 @@ fn nothing_is_done_if_nothing_changed() {
     fs::remove_file(&definitions).unwrap();
     assert_eq!(changed(&generate()), "1 changed");
     assert_eq!(generate(), "nothing changed");
-    // So is everything that an edit of the spec changes.
+    // So is every output affected by an edit of the spec.
     let source = fs::read_to_string(&spec).unwrap();
     fs::write(&spec, source.replacen("doc: ", "doc: Edited. ", 1)).unwrap();
     assert_ne!(generate(), "nothing changed");
     assert!(fs::read_to_string(&definitions).unwrap().contains("Edited."));
-    // A spec with mistakes leaves everything as it is.
+    // A spec with mistakes changes nothing.
     fs::write(&spec, "edition: 1\nops: 1\n").unwrap();
     assert_eq!(opsmith(&["generate", "--stand-alone", spec_name, "-o", out_name]).status, Some(1));
     assert!(definitions.is_file());
@@ -99,7 +99,7 @@ fn the_stock_library() {
     let definitions = fs::read_to_string(out.join("defs.rs")).unwrap();
     let spec = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml"));
     let checked = opsmith_codegen::pipeline::check(&opsmith_codegen::Config::stock(spec)).unwrap();
-    // Another name has no definition of its own.
+    // An alias has no definition of its own.
     let defined = checked.model.ops.iter().filter(|op| op.alias_of.is_none()).count();
     assert_eq!(definitions.matches("pub static ").count(), defined);
     assert!(fs::read_to_string(out.join("functions.rs")).unwrap().contains("pub fn mm("));

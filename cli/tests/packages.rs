@@ -1,7 +1,7 @@
 //! Packages: the output of `cargo package` for each crate is enough to build it, without the repository.
 //!
-//! A folder of the packages and their dependencies takes the place of the registry; a crate as `opsmith init` makes it
-//! builds from that, and one that depends on the repository by git.
+//! A folder with the packages and their dependencies replaces the registry; a crate made by `opsmith init` builds from
+//! that, and so does one that depends on the repository by git.
 
 #[allow(dead_code, reason = "what a run printed is not compared as a whole here")]
 mod support;
@@ -32,7 +32,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// A folder that is gone in the end.
+/// A folder that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -56,12 +56,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files of tests.
+        // A folder that cannot be removed stays among the temporary files of tests.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Runs a command to a good end.
+/// Runs a command that must succeed.
 #[track_caller]
 fn run(folder: &Path, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(program);
@@ -78,7 +78,7 @@ fn cargo(folder: &Path, arguments: &[&str], target: &str) -> String {
     run(folder, env!("CARGO"), arguments, &[("CARGO_TARGET_DIR", target)])
 }
 
-/// The manifests of the workspace that are not kept from publication.
+/// The manifests of the workspace that allow publication.
 fn published() -> Vec<String> {
     let text = run(root(), env!("CARGO"), &["metadata", "--format-version=1", "--no-deps"], &[]);
     let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -89,7 +89,7 @@ fn published() -> Vec<String> {
         .collect()
 }
 
-/// Every crate is either a package that is tested here, or says that it is none.
+/// Every crate is either a package that is tested here, or declares that it is not published.
 #[test]
 fn every_crate_is_published_or_says_not() {
     let (mut found, mut expected) = (published(), PUBLISHED.map(str::to_owned));
@@ -98,7 +98,7 @@ fn every_crate_is_published_or_says_not() {
     assert_eq!(found, expected);
 }
 
-/// A folder that cargo takes for the registry: all that the workspace depends on, and the packages.
+/// A folder in place of the registry: all dependencies of the workspace, and the packages.
 fn registry(scratch: &Scratch) -> PathBuf {
     let folder = scratch.0.join("registry");
     let vendor = ["vendor", "--quiet", "--locked", "--versioned-dirs", &scratch.path("registry")];
@@ -125,7 +125,7 @@ fn configuration(registry: &Path) -> String {
     )
 }
 
-/// A crate as a new user has it, whose dependencies are given.
+/// A new user's crate with the given dependencies.
 fn user(scratch: &Scratch, name: &str, dependency: impl Fn(&str) -> String) {
     let folder = scratch.path(name);
     let made = opsmith(&["init", &folder]);
@@ -140,7 +140,7 @@ fn user(scratch: &Scratch, name: &str, dependency: impl Fn(&str) -> String) {
     scratch.write(&format!("{name}/Cargo.toml"), &format!("{manifest}\n{PROFILE}"));
 }
 
-/// The files that git knows, as a repository of one commit.
+/// The files tracked by git, as a repository of one commit.
 fn repository(scratch: &Scratch) -> String {
     let folder = scratch.path("repository");
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! `opsmith init` and `opsmith new` from the outside: what they write, and that it builds.
+//! `opsmith init` and `opsmith new`, run as processes: their files, and that these build.
 
 mod support;
 
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use support::{Run, opsmith};
 
-/// A folder that is removed in the end.
+/// A folder that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
         let folder = std::env::temp_dir().join(format!("opsmith-{name}-{}", std::process::id()));
-        // A run that was stopped may have left one.
+        // An interrupted run may have left one.
         _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         Scratch(folder)
@@ -30,7 +30,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for temporary files.
+        // A folder that cannot be removed stays among the temporary files.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -92,7 +92,7 @@ fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
         opsmith(&["new", signature, "--kernel", kernel, "--spec", &spec, "--builds-on", "ops.yaml"])
     };
 
-    // Other kernels first, so that the module is put in its place.
+    // Other kernels first, so that the module is inserted in order.
     let rust = new("clip(Tensor self, *, float limit=1.0) -> Tensor", "rust");
     rust.assert_parts(&[
         "added `clip`\n",
@@ -115,14 +115,14 @@ fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
         scratch.read("my-ops/kernels/blur_mask.cu").contains("my_ops_blur_mask(OpsmithContext* context,")
     );
     opsmith(&["fmt", "--check", &spec]).assert(0, "", "");
-    // CUDA files are not compiled yet, and the check says so.
+    // CUDA files are not compiled yet, which the check reports.
     let checked = opsmith(&["check", "--builds-on", "ops.yaml", &spec]);
     checked.assert_parts(&[
         "warning[W0513]: `CUDA` is never chosen: no build compiles kernels/blur_mask.cu\n",
         ": 1 warning\n",
     ]);
 
-    // A signature with a mistake, a name that is taken: nothing is written.
+    // A signature with a mistake, a name that is taken: no file is written.
     let text = scratch.read("my-ops/ops.yaml");
     let typo = new("bad(Tensr self) -> Tensor", "rust");
     typo.assert_parts(&["unknown type `Tensr`", "^^^^^ no such type", "nothing was written\n"]);
@@ -134,7 +134,7 @@ fn a_new_operator_leaves_the_rest_of_the_spec_alone() {
     assert_eq!(scratch.read("my-ops/ops.yaml"), text);
 }
 
-/// Runs cargo in the new crate, with what the workspace has compiled.
+/// Runs cargo in the new crate, with the workspace's compiled dependencies.
 fn cargo(folder: &str, arguments: &[&str]) -> Run {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
@@ -152,7 +152,7 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_opsmith")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// Entries that are wrong, each in a way of its own.
+/// Wrong entries, each with a different mistake.
 const FAULTY: &str = r#"
 - func: half_a_gradient(Tensor self) -> Tensor
   doc: The square, with half of its gradient.
@@ -221,7 +221,7 @@ extern "C" int my_ops_without_gaps(OpsmithContext* context, const OpsmithTensor*
 }
 "#;
 
-/// Adds wrong operators; the generated checks name each of them; and takes them away again.
+/// Adds wrong operators; the generated checks name each of them; then removes them.
 fn the_checks_find_what_is_wrong(scratch: &Scratch, folder: &str) {
     let write = |file: &str, text: &str| std::fs::write(Path::new(folder).join(file), text).unwrap();
     let (spec, modules) = (scratch.read("my-ops/ops.yaml"), scratch.read("my-ops/src/kernels/mod.rs"));

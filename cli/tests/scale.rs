@@ -1,7 +1,7 @@
-//! What the whole command costs on the largest spec there is: PyTorch's 2,590 entries, imported.
+//! The cost of the whole command on the largest known spec: PyTorch's 2,590 entries, imported.
 //!
-//! Figures of a release build; `.ci/run` calls it. That everything goes through, and the memory it takes, are
-//! asserted; times are printed, with what they should be where they are longer.
+//! Figures of a release build; `.ci/run` calls it. Success and memory are asserted; times are printed, with the
+//! expected ones where they are exceeded.
 
 #[allow(dead_code, reason = "what a run printed is not compared here")]
 mod support;
@@ -20,20 +20,20 @@ fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// The fastest of some runs; what else the machine does only adds to a run.
+/// The fastest of several runs; other load only adds time.
 fn fastest(runs: usize, mut run: impl FnMut() -> Duration) -> Duration {
     (0..runs).map(|_| run()).min().unwrap()
 }
 
-/// How many programs want to run for each processor, of late.
+/// The recent number of runnable programs per processor.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().and_then(|first| first.parse::<f64>().ok()).unwrap_or(0.0);
     load / std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64)
 }
 
-/// Says where a time is longer than it should be. It fails nothing: what else a machine does is in every time,
-/// so times are judged where they are compared, in `bench`.
+/// Reports a time that is longer than expected. It fails nothing: load influences every time, so times are compared in
+/// `bench`.
 fn at_most(what: &str, took: Duration, allowed: Duration) {
     if took > allowed {
         let load = load();
@@ -50,10 +50,10 @@ fn time(arguments: &[&str]) -> Duration {
     took
 }
 
-/// The most memory that a run had, in MiB, as the system counts it.
+/// Peak memory of a run, in MiB, as counted by the system.
 #[track_caller]
 fn memory(arguments: &[&str]) -> u64 {
-    // The shell says what its child had: `time -v` is not everywhere, the file of the process is.
+    // The shell reads its child's peak: `time -v` is not available everywhere, the process's file is.
     let script = "\"$@\" >/dev/null & child=$!; most=0; while [ -r /proc/$child/status ]; do \
                   now=$(sed -n 's/^VmHWM:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$child/status 2>/dev/null); \
                   [ -n \"$now\" ] && [ \"$now\" -gt \"$most\" ] && most=$now; done; wait $child; echo $most";
@@ -82,7 +82,7 @@ fn pytorch_s_spec_is_checked_and_generated_in_time() {
         time(&generate)
     });
     let unchanged = fastest(7, || time(&generate));
-    // How much is needed at a time depends on which threads meet; the middle of several runs stands for them.
+    // The peak depends on which threads overlap; use the median of several runs.
     let mut peaks: Vec<u64> = (0..5)
         .map(|_| {
             _ = std::fs::remove_dir_all(&out);

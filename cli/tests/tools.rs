@@ -1,4 +1,4 @@
-//! `opsmith coverage`, `export`, `schema`, `completions` and help, from the outside, on the stock spec.
+//! `opsmith coverage`, `export`, `schema`, `completions` and help, run as processes, on the stock spec.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn coverage_as_a_table() {
     assert!(totals.starts_with("totals for CPU\n"), "{totals}");
 }
 
-/// Nothing runs on a backend for which no kernels are built: no view, no composition of views, no function.
+/// On a backend without kernels no operator is supported: no view, no composition of views, no function.
 #[test]
 fn coverage_claims_nothing_where_nothing_runs() {
     let run = opsmith(&["coverage", "--json"]);
@@ -73,12 +73,12 @@ fn coverage_as_json() {
         (&json!(true), &json!(false), &json!(true), &json!(true))
     );
     assert!(mm["backward"].as_array().unwrap().contains(&json!("float32")));
-    // Comparisons compute and have no gradient, which is nobody's fault.
+    // Comparisons compute and have no gradient, which is not a gap.
     let eq = row("eq.Tensor");
     assert_eq!((&eq["differentiable"], &eq["backward"]), (&json!(false), &json!([])));
     // A composition supports what all operators it calls support.
     assert!(row("cosine_similarity")["forward"].as_array().unwrap().contains(&json!("float64")));
-    // What the columns on tests say is what the spec and the tests have.
+    // The columns on tests match the spec and the tests.
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let included = std::fs::read_dir(root.join("ops")).unwrap().map(|file| file.unwrap().path());
     let files = included.chain([root.join("ops.yaml")]);
@@ -128,7 +128,7 @@ fn completions_of_each_shell() {
     assert_eq!(opsmith(&["completions", "tcsh"]).status, Some(2));
 }
 
-/// Every command says what it does, with examples.
+/// Every command has a description, with examples.
 #[test]
 fn help_of_every_command() {
     let commands = commands(&opsmith(&["help"]).stdout);
@@ -159,7 +159,7 @@ fn help_of_every_command() {
     }
 }
 
-/// The commands that a help text lists.
+/// The commands in a help text.
 fn commands(help: &str) -> Vec<String> {
     help.lines()
         .skip_while(|line| *line != "Commands:")

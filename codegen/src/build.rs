@@ -1,4 +1,4 @@
-//! What a build script calls: generate, compile the C and C++ kernels, tell cargo what was read.
+//! The entry point of build scripts: generates, compiles the C and C++ kernels, and reports dependencies to cargo.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::pipeline::{self, Checked, Failure};
 /// opsmith_codegen::build("ops.yaml");
 /// ```
 ///
-/// Mistakes in the spec are printed with their places, and the build fails.
+/// Mistakes in the spec are printed with their locations, and the build fails.
 pub fn build(path: impl AsRef<Path>) {
     let path = path.as_ref();
     let mut config = Config::new(path);
@@ -33,15 +33,15 @@ pub fn build(path: impl AsRef<Path>) {
     }
     config.build_on(&libraries).unwrap_or_else(|message| fail(&message));
     build_with(&config);
-    // For the build scripts of crates that build on this one; cargo hands it to direct dependents, if the
-    // manifest has `links`.
+    // For the build scripts of crates that build on this one; cargo passes it to direct dependents if the manifest has
+    // `links`.
     let spec = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     libraries.push(Library { package: name, path: String::new(), spec, include: Vec::new() });
     println!("cargo::metadata={}={}", chain::METADATA, chain::encode(&libraries));
     warn_of_half_a_parent(&manifest);
 }
 
-/// The crates with libraries that this one depends on, as their build scripts told cargo.
+/// The library crates that this one depends on, from the metadata of their build scripts.
 fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
     let renamed = chain::renamed(manifest);
     let name = |package: &str| {
@@ -49,7 +49,7 @@ fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
         given.unwrap_or(package).replace('-', "_")
     };
     let mut found = Vec::new();
-    // The stock library tells where its spec and headers are.
+    // The stock library reports the location of its spec and headers.
     println!("cargo::rerun-if-env-changed=DEP_OPSMITH_SPEC");
     if let (Ok(spec), Ok(include)) = (std::env::var("DEP_OPSMITH_SPEC"), std::env::var("DEP_OPSMITH_INCLUDE"))
     {
@@ -74,8 +74,8 @@ fn dependencies(manifest: &str) -> Result<Vec<Dependency>, String> {
     Ok(found)
 }
 
-/// Build scripts find a parent by `links`, commands by `package.metadata.opsmith`: with one of the two, they
-/// would not agree.
+/// Build scripts find a parent by `links`, commands by `package.metadata.opsmith`: with only one of the two they would
+/// disagree.
 fn warn_of_half_a_parent(manifest: &str) {
     let has = |text: &str| manifest.lines().any(|line| line.trim() == text);
     let links = std::env::var_os("CARGO_MANIFEST_LINKS").is_some();
@@ -128,7 +128,7 @@ fn report(checked: &Checked, config: &Config) {
     }
 }
 
-/// Compiles the files that kernels are in, each once, against the generated header.
+/// Compiles the files of kernels, each once, against the generated header.
 fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     let base = config.spec.parent().unwrap_or(Path::new(""));
     let mut files: Vec<PathBuf> = Vec::new();
@@ -161,8 +161,8 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
         println!("cargo::rerun-if-changed={}", file.display());
         build.file(file);
     }
-    // Cargo shows everything that a failing build script printed, so what it wants to know of a library
-    // is printed only after the files have compiled.
+    // Cargo shows all output of a failing build script, so link directives for cargo are printed only after the files
+    // have compiled.
     let objects = build.cargo_metadata(false).try_compile_intermediates();
     let Ok(objects) = objects else { fail(&refused_kernels(model, folder)) };
     let mut library = base_build();
@@ -170,7 +170,7 @@ fn compile_foreign(model: &Model, config: &Config, folder: &Path) {
     library.compile(&format!("{}_kernels", config.library.replace('-', "_")));
 }
 
-/// What to say after the C++ compiler has said what is wrong: how the kernels must look.
+/// The advice after an error of the C++ compiler: the declarations that kernels must match.
 fn refused_kernels(model: &Model, folder: &Path) -> String {
     let header = folder.join(emit::HEADER);
     let declarations: String = emit::c_declarations(model)

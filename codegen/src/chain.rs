@@ -1,8 +1,8 @@
 //! Chains of libraries: which crates' operators a spec may call, and by which paths.
 //!
-//! In: for each crate that is depended on, the libraries behind it. Out: every library, each once, in an
-//! order in which parents come first, with a path that the depending crate's code can say. A crate that is
-//! not depended on itself is reached through one that is, by the module `parents` of generated code.
+//! In: the libraries of each crate that is depended on. Out: every library once, parents first, each with a path that
+//! is valid in the depending crate's code. An indirect dependency is reached through a direct one, by the module
+//! `parents` of generated code.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 /// The package whose library has no parents, and the runtime in its crate.
 pub const ROOT: &str = "opsmith";
 
-/// The key of the metadata by which a build script hands its libraries to those of dependent crates.
+/// The metadata key by which a build script passes its libraries to those of dependent crates.
 pub const METADATA: &str = "OPSMITH_LIBRARIES";
 
-/// The module of generated code that holds the crates of a library's parents.
+/// The module of generated code that reexports the crates of a library's parents.
 const PARENTS: &str = "parents";
 
 /// A library as seen from some crate.
@@ -30,7 +30,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Whether the crate depends on it without another library between.
+    /// Whether it is a direct dependency of the crate.
     pub fn is_direct(&self) -> bool {
         self.path.matches("::").count() == 1
     }
@@ -39,7 +39,7 @@ impl Library {
 /// A crate that another depends on.
 #[derive(Clone, Debug)]
 pub struct Dependency {
-    /// The name by which the depending crate knows it.
+    /// The dependency's name in the depending crate.
     pub name: String,
     /// The libraries as seen from the dependency, its own last.
     pub libraries: Vec<Library>,
@@ -51,10 +51,9 @@ impl Dependency {
     }
 }
 
-/// Every library behind the dependencies, each once: the root first, then those that are depended on, then
-/// the rest.
+/// Every library of the dependencies, each once: the root first, then direct dependencies, then the rest.
 pub fn libraries(mut dependencies: Vec<Dependency>) -> Vec<Library> {
-    // The same order whoever asks, a build script or a command.
+    // The same order in build scripts and commands.
     dependencies.sort_by(|a, b| (a.package() != ROOT, a.package()).cmp(&(b.package() != ROOT, b.package())));
     let seen_from_here = dependencies.iter().flat_map(|dependency| {
         dependency.libraries.iter().map(move |library| {
@@ -74,16 +73,16 @@ pub fn libraries(mut dependencies: Vec<Dependency>) -> Vec<Library> {
     all
 }
 
-/// One path for a file, however it is written.
+/// A canonical path for a file.
 fn identity(spec: &Path) -> PathBuf {
     std::fs::canonicalize(spec).unwrap_or_else(|_| spec.to_owned())
 }
 
-/// The first word of encoded libraries; another number is another form.
+/// The first word of encoded libraries; a change of the format changes the number.
 const FORM: &str = "libraries-1";
 
-/// Libraries as one line of text: the form and each library, with `;` before each and `,` between its fields
-/// (package, path, spec, folders of headers). `%` and two digits escape these signs and control characters.
+/// Libraries as one line of text: the format and each library, with `;` before each and `,` between its fields
+/// (package, path, spec, folders of headers). `%` and two digits escape these characters and control characters.
 pub fn encode(libraries: &[Library]) -> String {
     let mut line = FORM.to_owned();
     for Library { package, path, spec, include } in libraries {
@@ -106,10 +105,10 @@ fn escape(field: &str) -> String {
     text
 }
 
-/// Libraries from such a line.
+/// Decodes libraries from such a line.
 ///
 /// # Errors
-/// If another version of the generator wrote it in another form.
+/// If another version of the generator wrote it in another format.
 pub fn decode(text: &str) -> Result<Vec<Library>, String> {
     let mut parts = text.split(';');
     if parts.next() != Some(FORM) {
@@ -139,8 +138,7 @@ fn unescape(field: &str) -> Option<String> {
     Some(text)
 }
 
-/// The names that a manifest gives to dependencies of other names: `(name, package)`. Those that it
-/// inherits from a workspace are not seen.
+/// The renamed dependencies of a manifest: `(name, package)`. Those inherited from a workspace are not found.
 pub fn renamed(manifest: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut table: Option<String> = None;

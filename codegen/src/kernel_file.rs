@@ -1,9 +1,9 @@
-//! Files of kernels, and the functions that entries name in them.
+//! Kernel files, and the functions that entries name in them.
 //!
-//! In: the model, and sources in C, C++ or CUDA, or libraries. Out: a diagnostic for each file that is missing and
-//! each function that is surely not there, with the names that are; nothing, where only a compiler could tell. A name that stands in a
-//! comment alone is not there; one that a macro may put together from parts, or that stands in a text, which may
-//! be a label for the assembler, may be there. Must not run a compiler.
+//! In: the model, and sources in C, C++ or CUDA, or libraries. Out: a diagnostic for each missing file and each
+//! function that is certainly missing, with the names that exist; nothing where only a compiler could decide. A name in
+//! a comment does not count; a name that a macro may construct, or that occurs in a string, which may be an assembler
+//! label, may exist. Must not run a compiler.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -15,12 +15,12 @@ use crate::model::{KernelSource, Model};
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 26;
-/// How many included files are read for one source.
+/// Maximal number of included files per source.
 const MOST: usize = 200;
-/// Headers that every source finds without having them beside it; they define no kernels.
+/// Headers that every source finds by the include path; they define no kernels.
 const KNOWN: [&str; 1] = ["custom_aot_extra.h"];
 
-/// The kernels of the spec's own entries whose file is not there, or has no such function.
+/// The kernels of the spec's own entries whose file or function is missing.
 pub fn check(model: &Model, config: &Config, sources: &SourceMap) -> Vec<Diagnostic> {
     let folder = config.spec.parent().unwrap_or(Path::new(""));
     let own = model.ops.iter().filter(|op| !op.is_external());
@@ -42,14 +42,14 @@ pub fn check(model: &Model, config: &Config, sources: &SourceMap) -> Vec<Diagnos
     found
 }
 
-/// Where the function stands in the text that names a kernel.
+/// The span of the function in the text that names a kernel.
 fn place_of_symbol(sources: &SourceMap, span: Span, symbol: &str) -> Span {
     let found = sources.slice(span).rfind(symbol);
     let start = found.map(|found| span.range().start + found);
     start.map_or(span, |start| Span::new(span.source, start..start + symbol.len()))
 }
 
-/// The names in the file of a kernel if the function is not among them, and nothing there could make it.
+/// The names in a kernel's file, if the function is not among them and no macro could construct it.
 fn names_without(path: &Path, function: &str) -> Option<BTreeSet<String>> {
     if path.extension().is_some_and(|extension| extension == "so") {
         return (!has_symbol(&read(path)?, function)).then(BTreeSet::new);
@@ -89,19 +89,19 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     fs::read(path).ok()
 }
 
-/// Whether a library's table of names, in which each ends with a zero, has one that ends with this.
+/// Whether a library's string table, of zero-terminated names, has a name with this ending.
 fn has_symbol(library: &[u8], function: &str) -> bool {
     let name = [function.as_bytes(), &[0]].concat();
     library.windows(name.len()).any(|bytes| bytes == name)
 }
 
-/// The place of an included file.
+/// The location of an included file.
 enum Place {
     /// A file that can be read.
     File(PathBuf),
-    /// Among the headers of the system or of opsmith, which name no kernel.
+    /// A header of the system or of opsmith, which names no kernel.
     System,
-    /// Wherever a macro or a flag of the compiler says.
+    /// Determined by a macro or a compiler flag.
     Unknown,
 }
 
@@ -124,22 +124,22 @@ fn find(include: &Include<'_>, beside: &Path, folder: &Path) -> Place {
 enum Include<'a> {
     Quoted(&'a str),
     System(&'a str),
-    /// One that a macro names.
+    /// An include given by a macro.
     Computed,
 }
 
-/// What matters of a source.
+/// The relevant parts of a source.
 #[derive(Default)]
 struct Source<'a> {
     names: BTreeSet<&'a str>,
     texts: Vec<&'a str>,
     includes: Vec<Include<'a>>,
-    /// Whether macros may make names of parts, or names are written in another way.
+    /// Whether macros may construct names, or names have unusual spellings.
     pastes: bool,
 }
 
 impl<'a> Source<'a> {
-    /// Reads a source without line breaks that are escaped.
+    /// Reads a source after removal of escaped line breaks.
     fn of(text: &'a str) -> Source<'a> {
         let mut source = Source::default();
         let mut rest = text;
@@ -150,7 +150,7 @@ impl<'a> Source<'a> {
                 '"' => source.text(rest, '"'),
                 '\'' => source.text(rest, '\''),
                 '#' => source.directive(rest),
-                // Another way to write `#`, and a letter by its number.
+                // An alternative spelling of `#`, and an escaped letter.
                 '%' if rest.starts_with("%:") => source.unusual(2),
                 '\\' => source.unusual(1),
                 first if is_letter(first) => source.word(rest),
@@ -167,7 +167,7 @@ impl<'a> Source<'a> {
         length
     }
 
-    /// A text or a character from its opening quote on; its length.
+    /// Skips a string or character literal; returns its length.
     fn text(&mut self, rest: &'a str, quote: char) -> usize {
         let mut escaped = false;
         let end = rest.char_indices().skip(1).find(|(_, character)| {
@@ -180,7 +180,7 @@ impl<'a> Source<'a> {
         length
     }
 
-    /// `#` of a directive, or the operators of macros.
+    /// `#` of a directive, or an operator of macros.
     fn directive(&mut self, rest: &'a str) -> usize {
         if rest.starts_with("##") {
             return self.unusual(2);
@@ -202,7 +202,7 @@ impl<'a> Source<'a> {
         rest.len() - file.len() + line.len()
     }
 
-    /// A name, or the start of a text that has one before its quote; its length.
+    /// A name, or the prefix of a string literal; returns its length.
     fn word(&mut self, rest: &'a str) -> usize {
         let length = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(length);
@@ -248,7 +248,7 @@ fn is_part(character: char) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether a source is said to be without `Kernel`.
+    /// Whether `Kernel` is reported as missing in a source.
     fn is_missing(text: &str) -> bool {
         static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -1,9 +1,8 @@
-//! Reads an operator spec and generates everything an operator needs from it.
+//! The generator: from an operator spec to all code and documents of a library.
 //!
-//! [`pipeline`] shows the stages in order: `spec` turns YAML into entries with places, `lower` turns
-//! entries into the checked `model` (with `expr` for everything written as an expression), `emit`
-//! turns the model into files, `output` writes them. `diagnostics` says what is wrong on the way.
-//! [`build()`] is what a build script calls.
+//! [`pipeline`] shows the stages in order: `spec` turns YAML into entries with spans, `lower` turns entries into the
+//! checked `model` (with `expr` for all expressions), `emit` turns the model into files, `output` writes them. Mistakes
+//! are reported through `diagnostics`. [`build()`] is the entry point of build scripts.
 
 pub mod analysis;
 mod build;
@@ -26,7 +25,7 @@ pub use opsmith_core::Backend;
 
 use diagnostics::{Diagnostics, SourceMap};
 
-/// Checks the text of one spec; `path_name` is what messages call it.
+/// Checks the text of one spec; `path_name` is its name in messages.
 pub fn check_text(path_name: &str, text: &str) -> (SourceMap, Diagnostics) {
     let checked = pipeline::check_text(path_name, text);
     (checked.sources, checked.diagnostics)

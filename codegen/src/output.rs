@@ -1,4 +1,4 @@
-//! Generated files to the disk: all of them or none, and only those that changed.
+//! Writes generated files: all of them or none, and only those that changed.
 
 pub mod stamp;
 
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::emit::File;
 
-/// Writes files into the folder; a file with the same text is left untouched, so that nothing that
-/// depends on it is rebuilt, and a file that is no longer generated is removed.
+/// Writes files into the folder. A file with the same text is not touched, so that its dependents are not rebuilt; a
+/// file that is no longer generated is removed.
 ///
 /// # Errors
-/// If the disk refuses.
+/// Errors of the file system.
 pub fn write(folder: &Path, files: &[File]) -> io::Result<usize> {
     std::fs::create_dir_all(folder)?;
     let mut written = 0;
@@ -20,7 +20,7 @@ pub fn write(folder: &Path, files: &[File]) -> io::Result<usize> {
         if std::fs::read(&path).is_ok_and(|old| old == file.text.as_bytes()) {
             continue;
         }
-        // A run that is stopped leaves the old file or the new one, never half of one.
+        // An interrupted run leaves the old file or the new one, never a part.
         let temporary = folder.join(format!(".{}.tmp", file.name));
         std::fs::write(&temporary, &file.text)?;
         std::fs::rename(&temporary, &path)?;

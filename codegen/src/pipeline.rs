@@ -20,15 +20,15 @@ use crate::reader::{Reader, Unreadable};
 pub struct Checked {
     /// The texts that were read.
     pub sources: SourceMap,
-    /// What is wrong with them.
+    /// The mistakes in them.
     pub diagnostics: Diagnostics,
-    /// What they say; incomplete if there are errors.
+    /// The model of them; incomplete if there are errors.
     pub model: Model,
     /// The files that were read, in order.
     pub files: Vec<PathBuf>,
 }
 
-/// Why a library was not generated.
+/// The reason why a library was not generated.
 #[derive(Debug)]
 pub enum Failure {
     /// A file cannot be read or written.
@@ -54,10 +54,10 @@ impl From<Unreadable> for Failure {
     }
 }
 
-/// Reads and checks the spec of a configuration with the specs it builds on.
+/// Reads and checks the spec of a configuration and the specs it builds on.
 ///
 /// # Errors
-/// If a file cannot be read. Mistakes in what it says are in the result's diagnostics.
+/// If a file cannot be read. Mistakes in the spec are in the result's diagnostics.
 pub fn check(config: &Config) -> Result<Checked, Failure> {
     let mut reader = Reader::default();
     reader.read_parents(config)?;
@@ -65,28 +65,28 @@ pub fn check(config: &Config) -> Result<Checked, Failure> {
     Ok(lower(reader, &backends(config), Undeclared::Refused))
 }
 
-/// The backends that a configuration has kernels in Rust for.
+/// The backends with kernels in Rust in a configuration.
 fn backends(config: &Config) -> Vec<Backend> {
     config.backends.iter().map(|(backend, _)| *backend).collect()
 }
 
-/// The entries that were read to a model, with all their mistakes.
+/// Lowers the entries to a model, with all their mistakes.
 fn lower(reader: Reader, backends: &[Backend], undeclared: Undeclared) -> Checked {
     let Reader { sources, mut diagnostics, documents, files, .. } = reader;
     let model = lower::lower(&documents, &sources, undeclared, backends, &mut diagnostics);
-    // The parser keeps every text it was given, for places that were looked up by now.
+    // The parser keeps every text for its spans, which are no longer needed here.
     proc_macro2::extra::invalidate_current_thread_spans();
     Checked { sources, diagnostics, model, files }
 }
 
-/// Looks for the files of kernels that the entries name, as a build will. A spec outside of its crate's folder, as
-/// for a comparison, is not checked so.
+/// Checks that the files of kernels exist, as a build does. Not for a spec outside of its crate's folder, as in a
+/// comparison.
 pub fn check_kernel_files(checked: &mut Checked, config: &Config) {
     let found = kernel_file::check(&checked.model, config, &checked.sources);
     checked.diagnostics.extend(found);
 }
 
-/// Checks a configuration as [`check`] does, as if its spec had this text.
+/// Checks a configuration as [`check`] does, with another text for its spec.
 ///
 /// # Errors
 /// If another file cannot be read.
@@ -97,7 +97,7 @@ pub fn check_as(config: &Config, text: &str) -> Result<Checked, Failure> {
     Ok(lower(reader, &backends(config), Undeclared::Refused))
 }
 
-/// The same with the spec and the files that it includes as something else than the disk has them, such as a revision.
+/// As [`check_as`], with another source, such as a revision, for the spec and the files that it includes.
 ///
 /// # Errors
 /// If the spec or another file cannot be read.
@@ -108,12 +108,12 @@ pub fn check_from(config: &Config, open: Open<'_>) -> Result<Checked, Failure> {
     Ok(lower(reader, &backends(config), Undeclared::Refused))
 }
 
-/// Checks one text, as [`check`] does a file; `include`s are not followed.
+/// Checks one text, as [`check`] does for a file; `include`s are ignored.
 pub fn check_text(name: &str, text: &str) -> Checked {
     check_draft(name, text, Undeclared::Refused)
 }
 
-/// Checks one text as [`check_text`] does; a draft may call functions that nothing declares.
+/// Checks one text as [`check_text`] does; a draft may call undeclared functions.
 pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
     let mut reader = Reader::default();
     reader.add_text(name, text);
@@ -123,7 +123,7 @@ pub fn check_draft(name: &str, text: &str, undeclared: Undeclared) -> Checked {
 /// The files of a library whose spec has no mistakes.
 ///
 /// # Errors
-/// If the generator wrote something that is not Rust.
+/// If the generator wrote text that is not Rust.
 pub fn generate(checked: &Checked, config: &Config) -> Result<Vec<File>, Failure> {
     emit::emit(&Generation { model: &checked.model, config, selection: Selection::All })
         .map_err(Failure::Defect)

@@ -1,7 +1,7 @@
 //! Reading: the specs of a configuration and the files that they include, to entries.
 //!
-//! In: a [`Config`] and files. Out: documents in the order of reading, parents first; text that no parser understands is a
-//! diagnostic. Nothing here knows the meaning of an entry.
+//! In: a [`Config`] and files. Out: documents in the order of reading, parents first; text that cannot be parsed is a
+//! diagnostic. Must not know the meaning of entries.
 
 use std::collections::HashSet;
 use std::io;
@@ -22,22 +22,22 @@ pub struct Unreadable {
     pub error: io::Error,
 }
 
-/// A way to the bytes of a file.
+/// A function that returns the bytes of a file.
 pub type Open<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
 
 /// The file system.
 const DISK: Open<'static> = &|path| std::fs::read(path);
 
-/// Other names for arguments.
+/// Aliases of arguments.
 type Aliases = Vec<(Key, Vec<Text>)>;
 
-/// The surroundings of a file.
+/// The context of a file.
 struct Origin<'a> {
     /// The library that it belongs to.
     parent: Option<usize>,
-    /// Those that hold in the file that includes it.
+    /// The aliases of the file that includes it.
     aliases: Aliases,
-    /// The path to it and to its includes.
+    /// The source of it and of its includes.
     open: Open<'a>,
 }
 
@@ -58,7 +58,7 @@ pub struct Reader {
     pub documents: Vec<Loaded>,
     /// The files, in order.
     pub files: Vec<PathBuf>,
-    /// The same files, by paths that are one for each.
+    /// The same files, by canonical path.
     known: HashSet<PathBuf>,
 }
 
@@ -82,7 +82,7 @@ impl Reader {
         self.read_spec_from(config, DISK)
     }
 
-    /// Reads the spec and its includes from elsewhere, such as another revision.
+    /// Reads the spec and its includes from another source, such as a revision.
     ///
     /// # Errors
     /// As [`read_parents`](Reader::read_parents).
@@ -90,12 +90,12 @@ impl Reader {
         self.read(&config.spec, &config.spec_name, &Origin::first(None, open))
     }
 
-    /// Takes the spec to be these bytes.
+    /// Adds the spec with these bytes.
     pub fn add_spec(&mut self, config: &Config, bytes: Vec<u8>) {
         self.add_file(&config.spec, &config.spec_name, bytes, &Origin::first(None, DISK));
     }
 
-    /// Takes a text for a spec; nothing is included.
+    /// Adds a text as a spec; includes are ignored.
     pub fn add_text(&mut self, name: &str, text: &str) {
         let source = self.sources.add(name, text);
         self.add(source, &Origin::first(None, DISK));
@@ -107,7 +107,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds a file and those it includes; a file is read once however often it is included.
+    /// Adds a file and those it includes; each file is read once.
     fn add_file(&mut self, path: &Path, name: &str, bytes: Vec<u8>, origin: &Origin<'_>) {
         if self.is_new(path) {
             let source = encoding::add(&mut self.sources, name, bytes, &mut self.diagnostics);
@@ -115,7 +115,7 @@ impl Reader {
         }
     }
 
-    /// Notes a file; whether it was not known before, under whatever path.
+    /// Records a file; returns whether it was new, under any path.
     fn is_new(&mut self, path: &Path) -> bool {
         let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let new = self.known.insert(whole);

@@ -1,8 +1,8 @@
-//! Every folder of `bad/` holds a spec with mistakes and the full text a user sees for it; every folder of
-//! `warned/` one that is accepted with warnings.
+//! Every folder of `bad/` has a spec with mistakes and its full message; every folder of `warned/` one that is accepted
+//! with warnings.
 //!
-//! `OPSMITH_BLESS=1 cargo test -p opsmith-codegen --test bad` rewrites the texts; read the
-//! difference as a user would: what is wrong, where, and what to do?
+//! `OPSMITH_BLESS=1 cargo test -p opsmith-codegen --test bad` rewrites the texts; read the difference as a user would:
+//! does the message give the mistake, its position, and the correction?
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use opsmith_codegen::diagnostics::{render, summary};
 use opsmith_codegen::pipeline::{self, Checked};
 
 fn checked(folder: &Path) -> Checked {
-    // The name is what a user sees; the files that a spec includes lie beside it.
+    // The message shows this name; the files that a spec includes are beside it.
     let config = Config::new(folder.join("spec.yaml"));
     let mut checked = pipeline::check(&config).expect("a bad spec is readable text");
-    // A spec that is bad in another way has no kernels beside it.
+    // The other specs have no kernels beside them.
     if folder.ends_with("kernel-file-missing") || folder.join("kernels").is_dir() {
         pipeline::check_kernel_files(&mut checked, &config);
     }
     checked
 }
 
-/// What a user sees, and whether the spec was refused.
+/// The message, and whether the spec was rejected.
 fn check(folder: &Path) -> (String, bool) {
     let Checked { sources, diagnostics, .. } = checked(folder);
     let mut shown = String::new();
@@ -44,7 +44,7 @@ fn folders(kind: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Compares what each spec of a kind shows with what is recorded.
+/// Compares the message of each spec of a kind with the recorded one.
 fn as_recorded(kind: &str, at_least: usize, is_refused: bool) {
     let bless = std::env::var_os("OPSMITH_BLESS").is_some();
     let mut failures = Vec::new();
@@ -93,7 +93,7 @@ fn every_message_has_a_place_and_advice() {
     }
 }
 
-/// The entries of a spec that is nothing but `ops:`, with operators of names that no other spec has.
+/// The entries of a spec that has only `ops:`, with operators renamed so that they are unique.
 fn entries(text: &str, number: usize) -> Option<String> {
     let mut entries = text.strip_prefix("edition: 1\nops:\n")?.to_owned();
     if entries.lines().any(|line| line.starts_with(|c: char| c.is_alphabetic())) {
@@ -126,8 +126,8 @@ fn codes(text: &str) -> Vec<&'static str> {
     codes
 }
 
-/// A code names one message, so that a reader who looks one up finds its cause: each stands in one function of the
-/// catalogue, whose branches say the same of different things.
+/// A code identifies one message, so that a search for it leads to the cause: each is used in one function of the
+/// catalogue, whose branches differ only in the subject.
 #[test]
 fn a_code_stands_for_one_message() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/diagnostics/catalogue");
@@ -156,8 +156,8 @@ fn a_code_stands_for_one_message() {
     assert!(functions.is_empty(), "codes of several messages; give each its own: {functions:?}");
 }
 
-/// Mistakes hide nothing in other entries: together, specs have the errors that each has alone. Left out
-/// are those whose mistake changes what the rest of a file is, or is about the whole of it.
+/// Mistakes hide no others in other entries: combined specs have the errors that each has alone. Excluded are specs
+/// whose mistake affects the rest of a file, or is about the whole file.
 #[test]
 fn as_many_errors_as_mistakes() {
     let mut combined = "edition: 1\nops:\n".to_owned();
@@ -198,7 +198,7 @@ fn as_many_errors_as_mistakes() {
     );
 }
 
-/// The README shows a message that the generator writes, of a mistake in an entry after the stock ones.
+/// The message in the README is the generator's, for a mistake in an entry after the stock ones.
 #[test]
 fn the_message_of_the_readme_is_real() {
     let root =
@@ -215,7 +215,7 @@ fn the_message_of_the_readme_is_real() {
     let checked = opsmith_codegen::pipeline::check_as(&config, &text).expect("the other files are there");
     let errors = checked.diagnostics.errors().map(|error| render(&checked.sources, error, false));
     let errors: Vec<String> = errors.collect();
-    // The line is another one whenever the stock spec grows.
+    // The line number changes whenever the stock spec grows.
     let without_lines = |text: &str| -> String {
         let words = text.replace(|c: char| c.is_ascii_digit(), "9");
         words.replace("999", "").split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! A good spec gives its entries, with every value's place.
+//! A valid spec gives its entries, with the span of every value.
 
 use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
 use opsmith_codegen::spec::document::Document;
@@ -50,7 +50,7 @@ fn entries_and_values() {
     let [add, neg] = document.ops.as_slice() else { panic!("two operators") };
     assert_eq!(add.text(KeyName::Doc).expect("a text").as_str(), "Adds.\n\nWith broadcasting.\n");
     assert_eq!(add.flag(KeyName::View), Some(false));
-    // Scalars stay as written: neither a number nor a truth value.
+    // Scalars stay as written: neither a number nor a `bool`.
     assert_eq!(add.text(KeyName::Since).expect("a text").as_str(), "1.10");
     assert_eq!(neg.texts(KeyName::Tags)[0].as_str(), "no");
     assert!(add.text(KeyName::Pointwise).is_none());

@@ -1,7 +1,7 @@
-//! Wrong expressions of every sort in every place, each with the mistake that is found first.
+//! Wrong expressions of every kind in every key, each with the first reported mistake.
 //!
-//! The whole texts of messages are in `bad/`; this asks that nothing wrong is accepted. That what is
-//! accepted compiles is what the crate `codegen/golden` is for.
+//! The full texts of messages are in `bad/`; this test checks that all are rejected. That accepted expressions compile
+//! is tested by the crate `codegen/golden`.
 
 use opsmith_codegen::pipeline::check_text;
 
@@ -18,11 +18,11 @@ ops:
 
 /// An argument of every kind.
 const ANY: &str = "Tensor self, Tensor other, Tensor? bias, Tensor[] list, int n, int? m, float x, bool flag, str mode, int[] dims, ScalarType dtype, Scalar s";
-/// Those that pointwise expressions take.
+/// The arguments that pointwise expressions accept.
 const PLAIN: &str =
     "Tensor self, Tensor other, int n, float x, bool flag, str mode, int[] dims, Scalar s, int? m";
 
-/// Where an expression stands: the arguments, and the entry around it.
+/// The context of an expression: the arguments, and the entry around it.
 type Place = (&'static str, &'static str);
 
 const SHAPE: Place = (ANY, "shape: @\n  dtype: follow(self)\n  dispatch: {CPU: k::k}");
@@ -42,7 +42,7 @@ const PAIR: Place = (
 );
 const DECOMPOSE: Place = (ANY, "decompose: @");
 
-/// The first error of each expression in its place, as `E0305: nothing is called `slef` here`.
+/// The first error of each expression in its context, as `E0305: nothing is called `slef` here`.
 #[track_caller]
 fn refused((arguments, entry): Place, rows: &[(&str, &str)]) {
     let mut wrong = Vec::new();

@@ -1,17 +1,17 @@
-//! Results that follow other results: shapes and dtypes are keys of their own, and each chain is resolved by itself,
-//! as it is written.
+//! Results that follow other results: shapes and dtypes are separate keys, and each chain is resolved separately, in
+//! the order written.
 
 use opsmith_codegen::model::expr::{Expr, ExprKind, Variable};
 use opsmith_codegen::pipeline::check_text;
 
-/// The rules of the only operator of a spec, each with the result or argument behind it: `shapes, dtypes, compute`.
+/// The rules of the only operator of a spec, each with its source result or argument: `shapes, dtypes, compute`.
 #[track_caller]
 fn resolved(shape: &str, dtype: &str) -> (Vec<String>, Vec<String>, String) {
     let text = format!(
         "edition: 1\nops:\n- func: f(Tensor x, Tensor y) -> (Tensor a, Tensor b, Tensor c)\n  shape: {shape}\n  dtype: {dtype}\n  dispatch: {{CPU: k::f}}\n"
     );
     let checked = check_text("spec.yaml", &text);
-    // What a kernel can write is another question, which is asked later.
+    // Whether a kernel can write the dtype is checked later.
     let others =
         checked.diagnostics.errors().filter(|error| !error.message.starts_with("the element type of output"));
     let errors: Vec<String> = others.map(|error| error.message.clone()).collect();
@@ -56,7 +56,7 @@ fn results_that_follow_different_inputs_get_their_own() {
 
 #[test]
 fn the_kernel_is_chosen_by_the_end_of_the_chain() {
-    // A fixed dtype chooses no kernel, whether it stands there or at the end of a chain.
+    // A fixed dtype selects no kernel, directly or at the end of a chain.
     for dtype in ["[int64, follow(y), follow(y)]", "[follow(c), follow(b), int64]"] {
         let dtype = dtype.replace("follow(b)", "follow(x)");
         let (_, dtypes, compute) = resolved("[follow(x), follow(x), follow(x)]", &dtype);

@@ -1,11 +1,11 @@
-//! Files meant to break the reader get an error with a place, in bounded time and memory.
+//! Hostile files get an error with a span, in bounded time and memory.
 
 use std::time::{Duration, Instant};
 
 use opsmith_codegen::check_text;
 use opsmith_codegen::diagnostics::{render, summary};
 
-/// The first line of every message. Everything, drawing included, takes less than `limit`.
+/// The first line of every message. The whole run, drawing included, takes less than `limit`.
 fn refused_within(limit: Duration, text: &str) -> Vec<String> {
     let start = Instant::now();
     let (sources, diagnostics) = check_text("spec.yaml", text);
@@ -17,7 +17,7 @@ fn refused_within(limit: Duration, text: &str) -> Vec<String> {
     shown.iter().map(|text| text.lines().next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Generous, since tests run unoptimised and beside each other.
+/// Generous, since tests run unoptimised and in parallel.
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
@@ -123,7 +123,7 @@ ops:
 #[test]
 fn every_beginning_of_a_spec_is_read_without_panic() {
     let (_, diagnostics) = check_text("spec.yaml", SPEC);
-    // It can be read; its entries mean nothing.
+    // It can be read; its entries are not meaningful.
     let unreadable = diagnostics.sorted().find(|diagnostic| diagnostic.code < "E0300");
     assert!(unreadable.is_none(), "{unreadable:?}");
     for end in (0..SPEC.len()).filter(|end| SPEC.is_char_boundary(*end)) {

@@ -1,5 +1,5 @@
-//! What expressions may say, beyond what the other tests need: Rust functions, lists of gradients, names
-//! that are keywords, kernels that take some of the arguments.
+//! Expressions beyond those of other tests: Rust functions, lists of gradients, names that are keywords, kernels that
+//! take some of the arguments.
 
 use opsmith_codegen::analysis::reads::reads;
 use opsmith_codegen::diagnostics::render;
@@ -29,7 +29,7 @@ fn last(entries: &str) -> Op {
     model(entries).ops.pop().expect("an operator")
 }
 
-/// Every call of a Rust function in an expression: its path and what it gives there.
+/// Every call of a Rust function in an expression: its path and its type there.
 fn native(expr: &Expr) -> Vec<(String, Kind)> {
     let mut found = Vec::new();
     expr.walk(&mut |part| {
@@ -122,8 +122,7 @@ fn an_expression_reads_only_the_tensors_it_names() {
     assert_eq!(op.read_tensors(op.body.pointwise.as_ref().expect("an expression")), [0]);
 }
 
-/// Signatures that mean something and that PyTorch's parser refuses, because it splits at commas and
-/// compares spaces.
+/// Valid signatures that PyTorch's parser rejects, because it splits at commas and compares spaces.
 #[test]
 fn spaces_and_strings_in_signatures_are_free() {
     let text = r#"edition: 1

@@ -7,7 +7,7 @@ use opsmith_codegen::spec::schema::{Schema, SchemaKind};
 
 const SIGNATURES: &str = include_str!("data/pytorch/signatures.txt");
 
-/// The schema, or everything that was said about it.
+/// The schema, or all diagnostics.
 fn parse(text: &str) -> Result<Schema, String> {
     let mut sources = SourceMap::new();
     let source = sources.add("signature", text);

@@ -6,8 +6,8 @@ use opsmith::aot::{AttrType, Declaration};
 use opsmith::{DType, Result, Tensor, Value};
 
 fn main() -> Result<()> {
-    // What the kernel takes and gives. The shape of its output comes from `CustomKernelInferShape`, and
-    // `CustomKernelInit` asks for a workspace each time the shape is another.
+    // The inputs and outputs of the kernel. The shape of its output comes from `CustomKernelInferShape`, and
+    // `CustomKernelInit` requests a workspace for each new shape.
     let add_reduce = Declaration::new("custom_add_reduce", kernel("add_reduce.cc:CustomKernel"))
         .doc("Adds two matrices and sums over an axis.")
         .input("x")
@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         .dtypes([DType::F32, DType::F32, DType::F32])
         .declare()?;
 
-    // Compiled at the first call, kept for all later ones, in this process and others.
+    // Compiled at the first call, cached for all later ones, in this process and others.
     let ones = Tensor::from_slice(&[1.0f32; 20], &[4, 5])?;
     let sums = add_reduce.call_with(&[&ones, &ones], &[("axis", 1.into())])?;
     println!("{}", sums[0]);
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     let named = [("axis", Value::from(0i64)), ("keep_dim", Value::from(true))];
     println!("{:?}", opsmith::call("custom_add_reduce", &args, &named)?);
 
-    // Shapes before anything runs: -1 is a size that nobody knows yet.
+    // Inference before a run: -1 is an unknown size.
     let inputs = [(&[4, -1][..], DType::F32), (&[4, -1][..], DType::F32)];
     println!("{:?}", add_reduce.infer(&inputs, &[("axis", 1.into())])?);
     Ok(())

@@ -1,6 +1,6 @@
-//! A kernel for a CUDA device, and its gradient: called with tensors of the host, as every other.
+//! A kernel for a CUDA device, and its gradient: called with host tensors, as every other.
 //!
-//! `cargo run --example aot_device`; it needs `nvcc` and a device, and says which of them is missing.
+//! `cargo run --example aot_device`; it needs `nvcc` and a device, and reports a missing one.
 
 use opsmith::aot::{Declaration, release_device_memory};
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -17,10 +17,10 @@ fn gradient() -> Result<Vec<f32>> {
     let bprop = declare("device_square_bprop", "SquareBprop", &["x", "out", "dout"]).declare()?;
     let square = declare("device_square", "Square", &["x"]).bprop_operator(&bprop).declare()?;
     let x = Tensor::of(&[1.0f32, 4.0, 9.0]).requires_grad_(true)?;
-    // Each call copies what the kernel reads to the device, and what it has written back.
+    // Each call copies the inputs to the device, and the outputs back.
     square.call(&[&square.call(&[&x])?])?.sum()?.backward()?;
     let gradient = x.grad().expect("x is tracked").to_vec::<f32>()?;
-    // Memory of the device is kept for later calls until it is given back.
+    // Memory of the device is cached for later calls until it is released.
     release_device_memory();
     Ok(gradient)
 }

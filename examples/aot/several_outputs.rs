@@ -5,7 +5,7 @@
 use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor, TensorOps};
 
-/// As the other framework writes it for `CustomRegOp("add_mul_div")`.
+/// The record that the other framework writes for `CustomRegOp("add_mul_div")`.
 const RECORD: &str = r#"{
   "op_name": "add_mul_div",
   "inputs": [{"index": 0, "name": "x", "paramType": "required"},

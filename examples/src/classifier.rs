@@ -14,11 +14,11 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network with random weights (He et al. 2015, so that each layer's results are about as large as its inputs), on
-    /// a device.
+    /// A network with random weights (He et al. 2015, so that the magnitude of each layer's results is about that of
+    /// its inputs), on a device.
     ///
     /// # Errors
-    /// If the device is not there, or has no memory.
+    /// If the device does not exist, or its memory is exhausted.
     pub fn new(generator: &Generator, device: Device) -> Result<Network> {
         let weight = |inputs: i64, outputs: i64| -> Result<Tensor> {
             let scale = (2.0 / inputs as f64).sqrt();
@@ -34,7 +34,7 @@ impl Network {
         })
     }
 
-    /// The tensors that are learned.
+    /// The parameters for training.
     pub fn parameters(&self) -> Vec<Tensor> {
         let Network { hidden_weight, hidden_bias, logit_weight, logit_bias } = self;
         [hidden_weight, hidden_bias, logit_weight, logit_bias].map(Tensor::clone).into()
@@ -81,7 +81,7 @@ impl Sgd {
     /// Updates each parameter in place and clears its gradient.
     ///
     /// # Errors
-    /// If a parameter was changed elsewhere meanwhile.
+    /// If a parameter was changed elsewhere since its gradient was computed.
     pub fn step(&mut self) -> Result<()> {
         no_grad(|| {
             for (parameter, velocity) in self.parameters.iter().zip(&self.velocities) {

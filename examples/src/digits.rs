@@ -1,4 +1,4 @@
-//! The handwritten digits in `data/`: read, and split into a part to learn from and a part to test on.
+//! The handwritten digits in `data/`: read, and split into training and test data.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ const PIXELS: usize = 64;
 /// The brightness of a white pixel.
 const WHITE: f64 = 16.0;
 
-/// Images and what they show.
+/// Images with their labels.
 pub struct Digits {
     /// A row of 64 brightnesses from 0 to 1 for each image; `float32`.
     pub images: Tensor,
@@ -19,7 +19,7 @@ pub struct Digits {
     pub labels: Tensor,
 }
 
-/// The digits in an order that the seed decides: four fifths to learn from, the rest to test on.
+/// The digits, in an order determined by the seed: four fifths for training, the rest for testing.
 ///
 /// # Errors
 /// If the file is damaged.
@@ -48,7 +48,7 @@ fn read() -> Result<Digits> {
 }
 
 impl Digits {
-    /// How many there are.
+    /// Number of digits.
     pub fn len(&self) -> usize {
         self.labels.numel() as usize
     }
@@ -58,15 +58,15 @@ impl Digits {
         self.len() == 0
     }
 
-    /// The same on a device.
+    /// The digits on a device.
     ///
     /// # Errors
-    /// If the device is not there, or has no memory.
+    /// If the device does not exist, or its memory is exhausted.
     pub fn to_device(&self, device: Device) -> opsmith::Result<Digits> {
         Ok(Digits { images: self.images.to_device(device)?, labels: self.labels.to_device(device)? })
     }
 
-    /// Those with the given indices.
+    /// The digits with the given indices.
     ///
     /// # Errors
     /// If an index is out of range.

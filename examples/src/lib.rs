@@ -1,4 +1,4 @@
-//! What the examples share.
+//! Shared code of the examples.
 
 pub mod classifier;
 pub mod digits;

@@ -1,11 +1,11 @@
-//! The programs of `aot/`, run by the commands that its README gives; all that they print is compared.
+//! The programs of `aot/`, run by the commands in its README; their whole output is compared.
 
 #[path = "../../tests/cuda/stand_in.rs"]
 mod stand_in;
 
 use std::process::Command;
 
-/// What a program prints. The command that users run builds it first, so it is never an old one.
+/// The output of a program. The command for users builds it first, so it is never outdated.
 #[track_caller]
 fn printed(example: &str) -> String {
     printed_with(example, &[])
@@ -46,18 +46,18 @@ fn several_outputs() {
     assert_eq!(printed("aot_several_outputs"), "dx [5.0, 17.0, 37.0]\ndy [-1.0, -16.0, -81.0]\n");
 }
 
-/// Without a compiler for it, the program says so.
+/// Without its compiler, the program reports that.
 #[test]
 fn device() {
     let told = printed_with("aot_device", &[("OPSMITH_NVCC", "/nonexistent")]);
     assert!(told.starts_with("not here: device_square: OPSMITH_NVCC names `/nonexistent`"), "{told}");
 }
 
-/// With the compiler, which `.ci/run` names in `OPSMITH_NVCC`, and stand-ins for the driver and CUDA's runtime.
+/// With the compiler, set by `.ci/run` in `OPSMITH_NVCC`, and stand-ins for the driver and CUDA's runtime.
 #[test]
 #[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
 fn device_in_cuda() {
-    // Builds it, so that cargo itself needs nothing of what follows.
+    // Builds it first, so that cargo itself does not see the settings below.
     printed_with("aot_device", &[("OPSMITH_NVCC", "/nonexistent")]);
     let (folder, flags) = stand_in::runtime("examples-cudart");
     let folder = folder.display().to_string();
@@ -66,7 +66,7 @@ fn device_in_cuda() {
     assert!(told.starts_with("[4.0, 256.0, 2916.0]\nSTANDIN live=0 "), "{told}");
 }
 
-/// Each program is under a page, and its README names it with what it prints.
+/// Each program fits a page, and its README has its name and output.
 #[test]
 fn every_program_is_short_documented_and_run_here() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/aot");

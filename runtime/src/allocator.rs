@@ -1,12 +1,12 @@
 //! CPU memory: 64-byte aligned blocks, cached by size class.
 //!
-//! A fresh page costs about 2 µs and `malloc` with alignment 50 ns, so freed blocks are kept: small
-//! ones in a cache of the thread, large ones in a cache of the process. Blocks of a class are
-//! interchangeable; a class is at most an eighth larger than what was asked for. Each block has room for
-//! a storage's header besides, so that sizes that are powers of two, which most are, waste nothing.
+//! A fresh page costs about 2 µs and `malloc` with alignment 50 ns, so freed blocks are kept: small ones in a cache of
+//! the thread, large ones in a cache of the process. Blocks of a class are interchangeable; a class is at most an
+//! eighth larger than the request. Each block has additional room for a storage's header, so that sizes that are powers
+//! of two, which most are, waste nothing.
 //!
-//! Every byte of a block is initialised: the system gives zeros, and a block that comes back holds what was written
-//! into it. So nothing that reads a tensor before a kernel has written it reads memory without a value; see
+//! Every byte of a block is initialised: the system returns zeros, and a reused block holds its former contents. A read
+//! of a tensor before its kernel wrote it is therefore never a read of uninitialised memory; see
 //! `docs/design/kernel-memory.md`.
 
 #[cfg(not(all(loom, test)))]
@@ -27,22 +27,22 @@ pub use live::live_bytes;
 /// Alignment of every block in bytes: a cache line, and an AVX-512 register.
 pub const ALIGNMENT: usize = 64;
 
-/// What a block has room for besides the bytes that are asked for: a storage's header.
+/// Room of a block beyond the requested bytes: a storage's header.
 pub(crate) const HEADROOM: usize = if cfg!(loom) { 8 * ALIGNMENT } else { ALIGNMENT };
 /// Classes of up to 1 KiB, 64 B apart.
 const LINEAR_CLASSES: usize = 16;
 /// Eight classes for each power of two from 1 KiB to 2^47 B after those.
 const CLASSES: usize = LINEAR_CLASSES + 8 * 37;
-/// Classes of up to 1 MiB, whose blocks a thread keeps for itself.
+/// Classes of up to 1 MiB, whose blocks are cached by thread.
 const SMALL_CLASSES: usize = LINEAR_CLASSES + 8 * 10;
-/// What a thread keeps, in bytes.
+/// Limit of a thread's cache, in bytes.
 const THREAD_CACHE_LIMIT: usize = 32 << 20;
-/// What the process keeps in large blocks, in bytes.
+/// Limit of the process's cache of large blocks, in bytes.
 const PROCESS_CACHE_LIMIT: usize = 2 << 30;
 
 static SYSTEM_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// A block of memory, the class it belongs to, and how much of it was asked for besides the headroom.
+/// A block of memory, its class, and its requested size without the headroom.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub pointer: NonNull<u8>,
@@ -94,7 +94,7 @@ impl<const N: usize> Drop for Cache<N> {
     }
 }
 
-// SAFETY: the cache owns its blocks, to which nothing else refers, and the system takes them back from any thread.
+// SAFETY: the cache owns its blocks, which have no other references, and the system accepts them from any thread.
 unsafe impl<const N: usize> Send for Cache<N> {}
 
 thread_local! {
@@ -124,18 +124,19 @@ const fn class_of(bytes: usize) -> usize {
     LINEAR_CLASSES + 8 * (power - 10) + (last - base) / (base / 8)
 }
 
-/// How many bytes tensors and what kernels work in may have at once; 0 until it is known.
+/// Limit of the memory of tensors and scratch together, in bytes; 0 until it is known.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bounds the memory that tensors and what kernels work in have at once, in bytes; `None` for the machine's memory,
-/// which is the bound unless another is set. Beyond it there is no memory: a call that wants more is an error.
+/// Limits the memory of tensors and scratch together, in bytes; `None` for the machine's memory, the default. A call
+/// that needs more memory is an error.
 ///
-/// It counts when a block of 64 KiB or more is asked of the system; smaller ones and cached ones are given out.
+/// The limit is checked when a block of 64 KiB or more is requested from the system; smaller and cached blocks are not
+/// checked.
 pub fn set_limit(bytes: Option<usize>) {
     LIMIT.store(bytes.unwrap_or(0), Ordering::Relaxed);
 }
 
-/// The bound of [`set_limit`], or the machine's memory.
+/// The limit of [`set_limit`], or the machine's memory.
 pub fn limit() -> usize {
     static MACHINE: OnceLock<usize> = OnceLock::new();
     match LIMIT.load(Ordering::Relaxed) {
@@ -144,12 +145,12 @@ pub fn limit() -> usize {
     }
 }
 
-/// Whether so many bytes more are inside the bound.
+/// Whether an allocation of this size stays within the limit.
 pub(crate) fn fits(bytes: usize) -> bool {
     bytes < BOUNDED_FROM || live_bytes().saturating_add(bytes) <= limit()
 }
 
-/// Blocks below this size are given out without a look at the bound.
+/// Blocks below this size are allocated without a check of the limit.
 const BOUNDED_FROM: usize = 64 << 10;
 
 /// A block of at least `bytes` bytes after the headroom, whose content is initialised and arbitrary; `None` if
@@ -165,59 +166,59 @@ pub(crate) fn allocate(bytes: usize) -> Option<Block> {
     Some(Block { pointer, class: class as u32, bytes })
 }
 
-/// Takes a block back.
+/// Releases a block.
 ///
 /// # Safety
 /// The block came from [`allocate`], was not freed, and is not used again.
 #[inline]
 pub(crate) unsafe fn free(block: Block) {
     count_live(-(block.bytes as isize));
-    // SAFETY: the block came from `take_class` by `allocate`, for its class, and the caller gives it up.
+    // SAFETY: the block came from `take_class` by `allocate`, for its class, and the caller gives up its use.
     unsafe { keep_class(block.class as usize, block.pointer) }
 }
 
-/// Memory of at least `bytes` bytes, and how much it is, that is not a tensor's and not counted.
+/// Memory of at least `bytes` bytes, with its actual size, for scratch: not counted as a tensor's.
 #[inline]
 pub(crate) fn take(bytes: usize) -> Option<(NonNull<u8>, usize)> {
     let class = class_of(bytes.saturating_sub(HEADROOM));
     Some((take_class(class)?, class_size(class)))
 }
 
-/// Takes memory back, of whatever content.
+/// Releases memory of any contents.
 ///
 /// # Safety
-/// The memory came from [`take`] for `bytes` bytes or, since it was larger, for any number from there to
-/// what it is; it was not given back, and is not used again.
+/// The memory came from [`take`] for `bytes` bytes or any smaller number whose block has room for `bytes`; it was not
+/// released before, and is not used again.
 #[inline]
 pub(crate) unsafe fn give_back(pointer: NonNull<u8>, bytes: usize) {
     let class = class_of(bytes.saturating_sub(HEADROOM));
-    // SAFETY: the memory came from `take_class` by `take`, and the caller gives it up; all the sizes that it may be given
-    // back with have one class, whose blocks are as large.
+    // SAFETY: the memory came from `take_class` by `take`, and the caller gives up its use; every size that it may be
+    // released with has the same class.
     unsafe {
         initialize(pointer, class_size(class));
         keep_class(class, pointer);
     }
 }
 
-/// Makes whatever is in memory initialised: values with padding, which kernels may work with, leave bytes without a
-/// value where their padding is.
+/// Makes all bytes of memory initialised: values with padding, which kernels may store, leave their padding
+/// uninitialised.
 ///
 /// # Safety
-/// The memory is as large, and nothing uses it.
+/// The memory has `bytes` bytes, and no other code uses it.
 #[inline(always)]
 unsafe fn initialize(pointer: NonNull<u8>, bytes: usize) {
     #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
     {
         let _ = bytes;
-        // SAFETY: it does nothing. To the compiler it may have written every byte to which it has the address, so
-        // that from here on all have values, which are those that are there.
+        // SAFETY: the empty assembly changes nothing. The compiler must assume that it wrote every byte reachable from
+        // the address, so from here on all bytes count as initialised with their present values.
         unsafe { std::arch::asm!("/* {0} */", in(reg) pointer.as_ptr(), options(nostack, preserves_flags)) };
     }
     #[cfg(not(all(
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
     )))]
-    // SAFETY: the memory is as large, and nothing uses it, as the caller promises.
+    // SAFETY: the memory has `bytes` bytes, and no other code uses it, as the caller promises.
     unsafe {
         pointer.as_ptr().write_bytes(0, bytes);
     }
@@ -239,7 +240,7 @@ fn take_class(class: usize) -> Option<NonNull<u8>> {
 /// Keeps a block for later, or frees it.
 ///
 /// # Safety
-/// It came from [`take_class`] for the same class, and nothing uses it any more.
+/// It came from [`take_class`] for the same class, and is not used any more.
 #[inline]
 unsafe fn keep_class(class: usize, pointer: NonNull<u8>) {
     let kept = if class < SMALL_CLASSES {
@@ -268,8 +269,8 @@ fn allocate_from_system(class: usize) -> Option<NonNull<u8>> {
         return Some(start);
     }
     let distance = ALIGNMENT - start.addr().get() % ALIGNMENT;
-    // SAFETY: the layout has room for the distance, at most `ALIGNMENT`, before the block; it is a multiple of
-    // `SYSTEM_ALIGNMENT`, and so has room for a number of its own.
+    // SAFETY: the layout has room before the block for the distance, at most `ALIGNMENT`; the distance is a multiple of
+    // `SYSTEM_ALIGNMENT`, so the gap holds a `usize`.
     unsafe {
         let pointer = start.add(distance);
         pointer.cast::<usize>().sub(1).write(distance);
@@ -279,19 +280,19 @@ fn allocate_from_system(class: usize) -> Option<NonNull<u8>> {
 
 #[cold]
 fn free_to_system(pointer: NonNull<u8>, class: usize) {
-    // SAFETY: blocks of a class are allocated with the class's layout; before a large one stands how far from the
-    // start it is.
+    // SAFETY: blocks of a class are allocated with the class's layout; a large block is preceded by its distance from
+    // the start of the allocation.
     unsafe {
         let distance = if class < SMALL_CLASSES { 0 } else { pointer.cast::<usize>().sub(1).read() };
         dealloc(pointer.sub(distance).as_ptr(), block_layout(class));
     }
 }
 
-/// What the system aligns without being asked to.
+/// The alignment that the system provides by default.
 const SYSTEM_ALIGNMENT: usize = 2 * size_of::<usize>();
 
-/// What to ask the system for. It has large blocks of zeros at hand, but only in its own alignment: aligned more,
-/// they would be zeroed by writing them, which takes as long as all that a fast kernel does.
+/// The allocation to request from the system for a class. The system has large blocks of zeros ready, but only with its
+/// own alignment: with a larger one it zeroes them by writing, which takes as long as a fast kernel.
 fn block_layout(class: usize) -> Layout {
     let layout = match class {
         ..SMALL_CLASSES => Layout::from_size_align(class_size(class), ALIGNMENT),
@@ -300,15 +301,15 @@ fn block_layout(class: usize) -> Layout {
     layout.expect("class sizes are below isize::MAX")
 }
 
-/// Whether the peak is being watched.
+/// Whether [`peak_bytes`] is running.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The largest number of [`live_bytes`] at any time while `work` runs, in all threads, and what it returns.
+/// The maximum of [`live_bytes`] over all threads while `work` runs, and its result.
 ///
-/// One peak is watched at a time: watching again inside of `work`, or in another thread, starts over.
+/// Only one peak is measured at a time: a call inside `work`, or in another thread, restarts the measurement.
 pub fn peak_bytes<R>(work: impl FnOnce() -> R) -> (usize, R) {
-    /// Watching ends however `work` does.
+    /// Ends the measurement even if `work` panics.
     struct Watch;
     impl Drop for Watch {
         fn drop(&mut self) {
@@ -323,14 +324,14 @@ pub fn peak_bytes<R>(work: impl FnOnce() -> R) -> (usize, R) {
     (PEAK.load(Ordering::Relaxed), result)
 }
 
-/// How many blocks were asked of the system since the start; a warm loop does not raise it.
+/// Number of blocks requested from the system since the start; a warm loop does not raise it.
 pub fn system_allocations() -> usize {
     SYSTEM_ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// Gives the cached blocks of this thread and of the process back to the system.
+/// Returns the cached blocks of this thread and of the process to the system.
 pub fn empty_cache() {
-    // A thread that is ending has no cache any more, hence nothing to give back.
+    // A thread that is ending has no cache any more.
     let _ = THREAD_CACHE.try_with(|cache| cache.borrow_mut().release());
     PROCESS_CACHE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).release();
 }
@@ -364,7 +365,7 @@ mod tests {
         for bytes in (0..5000).chain([1 << 20, (1 << 20) + 1]) {
             let (pointer, size) = take(bytes).unwrap();
             assert!(size >= bytes);
-            // A vector may have rounded its size up to all that there is.
+            // A vector may have rounded its size up to the whole block.
             for other in [bytes, size] {
                 assert_eq!(
                     class_of(other.saturating_sub(HEADROOM)),
@@ -378,12 +379,12 @@ mod tests {
 
     #[test]
     fn blocks_of_every_size_are_zeroed_aligned_and_given_back() {
-        // Sizes that no other test has.
+        // Sizes that no other test uses.
         for bytes in [100usize, 70_000, (1 << 20) - 8, (1 << 20) + 8, 5 << 20, 70 << 20] {
             let class = class_of(bytes);
             let pointer = allocate_from_system(class).unwrap();
             assert_eq!(pointer.addr().get() % ALIGNMENT, 0);
-            // SAFETY: the block is this test's alone, and as large.
+            // SAFETY: only this test has the block, whose class has this size.
             let content = unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), class_size(class)) };
             assert!(content.iter().all(|byte| *byte == 0), "{bytes}");
             content.fill(0xFF);

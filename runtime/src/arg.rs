@@ -17,7 +17,7 @@ use crate::random::Generator;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
-/// How the dimensions of a new tensor lie in memory.
+/// Memory layout of a new tensor, by order of its dimensions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum MemoryFormat {
     /// Row-major.
@@ -44,7 +44,7 @@ impl MemoryFormat {
     }
 }
 
-/// How a tensor stores its elements. Only strided tensors exist.
+/// Storage format of a tensor's elements. Only strided tensors exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum MemoryLayout {
     /// Sizes and strides over one storage.
@@ -174,7 +174,7 @@ impl Value {
         }
     }
 
-    /// The argument, if it owns nothing that would have to be borrowed.
+    /// The argument, if it borrows nothing.
     pub(crate) fn to_plain_arg(&self) -> Option<Arg<'static>> {
         Some(match self {
             Value::None => Arg::None,
@@ -190,7 +190,7 @@ impl Value {
         })
     }
 
-    /// The tensor inside, or an error that says what is there instead.
+    /// The tensor inside, or an error that names the actual kind.
     pub fn into_tensor(self) -> Result<Tensor> {
         match self {
             Value::Tensor(tensor) => Ok(tensor),
@@ -248,7 +248,7 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// What follows from the table of types.
+/// The functions generated from the table of types.
 macro_rules! by_kind {
     ($({
         $variant:ident $(($parameter:ty: $name:ident))?, $spelling:literal, $access:ident, $noun:literal,
@@ -360,7 +360,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// `None` if the argument is absent, else what `get` takes from it.
+    /// `None` if the argument is absent, else the result of `get`.
     #[inline]
     pub fn optional<T>(self, get: impl FnOnce(Arg<'a>) -> T) -> Option<T> {
         match self {

@@ -1,10 +1,9 @@
-//! Arithmetic that is defined for every type computations happen in.
+//! Arithmetic for every compute type.
 //!
-//! In: two numbers of one compute type ([`Element::Compute`]). Out: their sum, product, order. An
-//! expression of a spec means these functions: `a + b` becomes `Arithmetic::add(a, b)`. Nothing here
-//! panics: integers wrap, and dividing one by zero gives zero and raises a flag of the thread, as IEEE 754 has one
-//! for floats; who runs an expression over integers lowers it before ([`clear_zero_division`]) and looks at it after
-//! ([`check_zero_division`]).
+//! In: two numbers of one compute type ([`Element::Compute`]). Out: their sum, product, order. Expressions of a spec
+//! are defined by these functions: `a + b` becomes `Arithmetic::add(a, b)`. No function panics: integers wrap, and an
+//! integer division by zero gives zero and sets a flag of the thread, as IEEE 754 does for floats; an expression over
+//! integers is evaluated between [`clear_zero_division`] and [`check_zero_division`].
 
 use std::cell::Cell;
 
@@ -18,20 +17,20 @@ thread_local! {
     static DIVIDED_BY_ZERO: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes that an integer is divided by zero.
+/// Sets the flag of an integer division by zero.
 #[cold]
 #[inline(never)]
 fn raise_zero_division() {
     DIVIDED_BY_ZERO.set(true);
 }
 
-/// Forgets divisions of integers by zero in this thread.
+/// Clears this thread's flag of integer divisions by zero.
 #[inline]
 pub fn clear_zero_division() {
     DIVIDED_BY_ZERO.set(false);
 }
 
-/// Whether no integer was divided by zero in this thread since [`clear_zero_division`].
+/// Checks that no integer was divided by zero in this thread since [`clear_zero_division`].
 ///
 /// # Errors
 /// If one was.
@@ -49,9 +48,9 @@ fn zero_division() -> Error {
 
 /// Sums, products and quotients of one type.
 pub trait Arithmetic: Element {
-    /// The neutral number of addition.
+    /// The neutral element of addition.
     const ZERO: Self;
-    /// The neutral number of multiplication.
+    /// The neutral element of multiplication.
     const ONE: Self;
 
     /// The sum; integers wrap, `bool` is "or".
@@ -60,13 +59,12 @@ pub trait Arithmetic: Element {
     fn sub(self, other: Self) -> Self;
     /// The product; integers wrap, `bool` is "and".
     fn mul(self, other: Self) -> Self;
-    /// The quotient. Integers truncate toward zero, and give 0 if the divisor is 0, which
-    /// [`check_zero_division`] tells.
+    /// The quotient. Integers truncate toward zero; a divisor of 0 gives 0, which [`check_zero_division`] reports.
     fn div(self, other: Self) -> Self;
-    /// What remains of [`Arithmetic::div`] rounded toward zero, with the sign of `self`. Integers
-    /// give 0 if the divisor is 0.
+    /// The remainder of [`Arithmetic::div`] rounded toward zero, with the sign of `self`. Integers give 0 if the
+    /// divisor is 0.
     fn rem(self, other: Self) -> Self;
-    /// The number with the opposite sign; integers wrap, `bool` stays.
+    /// The number with the opposite sign; integers wrap, `bool` is unchanged.
     fn neg(self) -> Self;
     /// Whether both numbers are the same; NaN differs from everything, 0.0 equals -0.0.
     fn equal(self, other: Self) -> bool;
@@ -74,9 +72,9 @@ pub trait Arithmetic: Element {
 
 /// The order of real numbers. Every comparison with NaN is false; `false` comes before `true`.
 pub trait Ordered: Arithmetic {
-    /// A number nothing is below: minus infinity for floats.
+    /// The minimum of the type: minus infinity for floats.
     const LOWEST: Self;
-    /// A number nothing is above: infinity for floats.
+    /// The maximum of the type: infinity for floats.
     const HIGHEST: Self;
 
     /// `self < other`.
@@ -292,7 +290,7 @@ macro_rules! ordered {
     )*};
 }
 
-// Clippy dislikes `<` between bools; here it is one of many types and means what it says.
+// Clippy rejects `<` between bools; here `bool` is one of many types.
 #[allow(clippy::bool_comparison)]
 mod ordered_bool {
     use super::Ordered;
@@ -356,7 +354,7 @@ mod tests {
         }};
     }
 
-    /// The generator judges bounds of kernels by `ELEMENT_TRAITS`.
+    /// The generator checks trait bounds of kernels against `ELEMENT_TRAITS`.
     #[test]
     fn traits_of_elements_are_those_of_the_table() {
         for dtype in DType::ALL {

@@ -1,9 +1,8 @@
-//! Calls by name with boxed arguments: what Python, graphs and the parity runner use.
+//! Calls by name with boxed arguments: the interface of Python, graphs and the parity runner.
 //!
-//! In: a name, positional and keyword values. Out: boxed results. Arguments are matched with the
-//! signature and converted as a caller would expect (an integer where a float is wanted, one integer
-//! where a list of fixed length is wanted); then the call goes through the same dispatcher as typed
-//! ones.
+//! In: a name, positional and keyword values. Out: boxed results. Arguments are matched with the signature and
+//! converted where that is unambiguous (an integer for a float, one integer for a list of fixed length); then the call
+//! goes through the same dispatcher as typed calls.
 
 mod overload;
 mod samples;
@@ -29,9 +28,9 @@ use crate::trace_hook;
 /// An argument given by name.
 type Keyword<'a> = &'a (&'a str, Value);
 
-/// Calls an operator of a library or its parents by name. A name without overload means the overload that takes
-/// the arguments with the fewest conversions. `out` as a keyword calls the out form; a tensor without elements that
-/// is given as `out` takes the shape of the result, for all who have it.
+/// Calls an operator of a library or its parents by name. A name without overload selects the overload that takes the
+/// arguments with the fewest conversions. `out` as a keyword calls the out form; a tensor without elements given as
+/// `out` gets the shape of the result, visible through every handle.
 ///
 /// # Errors
 /// If there is no such operator, the arguments do not fit, or the operator itself fails.
@@ -76,10 +75,10 @@ pub fn call_definition(op: &'static OpDef, args: &[Value], kwargs: &[(&str, Valu
     with_bound(op, args, kwargs, |args| functional(op, args))
 }
 
-/// Reads arguments as a call of the functional form does, and hands them on in signature order.
+/// Reads arguments as a call of the functional form does, and passes them to a function in signature order.
 ///
 /// # Errors
-/// If the arguments do not fit, and whatever the function reports.
+/// If the arguments do not fit, and errors of the function.
 pub(crate) fn with_bound<R>(
     op: &'static OpDef,
     args: &[Value],
@@ -93,10 +92,10 @@ pub(crate) fn with_bound<R>(
     function(&args)
 }
 
-/// Calls an operator with arguments in signature order that were checked before.
+/// Calls an operator with checked arguments in signature order.
 ///
 /// # Errors
-/// Whatever the operator reports.
+/// Errors of the operator.
 pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     if op.host.is_some() {
         return call::invoke_host(op, args);
@@ -105,8 +104,8 @@ pub fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     Ok(results(op, outs, op.present_results(args)?))
 }
 
-/// The results of an in-place form: those that no argument was written with, as the typed function
-/// returns them, or the arguments if there are no others.
+/// The results of an in-place form: those written into no argument, as the typed function returns them, or the
+/// arguments if there are no such results.
 fn pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     let others = call::invoke_pairs(op, args)?;
     if !others.is_empty() {
@@ -139,7 +138,7 @@ fn is_out_name(op: &OpDef, key: &str) -> bool {
     numbered || op.schema.returns.iter().any(|result| result.name == Some(key))
 }
 
-/// Which output a keyword names, by its name or number.
+/// The output that a keyword denotes, by its name or number.
 fn out_position(op: &OpDef, key: &str) -> usize {
     let named = op.schema.returns.iter().position(|result| result.name == Some(key));
     named.or_else(|| key.strip_prefix("out")?.parse().ok()).unwrap_or(0)
@@ -173,7 +172,8 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
     let given = tensors.clone();
     let mut outs: Vec<&mut Tensor> = tensors.iter_mut().collect();
     call::invoke_out(op, args, &mut outs)?;
-    // The caller's tensor takes what was made in its place, because the values that hold it are only lent.
+    // The caller's tensor takes over the new memory and layout, because the values that hold the tensor are only
+    // borrowed.
     for (given, made) in given.iter().zip(&tensors).filter(|(given, made)| !given.same(made)) {
         if !given.become_like(made, dispatch::observer::is_stale(given.storage())) {
             return Err(Error::aliasing("another thread gave the tensor of `out` elements meanwhile")
@@ -184,11 +184,11 @@ fn with_outs(op: &'static OpDef, args: &[Arg<'_>], given: &[&(&str, Value)]) -> 
     Ok(given.into_iter().map(Value::Tensor).collect())
 }
 
-/// An argument in its place: the caller's, a converted one, or the default.
+/// An argument at its position: the caller's, a converted one, or the default.
 enum Bound<'a> {
     Given(&'a Value),
     Converted(Value),
-    /// A number that a tensor without dimensions holds.
+    /// A number read from a tensor without dimensions.
     FromTensor(Value),
     Default(Arg<'static>),
 }
@@ -261,11 +261,11 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
         (ArgKind::Scalar, Value::Bool(value)) => Some(Value::Scalar(Scalar::Bool(*value))),
         (ArgKind::Scalar, Value::Int(value)) => Some(Value::Scalar(Scalar::Int(*value))),
         (ArgKind::Scalar, Value::Float(value)) => Some(Value::Scalar(Scalar::Float(*value))),
-        // A tensor without dimensions is a number where one is wanted.
+        // A tensor without dimensions converts to a number.
         (ArgKind::Scalar, Value::Tensor(tensor)) if tensor.dim() == 0 => {
             return Ok(Bound::FromTensor(Value::Scalar(tensor.item()?)));
         }
-        // A number is a tensor without dimensions where one is wanted.
+        // A number converts to a tensor without dimensions.
         (ArgKind::Tensor, Value::Scalar(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_)) => {
             number(value).map(|scalar| Value::Tensor(Tensor::scalar(scalar, scalar.dtype())))
         }
@@ -289,7 +289,7 @@ fn convert<'a>(def: &ArgDef, value: &'a Value) -> Result<Bound<'a>> {
     })
 }
 
-/// A list of values as one of another kind, where a caller may mean it.
+/// A list of values as one of another kind, if that conversion is unambiguous.
 fn convert_list(kind: ArgKind, value: &Value) -> Option<Value> {
     match (kind, value) {
         (ArgKind::Floats, Value::Ints(list)) => {
@@ -310,7 +310,7 @@ fn convert_list(kind: ArgKind, value: &Value) -> Option<Value> {
         (ArgKind::Lists(kind), Value::Lists(lists)) => {
             lists::convert(lists.borrow(), kind).map(|lists| Value::Lists(Box::new(lists)))
         }
-        // An empty list says nothing of its kind.
+        // An empty list converts to any kind.
         (kind, Value::Ints(list)) if list.is_empty() => Some(match kind {
             ArgKind::Tensors => Value::Tensors(Vec::new()),
             ArgKind::OptionalTensors => Value::OptionalTensors(Vec::new()),
@@ -324,7 +324,7 @@ fn convert_list(kind: ArgKind, value: &Value) -> Option<Value> {
     }
 }
 
-/// The integer that a name stands for; none if the argument's values have no names.
+/// The integer that a name denotes; `None` if the argument's values have no names.
 fn named(def: &ArgDef, name: &str) -> Result<Option<Value>> {
     let Some(names) = def.constraints.iter().find(|known| matches!(known, Constraint::Named(_))) else {
         return Ok(None);
@@ -371,7 +371,7 @@ impl DefaultValue {
 }
 
 impl Error {
-    /// Adds the signature as help, unless there is better help.
+    /// Adds the signature as help, unless the error has help.
     fn with_signature(self, op: &OpDef) -> Error {
         if self.help().is_some() {
             self

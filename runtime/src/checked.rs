@@ -1,11 +1,11 @@
-//! Checked operations of the spec's expressions: each fails with an error where Rust's would panic.
+//! Checked operations for expressions of a spec: each fails with an error where Rust's would panic.
 //!
-//! In: lists, sizes and integers. Out: an element, a size, a quotient. Must know no tensor and no operator.
+//! In: lists, sizes and integers. Out: an element, a size, a quotient. Must not know tensors or operators.
 
 use crate::error::{Error, Result};
 use crate::lists::Lists;
 
-/// An optional value that a spec's expression takes for granted.
+/// An optional value that a spec's expression requires.
 ///
 /// # Errors
 /// If it is absent.
@@ -13,7 +13,7 @@ pub fn present<T>(value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::argument("an optional argument is absent that this call needs"))
 }
 
-/// An element of a list that a spec's expression names.
+/// An element of a list in a spec's expression.
 ///
 /// # Errors
 /// If the list is shorter.
@@ -24,7 +24,7 @@ pub fn item<T>(list: &[T], position: i64) -> Result<&T> {
         .ok_or_else(|| Error::index(format!("position {position} is outside a list of {}", list.len())))
 }
 
-/// A row of a list of lists, where a spec's expression takes one.
+/// A row of a list of lists in a spec's expression.
 ///
 /// # Errors
 /// If there is no such row.
@@ -35,7 +35,7 @@ pub fn row<T: Clone>(lists: &Lists<T>, position: i64) -> Result<&[T]> {
         .ok_or_else(|| Error::index(format!("position {position} is outside a list of {}", lists.len())))
 }
 
-/// A size that a spec's expression names; negative dimensions count from the end.
+/// A size in a spec's expression; negative dimensions count from the end.
 ///
 /// # Errors
 /// If there is no such dimension.

@@ -1,8 +1,8 @@
-//! Checks attributes against what their operator's spec allows.
+//! Checks attributes against the constraints of their operator's spec.
 //!
-//! In: a definition and a call's arguments. Out: nothing, or an error that names the argument, its
-//! value and what is allowed. Generated code calls [`check`] for operators that have constraints; the
-//! others pay nothing. What a constraint means is `opsmith_core::constraint`'s to say.
+//! In: a definition and a call's arguments. Out: nothing, or an error that names the argument, its value and the
+//! allowed values. Generated code calls [`check`] for operators that have constraints; the others pay nothing. The
+//! meaning of constraints is defined in `opsmith_core::constraint`.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 
 pub use opsmith_core::constraint::{Constraint, Literal, describe};
 
-/// Refuses a call with an attribute whose value is not allowed.
+/// Rejects a call with an attribute whose value is not allowed.
 ///
 /// # Errors
 /// Of kind `Value`, for the first such attribute. An optional one that is absent is always allowed.
@@ -47,7 +47,7 @@ fn check_argument(def: &ArgDef, arg: Arg<'_>) -> Result<()> {
     }
 }
 
-/// A number as constraints compare it. A complex one compares with nothing, so every bound refuses it.
+/// A number in the form that constraints compare. A complex one is incomparable, so every bound rejects it.
 fn literal(value: Scalar) -> Literal {
     match value {
         Scalar::Bool(value) => Literal::Int(i64::from(value)),
@@ -57,7 +57,7 @@ fn literal(value: Scalar) -> Literal {
     }
 }
 
-/// Where in an argument a value stands.
+/// Position of a value in an argument.
 #[derive(Clone, Copy)]
 enum Place {
     Whole,
@@ -89,7 +89,7 @@ fn check_list(def: &ArgDef, arg: Arg<'_>, items: impl ExactSizeIterator<Item = L
     items.enumerate().try_for_each(|(index, item)| check_value(def, Place::Item(index), item))
 }
 
-/// The length is that of the whole; all else holds for each item of each row.
+/// The length constraint is for the whole list; all others are for each item of each row.
 fn check_lists(def: &ArgDef, arg: Arg<'_>, lists: AnyLists<'_>) -> Result<()> {
     check_length(def, arg, lists.len())?;
     let item = |(row, item, value)| check_value(def, Place::Row(row, item), value);
@@ -102,7 +102,7 @@ fn check_lists(def: &ArgDef, arg: Arg<'_>, lists: AnyLists<'_>) -> Result<()> {
     }
 }
 
-/// Each item with its row and its place there.
+/// Each item with its row and its position there.
 fn places<T: ListItem>(
     lists: &Lists<T>,
     literal: impl Fn(&T) -> Literal,

@@ -1,20 +1,20 @@
-//! Kernels in Rust whose type is not the declared one.
+//! Compile errors for Rust kernels whose type is not the declared one.
 //!
-//! Generated tables of kernels take a kernel at its exact type once. For all other element types they wrap it
-//! in a struct that has a method `run_declared` if the kernel's type is right; where it is not, the method of this
-//! trait is found instead.
+//! In: a kernel in a generated table. Out: a build failure if its type is wrong. Tables check a kernel's exact type
+//! once. For all other element types they wrap it in a struct that has a method `run_declared` if the type is right;
+//! otherwise method lookup finds this trait's.
 
 use crate::error::Result;
 use crate::op::KernelCall;
 
-/// Stands in for a kernel of another type than its declaration says.
+/// Fallback for a kernel whose type differs from its declaration.
 pub trait Misfit: Sized {
-    /// Refuses to be compiled into a program.
+    /// Fails at compile time.
     ///
     /// # Errors
     /// Never; a program with this method does not build.
     fn run_declared(self, _call: &KernelCall<'_>) -> Result<()> {
-        // Depends on the type, so that it is evaluated where a program has the method, and not with this crate.
+        // Depends on the type, so that it is evaluated only in a program that uses the method, not in this crate.
         const {
             assert!(
                 size_of::<Self>() == usize::MAX,

@@ -1,4 +1,4 @@
-//! Where a tensor's memory lives.
+//! The device of a tensor's memory.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use opsmith_core::Backend;
 pub struct Device {
     /// The family of devices.
     pub backend: Backend,
-    /// Which one, from 0.
+    /// The index among devices of the family, from 0.
     pub index: u16,
 }
 

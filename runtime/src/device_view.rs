@@ -1,7 +1,7 @@
-//! Operands in the memory of a device, as its kernels in Rust get them: typed, with address, sizes and strides.
+//! Operands in device memory, for kernels in Rust: typed, with address, sizes and strides.
 //!
-//! In: a call whose operands a device has. Out: descriptions of them, whose addresses only the device may follow. The
-//! borrows of the call hold while the work is asked for; the dispatcher notes the uses of the memory.
+//! In: a call with operands on a device. Out: descriptions of them, whose addresses are valid only on the device. The
+//! call holds the borrows while the work is submitted; the dispatcher records the uses of the memory.
 
 use std::marker::PhantomData;
 
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 #[derive(Debug)]
 pub struct DeviceView<'a, T>(Described<'a>, PhantomData<&'a T>);
 
-/// Elements of type `T` in the memory of a device, for writing. In an element-wise call it may be an input, too.
+/// Elements of type `T` in the memory of a device, for writing. In an element-wise call it may also be an input.
 #[derive(Debug)]
 pub struct DeviceViewMut<'a, T>(Described<'a>, PhantomData<&'a T>);
 
@@ -52,7 +52,7 @@ macro_rules! description {
                 self.0.sizes
             }
 
-            /// Elements to step in memory for one step along each dimension.
+            /// Stride in elements along each dimension.
             pub fn strides(&self) -> &'a [i64] {
                 self.0.strides
             }
@@ -62,7 +62,7 @@ macro_rules! description {
                 crate::layout::numel(self.0.sizes) as usize
             }
 
-            /// The device that has them.
+            /// The device of the elements.
             pub fn device(&self) -> Device {
                 self.0.device
             }
@@ -85,7 +85,7 @@ impl<'a> KernelCall<'a> {
     /// A tensor argument's elements on the call's device.
     ///
     /// # Panics
-    /// If the argument is not a tensor of `T` on a device: generated code asks for what the dispatcher prepared.
+    /// If the argument is not a tensor of `T` on a device: a mistake of generated code or the dispatcher.
     pub fn device_view<T: Element>(&self, index: usize) -> DeviceView<'a, T> {
         described(self.args()[index].tensor())
     }
@@ -118,7 +118,7 @@ impl<'a> KernelCall<'a> {
     /// An output's elements, for writing.
     ///
     /// # Panics
-    /// If the output's dtype is not `T`'s, or the host has it.
+    /// If the output's dtype is not `T`'s, or it is in host memory.
     pub fn device_view_mut<T: Element>(&self, index: usize) -> DeviceViewMut<'a, T> {
         described_mut(&self.device_results()[index])
     }
@@ -126,7 +126,7 @@ impl<'a> KernelCall<'a> {
     /// The elements of an output that may be absent, for writing.
     ///
     /// # Errors
-    /// Whatever the condition reports.
+    /// Errors of the condition.
     ///
     /// # Panics
     /// As [`KernelCall::device_view_mut`].

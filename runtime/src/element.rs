@@ -1,4 +1,4 @@
-//! The Rust types of tensor elements and how they convert.
+//! The Rust types of tensor elements and their conversions.
 
 use num_complex::{Complex, Complex32, Complex64};
 use opsmith_core::DType;
@@ -17,10 +17,10 @@ pub trait Element:
     const DTYPE: DType;
     /// The type of the real part; the type itself unless complex.
     type Real: Element;
-    /// The type arithmetic happens in: `f32` for the 16-bit floats, else the type itself.
+    /// The type of arithmetic: `f32` for the 16-bit floats, else the type itself.
     type Compute: Element;
-    /// A type of the same size, no stricter alignment and the same zero, of which any bytes are an element: code that
-    /// only moves elements is compiled for this one instead of for each.
+    /// A type of the same size, no stricter alignment and the same zero, for which all bytes are valid: code that only
+    /// moves elements is compiled for this type instead of for each.
     type Bits: Element;
 
     /// The scalar as this type: integers wrap, floats truncate toward integers, a complex number
@@ -59,7 +59,7 @@ plain_element! {
     u8 as u8, U8, |s| s.to_i64() as u8, |v| Scalar::Int(i64::from(v));
     u16 as u16, U16, |s| s.to_i64() as u16, |v| Scalar::Int(i64::from(v));
     u32 as u32, U32, |s| s.to_i64() as u32, |v| Scalar::Int(i64::from(v));
-    // A float may be larger than any integer of 64 bits with a sign.
+    // A float may exceed every signed 64-bit integer.
     u64 as u64, U64, |s| match s {
         Scalar::Float(value) if value > 0.0 => value as u64,
         other => other.to_i64() as u64,
@@ -72,7 +72,7 @@ plain_element! {
     f64 as u64, F64, |s| s.to_f64(), |v| Scalar::Float(v);
 }
 
-/// The unsigned integer of so many bytes.
+/// The unsigned integer with this number of bytes.
 macro_rules! bits {
     (1) => {
         u8
@@ -133,7 +133,7 @@ complex_element! { Complex32, f32, C64; Complex64, f64, C128; }
 
 macro_rules! named_types {
     ($({ $variant:ident: $rust:ty, $($columns:tt)* })*) => {
-        /// The Rust types of elements by the names of their dtypes.
+        /// The Rust types of elements under the names of their dtypes.
         #[doc(hidden)]
         pub mod named {
             $(pub type $variant = $rust;)*
@@ -143,13 +143,13 @@ macro_rules! named_types {
 
 opsmith_core::for_each_dtype!(named_types);
 
-/// A number rounded to an element, in the type that elements compute in: 0.1 as a `float16` is 0.09998.
+/// A number rounded to an element type, in its compute type: 0.1 as a `float16` is 0.09998.
 #[inline(always)]
 pub fn rounded<T: Element>(number: Scalar) -> T::Compute {
     T::from_scalar(number).to_compute()
 }
 
-/// A bound of elements in the type that they compute in: one that no integer of it reaches becomes the last that does.
+/// A bound of elements in their compute type; a bound outside an integer type's range becomes the end of that range.
 #[inline(always)]
 pub fn bounded<C: Element>(bound: Scalar) -> C {
     C::from_scalar(bound.clamped_to(C::DTYPE))

@@ -1,7 +1,7 @@
 //! Run-time errors: data first, sentence second.
 //!
-//! A function that finds a mistake says what is wrong and what to do; the dispatcher adds which
-//! operator was called and what its operands were.
+//! The function that finds a mistake provides the message and a remedy; the dispatcher adds the called operator and its
+//! operands.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,11 +11,11 @@ use opsmith_core::DType;
 /// The result of every operator.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of mistake an [`Error`] reports.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Shapes that do not go together.
+    /// Incompatible shapes.
     Shape,
     /// An element type that is not supported or does not match.
     DType,
@@ -29,19 +29,19 @@ pub enum ErrorKind {
     Argument,
     /// More memory than the system has.
     Memory,
-    /// Memory shared where a kernel cannot share it.
+    /// Memory shared where a kernel does not support it.
     Aliasing,
     /// A mistake in differentiation.
     Autograd,
-    /// A name that is not known.
+    /// An unknown name.
     NotFound,
     /// A kernel or derivative that does not exist.
     NotImplemented,
     /// A file that cannot be read or written.
     Io,
-    /// A kernel written outside the project that reported a failure.
+    /// A failure reported by a kernel outside the project.
     Kernel,
-    /// A function that cannot become a graph, or a graph that does not fit what it is given.
+    /// A function that cannot become a graph, or a graph whose arguments do not fit.
     Graph,
 }
 
@@ -52,9 +52,9 @@ pub struct ErrorOperand {
     pub name: String,
     /// Its element type.
     pub dtype: DType,
-    /// Its shape; −1 for a size that is no number, and nothing but −2 for an unknown rank.
+    /// Its shape; −1 for a symbolic size, and −2 alone for an unknown rank.
     pub shape: Vec<i64>,
-    /// Its shape in words, where sizes are formulas: `(batch, 4)`.
+    /// Its shape as text, where sizes are formulas: `(batch, 4)`.
     pub formulas: Option<String>,
 }
 
@@ -73,7 +73,7 @@ struct Data {
 }
 
 impl Error {
-    /// An error of the given kind; `message` says what is wrong.
+    /// An error of the given kind; `message` describes the mistake.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Data {
             kind,
@@ -85,14 +85,14 @@ impl Error {
         }))
     }
 
-    /// Adds what the user can do about it.
+    /// Adds a remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Error {
         self.0.help = Some(help.into());
         self
     }
 
-    /// Adds where it happened, from the inside out: "in the gradient of an argument".
+    /// Adds a location, from the inside out: "in the gradient of an argument".
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Error {
         self.0.notes.push(note.into());
@@ -109,7 +109,7 @@ impl Error {
         self
     }
 
-    /// What kind of mistake it is.
+    /// The kind of mistake.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -129,12 +129,12 @@ impl Error {
         &self.0.message
     }
 
-    /// Where it happened, from the inside out.
+    /// The locations, from the inside out.
     pub fn notes(&self) -> &[String] {
         &self.0.notes
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn help(&self) -> Option<&str> {
         self.0.help.as_deref()
     }
@@ -166,7 +166,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `main` returning an error prints it with Debug; a reader wants the sentence there too.
+        // `main` prints a returned error with Debug; users need the sentence there too.
         fmt::Display::fmt(self, f)
     }
 }

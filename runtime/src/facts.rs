@@ -1,4 +1,4 @@
-//! What a spec says of an operator besides what it computes: data for documents, graphs and tools.
+//! Facts of an operator's spec beyond its computation: data for documents, graphs and tools.
 
 pub use opsmith_core::{NumberUse, ValueUse};
 
@@ -7,24 +7,24 @@ pub use opsmith_core::{NumberUse, ValueUse};
 pub struct Facts {
     /// The version that added it.
     pub since: Option<&'static str>,
-    /// Why not to use it any more.
+    /// The reason not to use it any more.
     pub deprecated: Option<Deprecated>,
-    /// Whether equal inputs always give equal bits. What is not deterministic must run as often as it
-    /// is written.
+    /// Whether equal inputs always give equal bits. An operator that is not deterministic must run as often as it is
+    /// written.
     pub deterministic: bool,
-    /// Words to find it by.
+    /// Keywords to find it by.
     pub tags: &'static [&'static str],
     /// Whether only gradient formulas call it.
     pub backward_only: bool,
 }
 
 impl Facts {
-    /// Of an operator about which a spec says nothing more.
+    /// The facts of an operator without declared ones.
     pub const NONE: Facts =
         Facts { since: None, deprecated: None, deterministic: true, tags: &[], backward_only: false };
 }
 
-/// Why not to use an operator any more.
+/// The deprecation of an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deprecated {
     /// The version since which it is deprecated.

@@ -1,8 +1,8 @@
 //! The C interface between the dispatcher and kernels written in C, C++ or CUDA.
 //!
-//! In: prepared arguments of a kernel call. Out: the C structs of `kernels/include/opsmith/kernel.h`,
-//! which this file repeats field by field (a test compiles the header against it), and an [`Error`]
-//! made of the status that the kernel returned. Generated code does the calling:
+//! In: prepared arguments of a kernel call. Out: the C structs of `kernels/include/opsmith/kernel.h`, which this file
+//! repeats field by field (a test compiles the header against it), and an [`Error`] made of the status that the kernel
+//! returned. Generated code makes the call:
 //!
 //! ```text
 //! let mut context = KernelContext::new("opsmith_cpu_flip", "cpp/flip.cpp", Device::CPU);
@@ -35,7 +35,7 @@ pub const MESSAGE_SIZE: usize = 1024;
 /// The largest piece of scratch memory a kernel can ask for, in bytes.
 const MAX_SCRATCH: usize = 1 << 46;
 
-/// A tensor as a foreign kernel sees it (`OpsmithTensor`).
+/// A tensor in the form of the C interface (`OpsmithTensor`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ForeignTensor<'a> {
@@ -43,7 +43,7 @@ pub struct ForeignTensor<'a> {
     pub data: *mut c_void,
     /// Elements along each dimension.
     pub sizes: *const i64,
-    /// Elements to step for one step along each dimension.
+    /// Stride in elements along each dimension.
     pub strides: *const i64,
     /// Number of dimensions.
     pub ndim: i32,
@@ -51,7 +51,7 @@ pub struct ForeignTensor<'a> {
     pub dtype: i32,
     /// The family of devices: `Backend::index`.
     pub device_type: i32,
-    /// Which device of the family.
+    /// The index among devices of the family.
     pub device_index: i32,
     marker: PhantomData<&'a Tensor>,
 }
@@ -86,7 +86,7 @@ impl<'a> ForeignTensor<'a> {
 }
 
 impl<'a> KernelCall<'a> {
-    /// An output as C sees it, for writing.
+    /// An output in the form of the C interface, for writing.
     ///
     /// # Panics
     /// If its elements were handed out before, or it shares memory with an input.
@@ -95,8 +95,8 @@ impl<'a> KernelCall<'a> {
     }
 }
 
-/// A borrowed list (`OpsmithInts`, `OpsmithFloats`, `OpsmithBools`, `OpsmithScalars`,
-/// `OpsmithStrings`, `OpsmithDTypes`, `OpsmithTensors`, `OpsmithOptionalTensors`, and `OpsmithString` as a list of bytes).
+/// A borrowed list (`OpsmithInts`, `OpsmithFloats`, `OpsmithBools`, `OpsmithScalars`, `OpsmithStrings`,
+/// `OpsmithDTypes`, `OpsmithTensors`, `OpsmithOptionalTensors`, and `OpsmithString` as a list of bytes).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a, T> {
@@ -122,7 +122,7 @@ impl<'a, T> List<'a, T> {
 pub struct ListOfLists<'a, T> {
     /// The entries of all rows; dangling if there is none.
     pub data: *const T,
-    /// Where each row ends among the entries.
+    /// The end of each row among the entries.
     pub ends: *const usize,
     /// Number of rows.
     pub length: usize,
@@ -130,14 +130,14 @@ pub struct ListOfLists<'a, T> {
 }
 
 impl<'a, T> ListOfLists<'a, T> {
-    /// The entries of all rows, and where each row ends among them.
+    /// The entries of all rows, and the end of each row among them.
     #[inline]
     pub fn of(entries: &'a [T], ends: &'a [usize]) -> ListOfLists<'a, T> {
         ListOfLists { data: entries.as_ptr(), ends: ends.as_ptr(), length: ends.len(), marker: PhantomData }
     }
 }
 
-/// A text as C sees it: [`List::from`] for items of lists.
+/// A text in the form of the C interface: [`List::from`] for items of lists.
 pub fn foreign_text(text: &Text) -> List<'_, u8> {
     List::from(&**text)
 }
@@ -150,7 +150,7 @@ impl<'a> From<&'a str> for List<'a, u8> {
     }
 }
 
-/// The address of an optional value, null if it is absent: how C sees `T?`.
+/// The address of an optional value, null if it is absent: the C form of `T?`.
 #[inline]
 pub fn address_or_null<T>(value: &Option<T>) -> *const T {
     value.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
@@ -197,7 +197,7 @@ impl From<Scalar> for ForeignScalar {
 pub struct ForeignDevice {
     /// The family of devices: `Backend::index`.
     pub device_type: i32,
-    /// Which device of the family.
+    /// The index among devices of the family.
     pub index: i32,
 }
 
@@ -208,7 +208,7 @@ impl From<Device> for ForeignDevice {
     }
 }
 
-/// An element type as C sees it.
+/// An element type in the form of the C interface.
 #[inline]
 pub fn foreign_dtype(dtype: DType) -> i32 {
     dtype.index() as i32
@@ -237,11 +237,11 @@ impl<'a> ForeignGenerator<'a> {
 /// # Safety
 /// `generator` is the handle of a [`ForeignGenerator`] that lives.
 unsafe extern "C" fn reserve_blocks(generator: *const Generator, blocks: u64) -> Stream {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller promises that the handle is valid.
     unsafe { &*generator }.reserve(blocks)
 }
 
-/// The part of a [`KernelContext`] that a kernel sees (`OpsmithContext`).
+/// The part of a [`KernelContext`] in the C interface (`OpsmithContext`).
 #[repr(C)]
 pub struct RawContext {
     struct_size: u32,
@@ -252,12 +252,12 @@ pub struct RawContext {
     message: [MaybeUninit<c_char>; MESSAGE_SIZE],
 }
 
-/// What surrounds one call of a foreign kernel: where its message goes, its scratch memory, its stream.
+/// The context of one call of a foreign kernel: its error message, its scratch memory, its stream.
 ///
-/// Scratch memory is taken back when the context is dropped.
+/// Scratch memory is released when the context is dropped.
 #[repr(C)]
 pub struct KernelContext {
-    /// First, so that the kernel's pointer is a pointer to the whole.
+    /// First, so that a pointer to it is a pointer to the whole.
     raw: RawContext,
     function: &'static str,
     source: &'static str,
@@ -288,7 +288,7 @@ impl KernelContext {
         self
     }
 
-    /// What to pass to the kernel. Valid until the context is moved or dropped.
+    /// The argument for the kernel. Valid until the context is moved or dropped.
     #[inline]
     pub fn as_raw(&mut self) -> *mut RawContext {
         std::ptr::from_mut(self).cast()
@@ -297,7 +297,7 @@ impl KernelContext {
     /// Turns the kernel's status into a result.
     ///
     /// # Errors
-    /// If the status is not 0: the function, its file, and the message it left.
+    /// If the status is not 0: names the function and its file, with the kernel's message.
     #[inline]
     pub fn check(&self, status: c_int) -> Result<()> {
         if status == 0 { Ok(()) } else { Err(self.failure(status)) }
@@ -335,13 +335,13 @@ impl KernelContext {
 }
 
 /// # Safety
-/// `context` came from [`KernelContext::as_raw`] and its context lives where it was.
+/// `context` came from [`KernelContext::as_raw`], and its context is alive and was not moved.
 unsafe extern "C" fn allocate_scratch(context: *mut RawContext, bytes: usize) -> *mut c_void {
     if bytes > MAX_SCRATCH {
         return std::ptr::null_mut();
     }
-    // SAFETY: the pointer was made from the whole context, whose first field the kernel knows; the
-    // kernel has the only reference while it runs.
+    // SAFETY: the pointer was made from the whole context, whose first field the kernel has; the kernel has the only
+    // reference while it runs.
     let context = unsafe { &mut *context.cast::<KernelContext>() };
     let Ok(memory) = Tensor::with_memory(&[bytes as i64], DType::U8, context.device) else {
         return std::ptr::null_mut();

@@ -1,4 +1,4 @@
-//! How gradients and tangents flow through an operator, as the generator writes it into static data.
+//! The derivative of an operator, as static data written by the generator.
 
 use opsmith_core::Backend;
 use smallvec::SmallVec;
@@ -8,20 +8,19 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// How gradients flow through an operator.
+/// The derivative of an operator.
 #[derive(Clone, Copy)]
 pub struct GradDef {
     /// The backward formulas.
     pub formulas: &'static [Formula],
-    /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit stands
-    /// for all tensors of a list.
+    /// Results that can have a gradient (given a differentiable dtype), a bit each; one bit for all tensors of a list.
     pub differentiable_outputs: u64,
     /// Results without a gradient that formulas may read as constants, since no input with a gradient
     /// changes them, a bit each.
     pub constant_outputs: u64,
-    /// Arguments to which no gradient flows by declaration, whatever their derivative, a bit each.
+    /// Arguments declared to receive no gradient, a bit each.
     pub non_differentiable: u64,
-    /// How tangents flow in forward mode.
+    /// The rule of forward mode.
     pub forward: Forward,
 }
 
@@ -32,9 +31,9 @@ pub struct Formula {
     pub arguments: &'static [u8],
     /// Tensor arguments whose elements it reads, a bit each.
     pub reads_arguments: u64,
-    /// Results whose elements it reads, a bit each; one bit stands for all tensors of a list.
+    /// Results whose elements it reads, a bit each; one bit for all tensors of a list.
     pub reads_outputs: u64,
-    /// Arguments that are not tensors and that it reads, a bit each.
+    /// Attributes that it reads, a bit each.
     pub reads_attributes: u64,
     /// The backends it is for, a bit each.
     pub backends: u8,
@@ -43,7 +42,7 @@ pub struct Formula {
 }
 
 impl GradDef {
-    /// Formulas, and the results that can have a gradient; tangents flow as the formulas say.
+    /// A derivative of formulas, and the results that can have a gradient; tangents follow from the formulas.
     pub const fn new(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
         GradDef {
             formulas,
@@ -92,30 +91,30 @@ pub const fn backends(members: &[Backend]) -> u8 {
     set
 }
 
-/// How tangents flow through an operator.
+/// The rule of an operator in forward mode.
 #[derive(Clone, Copy)]
 pub enum Forward {
-    /// As the backward formulas say, which are linear in the gradient: their transpose.
+    /// The transpose of the backward formulas, which are linear in the gradient.
     Transposed,
-    /// The operator is linear in its tensors together: its value for the tangents is the tangent.
+    /// The operator is linear in all its tensors together: applied to the tangents it gives the tangent.
     Linear,
     /// Each element depends on one element of each argument, so the backward formulas, given tangents
     /// instead of gradients, compute tangents.
     ElementWise {
-        /// Whether that is right for complex numbers too.
+        /// Whether this holds for complex numbers too.
         complex: bool,
     },
-    /// By a formula.
+    /// A formula of its own.
     Formula(fn(&ForwardContext<'_>) -> Result<Tangents>),
 }
 
 /// The gradients a formula computes, in the order of its arguments.
 pub type Gradients = SmallVec<[Gradient; 2]>;
-/// The tangents of outputs; `None` where none flows.
+/// The tangents of outputs; `None` for zero.
 pub type Tangents = SmallVec<[Option<Tensor>; 1]>;
 
 impl Formula {
-    /// Whether the formula is the one for a device.
+    /// Whether the formula is for a device's backend.
     #[inline]
     pub(crate) fn is_for(&self, device: Device) -> bool {
         self.backends & (1 << device.backend.index()) != 0

@@ -1,8 +1,8 @@
 //! Inference: shapes and dtypes of results from those of operands.
 //!
-//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] under its own name, with one body for
-//! numbers and for formulas. [`expr`] has rules as data, [`context`] a call as hand-written inference sees it, and
-//! [`symbolic`] what is known before sizes are. Must not know the dispatcher, automatic differentiation or graphs.
+//! Every rule of `opsmith_core::rules` is a function of [`shape`] or [`dtype`] with the same name, and has one body for
+//! numbers and formulas. [`expr`] has rules as data, [`context`] the interface of hand-written inference, and
+//! [`symbolic`] inference with unknown sizes. Must not know the dispatcher, automatic differentiation or graphs.
 
 pub mod context;
 pub mod dtype;
@@ -24,7 +24,7 @@ use crate::op::{Combination, OpDef};
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
-/// The dtype of results of factories and of integer arguments to functions that give floats.
+/// The dtype of factories' results, and of functions that compute floats from integers.
 pub const DEFAULT_FLOAT: DType = DType::F32;
 
 /// Which dimensions a reduction removes, a flag each.
@@ -33,7 +33,7 @@ pub const DEFAULT_FLOAT: DType = DType::F32;
 /// If a dimension is out of range or named twice.
 pub fn reduced_dims(rank: usize, dims: Option<&[i64]>) -> Result<SmallVec<[bool; 6]>> {
     let all = dims.is_none_or(<[i64]>::is_empty);
-    // A tensor without dimensions counts as having one.
+    // A tensor without dimensions counts as one-dimensional.
     let mut reduced: SmallVec<[bool; 6]> = SmallVec::from_elem(all, rank.max(1));
     for &dim in dims.unwrap_or(&[]) {
         let flag = &mut reduced[wrap_dim(dim, rank)?];
@@ -79,14 +79,14 @@ pub enum Operand<'a> {
     Absent,
 }
 
-/// The dtype of an operand, which need not be there, with its priority in promotion.
+/// The dtype of an operand, which may be a description, with its priority in promotion.
 #[derive(Clone, Copy)]
 struct TypedOperand {
     dtype: DType,
     priority: Priority,
 }
 
-/// The operands that decide a promoted dtype, in this order; a later one counts only if its category is higher.
+/// Priority of operands in promotion; one of lower priority counts only if its category is higher.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Priority {
     /// A tensor with dimensions.
@@ -185,7 +185,7 @@ impl<'a> From<Arg<'a>> for Operand<'a> {
     }
 }
 
-/// The error of elements that decide a result, and of which nothing is known before the run.
+/// The error of a data-dependent result whose elements are unknown before the run.
 #[cold]
 pub(crate) fn value_unknown(argument: &str) -> Error {
     Error::value(format!(
@@ -204,10 +204,10 @@ pub fn check_failed(text: &str, values: &[i64]) -> Error {
     Error::shape(message).with_help("the operator's documentation says what it accepts")
 }
 
-/// Refuses arguments whose dtypes are in no row of an operator's combinations.
+/// Rejects arguments whose dtypes are not in an operator's allowed combinations.
 ///
 /// # Errors
-/// With every row there is.
+/// Lists the allowed combinations.
 pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
     let fits = |row: &Combination| row.inputs.iter().all(|&(at, dtype)| args[at].tensor().dtype() == dtype);
     if op.combinations.iter().any(fits) {
@@ -216,7 +216,7 @@ pub fn check_combination(op: &OpDef, args: &[Arg<'_>]) -> Result<()> {
     Err(combination_refused(op.combinations, |at| op.schema.args[at].name))
 }
 
-/// The error of dtypes that are in no row of an operator's combinations.
+/// The error of dtypes that are not in an operator's allowed combinations.
 #[cold]
 fn combination_refused<'a>(rows: &[Combination], name: impl Fn(usize) -> &'a str) -> Error {
     let names = |row: &Combination| {
@@ -228,7 +228,7 @@ fn combination_refused<'a>(rows: &[Combination], name: impl Fn(usize) -> &'a str
         .with_help(format!("convert them to one of: {}", rows.join("; ")))
 }
 
-/// The device of the tensor operands. A tensor without dimensions on the CPU goes with any device.
+/// The device of the tensor operands. A CPU tensor without dimensions combines with any device.
 ///
 /// # Errors
 /// If two operands are on different devices.

@@ -1,9 +1,9 @@
 //! The runtime's interface to its extensions in this project: graph mode (`opsmith-graph`) and custom kernels
 //! (`opsmith-aot`).
 //!
-//! In: items that are private to the runtime otherwise. Out: the same items, no more than an extension uses. Hidden
+//! In: items that are otherwise private to the runtime. Out: the same items, only those that an extension uses. Hidden
 //! from documentation, and changed without notice: programs use `opsmith::graph` and `opsmith::aot`. A function that
-//! could break memory safety is `unsafe`, and says what it needs. Nothing in the runtime may use this module.
+//! could break memory safety is `unsafe` and states its requirements. No module of the runtime may use this one.
 
 mod memory;
 mod methods;
@@ -45,28 +45,28 @@ pub const UNKNOWN_DIM: i64 = op::UNKNOWN_DIM;
 /// The only size of a shape of which inference does not know the rank.
 pub const UNKNOWN_RANK: i64 = op::UNKNOWN_RANK;
 
-/// Whether operators record themselves in this thread now.
+/// Whether recording is on in this thread.
 #[inline]
 pub fn recording() -> bool {
     autograd::recording()
 }
 
-/// Whether the arguments have the dtypes and layouts that a kernel takes, and are on its device.
+/// Whether the arguments have the dtypes and layouts that a kernel requires, and are on its device.
 pub fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType, device: Device) -> bool {
     dispatch::are_converted(op, args, compute, device)
 }
 
-/// Whether an argument of a dtype has elements that a kernel checks.
+/// Whether kernels check the elements of an argument of this dtype.
 pub fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) -> bool {
     dispatch::is_checked_by_kernel(op, argument, dtype)
 }
 
-/// The reason why a tensor has more elements than its memory, if kernels refuse it.
+/// Description of a tensor expanded so far beyond its memory that kernels reject it; `None` for others.
 pub fn endless(tensor: &Tensor) -> Option<String> {
     dispatch::endless(tensor)
 }
 
-/// Refuses an output that shares memory with an input.
+/// Rejects an output that shares memory with an input.
 ///
 /// # Errors
 /// If it does, unless the operator is element-wise and both have the same elements.
@@ -74,7 +74,7 @@ pub fn refuse_overlap_with_inputs(op: &OpDef, args: &[Arg<'_>], out: &Tensor) ->
     dispatch::refuse_overlap_with_inputs(op, args, out)
 }
 
-/// The operator and form that a call by name means, among all linked libraries.
+/// The operator and form for a call by name, among all linked libraries.
 ///
 /// # Errors
 /// If there is no such operator, or no overload takes the arguments.
@@ -85,7 +85,7 @@ pub fn choose_linked(name: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Re
 /// Reads arguments as a call of the functional form does, and passes them in the order of the signature.
 ///
 /// # Errors
-/// If the arguments do not fit, and those of the function.
+/// If the arguments do not fit, and errors of the function.
 pub fn with_bound<R>(
     op: &'static OpDef,
     args: &[Value],
@@ -95,7 +95,7 @@ pub fn with_bound<R>(
     boxed::with_bound(op, args, kwargs, function)
 }
 
-/// Gives a free name to the operator that a function defines.
+/// Registers the operator that a function defines under a free name.
 ///
 /// # Errors
 /// If the name is taken.
@@ -103,15 +103,15 @@ pub fn register(name: &str, define: impl FnOnce() -> &'static OpDef) -> Result<&
     declared::register(name, define)
 }
 
-/// Takes its name from an operator that was declared at run time.
+/// Removes the name of an operator that was declared at run time.
 pub fn withdraw(op: &'static OpDef) {
     declared::withdraw(op);
 }
 
-/// Replaces a file at once, or not at all.
+/// Replaces a file atomically.
 ///
 /// # Errors
-/// Those of `write`, and those of the file system.
+/// Errors of `write`, and those of the file system.
 pub fn replace<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> std::result::Result<(), E>,

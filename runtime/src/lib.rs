@@ -1,10 +1,9 @@
 //! The runtime of opsmith: tensors, inference rules, dispatch, automatic differentiation.
 //!
-//! In: operator definitions ([`op::OpDef`]) that the generator wrote as static data. Out: calls,
-//! gradients and errors. This crate knows no operator by name; an operator that needs special
-//! treatment says so in a field of its definition.
+//! In: operator definitions ([`op::OpDef`]), static data written by the generator. Out: calls, gradients and errors.
+//! This crate knows no operator by name; special treatment is a field of an operator's definition.
 //!
-//! Modules that generated code alone calls are hidden here: they follow the generator, and change with it.
+//! Modules used only by generated code are hidden from documentation: they change with the generator.
 
 pub mod allocator;
 pub mod arg;

@@ -1,4 +1,4 @@
-//! A set of operators that were generated together, and the libraries it builds on.
+//! A library: the operators generated together from one spec, and the libraries it builds on.
 
 pub(crate) mod declared;
 mod lookup;
@@ -16,27 +16,27 @@ pub struct Library {
     pub name: &'static str,
     /// The operators, in the order of the spec.
     pub ops: &'static [&'static OpDef],
-    /// Every callable name, sorted, with the operator and form it stands for.
+    /// Every callable name, sorted, with its operator and form.
     pub names: &'static [(&'static str, &'static OpDef, Form)],
     /// Libraries whose operators this one uses.
     pub parents: &'static [&'static Library],
-    /// What the autograd engine needs to compute with; `None` to use a parent's.
+    /// Operators that the autograd engine calls; `None` to use a parent's.
     pub roles: Option<Roles>,
-    /// What Rust's operators between tensors and numbers stand for.
+    /// The operators for Rust's `+`, `-` and so on, between tensors and numbers.
     pub operators: &'static [OperatorRow],
     /// Prefixes of names in other libraries, each with the prefix that such names have here, sorted.
     pub namespaces: &'static [(&'static str, &'static str)],
     /// Names in other libraries, each with the name here without overload, sorted.
     pub known_as: &'static [(&'static str, &'static str)],
-    /// Names in other libraries that mean something else here, each with advice, sorted.
+    /// Names in other libraries with a different meaning here, each with advice, sorted.
     pub unlike: &'static [(&'static str, &'static str)],
 }
 
 /// A Rust operator and the operator that it calls.
 pub struct OperatorRow {
-    /// The symbol, one that Rust lets types define.
+    /// The symbol, one that Rust allows types to define.
     pub symbol: Symbol,
-    /// What the second operand is.
+    /// The kind of the second operand.
     pub operand: OperandKind,
     /// Whether the tensor is the right operand: `2.0 - x`.
     pub reversed: bool,
@@ -47,7 +47,7 @@ pub struct OperatorRow {
 /// The second operand of a Rust operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperandKind {
-    /// There is none.
+    /// No second operand.
     None,
     /// A tensor.
     Tensor,
@@ -60,7 +60,7 @@ pub struct RegisteredLibrary(pub &'static Library);
 
 inventory::collect!(RegisteredLibrary);
 
-/// Makes a library known to the whole program, so that Rust's operators find its own.
+/// Registers a library for the whole program, so that Rust's operators find its operators.
 #[macro_export]
 macro_rules! __register_library {
     ($library:expr) => {
@@ -83,12 +83,11 @@ pub struct Roles {
     pub sum_to: fn(&Tensor, &[i64]) -> Result<Tensor>,
     /// `role: cast`: the tensor converted to another dtype.
     pub cast: fn(&Tensor, crate::DType) -> Result<Tensor>,
-    /// `role: conjugate`: the complex conjugate; tangents of element-wise operators of complex numbers
-    /// need it.
+    /// `role: conjugate`: the complex conjugate, for tangents of element-wise operators of complex numbers.
     pub conjugate: Option<fn(&Tensor) -> Result<Tensor>>,
 }
 
-/// Which form of an operator a name stands for.
+/// The form of an operator that a name denotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Allocates its outputs.
@@ -128,7 +127,7 @@ impl Library {
         libraries.iter().flat_map(|library| library.ops).copied().collect()
     }
 
-    /// Where an operator is declared among those of this library and its parents.
+    /// The position of an operator's declaration among those of this library and its parents.
     pub(crate) fn position(&self, op: &OpDef) -> Option<usize> {
         let own = self.ops.iter().position(|known| std::ptr::eq(*known, op));
         own.or_else(|| {
@@ -141,12 +140,12 @@ impl Library {
         })
     }
 
-    /// Whether the library is another, or has it among its parents and theirs.
+    /// Whether the library is the other one, or has it among its ancestors.
     pub(crate) fn builds_on(&self, other: &Library) -> bool {
         std::ptr::eq(self, other) || self.parents.iter().any(|parent| parent.builds_on(other))
     }
 
-    /// What the autograd engine computes with.
+    /// The operators that the autograd engine calls.
     pub fn roles(&self) -> Option<&Roles> {
         self.roles.as_ref().or_else(|| self.parents.iter().find_map(|parent| parent.roles()))
     }

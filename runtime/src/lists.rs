@@ -1,8 +1,8 @@
-//! Lists of lists: what attributes such as `int[][]` are.
+//! Lists of lists: attributes such as `int[][]`.
 //!
-//! In: rows of items. Out: all items one row after the other, and where each row ends, so that two
-//! pieces of memory hold any number of rows, definitions can hold them as constants, and kernels in C
-//! read them without a copy. It knows nothing of operators.
+//! In: rows of items. Out: all items one row after the other, and the end of each row, so that two blocks of memory
+//! hold any number of rows, definitions can hold them as constants, and kernels in C read them without a copy. Must not
+//! know operators.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,16 +20,15 @@ pub type Text = Cow<'static, str>;
 #[derive(Clone, PartialEq)]
 pub struct Lists<T: Clone + 'static> {
     items: Cow<'static, [T]>,
-    /// Where each row ends in `items`; it begins where the one before it ends.
+    /// The end of each row in `items`; a row begins at the end of the one before.
     ends: Cow<'static, [usize]>,
 }
 
 impl<T: Clone + 'static> Lists<T> {
-    /// Rows that are constants: their items in order, and where each ends among them.
+    /// Rows that are constants: their items in order, and the end of each row among them.
     ///
     /// # Panics
-    /// If the ends are not in order or the last one is not the number of items; in a constant the
-    /// compiler says so.
+    /// If the ends are not in order or the last one is not the number of items; in a constant this is a compile error.
     pub const fn of_static(items: &'static [T], ends: &'static [usize]) -> Lists<T> {
         let (mut row, mut last) = (0, 0);
         while row < ends.len() {
@@ -41,7 +40,7 @@ impl<T: Clone + 'static> Lists<T> {
         Lists { items: Cow::Borrowed(items), ends: Cow::Borrowed(ends) }
     }
 
-    /// Whether both have rows of the same lengths, and items of which each is the same as its counterpart.
+    /// Whether both have rows of the same lengths, and equal items at each position.
     fn same_by(&self, other: &Lists<T>, same: impl Fn(&T, &T) -> bool) -> bool {
         self.ends == other.ends && self.items.iter().zip(&*other.items).all(|(a, b)| same(a, b))
     }
@@ -56,7 +55,7 @@ impl<T: Clone + 'static> Lists<T> {
         self.ends.is_empty()
     }
 
-    /// A row; none if there are not so many.
+    /// A row; `None` if it does not exist.
     pub fn get(&self, row: usize) -> Option<&[T]> {
         let end = *self.ends.get(row)?;
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
@@ -73,7 +72,7 @@ impl<T: Clone + 'static> Lists<T> {
         &self.items
     }
 
-    /// Where each row ends among the items.
+    /// The end of each row among the items.
     pub fn ends(&self) -> &[usize] {
         &self.ends
     }
@@ -83,13 +82,13 @@ impl<T: Clone + 'static> Lists<T> {
         Lists { items: self.items.iter().map(to).collect(), ends: self.ends.clone() }
     }
 
-    /// The same rows with other items; none if one has no counterpart.
+    /// The same rows with other items; `None` if one cannot be converted.
     pub(crate) fn try_map<U: Clone + 'static>(&self, to: impl FnMut(&T) -> Option<U>) -> Option<Lists<U>> {
         let items: Option<Vec<U>> = self.items.iter().map(to).collect();
         Some(Lists { items: items?.into(), ends: self.ends.clone() })
     }
 
-    /// Each row in memory of its own.
+    /// Each row as a vector of its own.
     pub fn to_vecs(&self) -> Vec<Vec<T>> {
         self.iter().map(<[T]>::to_vec).collect()
     }
@@ -152,7 +151,7 @@ impl<T: Clone + 'static> From<&Lists<T>> for Lists<T> {
     }
 }
 
-/// What an item of [`Lists`] may be in an argument.
+/// The type of an item of [`Lists`] in an argument.
 pub trait ListItem: Clone + 'static {
     /// The kind in signatures.
     const KIND: ItemKind;
@@ -160,7 +159,7 @@ pub trait ListItem: Clone + 'static {
     /// Lists of this type as lists of some type.
     fn borrow(lists: &Lists<Self>) -> AnyLists<'_>;
 
-    /// The same, owned.
+    /// As [`ListItem::borrow`], owned.
     fn own(lists: Lists<Self>) -> OwnedLists;
 
     /// The lists, if they are of this type.
@@ -194,7 +193,7 @@ macro_rules! any_lists {
                 match self { $(AnyLists::$variant(lists) => OwnedLists::$variant(lists.clone()),)* }
             }
 
-            /// What the items are.
+            /// The kind of the items.
             pub fn kind(self) -> ItemKind {
                 match self { $(AnyLists::$variant(_) => ItemKind::$variant,)* }
             }
@@ -209,12 +208,12 @@ macro_rules! any_lists {
                 self.len() == 0
             }
 
-            /// Whether there is no item, and so nothing that says of what kind they are.
+            /// Whether there is no item, so that the kind is arbitrary.
             fn has_no_items(self) -> bool {
                 match self { $(AnyLists::$variant(lists) => lists.items().is_empty(),)* }
             }
 
-            /// Where each row ends among the items.
+            /// The end of each row among the items.
             fn ends(self) -> &'a [usize] {
                 match self { $(AnyLists::$variant(lists) => lists.ends(),)* }
             }
@@ -226,7 +225,7 @@ macro_rules! any_lists {
                 OwnedLists::empty_rows(kind, &[])
             }
 
-            /// As many rows, all of them empty.
+            /// The same number of rows, all of them empty.
             fn empty_rows(kind: ItemKind, ends: &[usize]) -> OwnedLists {
                 match kind {
                     $(ItemKind::$variant => OwnedLists::$variant(Lists {
@@ -280,8 +279,8 @@ any_lists! {
     DType DType, "Of element types.";
 }
 
-/// Lists as lists of another kind, where a caller may mean them: integers as numbers, names as
-/// dtypes, rows without items as anything.
+/// Lists converted to another kind, if that is unambiguous: integers to numbers, names to dtypes, rows without items to
+/// any kind.
 pub(crate) fn convert(lists: AnyLists<'_>, to: ItemKind) -> Option<OwnedLists> {
     Some(match (lists, to) {
         (lists, to) if lists.has_no_items() => OwnedLists::empty_rows(to, lists.ends()),

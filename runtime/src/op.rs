@@ -1,4 +1,4 @@
-//! The definition of an operator, as the generator writes it into static data.
+//! The definition of an operator, as static data written by the generator.
 
 mod call;
 mod custom;
@@ -29,7 +29,7 @@ pub use table::{KernelTable, Kernels, same_kernel};
 
 pub use signature::{ArgDef, ArgKind, ArgType, DefaultValue, ItemKind, ReturnDef, Schema};
 
-/// Everything the dispatcher knows about one operator.
+/// The definition of one operator: all data that the dispatcher needs.
 pub struct OpDef {
     /// Full name with overload, e.g. `add.Tensor`.
     pub name: &'static str,
@@ -37,49 +37,49 @@ pub struct OpDef {
     pub schema: Schema,
     /// Documentation from the spec.
     pub doc: &'static str,
-    /// Where the operator is declared, e.g. `ops.yaml:12`.
+    /// Source location of the declaration, e.g. `ops.yaml:12`.
     pub location: &'static str,
     /// The forms that exist besides the functional one.
     pub forms: Forms,
     /// Shape and dtype of each output, and the dtype that selects the kernel. Views and
     /// compositions have none.
     pub infer: Option<InferFn>,
-    /// The same rules as data, with the conditions on arguments, for sizes that are not known yet.
+    /// The same rules as data, with the conditions on arguments, for symbolic sizes.
     pub rules: Option<&'static Rules<'static>>,
-    /// The hand-written function that `infer` calls, which takes sizes that are not known as well.
+    /// The hand-written function that `infer` calls, which also accepts symbolic sizes.
     pub infer_function: Option<InferFunction>,
-    /// What an operator declared while the program runs carries; its inference is there.
+    /// The implementation of an operator declared at run time; includes its inference.
     pub custom: Option<&'static dyn CustomOp>,
-    /// What inference comes to where every tensor has one shape and dtype.
+    /// The result of inference for operands of one shape and dtype.
     pub uniform: UniformCall,
-    /// The element type each argument has when a kernel sees it, by argument.
+    /// The element type that a kernel receives for each argument.
     pub element_types: &'static [ElementType],
-    /// Arguments that kernels want in row-major order, a bit each.
+    /// Arguments that kernels require in row-major order, a bit each.
     pub contiguous: u64,
-    /// Numbers that elements are computed with, by argument.
+    /// Number arguments that take part in arithmetic on elements, with their use.
     pub numbers: &'static [(u8, NumberUse)],
     /// Kernels by backend and dtype.
     pub kernels: Kernels,
     /// The layouts of a view operator's outputs.
     pub view: Option<ViewFn>,
-    /// The operator in terms of others, used where no kernel exists.
+    /// The operator as a composition of others, used where no kernel exists.
     pub composite: Option<CompositeFn>,
     /// The result of an operator that returns no tensors.
     pub host: Option<HostFn>,
-    /// How gradients flow; `None` if they do not, or flow through the composition.
+    /// The derivative; `None` if the operator has none, or that of its composition is used.
     pub grad: Option<&'static GradDef>,
-    /// The dtypes of arguments and results that go together; empty if any do that inference allows.
+    /// The allowed combinations of dtypes of arguments and results; empty if inference alone decides.
     pub combinations: &'static [Combination],
-    /// Which results are there, a bit each; `None` if all always are. Absent ones are empty inside.
+    /// The results that are present, a bit each; `None` if all always are. Absent ones are empty tensors internally.
     pub present: Option<PresentFn>,
-    /// How many results, the last ones, only gradient formulas get.
+    /// Number of trailing results that only gradient formulas receive.
     pub hidden: usize,
-    /// The arguments that the in-place form writes, each with its result; empty if that is the first
-    /// argument and the only result.
+    /// The arguments that the in-place form writes, each with its result; empty if it writes the only result into the
+    /// first argument.
     pub inplace_pairs: &'static [(u8, u8)],
     /// Argument values for tests and documents.
     pub samples: &'static [Sample],
-    /// Errors that tests allow, and checks that they skip.
+    /// Tolerances of tests, and checks that they skip.
     pub tolerances: &'static [Tolerance],
     /// Facts about it, apart from its computation.
     pub facts: Facts,
@@ -94,8 +94,8 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// A definition with other gradient rules and all else unchanged. It is leaked: definitions are static, and an owned
-    /// one could be given the inference of another operator.
+    /// A definition with other gradient rules and everything else unchanged. It is leaked: definitions are static, and
+    /// an owned one could be given the inference of another operator.
     pub fn with_grad(&self, grad: &'static GradDef) -> &'static OpDef {
         let OpDef { name, schema, doc, location, forms, infer, rules, infer_function, custom, .. } = *self;
         let OpDef { uniform, element_types, contiguous, numbers, view, composite, host, .. } = *self;
@@ -133,7 +133,7 @@ impl OpDef {
         }))
     }
 
-    /// An operator of which nothing is known but how it is called.
+    /// An operator with a name and a signature only.
     pub const fn new(
         name: &'static str,
         schema: Schema,
@@ -178,12 +178,12 @@ pub struct Forms {
     pub inplace: Option<&'static str>,
     /// Full name of the form that writes into given tensors, e.g. `add.out`.
     pub out: Option<&'static str>,
-    /// Whether the outputs may be the same memory as an input element by element (kernels that
-    /// read each element before they write it).
+    /// Whether the outputs may share memory with an input element by element (kernels that read each element before
+    /// they write it).
     pub elementwise: bool,
 }
 
-/// The element type of an argument as kernels see it.
+/// The element type that kernels receive for an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ElementType {
     /// Not a tensor.
@@ -194,12 +194,12 @@ pub enum ElementType {
     Real,
     /// One of a set; a dtype outside it is an error. Kernels see the set's first listed member.
     Fixed {
-        /// What the kernel sees.
+        /// The kernel's dtype.
         kernel: DType,
-        /// What a caller may pass.
+        /// The dtypes that a caller may pass.
         accepted: DTypeSet,
     },
-    /// Whatever the caller passed.
+    /// The dtype that the caller passed.
     Any,
 }
 
@@ -212,22 +212,22 @@ pub struct OutSpec {
     pub dtype: DType,
 }
 
-/// What inference comes to where every tensor operand has one shape, dtype and device, and no number
-/// has a higher category: the output has their shape, and a dtype that depends on theirs alone. The
-/// dispatcher then skips inference, which is the common case of pointwise operators.
+/// The result of inference where every tensor operand has one shape, dtype and device, and no number has a higher
+/// category: the output has that shape, and a dtype determined by theirs. The dispatcher then skips inference, which is
+/// the common case of pointwise operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UniformCall {
-    /// Nothing in general: inference decides.
+    /// Not determined: inference runs.
     No,
     /// The operands' dtype.
     Same,
-    /// The operands' dtype if it is floating point or complex; otherwise inference decides.
+    /// The operands' dtype if it is floating point or complex; otherwise inference runs.
     SameIfInexact,
-    /// A fixed dtype; the operands' chooses the kernel.
+    /// A fixed dtype; the operands' dtype selects the kernel.
     Fixed(DType),
 }
 
-/// What inference says about a call.
+/// The result of inference for a call.
 #[derive(Clone, Debug)]
 pub struct Inferred {
     /// One entry an output.
@@ -238,11 +238,10 @@ pub struct Inferred {
     pub device: Device,
 }
 
-/// Whether a result can be a list of so many tensors.
+/// Checks the length of a list of result tensors.
 ///
 /// # Errors
-/// If the number is negative, or so large that the tensors alone, without elements, take as much memory as a machine
-/// has.
+/// If the number is negative, or so large that the tensor handles alone would exhaust memory.
 pub fn check_list_length(length: i64) -> Result<()> {
     const MOST: i64 = 1 << 20;
     if !(0..=MOST).contains(&length) {
@@ -263,7 +262,7 @@ impl Inferred {
     /// The outputs of a call that returns a list, from its length and the sizes and dtype at each position.
     ///
     /// # Errors
-    /// If the length is negative or too large, and whatever the rule reports.
+    /// If the length is negative or too large, and errors of the rule.
     pub fn list(
         length: i64,
         each: impl Fn(i64) -> Result<(Dims, DType)>,
@@ -278,11 +277,11 @@ impl Inferred {
     }
 }
 
-/// Says which results of a call are there, a bit each.
+/// Computes which results of a call are present, a bit each.
 pub type PresentFn = fn(&[Arg<'_>]) -> Result<u64>;
 /// Infers a call's outputs.
 pub type InferFn = fn(&[Arg<'_>]) -> Result<Inferred>;
-/// Gives the layouts of a view operator's outputs.
+/// Computes the layouts of a view operator's outputs.
 pub type ViewFn = fn(&[Arg<'_>]) -> Result<SmallVec<[Layout; 1]>>;
 /// The tensors a call returns.
 pub type Outputs = SmallVec<[Tensor; 1]>;
@@ -291,14 +290,14 @@ pub type CompositeFn = fn(&[Arg<'_>]) -> Result<Outputs>;
 /// Runs an operator that returns no tensors.
 pub type HostFn = fn(&[Arg<'_>]) -> Result<Vec<Value>>;
 impl OpDef {
-    /// The position of an argument, by its name or another that stands for it.
+    /// The position of an argument, by its name or an alias.
     pub fn argument(&self, name: &str) -> Option<usize> {
         let args = self.schema.args;
         let position = args.iter().position(|arg| arg.name == name);
         position.or_else(|| args.iter().position(|arg| arg.aliases.contains(&name)))
     }
 
-    /// The name of a form; the operator's where the form has none.
+    /// The name of a form; the operator's name if the form has none.
     #[inline]
     pub(crate) fn form_name(&'static self, form: Form) -> &'static &'static str {
         let name = match form {
@@ -309,7 +308,7 @@ impl OpDef {
         name.unwrap_or(&self.name)
     }
 
-    /// Infers a call's outputs; `None` for views and compositions, which do not say them.
+    /// Infers a call's outputs; `None` for views and compositions, which have no inference rule.
     #[inline]
     pub(crate) fn inferred(&self, args: &[Arg<'_>]) -> Option<Result<Inferred>> {
         match (self.infer, self.custom) {
@@ -319,7 +318,7 @@ impl OpDef {
         }
     }
 
-    /// The error of a call, with the name it was made by and its operands, unless it names a call already.
+    /// The error of a call with the called name and the operands added, unless it names a call already.
     #[cold]
     pub(crate) fn error_of_call(&'static self, error: Error, name: &'static str, args: &[Arg<'_>]) -> Error {
         if error.op().is_some() {
@@ -334,10 +333,10 @@ impl OpDef {
         self.kernels.get(backend, compute).is_some()
     }
 
-    /// Which results of a call are there, a bit each.
+    /// The results of a call that are present, a bit each.
     ///
     /// # Errors
-    /// Whatever the condition reports.
+    /// Errors of the condition.
     pub fn present_results(&self, args: &[Arg<'_>]) -> Result<u64> {
         self.present.map_or(Ok(u64::MAX), |present| present(args))
     }
@@ -349,8 +348,8 @@ impl OpDef {
             && self.grad.is_some_and(|grad| grad.differentiable_outputs & (1 << self.result_of(output)) != 0)
     }
 
-    /// Whether formulas that read an output cannot be differentiated by it: it may change with the inputs and
-    /// has no gradient.
+    /// Whether formulas that read an output cannot be differentiated with respect to it: it may change with the inputs
+    /// and has no gradient.
     #[inline]
     pub(crate) fn is_unfollowed(&self, output: usize, dtype: DType) -> bool {
         let followed = |grad: &GradDef| grad.differentiable_outputs | grad.constant_outputs;
@@ -364,7 +363,7 @@ impl OpDef {
         self.grad.is_some_and(|grad| grad.constant_outputs & (1 << self.result_of(output)) != 0)
     }
 
-    /// The error of a derivative that would go through an output without a gradient.
+    /// The error of a derivative that would need the gradient of an output without one.
     #[cold]
     pub(crate) fn unfollowed(&self, output: usize) -> Error {
         let result = match self.schema.returns.get(self.result_of(output)).and_then(|result| result.name) {
@@ -378,13 +377,13 @@ impl OpDef {
         .with_help("give that result a gradient in the spec, or compute it from the arguments in the formula")
     }
 
-    /// The declared result that an output belongs to; all tensors of a list belong to one.
+    /// The declared result of an output; all tensors of a list belong to one.
     #[inline]
     pub(crate) fn result_of(&self, output: usize) -> usize {
         output.min(self.schema.returns.len().saturating_sub(1))
     }
 
-    /// The kernel for a backend and dtype, or an error that lists what there is.
+    /// The kernel for a backend and dtype, or an error that lists the existing ones.
     #[inline]
     pub(crate) fn kernel(&self, backend: Backend, dtype: DType) -> Result<Kernel> {
         self.kernels.get(backend, dtype).ok_or_else(|| self.missing_kernel(backend, dtype))

@@ -1,7 +1,7 @@
 //! Rust's operators between tensors and numbers: `(&a + &b)?`, `(&a * 2.0)?`, `(-&a)?`.
 //!
-//! Which operator of which library a symbol stands for is data (`operator:` in the spec). Every result is a `Result`, and
-//! one beside a tensor is an operand too, so that a formula needs one `?`: `(&a * &b + &c)?`.
+//! The operator that a symbol calls is data (`operator:` in the spec). Every result is a `Result`, and a `Result`
+//! beside a tensor is an operand too, so that a formula needs one `?`: `(&a * &b + &c)?`.
 
 use std::sync::OnceLock;
 
@@ -15,18 +15,18 @@ use crate::op::OpDef;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 
-/// The operator that a symbol stands for between operands, or the libraries that do not agree.
+/// The operator of a symbol between operands, or the libraries with conflicting ones.
 struct Meaning {
     symbol: Symbol,
     operand: OperandKind,
     reversed: bool,
     op: &'static OpDef,
-    /// Another library that gives the symbol a meaning, of which neither builds on the other.
+    /// Another library that defines the symbol, where neither library builds on the other.
     rival: Option<&'static str>,
 }
 
-/// The meanings of symbols in some libraries. Of two libraries that give one a meaning, that on which the other builds
-/// serves, so that a symbol means the same to all that build on it.
+/// The meanings of symbols in some libraries. If two libraries define one, the one that the other builds on wins, so
+/// that a symbol means the same in all libraries built on it.
 fn meanings(libraries: impl Iterator<Item = &'static Library>) -> Vec<Meaning> {
     let mut found: Vec<Meaning> = Vec::new();
     for row in libraries.flat_map(|library| library.operators) {

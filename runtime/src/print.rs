@@ -1,8 +1,8 @@
 //! Printing tensors: nested brackets, aligned columns, large tensors in excerpts.
 //!
-//! The layout and the choice of digits are those of NumPy's `array2string` with
-//! `floatmode="maxprec_equal"` and `", "` between elements: every number shows as many digits after
-//! the point as the one that needs most, at most [`PrintOptions::precision`].
+//! The layout and the choice of digits are those of NumPy's `array2string` with `floatmode="maxprec_equal"` and `", "`
+//! between elements: all numbers show the same number of digits after the point, the maximum that any needs, at most
+//! [`PrintOptions::precision`].
 
 mod number;
 
@@ -18,7 +18,7 @@ use crate::layout::Dims;
 use crate::tensor::Tensor;
 use crate::view::View;
 
-/// How tensors are printed.
+/// Options of tensor printing.
 ///
 /// ```
 /// use opsmith_runtime::Tensor;
@@ -35,9 +35,9 @@ pub struct PrintOptions {
     pub precision: usize,
     /// A tensor with more elements than this is printed in excerpts; 1000 unless set.
     pub threshold: usize,
-    /// How many entries at either end of a dimension an excerpt shows; 3 unless set.
+    /// Number of entries at either end of a dimension in an excerpt; 3 unless set.
     pub edge_items: usize,
-    /// Where lines break, in characters; 80 unless set.
+    /// Maximal length of a line in characters; 80 unless set.
     pub line_width: usize,
     /// Whether floats are written like `1.5e-03`: always, never, or (`None`) where the largest is at
     /// least 10^8 (10^6 for `float32`, 10^3 for the 16-bit types), the smallest but zero below 10^-4,
@@ -58,12 +58,12 @@ impl Default for PrintOptions {
 
 static OPTIONS: RwLock<PrintOptions> = RwLock::new(PrintOptions::DEFAULT);
 
-/// How tensors are printed in this process.
+/// The print options of this process.
 pub fn print_options() -> PrintOptions {
     *OPTIONS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Changes how tensors are printed in this process; returns how they were.
+/// Sets the print options of this process; returns the former ones.
 ///
 /// ```
 /// use opsmith_runtime::print::{print_options, set_print_options};
@@ -99,7 +99,7 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Prints the elements after `column` characters of the line are taken.
+/// Prints the elements, where `column` characters of the line are already used.
 fn write_elements(f: &mut fmt::Formatter<'_>, tensor: &Tensor, column: usize) -> fmt::Result {
     let mut options = print_options();
     options.precision = f.precision().unwrap_or(options.precision);
@@ -128,7 +128,7 @@ fn write_elements(f: &mut fmt::Formatter<'_>, tensor: &Tensor, column: usize) ->
     f.write_str(&text)
 }
 
-/// The indices of a dimension that are shown: from the start, and from the end.
+/// The numbers of printed indices of a dimension: at its start, and at its end.
 fn shown(size: i64, excerpt: Option<i64>) -> (i64, i64) {
     match excerpt {
         Some(edge) if size > 2 * edge => (edge, edge),
@@ -136,7 +136,7 @@ fn shown(size: i64, excerpt: Option<i64>) -> (i64, i64) {
     }
 }
 
-/// The elements that are shown, in row-major order.
+/// The printed elements, in row-major order.
 fn shown_elements<T: Element>(view: &View<'_, T>, excerpt: Option<i64>) -> Vec<T> {
     let mut positions = vec![0];
     for (&size, &stride) in view.sizes().iter().zip(view.strides()) {
@@ -159,7 +159,7 @@ struct Printer<'a, Words> {
 }
 
 impl<Words: Iterator<Item = String>> Printer<'_, Words> {
-    /// Writes the part of the tensor that is left from `dim` on, whose lines begin at `indent`.
+    /// Writes the part of the tensor from dimension `dim` on, whose lines begin at `indent`.
     fn write(&mut self, text: &mut String, dim: usize, indent: usize) {
         let Some(&size) = self.shape.get(dim) else {
             text.extend(self.words.next());
@@ -199,7 +199,7 @@ impl<Words: Iterator<Item = String>> Printer<'_, Words> {
         dim: usize,
         indent: usize,
     ) {
-        // The brackets that close outer dimensions, and a comma, must fit behind the last word.
+        // The closing brackets of outer dimensions, and a comma, must fit after the last word.
         let limit = self.width.saturating_sub(dim + 1);
         let mut column = indent;
         for entry in 0..entries {

@@ -1,36 +1,35 @@
-//! Files that are replaced at once: whoever reads one sees the old bytes or the new, never some of them.
+//! Atomic replacement of files: a reader sees the old bytes or the new, never a mixture.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a file under another name and gives it its own when all of it is there. If anything fails, what was there
-/// stays.
+/// Writes a file under a temporary name and renames it when it is complete. On failure the old file stays.
 ///
 /// # Errors
-/// Those of `write`, and those of the file system.
+/// Errors of `write`, and those of the file system.
 pub(crate) fn replace<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    // A link keeps pointing where it did; what it points to is replaced.
+    // A symbolic link stays; the file that it points to is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let temporary = temporary_beside(&path)?;
     let written = File::create_new(&temporary).map_err(E::from).and_then(|mut file| {
         write(&mut file)?;
-        // Without this, a crash of the machine could leave the new name on an empty file.
+        // Without this, a crash of the machine could leave an empty file under the new name.
         file.sync_all()?;
         Ok(fs::rename(&temporary, &path)?)
     });
     if written.is_err() {
-        // The first error matters; there may be nothing to remove.
+        // The first error matters; there may be no file to remove.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// A name in the same folder, which renaming needs, that nothing else uses.
+/// An unused name in the same folder, as renaming requires.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path does not name a file");

@@ -1,7 +1,7 @@
-//! Argument values that a spec declares for an operator, for tests and documents.
+//! Samples: argument values that a spec declares for an operator, for tests and documents.
 //!
-//! In: static data that the generator writes. Out: arguments of a call, which `boxed::samples` makes. Must know no
-//! tensor and no operator.
+//! In: static data written by the generator. Out: argument values, of which `boxed::samples` makes a call. Must not
+//! know tensors or operators.
 
 pub use opsmith_core::{Check, ToleranceOf};
 
@@ -10,14 +10,14 @@ use opsmith_core::DType;
 /// One call: values of some arguments; the others have their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// As the spec says it.
+    /// The text in the spec.
     pub text: &'static str,
     /// Arguments by name, with their values.
     pub args: &'static [(&'static str, SampleValue)],
 }
 
 impl Sample {
-    /// A call, as the spec says it and by its arguments.
+    /// A call, from its text in the spec and its arguments.
     pub const fn new(text: &'static str, args: &'static [(&'static str, SampleValue)]) -> Sample {
         Sample { text, args }
     }
@@ -48,7 +48,7 @@ pub enum SampleValue {
     Tensors(&'static [Option<SampleTensor>]),
 }
 
-/// A tensor by how it is filled.
+/// A tensor by shape and fill.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleTensor {
     /// Its sizes.
@@ -60,24 +60,24 @@ pub struct SampleTensor {
 /// The elements of a tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum Fill {
-    /// Numbers between two, of the dtype that the caller wants.
+    /// Numbers between two bounds, of the caller's dtype.
     Between(f64, f64),
-    /// Integers from the first to before the second, `int64`.
+    /// Integers from the first up to but not including the second, `int64`.
     Integers(i64, i64),
     /// Truth values.
     Mask,
-    /// These numbers, of the dtype that the caller wants.
+    /// These numbers, of the caller's dtype.
     Numbers(&'static [f64]),
     /// These integers, `int64`.
     Places(&'static [i64]),
 }
 
-/// A tensor of numbers between two.
+/// A tensor of numbers between two bounds.
 pub const fn between(shape: &'static [i64], low: f64, high: f64) -> SampleTensor {
     SampleTensor { shape, fill: Fill::Between(low, high) }
 }
 
-/// A tensor of integers from the first to before the second.
+/// A tensor of integers from the first up to but not including the second.
 pub const fn integers(shape: &'static [i64], low: i64, high: i64) -> SampleTensor {
     SampleTensor { shape, fill: Fill::Integers(low, high) }
 }
@@ -97,13 +97,13 @@ pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTens
     SampleTensor { shape, fill: Fill::Places(values) }
 }
 
-/// What tests allow an operator, and why.
+/// A tolerance of tests for an operator, with its reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Where it is allowed.
+    /// The check that it is for.
     pub of: ToleranceOf,
-    /// The relative error that is allowed; `None` if the check is skipped.
+    /// The allowed relative error; `None` if the check is skipped.
     pub allow: Option<f64>,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }

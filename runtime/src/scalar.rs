@@ -24,7 +24,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The dtype a tensor made from this scalar alone has.
+    /// The dtype of a tensor made from this scalar alone.
     pub fn dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -85,9 +85,9 @@ impl Scalar {
         }
     }
 
-    /// Whether a dtype has the value, rounded: the imaginary part of a complex number needs a complex dtype, an integer
-    /// dtype holds numbers of its range, unsigned ones also the negatives of these, which wrap, and a float dtype all
-    /// numbers that do not round to infinity.
+    /// Whether a dtype can hold the value, rounded: an imaginary part needs a complex dtype; an integer dtype holds the
+    /// numbers of its range, an unsigned one also their negatives, which wrap; a float dtype holds all numbers that do
+    /// not round to infinity.
     pub fn is_held_by(self, dtype: DType) -> bool {
         match (self, dtype) {
             (_, DType::Bool) | (Scalar::Bool(_), _) => true,
@@ -108,11 +108,11 @@ impl Scalar {
         }
     }
 
-    /// The value, or the end of an integer dtype's range that it lies beyond.
+    /// The value clamped to an integer dtype's range.
     pub fn clamped_to(self, dtype: DType) -> Scalar {
         match (self, int_range(dtype)) {
             (Scalar::Int(value), Some((low, high))) => {
-                // What lies between an integer and the ends of a range is an integer of 64 bits.
+                // An integer clamped to a range that contains 64-bit values is a 64-bit integer.
                 Scalar::Int(i128::from(value).clamp(low, high) as i64)
             }
             (Scalar::Float(value), Some((low, high))) => Scalar::Float(value.clamp(low as f64, high as f64)),
@@ -120,7 +120,7 @@ impl Scalar {
         }
     }
 
-    /// The value as an integer if it is one.
+    /// The value as an integer; an error if it is not one.
     pub fn as_integer(self) -> Result<i64> {
         match self {
             Scalar::Bool(value) => Ok(i64::from(value)),
@@ -129,7 +129,7 @@ impl Scalar {
         }
     }
 
-    /// Complex conjugate; a real number is its own.
+    /// Complex conjugate; a real number is unchanged.
     #[must_use]
     pub fn conj(self) -> Scalar {
         match self {
@@ -139,7 +139,7 @@ impl Scalar {
     }
 }
 
-/// The numbers of an integer dtype.
+/// The range of an integer dtype.
 pub(crate) fn int_range(dtype: DType) -> Option<(i128, i128)> {
     let bits = 8 * dtype.size() as u32;
     dtype.is_int().then(|| match dtype.is_unsigned() {
@@ -196,7 +196,7 @@ impl From<num_complex::Complex32> for Scalar {
     }
 }
 
-/// Arithmetic in derivative formulas, with the promotion of plain numbers.
+/// Arithmetic in derivative formulas, with the promotion of scalars.
 macro_rules! arithmetic {
     ($($trait:ident $method:ident $checked:ident $op:tt),* $(,)?) => {$(
         impl std::ops::$trait for Scalar {

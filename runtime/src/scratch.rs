@@ -1,8 +1,8 @@
-//! Memory that a kernel works in, from the cache that tensors have theirs from.
+//! Scratch: working memory of a kernel, from the tensors' cache.
 //!
-//! In: how much. Out: a [`Scratch`], which is used as a `Vec` is. A block that was used before serves again, so a
-//! kernel that is called again asks the system for nothing; that is what lets a warm graph run without allocating.
-//! What a kernel works in is not a tensor, and [`live_bytes`](crate::allocator::live_bytes) does not count it.
+//! In: a capacity. Out: a [`Scratch`], used like a `Vec`. Blocks are reused, so a repeated kernel call requests nothing
+//! from the system; this lets a warm graph run without allocations. Scratch is not a tensor, and
+//! [`live_bytes`](crate::allocator::live_bytes) does not count it.
 //!
 //! ```
 //! use opsmith_runtime::Scratch;
@@ -35,37 +35,37 @@ use allocator_api2::vec::{IntoIter, Vec as GrowingVec};
 use crate::allocator;
 use crate::error::{Error, Result};
 
-/// Elements in cached memory, as many as there are.
+/// A vector of elements in cached memory.
 ///
 /// Dereferences to a `Vec` with the cache for an allocator, so it has a vector's methods.
 #[derive(Clone, Debug)]
 pub struct Scratch<T>(GrowingVec<T, Cached>);
 
-/// The cache of blocks as an allocator.
+/// The cache of blocks as an allocator for vectors.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Cached;
 
 thread_local! {
-    /// How many calls of [`or_out_of_memory`] there are in this thread.
+    /// Nesting depth of [`or_out_of_memory`] in this thread.
     static CAUGHT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What a kernel is left with when there is no memory for it to work in.
+/// The panic payload of a failed scratch allocation.
 struct OutOfMemory(usize);
 
-/// Runs a kernel; memory that it cannot have is an error of its call.
+/// Runs a kernel; a failed scratch allocation is an error of its call.
 ///
 /// # Errors
-/// Whatever the kernel reports, and if there is no memory for what it works in.
+/// Errors of the kernel, and if there is no memory for scratch.
 #[doc(hidden)]
 #[inline]
 pub fn or_out_of_memory(kernel: impl Fn() -> Result<()>) -> Result<()> {
-    // Behind a pointer, so that the code around kernels is compiled once instead of for each.
+    // Behind a pointer, so that the code around kernels is compiled once, not for each.
     caught(&kernel)
 }
 
 fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
-    /// Leaves however the kernel does.
+    /// Lowers the depth even if the kernel panics.
     struct Level;
     impl Drop for Level {
         fn drop(&mut self) {
@@ -74,7 +74,7 @@ fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
     }
     CAUGHT.set(CAUGHT.get() + 1);
     let level = Level;
-    // A kernel that is left early leaves its outputs half written, as one that reports an error does.
+    // An unwound kernel leaves its outputs half written, as one that returns an error does.
     let result = panic::catch_unwind(AssertUnwindSafe(kernel));
     drop(level);
     result.unwrap_or_else(|payload| match payload.downcast::<OutOfMemory>() {
@@ -84,18 +84,18 @@ fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
     })
 }
 
-/// Leaves the kernel that runs. Outside of one, whoever asked has to end the process, as a `Vec` does.
+/// Unwinds from the running kernel. Outside of one, the caller must abort the process, as a `Vec` does.
 #[cold]
 fn give_up(bytes: usize) -> AllocError {
     if CAUGHT.get() > 0 {
-        // Without the message of a panic: nothing is wrong with the kernel.
+        // Without a panic's message: the kernel has no defect.
         panic::resume_unwind(Box::new(OutOfMemory(bytes)));
     }
     AllocError
 }
 
-// SAFETY: blocks are at least as large and as aligned as what was asked for, nothing else has them until they are
-// given back, and every copy of the allocator stands for the same cache.
+// SAFETY: blocks are at least as large and as aligned as requested, no other code has them until they are released, and
+// every copy of the allocator uses the same cache.
 unsafe impl Allocator for Cached {
     #[inline]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -108,25 +108,25 @@ unsafe impl Allocator for Cached {
 
     #[inline]
     unsafe fn deallocate(&self, pointer: NonNull<u8>, layout: Layout) {
-        // SAFETY: the pointer came from `allocate`, for a layout that leads to the same class.
+        // SAFETY: the pointer came from `allocate`, for a layout of the same class.
         unsafe { allocator::give_back(pointer, layout.size()) }
     }
 }
 
 impl<T> Scratch<T> {
-    /// Nothing, without memory.
+    /// An empty vector without memory.
     #[inline]
     pub const fn new() -> Scratch<T> {
         Scratch(GrowingVec::new_in(Cached))
     }
 
-    /// Nothing, with memory for so many elements.
+    /// An empty vector with memory for `elements` elements.
     #[inline]
     pub fn with_capacity(elements: usize) -> Scratch<T> {
         Scratch(GrowingVec::with_capacity_in(elements, Cached))
     }
 
-    /// One value so many times: `Scratch::filled(0.5, 2)` is `[0.5, 0.5]`.
+    /// One value `elements` times: `Scratch::filled(0.5, 2)` is `[0.5, 0.5]`.
     #[inline]
     pub fn filled(value: T, elements: usize) -> Scratch<T>
     where
@@ -139,7 +139,7 @@ impl<T> Scratch<T> {
         filled
     }
 
-    /// What `map` makes of each element, in a loop that the compiler can vectorise: twice `[1, 2]` is `[2, 4]`.
+    /// The results of `map` for each element, in a loop that the compiler can vectorise: twice `[1, 2]` is `[2, 4]`.
     #[inline(always)]
     pub fn mapped<S>(source: &[S], map: impl Fn(&S) -> T) -> Scratch<T> {
         let mut mapped = Scratch::new();
@@ -147,7 +147,7 @@ impl<T> Scratch<T> {
         mapped
     }
 
-    /// Adds what `map` makes of each element, as [`Scratch::mapped`].
+    /// Adds the results of `map` for each element, as [`Scratch::mapped`].
     #[inline(always)]
     pub fn extend_mapped<S>(&mut self, source: &[S], map: impl Fn(&S) -> T) {
         let end = self.len() + source.len();
@@ -159,7 +159,7 @@ impl<T> Scratch<T> {
         unsafe { self.set_len(end) };
     }
 
-    /// Adds so many elements, each made from its number, in a loop that the compiler can vectorise.
+    /// Adds elements, each computed from its number, in a loop that the compiler can vectorise.
     #[inline(always)]
     pub fn extend_from_fn(&mut self, elements: usize, make: impl Fn(usize) -> T) {
         let end = self.len() + elements;
@@ -167,7 +167,7 @@ impl<T> Scratch<T> {
         for (number, target) in self.spare_capacity_mut()[..elements].iter_mut().enumerate() {
             target.write(make(number));
         }
-        // SAFETY: that many were written.
+        // SAFETY: as many elements were written.
         unsafe { self.set_len(end) };
     }
 }

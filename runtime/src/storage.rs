@@ -1,12 +1,11 @@
 //! Reference-counted memory shared by a tensor and its views.
 //!
-//! The header stands in front of the data in one block, so a small tensor costs one cached
-//! allocation. It carries two words that make sharing safe: a borrow state (readers, or one writer)
-//! that kernels take for the time they run, and a version that grows with every write, by which
-//! automatic differentiation notices a saved tensor that was changed. Must know no tensor, operator or tracer; the
-//! borrows of a call are the dispatcher's (`dispatch::borrows`).
+//! The header precedes the data in one block, so a small tensor costs one cached allocation. It has two words that make
+//! sharing safe: a borrow state (readers, or one writer) that kernels hold while they run, and a version counter that
+//! grows with every write, by which automatic differentiation detects that a saved tensor was changed. Must not know
+//! tensors, operators or tracers; the borrows of a call belong to the dispatcher (`dispatch::borrows`).
 //!
-//! The header is always on the host. Data of another device, or of another library, belongs to an owner that the header
+//! The header is always on the host. Data on a device, or from another library, belongs to an owner that the header
 //! keeps.
 
 use std::ptr::NonNull;
@@ -27,20 +26,20 @@ pub struct Storage(NonNull<Header>);
 struct Header {
     references: AtomicUsize,
     version: AtomicU64,
-    /// Number of readers, plus [`WRITER`] while another user writes.
+    /// Number of readers, plus [`WRITER`] while a writer is active.
     borrow: AtomicU32,
     class: u32,
     bytes: usize,
     data: *mut u8,
-    /// The name of the form that wrote last, for messages.
+    /// The name of the form that last wrote, for messages.
     writer: AtomicPtr<&'static str>,
-    /// The owner of the memory if that is not the header's own block; lives as long as the storage.
+    /// The owner of memory outside the header's block; lives as long as the storage.
     owner: Option<Box<dyn Owner>>,
 }
 
-/// The owner of memory that a storage shows.
+/// The owner of memory outside a header's block.
 trait Owner: Send + Sync {
-    /// The memory, if a device has it.
+    /// The memory, if it is on a device.
     fn on_device(&self) -> Option<&DeviceMemory>;
 }
 
@@ -50,7 +49,7 @@ impl Owner for DeviceMemory {
     }
 }
 
-/// An owner outside of the runtime of memory of the host.
+/// An external owner of host memory.
 struct Keeper<T>(T);
 
 impl<T: Send + Sync> Owner for Keeper<T> {
@@ -67,18 +66,18 @@ const _: () = assert!(
         && HEADER_SIZE.is_multiple_of(ALIGNMENT)
 );
 
-// SAFETY: the words of the header are atomic or never change, its owner is `Send` and `Sync`, and the last handle
-// drops it in whichever thread it is. The data is not followed here; who does holds the borrow state.
+// SAFETY: the words of the header are atomic or never change, its owner is `Send` and `Sync`, and the last handle may
+// drop it in any thread. The data is not dereferenced here; code that does holds the borrow state.
 unsafe impl Send for Storage {}
-// SAFETY: `&Storage` gives the atomic words, what never changes, and an address.
+// SAFETY: `&Storage` gives the atomic words, constants, and an address.
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    /// Memory for `bytes` bytes of arbitrary content: each is initialised, and has some value or other, so that
-    /// every dtype but `bool` may be read from it.
+    /// Memory for `bytes` bytes of arbitrary content: every byte is initialised, so every dtype but `bool` may be read
+    /// from it.
     ///
     /// # Errors
-    /// If the system has no such memory.
+    /// If the system has not enough memory.
     #[inline]
     pub fn uninitialized(bytes: usize) -> Result<Storage> {
         let Some(block) = allocator::allocate(bytes) else {
@@ -89,10 +88,10 @@ impl Storage {
         Ok(Self::with_header(block, bytes, data, None))
     }
 
-    /// Memory for `bytes` bytes of arbitrary content on a device, each initialised as far as that device can tell.
+    /// Memory for `bytes` bytes of arbitrary content on a device, initialised as far as the device distinguishes that.
     ///
     /// # Errors
-    /// If the device is not there, or has no such memory.
+    /// If the device does not exist, or its memory is exhausted.
     #[inline]
     pub fn on(device: Device, bytes: usize) -> Result<Storage> {
         match device.backend {
@@ -109,31 +108,30 @@ impl Storage {
         Ok(Self::with_header(block, bytes, data, Some(Box::new(memory))))
     }
 
-    /// Memory of the host that `owner` keeps alive, for instance an array received from another library.
+    /// Host memory that `owner` keeps alive, for instance an array received from another library.
     ///
     /// # Safety
-    /// `data` is valid for reads and writes of `bytes` bytes while `owner` lives, all of them initialised, nothing else
-    /// writes to it meanwhile, and it is aligned for the elements that tensors over it have (16 bytes are enough for
+    /// `data` is valid for reads and writes of `bytes` bytes while `owner` lives, all of them initialised, no other
+    /// code writes to it in that time, and it is aligned for the elements of tensors over it (16 bytes are enough for
     /// every dtype).
     pub unsafe fn external<T: Send + Sync + 'static>(data: *mut u8, bytes: usize, owner: T) -> Storage {
-        // The header alone is a hundred bytes; a program that cannot have them cannot go on.
+        // The header alone is a hundred bytes; without memory for it no program can continue.
         let block = allocator::allocate(0)
             .unwrap_or_else(|| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Header>()));
         Self::with_header(block, bytes, data, Some(Box::new(Keeper(owner))))
     }
 
-    /// The device that has the memory.
+    /// The device of the memory.
     pub fn device(&self) -> Device {
         self.device_memory().map_or(Device::CPU, DeviceMemory::device)
     }
 
-    /// The memory, if a device has it instead of the host.
+    /// The memory, if it is on a device other than the host.
     pub fn device_memory(&self) -> Option<&DeviceMemory> {
         self.header().owner.as_ref()?.on_device()
     }
 
-    /// The memory of a tensor of a traced function: so many bytes, and none of them anywhere. Nobody
-    /// can borrow it.
+    /// Meta storage: a size in bytes and no data, for tensors of traced functions. It cannot be borrowed.
     pub(crate) fn meta(bytes: usize) -> Result<Storage> {
         let block = allocator::allocate(0).ok_or_else(|| out_of_memory(0))?;
         let storage = Self::with_header(block, bytes, std::ptr::null_mut(), Some(Box::new(Keeper(()))));
@@ -172,7 +170,7 @@ impl Storage {
         unsafe { self.0.as_ref() }
     }
 
-    /// Start of the data, in the addresses of the device that has it.
+    /// Start of the data, in the address space of its device.
     #[inline]
     pub fn data(&self) -> *mut u8 {
         self.header().data
@@ -183,7 +181,7 @@ impl Storage {
         self.header().bytes
     }
 
-    /// Whether both handles name the same memory.
+    /// Whether both handles refer to the same memory.
     #[inline]
     pub fn same(&self, other: &Storage) -> bool {
         self.0 == other.0
@@ -194,18 +192,18 @@ impl Storage {
         self.0.addr().get()
     }
 
-    /// How many handles there are.
+    /// Number of handles.
     pub fn references(&self) -> usize {
         self.header().references.load(Ordering::Relaxed)
     }
 
-    /// Grows by one with every write by an operator.
+    /// The version counter: grows by one with every write by an operator.
     #[inline]
     pub fn version(&self) -> u64 {
         self.header().version.load(Ordering::Relaxed)
     }
 
-    /// Lets nobody read or write until [`Storage::unlock`]; waits while others do.
+    /// Excludes readers and writers until [`Storage::unlock`]; waits for present ones.
     pub(crate) fn lock(&self) {
         let mut backoff = Backoff::default();
         while !self.try_write() {
@@ -213,17 +211,17 @@ impl Storage {
         }
     }
 
-    /// Ends [`Storage::lock`], or a write that wrote nothing.
+    /// Ends [`Storage::lock`], or a borrow for writing without a write.
     pub(crate) fn unlock(&self) {
         self.header().borrow.fetch_sub(WRITER, Ordering::Release);
     }
 
-    /// Counts a write that a traced function will do.
+    /// Counts a future write of a traced function.
     pub(crate) fn count_write(&self) {
         self.header().version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Remembers the name of the form that changed the memory.
+    /// Stores the name of the form that changed the memory.
     #[inline]
     pub(crate) fn set_last_writer(&self, name: &'static &'static str) {
         self.header().writer.store(std::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
@@ -236,12 +234,12 @@ impl Storage {
         unsafe { writer.as_ref() }.copied()
     }
 
-    /// Enters a reader; fails while another user writes.
+    /// Enters as a reader; fails while a writer is active.
     #[inline]
     pub(crate) fn try_read(&self) -> bool {
         let borrow = &self.header().borrow;
-        // Counting first and looking after takes one atomic step. A writer's mark is so high that the
-        // readers who look in vain meanwhile never reach the end of the word.
+        // One atomic step counts first and checks afterwards. The writer's mark is so high that readers which fail in
+        // the meantime cannot overflow the word.
         if borrow.fetch_add(1, Ordering::Acquire) < WRITER {
             return true;
         }
@@ -255,7 +253,7 @@ impl Storage {
         self.header().borrow.fetch_sub(1, Ordering::Release);
     }
 
-    /// Enters as the only user; fails while another user reads or writes.
+    /// Enters as the writer; fails while a reader or writer is active.
     #[inline]
     pub(crate) fn try_write(&self) -> bool {
         self.header().borrow.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -265,7 +263,7 @@ impl Storage {
     #[inline]
     pub(crate) fn end_write(&self) {
         let header = self.header();
-        // Only the writer is here, so a load and a store do.
+        // Only the writer changes it, so a load and a store are enough.
         header.version.store(header.version.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         header.borrow.fetch_sub(WRITER, Ordering::Release);
     }
@@ -288,7 +286,7 @@ impl Clone for Storage {
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        // The only handle needs no atomic subtraction: nothing else can be counting.
+        // The only handle needs no atomic subtraction: no other thread can change the count.
         let references = &self.header().references;
         if references.load(Ordering::Acquire) != 1 {
             if references.fetch_sub(1, Ordering::Release) != 1 {
@@ -335,7 +333,7 @@ mod tests {
         let drops = std::sync::Arc::new(AtomicUsize::new(0));
         let mut owner = Box::new(Owner(drops.clone(), vec![1, 2, 3]));
         let data = owner.1.as_mut_ptr();
-        // SAFETY: the vector's buffer stays where it is while the owner lives.
+        // SAFETY: the vector's buffer does not move while the owner lives.
         let storage = unsafe { Storage::external(data, 3, owner) };
         let second = storage.clone();
         drop(storage);

@@ -24,9 +24,8 @@ pub(crate) use device_use::on_device;
 
 /// An array of elements of one type, with a shape.
 ///
-/// A handle: cloning it is cheap and gives the same tensor. Several tensors can be views of one
-/// storage. Handles may be sent to and shared between threads; operations that write wait for those
-/// that read.
+/// A handle: a clone is cheap and refers to the same tensor. Several tensors can be views of one storage. Handles may
+/// be sent to and shared between threads; operations that write wait for operations that read.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
 
@@ -46,7 +45,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Memory and layout, of which there are no others: this is the only handle.
+    /// Mutable access to memory and layout; this is the only handle, so no replacement is in use.
     fn only_body(&mut self) -> &mut Body {
         self.later.take_into(&mut self.first);
         &mut self.first
@@ -55,10 +54,10 @@ impl Inner {
 
 /// The tensor is part of a graph.
 const TRACKED: u8 = 1;
-/// The tensor was changed in place while it or the change was tracked; from then on its views look
-/// whether their place in the graph is still the right one.
+/// The tensor was changed in place while it or the change was tracked; from then on its views check whether their edge
+/// is up to date.
 const CHANGED: u8 = 2;
-/// The tensor is a view that was made without recording, so that its base does not know of it.
+/// The tensor is a view made without recording, so its base does not track it.
 const UNRECORDED_VIEW: u8 = 4;
 /// The tensor has had a tangent.
 const DUAL: u8 = 8;
@@ -66,9 +65,8 @@ const DUAL: u8 = 8;
 impl Tensor {
     /// A tensor over part of a storage.
     ///
-    /// # Safety
-    /// Every element the layout reaches lies inside the storage, which is the device's, and is initialised before it is
-    /// read.
+    /// # Safety Every element the layout reaches lies inside the storage, which is the device's, and initialised before
+    /// it is read.
     #[inline]
     pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
         Self::from_inner(storage, layout, dtype, device, 0, None)
@@ -84,14 +82,14 @@ impl Tensor {
         base: Option<Tensor>,
     ) -> Tensor {
         debug_assert!(storage.is_meta() || storage.device() == device, "memory of another device");
-        // SAFETY: the place is valid for writes.
+        // SAFETY: the address is valid for writes, and the function writes a whole body.
         unsafe { Self::in_place(|body| body.write(Body::new(storage, layout)), dtype, device, flags, base) }
     }
 
-    /// A tensor whose parts are written in their final place: moving two hundred bytes twice takes as long as all the rest.
+    /// A tensor written field by field at its final address: moving two hundred bytes twice takes as long as all the rest.
     ///
     /// # Safety
-    /// `write` writes memory and layout to the address that it is given, which is valid for writes.
+    /// `write` writes memory and layout to its address, which is valid for writes.
     #[inline(always)]
     unsafe fn in_place(
         write: impl FnOnce(*mut Body),
@@ -102,8 +100,8 @@ impl Tensor {
     ) -> Tensor {
         let mut inner = Arc::<Inner>::new_uninit();
         let place = Arc::get_mut(&mut inner).expect("nobody else has the new handle").as_mut_ptr();
-        // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once, the first by the
-        // caller's function.
+        // SAFETY: `place` is valid for writes, and every field of `Inner` is written exactly once, `first` by the caller's
+        // function.
         unsafe {
             write(&raw mut (*place).first);
             (&raw mut (*place).later).write(Later::default());
@@ -116,12 +114,13 @@ impl Tensor {
         }
     }
 
-    /// A row-major tensor whose elements are still to be written, for kernels and factories. Until then they are
-    /// any values, and a `bool` may be none: [`op::make_valid`](crate::op::make_valid) is for who cannot wait.
+    /// A row-major tensor with uninitialised elements, for kernels and factories. Until they are written, the elements
+    /// are arbitrary, and the bytes may be invalid for `bool`: [`op::make_valid`](crate::op::make_valid) initialises
+    /// them at once.
     ///
     /// `sizes` must be non-negative and fit in memory, as inference guarantees.
     ///
-    /// While a function is traced it has no elements; who writes them itself, and at once, wants
+    /// While a function is traced this is a meta tensor; code that writes the elements itself needs
     /// [`Tensor::with_memory`].
     #[inline]
     pub(crate) fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
@@ -133,20 +132,20 @@ impl Tensor {
         Tensor::with_memory(sizes, dtype, device)
     }
 
-    /// A row-major tensor without elements, as traced functions compute with.
+    /// A row-major meta tensor, for traced functions.
     pub(crate) fn meta(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let storage = Storage::meta(crate::layout::numel(sizes) as usize * dtype.size())?;
         Ok(Self::from_inner(storage, Layout::contiguous(sizes), dtype, device, 0, None))
     }
 
-    /// A row-major tensor whose elements are still to be written, also while a function is traced.
+    /// A row-major tensor with uninitialised elements, also while a function is traced.
     #[inline]
     pub(crate) fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
         let numel = crate::layout::numel(sizes);
         let storage = Storage::on(device, numel as usize * dtype.size())?;
-        // SAFETY: the place is valid for writes.
+        // SAFETY: the address is valid for writes.
         let write = |body| unsafe { Body::write_contiguous(body, storage, sizes, numel) };
-        // SAFETY: it writes them.
+        // SAFETY: the function writes memory and layout.
         Ok(unsafe { Self::in_place(write, dtype, device, 0, None) })
     }
 
@@ -164,7 +163,7 @@ impl Tensor {
             )));
         }
         let tensor = Tensor::with_memory(shape, T::DTYPE, Device::CPU)?;
-        // SAFETY: the new storage holds `numel` elements of T and nothing else knows it.
+        // SAFETY: the new storage holds `numel` elements of T and no other code has it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr(), tensor.data_ptr().cast::<T>(), elements.len());
         }
@@ -186,7 +185,7 @@ impl Tensor {
     /// A tensor without dimensions that holds one number, of the given dtype.
     ///
     /// # Panics
-    /// If there is no memory for one element, with which no program goes on.
+    /// If there is no memory for one element, in which case no program can continue.
     pub fn scalar(value: impl Into<Scalar>, dtype: DType) -> Tensor {
         let tensor = Tensor::scalar_untraced(value.into(), dtype).expect("memory for one element");
         if let Some(observer) = observer::observer() {
@@ -195,10 +194,10 @@ impl Tensor {
         tensor
     }
 
-    /// As [`Tensor::scalar`], of which a tracer is not told.
+    /// As [`Tensor::scalar`], without an event for a tracer.
     pub(crate) fn scalar_untraced(value: Scalar, dtype: DType) -> Result<Tensor> {
         let tensor = Tensor::with_memory(&[], dtype, Device::CPU)?;
-        // SAFETY: the new storage holds one element of the dtype and nothing else knows it.
+        // SAFETY: the new storage holds one element of the dtype and no other code has it.
         crate::with_dtype!(dtype, T => unsafe { tensor.data_ptr().cast::<T>().write(T::from_scalar(value)) });
         Ok(tensor)
     }
@@ -226,7 +225,7 @@ impl Tensor {
             .ok_or_else(|| Error::index("a tensor without dimensions has no sizes"))
     }
 
-    /// Elements to step in memory for one step along each dimension.
+    /// Stride in elements along each dimension.
     #[inline]
     pub fn strides(&self) -> &[i64] {
         &self.body().layout.strides
@@ -256,7 +255,7 @@ impl Tensor {
         self.0.dtype
     }
 
-    /// Where the elements are.
+    /// The device of the elements.
     #[inline]
     pub fn device(&self) -> Device {
         self.0.device
@@ -268,30 +267,30 @@ impl Tensor {
         self.body().contiguous
     }
 
-    /// The memory this tensor shows part of.
+    /// The tensor's memory, possibly shared with views.
     #[inline]
     pub fn storage(&self) -> &Storage {
         &self.body().storage
     }
 
-    /// How often the memory was written to by operators.
+    /// The version counter: number of writes to the memory by operators.
     pub fn version(&self) -> u64 {
         self.body().storage.version()
     }
 
-    /// Whether both handles name the same tensor.
+    /// Whether both handles refer to the same tensor.
     #[inline]
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether both tensors show the same storage.
+    /// Whether both tensors use the same storage.
     #[inline]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         self.body().storage.same(&other.body().storage)
     }
 
-    /// Whether both tensors touch a common byte of one storage (by their lowest and highest addresses).
+    /// Whether the address ranges of both tensors in one storage overlap.
     pub(crate) fn overlaps(&self, other: &Tensor) -> bool {
         if !self.shares_storage(other) {
             return false;
@@ -311,17 +310,17 @@ impl Tensor {
         WeakTensor(Arc::downgrade(&self.0))
     }
 
-    /// Address of the first element, in the memory of the tensor's device. Reading and writing through it needs the
-    /// storage's borrow, and that the device is the host.
+    /// Address of the first element, in the memory of the tensor's device. Access through it requires the storage's
+    /// borrow, and that the device is the host.
     #[inline]
     pub fn data_ptr(&self) -> *mut u8 {
-        // Wrapping, since a layout without elements may begin anywhere.
+        // Wrapping, since a layout without elements may have any offset.
         let body = self.body();
         let offset = (body.layout.offset as isize).wrapping_mul(self.0.dtype.size() as isize);
         body.storage.data().wrapping_offset(offset)
     }
 
-    /// A view: another layout of the same storage. Its place in a graph is for `autograd` to add.
+    /// A view: another layout of the same storage. `autograd` adds its edge.
     ///
     /// # Errors
     /// If the layout reaches outside the storage.
@@ -331,8 +330,8 @@ impl Tensor {
         Ok(self.view_inside(storage, layout))
     }
 
-    /// Shows another storage, from so many elements further on, with a new handle if others hold this one.
-    /// For memory that a plan owns: the storage holds whatever the old one held of this layout.
+    /// Switches to another storage, `elements` further on, with a new handle if this one is shared. For memory that a
+    /// plan owns: the storage holds the same elements for this layout as the old one.
     pub(crate) fn point_at(&mut self, storage: &Storage, elements: i64) {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
@@ -350,7 +349,8 @@ impl Tensor {
         }
     }
 
-    /// Becomes a tensor like another, outside any graph, if this is the only handle; says whether it was.
+    /// Takes over memory and layout of another tensor, outside any graph, if this is the only handle; returns whether
+    /// it was.
     pub(crate) fn show(&mut self, other: &Tensor) -> bool {
         let Some(inner) = Arc::get_mut(&mut self.0) else { return false };
         inner.only_body().copy_from(other.body());
@@ -360,7 +360,7 @@ impl Tensor {
         true
     }
 
-    /// Begins so many elements further on.
+    /// Moves the offset by a number of elements.
     pub(crate) fn shift(&mut self, elements: i64) {
         let storage = self.storage().clone();
         self.point_at(&storage, elements);
@@ -368,7 +368,7 @@ impl Tensor {
 
     /// A view of all elements.
     pub(crate) fn view_of_all(&self) -> Tensor {
-        let (flags, base) = self.place_of_view();
+        let (flags, base) = self.view_flags();
         self.all_elements(flags, base)
     }
 
@@ -376,20 +376,20 @@ impl Tensor {
     #[inline]
     fn all_elements(&self, flags: u8, base: Option<Tensor>) -> Tensor {
         let body = self.body();
-        // SAFETY: the place is valid for writes.
-        let write = |place| unsafe { Body::write_alike(place, body) };
-        // SAFETY: it writes them.
+        // SAFETY: the address is valid for writes.
+        let write = |address| unsafe { Body::write_alike(address, body) };
+        // SAFETY: the function writes memory and layout.
         unsafe { Self::in_place(write, self.0.dtype, self.0.device, flags, base) }
     }
 
-    /// A view with a layout that lies inside a storage, which the tensor shows.
+    /// A view with a layout that lies inside the tensor's storage.
     fn view_inside(&self, storage: &Storage, layout: Layout) -> Tensor {
-        let (flags, base) = self.place_of_view();
+        let (flags, base) = self.view_flags();
         Self::from_inner(storage.clone(), layout, self.0.dtype, self.0.device, flags, base)
     }
 
     /// The flags of a view of this tensor, and the tensor that it is a view of, if that is recorded.
-    fn place_of_view(&self) -> (u8, Option<Tensor>) {
+    fn view_flags(&self) -> (u8, Option<Tensor>) {
         let recorded = autograd::recording() && !self.has(UNRECORDED_VIEW);
         let base =
             (recorded || autograd::forward_is_active()).then(|| self.0.base.as_ref().unwrap_or(self).clone());
@@ -404,7 +404,8 @@ impl Tensor {
     /// A typed view for reading.
     ///
     /// # Safety
-    /// The dtype is T's, the host has the elements, and the storage's borrow is held for reading or writing while the view lives.
+    /// The dtype is T's, the elements are in host memory, and the storage's borrow is held for reading or writing while
+    /// the view lives.
     #[inline]
     pub(crate) unsafe fn view_unchecked<T: Element>(&self) -> View<'_, T> {
         debug_assert!(self.dtype() == T::DTYPE && self.is_on_host());
@@ -415,7 +416,8 @@ impl Tensor {
     /// A typed view for writing.
     ///
     /// # Safety
-    /// The dtype is T's, the host has the elements, and the storage's borrow is held for writing while the view lives.
+    /// The dtype is T's, the elements are in host memory, and the storage's borrow is held for writing while the view
+    /// lives.
     #[inline]
     pub(crate) unsafe fn view_mut_unchecked<T: Element>(&self) -> ViewMut<'_, T> {
         debug_assert!(self.dtype() == T::DTYPE && self.is_on_host());

@@ -1,8 +1,8 @@
-//! The tracing state of a thread: whether it traces a function, and where the outermost running call was made.
+//! The tracing state of a thread: whether it traces a function, and the site of the outermost running call.
 //!
-//! In: a tracer that begins. Out: a check that costs one read of a thread-local flag. Events meanwhile go
-//! to observers, each declared by the layer whose events it receives: `tensor::observer`, `random::observer`,
-//! `dispatch::observer`. This file must know none of those layers and no tracer; every layer may import it.
+//! In: a tracer that begins. Out: a check that costs one read of a thread-local flag. Events go to observers, each
+//! declared by the layer whose events it receives: `tensor::observer`, `random::observer`, `dispatch::observer`. Must
+//! not know those layers or tracers; every layer may import it.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -18,13 +18,13 @@ pub(crate) fn is_tracing() -> bool {
     TRACING.get()
 }
 
-/// Marks this thread as one that traces, or no longer does.
+/// Sets whether this thread traces.
 pub(crate) fn set_tracing(tracing: bool) {
     TRACING.set(tracing);
     SITE.set(None);
 }
 
-/// Where the outermost running call was made, if this thread traces.
+/// The site of the outermost running call, if this thread traces.
 pub(crate) fn site() -> Option<&'static Location<'static>> {
     SITE.get()
 }
@@ -32,7 +32,7 @@ pub(crate) fn site() -> Option<&'static Location<'static>> {
 /// The outermost running call, for as long as the value lives.
 pub struct SiteScope(bool);
 
-/// Notes where a call was made, unless it is part of another one.
+/// Records the site of a call, unless it is part of another one.
 #[inline]
 pub(crate) fn enter(site: &'static Location<'static>) -> SiteScope {
     if !is_tracing() {
@@ -54,7 +54,7 @@ impl Drop for SiteScope {
     }
 }
 
-/// Declares the slot of a layer's observer: `observer()` gives the one of this thread, `observe()` sets it.
+/// Declares the slot of a layer's observer: `observer()` returns this thread's, `observe()` sets it.
 macro_rules! observer_slot {
     ($observer:ty) => {
         thread_local! {

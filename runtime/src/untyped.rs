@@ -1,7 +1,7 @@
-//! A tensor of any dtype, as kernels of one element type see it.
+//! A tensor of any dtype, for kernels with one element type.
 //!
-//! A spec's `types: {x: any}` lets `x` have another dtype than the one that chose the kernel, so the kernel has no
-//! type for its elements; it sees how they are laid out, and asks for them by the dtypes that it knows.
+//! In: an argument declared `types: {x: any}` in a spec, whose dtype may differ from the one that selected the kernel.
+//! Out: its layout and dtype, and typed views for the dtypes that the kernel handles.
 
 use opsmith_core::DType;
 
@@ -20,19 +20,19 @@ pub struct Untyped<'a> {
     elements: Elements<'a>,
 }
 
-/// Where the elements are, if they may be read.
+/// The elements, if they may be read.
 #[derive(Clone, Copy)]
 enum Elements<'a> {
     None,
-    /// Those of a tensor that nothing writes for `'a`.
+    /// Those of a tensor that no code writes for `'a`.
     Of(&'a Tensor),
     /// The first of a view with the same sizes and strides.
     At(*const u8),
 }
 
-// SAFETY: elements are only read, and nothing writes them for `'a`, whichever thread looks.
+// SAFETY: elements are only read, by any thread, and no code writes them for `'a`.
 unsafe impl Send for Elements<'_> {}
-// SAFETY: as it is `Copy`, a reference gives what it gives itself.
+// SAFETY: the type is `Copy`, so a reference gives the same access as a value.
 unsafe impl Sync for Elements<'_> {}
 
 impl<'a> Untyped<'a> {
@@ -42,7 +42,7 @@ impl<'a> Untyped<'a> {
         self.sizes
     }
 
-    /// Elements to step in memory for one step along each dimension.
+    /// Stride in elements along each dimension.
     #[inline]
     pub fn strides(&self) -> &'a [i64] {
         self.strides
@@ -66,8 +66,8 @@ impl<'a> Untyped<'a> {
         self.dtype
     }
 
-    /// Address of the first element in the memory of its device, for kernels that run there; a description of a tensor
-    /// has none.
+    /// Address of the first element in the memory of its device, for kernels that run there; `None` for a description
+    /// without elements.
     pub fn address(&self) -> Option<*const u8> {
         match self.elements {
             Elements::None => None,
@@ -76,14 +76,14 @@ impl<'a> Untyped<'a> {
         }
     }
 
-    /// The elements, if they are of the type and a kernel was given them; a description of a tensor has none.
+    /// The elements, if they have type `T` and a kernel may read them; `None` for a description without elements.
     pub fn view<T: Element>(&self) -> Option<View<'a, T>> {
         if self.dtype != T::DTYPE {
             return None;
         }
         match self.elements {
             Elements::None => None,
-            // SAFETY: dtype and device were compared, and nothing writes the tensor for `'a`, as `with_elements` was
+            // SAFETY: dtype and device were compared, and no code writes the tensor for `'a`, as `with_elements` was
             // promised.
             Elements::Of(tensor) => tensor.is_on_host().then(|| unsafe { tensor.view_unchecked() }),
             // SAFETY: sizes, strides and address are those of one view of `T`, which lives as long.
@@ -94,7 +94,7 @@ impl<'a> Untyped<'a> {
     /// A tensor whose elements may be read.
     ///
     /// # Safety
-    /// Nothing writes the tensor's storage for `'a`.
+    /// No code writes the tensor's storage for `'a`.
     #[inline]
     pub(crate) unsafe fn with_elements(tensor: &'a Tensor) -> Untyped<'a> {
         Untyped { elements: Elements::Of(tensor), ..Untyped::from(tensor) }
@@ -123,14 +123,14 @@ impl<'a> KernelCall<'a> {
         tensors.map(|tensor| tensor.as_ref().map(|tensor| self.any(tensor))).collect()
     }
 
-    /// A tensor of any dtype. Its elements can be read unless it may be an output, too.
+    /// A tensor of any dtype. Its elements can be read unless it may also be an output.
     #[inline]
     fn any(&self, tensor: &'a Tensor) -> Untyped<'a> {
         if self.op().forms.elementwise {
             return Untyped::from(tensor);
         }
-        // SAFETY: no output overlaps an input of such an operator, and nothing writes it while the call lives, as who
-        // made the call promised.
+        // SAFETY: no output overlaps an input of such an operator, and no code writes it while the call lives, as the
+        // call's constructor was promised.
         unsafe { Untyped::with_elements(tensor) }
     }
 }

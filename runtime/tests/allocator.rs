@@ -3,7 +3,7 @@
 use opsmith_runtime::allocator::{ALIGNMENT, empty_cache, live_bytes, peak_bytes, system_allocations};
 use opsmith_runtime::storage::Storage;
 
-/// The counters belong to the process, so this file has one test and no other.
+/// The counters are global to the process, so this file has only one test.
 #[test]
 fn memory_is_reused_and_given_back() {
     let work = || {
@@ -28,7 +28,7 @@ fn memory_is_reused_and_given_back() {
 
     let held = Storage::uninitialized(1 << 20).unwrap();
     assert_eq!(live_bytes() - before, 1 << 20);
-    // A block that another thread frees is usable there, and counted once.
+    // A block freed by another thread is reused there, and counted once.
     std::thread::spawn(move || drop(held)).join().unwrap();
     assert_eq!(live_bytes(), before);
 

@@ -1,4 +1,4 @@
-//! Copying: every pair of dtypes against a rule written another way, and every layout.
+//! Copying: every pair of dtypes against an independent conversion rule, and every layout.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn exact<T: Element>(value: T) -> Exact {
     }
 }
 
-/// What the element is after conversion, as Debug shows it.
+/// The converted element, in Debug format.
 fn expected(value: Exact, target: DType) -> String {
     let re = match value {
         Exact::Complex(value) => Exact::Real(value.re),

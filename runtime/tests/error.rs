@@ -1,4 +1,4 @@
-//! Errors: data first, and the whole text that a user reads.
+//! Errors: their data, and their whole text for users.
 
 use opsmith_runtime::error::{ErrorOperand, ShapeText};
 use opsmith_runtime::{Complex64, DType, Error, ErrorKind, Scalar, Tensor, Value};

@@ -1,4 +1,4 @@
-//! The C interface: the headers say what the Rust structs say, and kernels in C++ run through them.
+//! The C interface: the headers match the Rust structs, and kernels in C++ run through them.
 
 mod support;
 
@@ -23,7 +23,7 @@ use support::{strided, temporary_folder};
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/include");
 const KERNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/kernels.cpp");
 
-/// Runs a compiler and shows what it said if it fails.
+/// Runs a compiler and prints its output if it fails.
 fn compile(compiler: &str, arguments: &[&str], source: &Path) {
     let output = Command::new(compiler)
         .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I", INCLUDE])
@@ -125,9 +125,9 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     unsafe { Library::new(object) }.expect("the library was just built")
 });
 
-/// The function of that name; the caller gives the type that `kernels.cpp` declares.
+/// The function of that name; the caller provides the type that `kernels.cpp` declares.
 fn function<F: Copy>(name: &str) -> F {
-    // SAFETY: the caller names the right type.
+    // SAFETY: the caller provides the right type.
     unsafe { *LIBRARY.get::<F>(name).expect("kernels.cpp defines it") }
 }
 
@@ -141,7 +141,7 @@ type Scale =
 fn scale(tensor: &Tensor, factor: impl Into<Scalar>, out: &Tensor) -> Result<(), String> {
     let mut context = context("test_scale");
     let (input, mut output) = (ForeignTensor::of(tensor), ForeignTensor::of(out));
-    // SAFETY: `test_scale` has this type; nobody else uses the output.
+    // SAFETY: `test_scale` has this type; no other code uses the output.
     let status = unsafe {
         function::<Scale>("test_scale")(context.as_raw(), &input, factor.into().into(), &mut output)
     };
@@ -207,7 +207,7 @@ fn optional_attributes_are_null_when_absent() {
         let mut context = context("test_axpy");
         let (left, right, mut result) =
             (ForeignTensor::of(&x), ForeignTensor::of(&y), ForeignTensor::of(&out));
-        // SAFETY: `test_axpy` has this type; nobody else uses the output.
+        // SAFETY: `test_axpy` has this type; no other code uses the output.
         let status = unsafe {
             function::<Axpy>("test_axpy")(
                 context.as_raw(),
@@ -241,7 +241,7 @@ fn lists_texts_and_scratch_memory_arrive() {
         let more = ForeignTensor::of_each_present(&more);
         let more = foreign::addresses_or_null(&more);
         let mut result = ForeignTensor::of(&out);
-        // SAFETY: `test_total` has this type; nobody else uses the output.
+        // SAFETY: `test_total` has this type; no other code uses the output.
         let status = unsafe {
             function::<Total>("test_total")(
                 context.as_raw(),
@@ -329,7 +329,7 @@ fn random_numbers_are_those_of_rust() {
     let mut context = context("test_random");
     let foreign = ForeignGenerator::of(Some(&generator));
     let [mut a, mut b, mut c, mut d] = outs.each_ref().map(ForeignTensor::of);
-    // SAFETY: `test_random` has this type; nobody else uses the outputs.
+    // SAFETY: `test_random` has this type; no other code uses the outputs.
     let status = unsafe {
         function::<Random>("test_random")(context.as_raw(), &foreign, &mut a, &mut b, &mut c, &mut d)
     };
@@ -351,7 +351,7 @@ fn sixteen_bit_floats_convert_as_in_rust() {
     for bits in 0..=u16::MAX {
         assert_eq!(half_to_float(bits).to_bits(), f16::from_bits(bits).to_f32().to_bits(), "f16 {bits:#06x}");
         let expected = bf16::from_bits(bits).to_f32();
-        // Rust's conversion makes signalling NaNs quiet; C++ leaves the bits alone.
+        // Rust's conversion makes signalling NaNs quiet; C++ keeps the bits.
         if !expected.is_nan() {
             assert_eq!(bfloat_to_float(bits).to_bits(), expected.to_bits(), "bf16 {bits:#06x}");
         }

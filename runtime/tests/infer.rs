@@ -7,7 +7,7 @@ use opsmith_runtime::internals::TensorInternals as _;
 use opsmith_runtime::{Arg, Complex64, DType, Device, Dims, Layout, Result, Scalar, Tensor};
 use support::strided;
 
-/// A tensor of that shape that holds one element, however many it shows.
+/// A tensor of that shape over a single element.
 fn of_shape(sizes: &[i64]) -> Tensor {
     strided(&[0.0f32], sizes, &vec![0; sizes.len()], 0)
 }
@@ -18,7 +18,7 @@ fn of_shapes(shapes: &[&[i64]]) -> Vec<Tensor> {
 
 fn of_dtype(dtype: DType, sizes: &[i64]) -> Tensor {
     let one = Tensor::scalar(1, dtype);
-    // SAFETY: every index shows the one element.
+    // SAFETY: every index refers to the one element.
     unsafe {
         let layout = Layout { sizes: sizes.into(), strides: vec![0; sizes.len()].into(), offset: 0 };
         Tensor::from_parts(one.storage().clone(), layout, dtype, Device::CPU)

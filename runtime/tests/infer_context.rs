@@ -1,7 +1,7 @@
-//! Hand-written inference: what a function may ask for, what it must set, and what it is told otherwise.
+//! Hand-written inference: the requests a function can make, the outputs it must set, and its errors.
 //!
-//! The operator has eleven inputs, five of them optional and one a list, so that positions count by
-//! declaration and not by what is there.
+//! The operator has eleven inputs, five of them optional and one a list, so that positions count declared inputs and
+//! not present ones.
 
 use std::cell::RefCell;
 
@@ -66,7 +66,7 @@ thread_local! {
     static BODY: RefCell<Option<Body>> = const { RefCell::new(None) };
 }
 
-/// The function of the operator: whatever the test says.
+/// The operator's function, set by the test.
 fn body(context: &mut InferContext<'_>) -> Result<()> {
     let body = BODY.with_borrow_mut(Option::take).expect("the test sets it");
     body(context)
@@ -76,7 +76,7 @@ fn float(sizes: &[i64]) -> Meta {
     Meta::new(DType::F32, Shape::concrete(sizes))
 }
 
-/// Runs a function with the second and fourth of the optional inputs there, the others absent.
+/// Runs a function with the second and fourth of the optional inputs present, the others absent.
 fn run(
     context: &mut Context,
     function: impl Fn(&mut InferContext<'_>) -> Result<()> + 'static,
@@ -113,12 +113,12 @@ fn run(
     }
 }
 
-/// The message of a function that asks for what is not there.
+/// The message for a function that requests a missing value.
 fn refusal<T>(ask: impl Fn(&mut InferContext<'_>) -> Result<T> + 'static) -> String {
     let error = run(&mut Context::new(), move |context| ask(context).map(drop)).unwrap_err();
     assert_eq!(error.op(), Some("attention"));
     let text = error.to_string();
-    // The operands stand in between, the same in every message.
+    // The operands are in between, the same in every message.
     let lines = text.lines().filter(|line| !line.contains(": float32") && !line.contains(": int64"));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -130,7 +130,7 @@ fn inputs_and_attributes_are_found_by_name_and_by_position() {
         assert_eq!((context.input_count(), context.attribute_count()), (11, 4));
         assert_eq!(context.size("query", -1)?, Size::Const(8));
         assert_eq!(context.input(2usize)?.shape, context.input("value")?.shape);
-        // By declaration, though `bias` and `scale` are absent.
+        // By declared position, though `bias` and `scale` are absent.
         assert!(context.optional_input(3usize)?.is_none());
         assert_eq!(
             context.optional_input(4usize)?.map(|mask| mask.shape.to_string()).as_deref(),
@@ -306,7 +306,7 @@ fn eager_calls_need_numbers_and_the_dtypes_that_kernels_write() {
         context.set_dtype(1usize, second)
     }
     let order = |context: &mut InferContext<'_>| {
-        // In a call every value is there that is declared.
+        // In an eager call every declared value is known.
         let order = context.value::<i64>("order")?.ok_or_else(|| Error::value("no order"))?;
         set(context, Size::Const(order[0]), DType::I64)
     };

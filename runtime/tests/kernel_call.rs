@@ -1,4 +1,4 @@
-//! Calls as kernels see them: no view lies over another, and loops stay inside of their operands.
+//! Calls as kernels receive them: views do not overlap, and loops stay inside their operands.
 
 #[path = "support/ops.rs"]
 mod ops;
@@ -26,7 +26,7 @@ fn op(elementwise: bool) -> &'static OpDef {
     unary("op", nothing, OUT, elementwise)
 }
 
-/// Makes a call of an operator of tensors that nobody else has.
+/// Makes a call of an operator on private tensors.
 fn with_call<R>(
     op: &'static OpDef,
     args: &[&Tensor],
@@ -34,8 +34,8 @@ fn with_call<R>(
     body: impl FnOnce(&KernelCall<'_>) -> R,
 ) -> R {
     let args: Vec<Arg<'_>> = args.iter().map(|tensor| Arg::Tensor(tensor)).collect();
-    // SAFETY: the tests' tensors are this thread's alone; where they are not what an operator would be given, this
-    // is what calls find out by themselves.
+    // SAFETY: only this thread has the tests' tensors; if they differ from an operator's arguments, the call itself
+    // detects that.
     body(&unsafe { KernelCall::new(op, &args, outs).with_elements() })
 }
 
@@ -78,7 +78,7 @@ fn an_output_has_one_view() {
         panics(|| _ = call.view_mut::<f32>(1));
         panics(|| drop(call.views_mut::<f32>()));
     });
-    // Each of them once is what generated code does.
+    // One view of each is what generated code requests.
     with_call(op(false), &[&x], &outs, |call| (call.view_mut::<f32>(0), call.view_mut::<f32>(1), ()).2);
 }
 
@@ -108,7 +108,7 @@ fn loops_do_not_write_what_a_view_has() {
             assert_eq!(error.message(), "the elements of the output were handed out before");
         }
     });
-    // One loop after another does no harm.
+    // Consecutive loops are allowed.
     with_call(op(false), &[&x], std::slice::from_ref(&out), |call| {
         map1(call, [0], |x: f32| x).unwrap();
         map1(call, [0], |x: f32| 2.0 * x).unwrap();
@@ -132,7 +132,7 @@ fn a_loop_lets_its_function_have_no_view_of_what_it_writes() {
         let inside =
             map1(call, [0], |x: f32| f32::from(map0(call, [], || x).is_err())).map(|()| out.to_vec::<f32>());
         assert_eq!(inside.unwrap().unwrap(), [1.0f32, 1.0]);
-        // Afterwards there is nobody else.
+        // Afterwards no other access is active.
         call.view_mut::<f32>(0).write([5.0, 6.0]).unwrap();
     });
     assert_eq!(out.to_vec::<f32>().unwrap(), [5.0, 6.0]);
@@ -224,20 +224,20 @@ fn loops_refuse_what_is_not_there_or_of_another_type() {
     refused(for_each_row(&[], &mut |_| {}), ErrorKind::Argument);
 }
 
-/// Memory that held other bytes before.
+/// Memory with arbitrary former bytes.
 fn dirty(sizes: &[i64], strides: &[i64], bytes: usize, dtype: DType) -> Tensor {
     let storage = Storage::uninitialized(bytes).unwrap();
-    // SAFETY: the storage is this test's alone, and has that many bytes.
+    // SAFETY: only this test has the storage, which has that many bytes.
     unsafe { storage.data().write_bytes(0xC7, bytes) };
     let layout = Layout { sizes: sizes.into(), strides: strides.into(), offset: 0 };
-    // SAFETY: the layout is inside; no element is read before a view makes it one.
+    // SAFETY: the layout is inside; no element is read before a view initialises it.
     unsafe { Tensor::from_parts(storage, layout, dtype, Device::CPU) }
 }
 
 #[test]
 fn every_truth_value_that_a_kernel_sees_is_one() {
     let outs = [dirty(&[3], &[1], 3, DType::Bool), dirty(&[2, 2], &[5, 2], 9, DType::Bool)];
-    // SAFETY: nobody else has these tensors.
+    // SAFETY: no other code has these tensors.
     let call = unsafe { KernelCall::new(op(false), &[], &outs) };
     for index in 0..2 {
         let view = call.view_mut::<bool>(index);
@@ -247,13 +247,13 @@ fn every_truth_value_that_a_kernel_sees_is_one() {
             view.positions().map(|at| unsafe { view.as_view().as_ptr().cast::<u8>().offset(at as isize).read() }).collect();
         assert!(bytes.iter().all(|byte| *byte == 0), "{bytes:?}");
     }
-    // What lies between belongs to others.
+    // The bytes in between belong to other elements.
     // SAFETY: the storage has that many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(outs[1].storage().data(), 9) };
     assert_eq!(bytes, [0, 0xC7, 0, 0xC7, 0xC7, 0, 0xC7, 0, 0xC7]);
     // A kernel in C gets the same.
     let out = [dirty(&[3], &[1], 3, DType::Bool)];
-    // SAFETY: nobody else has this tensor.
+    // SAFETY: no other code has this tensor.
     let call = unsafe { KernelCall::new(op(false), &[], &out) };
     let _ = call.foreign_output(0);
     assert_eq!(out[0].to_vec::<bool>().unwrap(), [false; 3]);
@@ -261,7 +261,7 @@ fn every_truth_value_that_a_kernel_sees_is_one() {
 
 #[test]
 fn new_memory_has_values() {
-    // Larger than anything that is cached, so that the system gives it.
+    // Larger than any cached block, so that the system provides it.
     for bytes in [3 << 20, (3 << 20) + 1, 50 << 20] {
         let storage = Storage::uninitialized(bytes).unwrap();
         assert_eq!(storage.data().addr() % 64, 0);
@@ -271,7 +271,7 @@ fn new_memory_has_values() {
     }
 }
 
-/// An operator whose forms do not say that they may write over their input, although inference has nothing to decide.
+/// An operator whose forms may not overwrite their input, although it needs no inference.
 static SHIFTED: OpDef = OpDef {
     forms: Forms { inplace: Some("shifted_"), out: Some("shifted.out"), elementwise: false },
     infer: Some(|args| {
@@ -280,7 +280,7 @@ static SHIFTED: OpDef = OpDef {
     }),
     uniform: UniformCall::Same,
     element_types: &[ElementType::Dispatch],
-    // SAFETY: the kernel checks what it takes of a call, as every safe function does.
+    // SAFETY: the kernel accesses the call by safe functions, which check it.
     kernels: unsafe {
         Kernels::of({
             static TABLE: KernelTable = KernelTable::new().with(

@@ -1,4 +1,4 @@
-//! `.npy` files: what NumPy wrote is read, what is written reads back, and damage is an error.
+//! `.npy` files: reading NumPy's files, round trips, and errors for damaged files.
 
 mod support;
 
@@ -264,7 +264,7 @@ fn bytes_of_a_bool_array_become_truth_values() {
 }
 
 proptest! {
-    /// Whatever is done to a file, reading it ends in a tensor or an error.
+    /// For any change of a file, reading it gives a tensor or an error.
     #[test]
     fn changed_bytes_never_panic(
         changes in prop::collection::vec((0usize..200, any::<u8>()), 0..6),

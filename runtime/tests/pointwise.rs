@@ -7,8 +7,8 @@ use opsmith_runtime::{Layout, Tensor};
 use proptest::prelude::*;
 use support::strided;
 
-/// A layout of these sizes and strides, moved so that its lowest element is element 0; and how many
-/// elements its storage needs.
+/// A layout of these sizes and strides, moved so that its lowest element is element 0; and the number of elements that
+/// its storage needs.
 fn placed(sizes: &[i64], strides: &[i64]) -> (Layout, usize) {
     let mut layout = Layout { sizes: sizes.into(), strides: strides.into(), offset: 0 };
     let Some((low, high)) = layout.extent() else { return (layout, 1) };
@@ -16,7 +16,7 @@ fn placed(sizes: &[i64], strides: &[i64]) -> (Layout, usize) {
     (layout, (high - low) as usize)
 }
 
-/// A tensor whose elements are the numbers of their places in the storage.
+/// A tensor whose elements are their own offsets in the storage.
 fn numbered(sizes: &[i64], strides: &[i64], first: i64) -> Tensor {
     let (layout, length) = placed(sizes, strides);
     let storage: Vec<i64> = (first..first + length as i64).collect();
@@ -35,7 +35,7 @@ fn indices(sizes: &[i64]) -> Vec<Vec<i64>> {
     indices
 }
 
-/// The place in memory, in elements, of an index of the output in an operand that is broadcast to it.
+/// The offset, in elements, of an index of the output in an operand that is broadcast to it.
 fn place(tensor: &Tensor, index: &[i64]) -> i64 {
     let own = &index[index.len() - tensor.dim()..];
     let steps = own.iter().zip(tensor.shape()).zip(tensor.strides());
@@ -66,13 +66,13 @@ fn check(operands: &[&Tensor]) {
         .map(|index| operands.iter().map(|tensor| place(tensor, index)).collect())
         .collect();
     let mut found = visited(operands);
-    // The order is the plan's own affair.
+    // The plan may choose any order.
     expected.sort_unstable();
     found.sort_unstable();
     assert_eq!(found, expected);
 }
 
-/// How many rows the plan makes.
+/// Number of rows in the plan.
 fn rows(operands: &[&Tensor]) -> usize {
     let mut rows = 0;
     for_each_row(operands, &mut |_| rows += 1).unwrap();
@@ -96,8 +96,7 @@ fn dimensions_that_all_operands_step_through_as_one_become_one_row() {
     assert_eq!(rows(&[&numbered(&[], &[], 0)]), 1);
 }
 
-/// Sizes, and strides that give every index a place of its own: some order of the dimensions, gaps
-/// between their steps, some of them backwards.
+/// Sizes, and strides without overlap: some order of the dimensions, gaps between elements, some dimensions backwards.
 fn output() -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
     let dimension = (0i64..5, 0i64..3, any::<bool>());
     prop::collection::vec(dimension, 0..5).prop_flat_map(|dims| {

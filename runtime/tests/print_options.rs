@@ -1,4 +1,4 @@
-//! The options of printing. They belong to the process, so this file has one test and no other.
+//! The options of printing. They are global to the process, so this file has only one test.
 
 use opsmith_runtime::Tensor;
 use opsmith_runtime::print::{PrintOptions, print_options, set_print_options};

@@ -1,4 +1,4 @@
-//! Random numbers: reproducible, addressable element by element, and distributed as they say.
+//! Random numbers: reproducible, addressable element by element, and with the documented distributions.
 
 use std::collections::HashSet;
 
@@ -205,7 +205,7 @@ fn the_default_generator_can_be_seeded() {
     assert_eq!(random::default_generator().state(), GeneratorState { seed: 99, offset: 0 });
 }
 
-/// Pins the values themselves, so that a seed means the same in every version. Computed by a separate
+/// Pins the values themselves, so that a seed gives the same numbers in every version. Computed by a separate
 /// implementation in Python, in double precision.
 #[test]
 fn a_seed_keeps_its_meaning() {

@@ -32,9 +32,9 @@ fn memory_of_others_is_used_where_it_is_and_released_once() {
     let drops = Arc::new(AtomicUsize::new(0));
     let mut owner = Box::new(Owner(drops.clone(), vec![1, 2, 3, 4]));
     let data = owner.1.as_mut_ptr().cast::<u8>();
-    // SAFETY: the vector's buffer stays where it is while the owner lives.
+    // SAFETY: the vector's buffer does not move while the owner lives.
     let storage = unsafe { Storage::external(data, 16, owner) };
-    // SAFETY: the layout shows the four elements.
+    // SAFETY: the layout covers the four elements.
     let tensor = unsafe { Tensor::from_parts(storage, Layout::contiguous(&[2, 2]), DType::I32, Device::CPU) };
     assert_eq!(tensor.data_ptr(), data);
     assert_eq!(tensor.to_vec::<i32>().unwrap(), [1, 2, 3, 4]);

@@ -1,9 +1,9 @@
-//! Symbolic sizes: what is computed with formulas is what is computed with the numbers behind them.
+//! Symbolic sizes: results of formulas match results of the numbers behind them.
 
 use opsmith_runtime::infer::symbolic::{Bindings, Origin, Shape, Size, Symbol, Symbols};
 use proptest::prelude::*;
 
-/// A computation over four symbols, done with sizes and with numbers.
+/// A computation over four symbols, with sizes and with numbers.
 #[derive(Clone, Debug)]
 enum Computation {
     Number(i64),
@@ -56,7 +56,7 @@ impl Computation {
         }
     }
 
-    /// `None` where the numbers have no result.
+    /// `None` if the numbers have no result.
     fn number(&self, values: &[i64]) -> Option<i64> {
         let both = |a: &Computation, b: &Computation| Some((a.number(values)?, b.number(values)?));
         match self {
@@ -109,7 +109,7 @@ proptest! {
     #[test]
     fn formulas_compute_what_numbers_do(
         computation in computation(),
-        // Symbols that are divided by are taken not to be 0.
+        // Symbols in a divisor are assumed not to be 0.
         values in prop::collection::vec(1i64..30, SYMBOLS),
     ) {
         let mut symbols = four();
@@ -229,7 +229,7 @@ fn bounds_decide_comparisons() {
     assert_eq!(small.equals(&Size::Const(1), &symbols), Some(false));
     assert_eq!(small.equals(&any, &symbols), None);
     assert_eq!(any.is_less(&Size::Const(0), &symbols), Some(false));
-    // What a run finds is bounded by a formula.
+    // A data-dependent size is bounded by a formula.
     assert_eq!((&small * &any).is_less(&found, &symbols), Some(false));
     assert_eq!(Size::Unknown.equals(&Size::Unknown, &symbols), None);
     assert_eq!(symbols.greater(&small, &Size::Const(1)), small);
@@ -290,7 +290,7 @@ fn formulas_are_fitted_to_points() {
         let found = Size::fit(&points).map(|size| size.to_string());
         assert_eq!(found.as_deref(), wanted, "case {number}");
     }
-    // Points that leave open which formula it is.
+    // Points that do not determine the formula.
     assert_eq!(Size::fit(&[(&[2], 4)]), None);
     assert_eq!(Size::fit(&[(&[2], 4), (&[3], 6)]), None);
     assert_eq!(Size::fit(&[(&[2, 2], 4), (&[3, 3], 6), (&[4, 4], 8), (&[5, 5], 10)]), None);

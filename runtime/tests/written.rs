@@ -24,7 +24,7 @@ fn x() -> Tensor {
     Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap()
 }
 
-/// What a debug build says of a call; a release build has no opinion.
+/// A debug build returns this error for a call; a release build does not check.
 #[track_caller]
 fn refused<R>(result: Result<R>, message: &str) {
     if cfg!(debug_assertions) {
@@ -141,7 +141,7 @@ fn the_output_is_named() {
     refused(call(unary("op", kernel, TWO, false), &x()), &message);
 }
 
-/// Elements that are what memory is filled with, in a kernel that writes all of them.
+/// Elements equal to the filling, in a kernel that writes all of them.
 #[test]
 fn elements_that_look_unwritten() {
     thread_local!(static RUNS: Cell<usize> = const { Cell::new(0) });
@@ -162,7 +162,7 @@ fn elements_that_look_unwritten() {
     assert_eq!(outs[0].to_vec::<f32>().unwrap(), [f32::from_bits(0xA5A5_A5A5); 6]);
 }
 
-/// A random kernel draws as often as it is called, although it runs again where it is checked.
+/// A random kernel draws once per call, although the check runs it again.
 #[test]
 fn random_kernels_draw_once() {
     fn kernel(call: &KernelCall<'_>) -> Result<()> {
@@ -187,7 +187,7 @@ fn random_kernels_draw_once() {
     check_written(op, &[(&x()).into()]).unwrap();
 }
 
-/// A kernel that gives other results each time, whatever is drawn, writes them nonetheless.
+/// A kernel with results that vary independent of random numbers still writes them.
 #[test]
 fn kernels_of_many_results() {
     thread_local!(static RUNS: Cell<u64> = const { Cell::new(1) });
@@ -238,7 +238,7 @@ fn results_that_depend_on_what_was_in_memory() {
     );
 }
 
-/// In place, an element-wise kernel reads what it writes, and memory is as it was.
+/// In place, an element-wise kernel reads its own output's memory, which keeps its contents.
 #[test]
 fn elements_that_are_inputs_too_are_left_alone() {
     fn kernel(call: &KernelCall<'_>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Makes the stand-in for the driver of CUDA's devices (`driver.cc`), for tests of several crates.
+//! Builds the stand-in for CUDA's driver (`driver.cc`), for tests of several crates.
 
 #![allow(dead_code, reason = "not every test file uses everything")]
 //!
@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder with the stand-in, under the names by which the driver is looked for.
+/// A folder with the stand-in, under the driver's file names.
 pub fn driver(name: &str) -> PathBuf {
     let folder = empty(name);
     compile("driver.cc", &folder.join("libcuda.so"), &["-pthread", "-Wl,-soname,libcuda.so.1"]);
@@ -16,8 +16,8 @@ pub fn driver(name: &str) -> PathBuf {
     folder
 }
 
-/// The same, with a stand-in for CUDA's runtime beside it (`cudart.cc`), with which nvcc's own code launches
-/// kernels. What `NVCC_APPEND_FLAGS` must be, so that libraries are linked with it.
+/// As [`driver`], with a stand-in for CUDA's runtime beside it (`cudart.cc`), with which nvcc's own code launches
+/// kernels. Also returns the value of `NVCC_APPEND_FLAGS` that links libraries with it.
 pub fn runtime(name: &str) -> (PathBuf, String) {
     let folder = driver(name);
     let driver = folder.join("libcuda.so").display().to_string();
@@ -27,7 +27,7 @@ pub fn runtime(name: &str) -> (PathBuf, String) {
     (folder, flags)
 }
 
-/// A folder with libraries of those names that cannot be loaded, which is as good as none.
+/// A folder with libraries of those names that cannot be loaded, which is equivalent to no driver.
 pub fn no_driver(name: &str) -> PathBuf {
     let folder = empty(name);
     for library in ["libcuda.so", "libcuda.so.1"] {
@@ -49,7 +49,7 @@ pub fn compile(source: &str, output: &Path, flags: &[&str]) {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// This folder, from whichever crate of the workspace.
+/// This folder, for any crate of the workspace.
 fn sources() -> PathBuf {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let found = folders.find_map(|folder| Some(folder.join("tests/cuda")).filter(|cuda| cuda.is_dir()));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use opsmith_codegen::diagnostics::render;
 use opsmith_codegen::{Config, Parent, emit, output, pipeline};
 
-/// How many expressions have a result of the arguments' dtype, and how many a real one.
+/// Number of expressions with a result of the arguments' dtype, and number with a real one.
 const COUNT: usize = 80;
 
 /// Functions of a complex number, with an argument `Z` of size below one in their domain.
@@ -59,7 +59,7 @@ const REAL: [&str; 16] = [
     "clamp_min(R, Q)",
 ];
 
-/// Those of them that choose one of two.
+/// The functions among them that select one of two arguments.
 const CHOICES: [&str; 3] = ["maximum(R, Q)", "fmin(R, Q)", "clamp_min(R, Q)"];
 
 /// A xorshift generator.
@@ -121,7 +121,7 @@ impl Random {
             }
             _ => {
                 let function = REAL[self.below(REAL.len())];
-                // Each choice inside another doubles the formula.
+                // Each nested selection doubles the formula.
                 let less = if CHOICES.contains(&function) { 0 } else { less };
                 let function = function.replace('R', "{ let x = R; x / (1.0 + abs(x)) }");
                 function.replace('R', &self.real(less)).replace('Q', &format!("sin({})", self.real(less)))
@@ -148,7 +148,7 @@ fn main() {
         for (kind, dtype, body) in
             [("complex", "promote(a, b, s)", random.complex(depth)), ("real", "real(a)", random.real(depth))]
         {
-            // Each argument has an effect, whatever the expression is made of.
+            // Each argument has an effect, independent of the expression's parts.
             let all =
                 if kind == "real" { "0.1 * abs(a * s + b * k + r)" } else { "0.1 * (a * s + b * k + r)" };
             let _ = write!(
@@ -171,7 +171,7 @@ fn main() {
     generate(&out);
 }
 
-/// As `opsmith_codegen::build`, without its warnings: what entries lack is what is tested.
+/// As `opsmith_codegen::build`, without its warnings: missing parts of entries are under test.
 fn generate(spec: &Path) {
     let parent = std::env::var("DEP_OPSMITH_SPEC").expect("the crate depends on the stock library");
     println!("cargo::rerun-if-changed={parent}");

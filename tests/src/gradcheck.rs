@@ -1,15 +1,15 @@
 //! Gradients against differences of the function itself.
 //!
-//! In: a call by name with `float64` tensors. Out: the first gradient that is not the slope. The outputs
-//! are weighted with fixed numbers and added up, so that one number depends on all inputs; each element of
-//! each input is then moved a little both ways.
+//! In: a call by name with `float64` tensors. Out: the first gradient that differs from the slope. The outputs are
+//! weighted with fixed numbers and added up, so that one number depends on all inputs; each element of each input is
+//! then moved in both directions.
 
 use opsmith::autograd::{self, Options};
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_testing::calls::mapped;
 pub use opsmith_testing::checks::weights;
 
-/// How far each element is moved.
+/// The step for each element.
 const STEP: f64 = 1e-5;
 
 /// One call whose gradients are to be checked.
@@ -79,7 +79,7 @@ impl<'a> Call<'a> {
         Ok(total.unwrap_or_else(|| Tensor::scalar(0.0, DType::F64)))
     }
 
-    /// The gradients by every input; zeros where none flows.
+    /// The gradients with respect to every input; zeros for `None`.
     fn gradients(&self, create_graph: bool) -> Result<Vec<Tensor>> {
         let inputs = self.inputs();
         for input in &inputs {
@@ -145,7 +145,7 @@ fn compare(what: &str, name: &str, found: &[Tensor], slopes: &[Vec<f64>]) -> std
 /// Checks the gradients of a call.
 ///
 /// # Errors
-/// If the call fails, or names the first gradient that is not the slope.
+/// If the call fails, or for the first gradient that differs from the slope.
 pub fn first_order(call: &Call<'_>) -> std::result::Result<(), String> {
     let text = |error: opsmith::Error| error.to_string();
     let inputs: Vec<Tensor> = call.inputs().iter().map(fresh).collect();
@@ -160,7 +160,7 @@ pub fn first_order(call: &Call<'_>) -> std::result::Result<(), String> {
 /// As [`first_order`].
 pub fn second_order(call: &Call<'_>) -> std::result::Result<(), String> {
     let text = |error: opsmith::Error| error.to_string();
-    // The weighted sum of the gradients, a number again.
+    // The weighted sum of the gradients, again one number.
     let combined = |tensors: &[Tensor]| -> Result<Tensor> {
         let mut total = Tensor::scalar(0.0, DType::F64);
         for (number, gradient) in call.replaced(tensors).gradients(true)?.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the tests of the whole share, beside the checks of operators in `opsmith-testing`.
+//! Shared code of the workspace's tests, beside the checks of operators in `opsmith-testing`.
 
 pub mod gradcheck;
 pub mod parity;

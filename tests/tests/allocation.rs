@@ -1,4 +1,4 @@
-//! In-place and out forms ask for no memory, nor does a graph that ran before.
+//! In-place and out forms allocate no memory, nor does a graph in a repeated run.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting what this thread asks it for.
+/// The system's allocator, counting allocations of this thread.
 struct Counting;
 
 // SAFETY: every call is handed on to the system's allocator.
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often a call asks for memory, once it is warm.
+/// Number of allocations of a call, once it is warm.
 fn allocations(mut call: impl FnMut()) -> usize {
     call();
     let before = CALLS.get();

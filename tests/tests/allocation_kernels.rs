@@ -1,4 +1,4 @@
-//! A warm graph asks the system for no memory, whatever its operators.
+//! A warm graph allocates no memory, for any operator.
 
 use opsmith::graph::{Graph, Pass, Passes};
 use opsmith::{Tensor, TensorOps};
@@ -20,7 +20,7 @@ fn no_operator_allocates_in_a_warm_run() {
     several_threads_allocate_nothing();
 }
 
-/// Element-wise calls over memory that nothing needs any more.
+/// Element-wise calls over dead buffers.
 fn over_an_input_allocates_nothing() {
     let x = opsmith::ones([70, 40]).unwrap();
     let function = |x: &[Tensor]| {
@@ -46,7 +46,7 @@ fn several_threads_allocate_nothing() {
     let mut graph = Graph::trace(function, [&x]).unwrap().optimize(&Passes::all());
     graph.set_threads(2);
     let mut outputs = Vec::new();
-    // Each thread that meets a size for the first time asks for a block, so only so many runs can.
+    // Each thread that meets a size for the first time allocates a block, so the number of such runs is limited.
     let (mut quiet, mut runs) = (0, 0);
     while quiet < 50 {
         let before = allocations();

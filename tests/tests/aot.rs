@@ -273,7 +273,7 @@ fn a_registration_record() -> Result<()> {
     Ok(())
 }
 
-/// A record may have nothing but attributes: inputs are what calls give, outputs what inference says.
+/// A record may have only attributes: inputs come from calls, outputs from inference.
 #[test]
 fn a_record_of_attributes_only() -> Result<()> {
     let record = r#"{"op_name": "any", "attr": [{"name": "axis", "type": "int", "value": 1},
@@ -283,7 +283,7 @@ fn a_record_of_attributes_only() -> Result<()> {
     let op = Declaration::from_record(kernel(), record)?.output_dtype(DType::F32).declare()?;
     assert_eq!(op.definition().schema.text, "any(Tensor[] inputs) -> Tensor output");
     assert_eq!(op.call(&[&ones, &ones])?.to_vec::<f32>()?, [10.0; 4]);
-    // What is named counts, and so does how many outputs a declaration says there are.
+    // Named inputs count, and so does a declared number of outputs.
     let named = Declaration::from_record(kernel(), record)?.input("x").input("y").output("sums");
     let named = named.dtypes([DType::F32; 3]).declare()?;
     assert_eq!(named.definition().schema.text, "any(Tensor x, Tensor y) -> Tensor sums");
@@ -298,7 +298,7 @@ fn a_record_of_attributes_only() -> Result<()> {
         several.definition().schema.text,
         "several(Tensor[] inputs_) -> (Tensor output0, Tensor output1, Tensor output2)"
     );
-    // A declaration by hand still says what it has.
+    // A manual declaration must still be complete.
     let error = Declaration::new("aot_nothing", kernel()).declare().map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("no output is declared"), "{error}");
     Ok(())

@@ -1,4 +1,4 @@
-//! The interface of custom kernels: what arrives on the other side, under both layouts of strings.
+//! The interface of custom kernels: the values that kernels receive, under both layouts of strings.
 
 mod aot_support;
 
@@ -148,7 +148,7 @@ fn several_outputs_are_inferred_by_the_library() -> Result<()> {
     Ok(())
 }
 
-/// `FInit` runs for each new shape, once; what it leaves is destroyed with the operator.
+/// `FInit` runs once for each new shape; the object it creates is destroyed with the operator.
 #[test]
 fn objects_live_as_long_as_they_are_needed() -> Result<()> {
     let diary = Path::new(env!("CARGO_TARGET_TMPDIR")).join("diary");

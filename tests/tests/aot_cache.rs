@@ -1,4 +1,4 @@
-//! The cache of compiled kernels, seen by processes of their own.
+//! The cache of compiled kernels, tested by separate processes.
 
 mod aot_support;
 
@@ -11,7 +11,7 @@ use aot_support::prebuilt;
 use opsmith::aot::Declaration;
 use opsmith::{DType, Tensor};
 
-/// What the tests below start again and again: calls a kernel and prints what came of it.
+/// The process started by the tests below: calls a kernel and prints the outcome.
 #[test]
 fn worker() {
     let Ok(kernel) = std::env::var("AOT_WORKER") else { return };
@@ -62,7 +62,7 @@ impl Place {
         command
     }
 
-    /// What the kernel gave, and whether the compiler ran.
+    /// The kernel's result, and whether the compiler ran.
     #[track_caller]
     fn run(&self, source: &str) -> (f32, bool) {
         result(self.command(source))
@@ -109,7 +109,7 @@ fn a_second_process_starts_without_compiling() {
     let source = place.write("k.cc", &adding("1"));
     assert_eq!(place.run(&source), (2.0, true));
     assert_eq!(place.run(&source), (2.0, false));
-    // Nor does it look for the compiler's opinion: there is none.
+    // Nor does it query the compiler, which does not exist here.
     let mut command = place.command(&source);
     command.env("OPSMITH_AOT_TIMEOUT", "1");
     assert_eq!(result(command), (2.0, false));
@@ -132,7 +132,7 @@ fn a_change_of_anything_compiles_again() {
     // The source.
     place.write("k.cc", &adding("10"));
     assert_eq!(place.run(&source), (11.0, true));
-    // What the compiler is told from outside.
+    // Environment variables of the compiler.
     let mut command = place.command(&source);
     command.env("CPATH", &place.folder);
     assert_eq!(result(command), (11.0, true));
@@ -198,7 +198,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| if path.is_dir() { files(path) } else { vec![path.clone()] }).collect()
 }
 
-/// Whatever became of a file of the cache, the next process makes it again, and the one after that finds it.
+/// After any damage to a file of the cache, the next process makes it again, and the one after that finds it.
 #[test]
 fn what_is_damaged_is_made_again() {
     let place = Place::new("damaged");
@@ -266,7 +266,7 @@ fn what_is_damaged_is_made_again() {
     assert_eq!(result(command).0, 2.0);
 }
 
-/// A manifest does not make a process load a file of its choice.
+/// A manifest cannot make a process load a file of its choice.
 #[test]
 fn manifests_lead_nowhere_else() {
     let place = Place::new("manifest");
@@ -397,7 +397,7 @@ fn libraries_that_cannot_be_loaded() {
     assert!(error.contains("undefined symbol: Heplfer") && error.contains("it has `Helper`"), "{error}");
 }
 
-/// Hot reload: the next call runs what the source says now.
+/// Hot reload: the next call runs the present source.
 #[test]
 fn a_source_that_changes_is_loaded_again() {
     let place = Place::new("reload");

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use opsmith::aot::Declaration;
 use opsmith_runtime::Backend;
 
-/// What the tests below start.
+/// The process started by the tests below.
 #[test]
 fn worker() {
     if let Ok(part) = std::env::var("AOT_DEVICE_PART") {
@@ -60,7 +60,7 @@ fn count(text: &str, name: &str) -> usize {
     found.unwrap_or_else(|| panic!("{line}")).parse().unwrap()
 }
 
-/// The work is done, the device has got back all that it gave, and refused nothing that was asked of it.
+/// Runs a part; the device must have got back all of its memory, and must not have rejected any request.
 #[track_caller]
 fn done_cleanly(part: &str) -> String {
     let text = done(part, &[]);
@@ -95,7 +95,7 @@ fn graph_mode() {
 #[test]
 fn tensors_of_the_device_stay_there() {
     let text = done_cleanly("resident");
-    // To the device: x, y, and x of the host; from it: what is read. The watched call copies what it watches.
+    // To the device: x, y, and x of the host; back: the elements that are read. The watched call copies its buffers.
     assert!(count(&text, "launches") >= 4, "{text}");
 }
 

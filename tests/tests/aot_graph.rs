@@ -135,13 +135,13 @@ fn a_transpose_and_its_gradient() -> Result<()> {
     Ok(())
 }
 
-/// Before a rank is known, an operator's own inference says as much as it can.
+/// For an unknown rank, an operator's own inference determines as much as it can.
 #[test]
 fn operators_of_any_rank_in_a_graph_of_calls() -> Result<()> {
     let square = |name: &str| Declaration::new(name, example("square.cc:Square")).input("x").output("y");
     same_shape(square("aot_open_same"), 1).dtypes([DType::F32; 2]).declare()?;
     square("aot_open_constant").output_shape([2, 3]).output_dtype(DType::F32).declare()?;
-    // These take it for granted that there is a second dimension, or refuse what is not known.
+    // These assume a second dimension, or reject unknown sizes.
     square("aot_open_second")
         .output_shape_fn(|call| Ok(vec![vec![call.shape(0)?[0], call.shape(0)?[1]]]))
         .output_dtype(DType::F32)
@@ -181,7 +181,7 @@ fn operators_of_any_rank_in_a_graph_of_calls() -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with an operator is said when the graph is made, not that it has no results.
+/// A mistake of an operator is reported when the graph is made, rather than a lack of results.
 #[test]
 fn operators_that_cannot_be_inferred_are_refused_with_the_reason() -> Result<()> {
     let no_file = Declaration::new("aot_open_no_file", "kernels/is_not_there.cc:F").input("x").output("y");

@@ -11,7 +11,7 @@ use aot_support::compiled;
 use opsmith::aot::{Declaration, inspect};
 use opsmith::{DType, Tensor};
 
-/// What the tests below start: looks into a library, and calls its kernel.
+/// The process started by the tests below: looks into a library, and calls its kernel.
 #[test]
 fn worker() {
     let Ok(kernel) = std::env::var("AOT_WORKER") else { return };
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// What a process printed; it must have ended by itself, within a time.
+/// The output of a process, which must end by itself within a time limit.
 #[track_caller]
 fn told(mut command: Command) -> String {
     let mut child = command.spawn().unwrap();
@@ -157,7 +157,7 @@ fn links_do_not_lead_out_of_the_allowed_folders() {
     }
 }
 
-/// Whatever a library does when it is loaded, this process goes on, and has not loaded it.
+/// For any behaviour of a library at load time, this process goes on, and has not loaded it.
 #[test]
 fn the_sandbox_loads_nothing_here() {
     let place = Place::new("sandbox");
@@ -214,7 +214,7 @@ fn a_library_is_looked_into_from_outside() {
     }
 }
 
-/// Files that are none, or not whole.
+/// Files that are not libraries, or truncated ones.
 #[test]
 fn what_cannot_be_read_is_refused_at_once() {
     let place = Place::new("unreadable");

@@ -1,4 +1,4 @@
-//! Kernels that do what they must not: each is caught by what is meant for it, with the whole story told.
+//! Faulty kernels: each is caught by the intended check, with a complete message.
 
 mod aot_support;
 
@@ -190,7 +190,7 @@ fn reads_of_memory_that_was_never_written() -> Result<()> {
     fails(checked("ReadsPastInput"), &["from bytes outside of its buffers", "element 0"]);
     fails(checked("ReadsBeforeInput"), &["from bytes outside of its buffers", "element 1"]);
     assert_eq!(run(checked("WritesFirst"))?, GOOD);
-    // Another result each time says nothing.
+    // A result that differs in each run proves nothing.
     assert_eq!(run(checked("Random"))?[1..], GOOD[1..]);
     fails(checked("ReadsWorkspace").sandbox(true), &["from what workspace 1 held before the call"]);
     Ok(())

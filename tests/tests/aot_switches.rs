@@ -1,5 +1,5 @@
-//! The environment variables of custom kernels, each set for a process of its own: what it changes, and
-//! that nothing is changed without it.
+//! The environment variables of custom kernels, each set for a separate process: their effects, and unchanged behaviour
+//! without them.
 
 mod aot_support;
 
@@ -43,7 +43,7 @@ fn run(kernel: &str, variables: &[(&str, &str)]) -> Output {
     command.envs(variables.iter().copied()).output().unwrap()
 }
 
-/// What the calls of a kernel gave, or why they failed.
+/// The results of a kernel's calls, or their errors.
 #[track_caller]
 fn told(kernel: &str, variables: &[(&str, &str)]) -> String {
     let output = run(kernel, variables);

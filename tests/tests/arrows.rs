@@ -181,7 +181,7 @@ impl Sources {
         let mut files = Vec::new();
         for (name, text) in texts {
             let module = module_of(&name);
-            // Tests may use what they test.
+            // Tests may use the modules under test.
             if module.iter().all(|part| part != "tests") {
                 let tree = syn::parse_file(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
                 files.push(Source { name, module, tree });

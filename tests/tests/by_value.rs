@@ -93,7 +93,7 @@ fn constants_decide_shapes_before_a_run() {
         let real = opsmith::slice_by(&real, &Tensor::of(&[1i64]), &Tensor::of(&[-2i64])).unwrap();
         assert_eq!(part.outs[0].shape.bind(&bindings).unwrap()[..], *real.shape(), "{size} rows");
     }
-    // What does not divide is found out when the size is known.
+    // An indivisible size is detected when the size is known.
     let odd = Meta::constant(&Tensor::of(&[4i64, -1]));
     outputs("reshape.tensor", &[(&x).into(), (&odd).into()], &mut context).unwrap();
     assert_eq!(guards(&context), ["4*floor(6*s0/4) == 6*s0"]);
@@ -166,11 +166,11 @@ fn what_a_run_finds_is_bounded() {
     let picked = outputs("masked_select", &[(&x).into(), (&mask).into()], &mut context).unwrap();
     let size = &picked.outs[0].shape.sizes().unwrap()[0];
     assert!(size.is_less(&(x.shape.numel() + Size::Const(1)), &context.symbols).unwrap());
-    // A constant tells the real size at once.
+    // A constant determines the actual size at once.
     let known = Meta::constant(&Tensor::of(&[0f32, 2.0, 0.0, 3.0]));
     let found = outputs("nonzero", &[(&known).into()], &mut context).unwrap();
     assert_eq!(shape(&found, 0, &context), "(2, 1)");
-    // What a run decides is a fact that a graph can ask for.
+    // A graph can read the data-dependent sizes from the rules.
     assert!(!op("nonzero").rules.unwrap().run_sizes.is_empty());
     assert!(op("mm").rules.unwrap().run_sizes.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Constraints of attributes: each is checked, described, and refused with what is allowed.
+//! Constraints of attributes: each is checked and described; a violation is an error with the allowed values.
 
 use opsmith::{Error, LIBRARY, Reduction, Scalar, Tensor, Value, call};
 use opsmith_testing::{checks, report};

@@ -1,5 +1,5 @@
-//! Every check of every derivative of the stock operators, by generation: nobody writes a test for an
-//! operator, and none is left out without a reason in its entry.
+//! Every check of every derivative of the stock operators: no operator needs a test of its own, and none is skipped
+//! without a reason in its entry.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use opsmith_runtime::op::{ArgKind, OpDef};
 use opsmith_testing::checks;
 use opsmith_tools::coverage::coverage;
 
-/// What a function says of every operator, in the order of the spec.
+/// The findings of a function for every operator, in the order of the spec.
 fn of_each(check: impl Fn(&'static OpDef) -> Vec<String> + Sync) -> Vec<String> {
     opsmith_testing::of_each(opsmith::LIBRARY.ops, |op| check(op)).into_iter().flatten().collect()
 }
@@ -40,8 +40,8 @@ fn a_missing_conjugate_never_passes() {
     assert_none(of_each(checks::complex_survivors));
 }
 
-/// Formulas read results such as means and deviations. Differentiated again, they are wrong if those are taken as
-/// constants; that the checks would notice it, of every operator whose formula reads a result.
+/// Formulas read results such as means and deviations. Their derivatives are wrong if such a result is treated as a
+/// constant; this tests that the checks detect it, for every operator whose formula reads a result.
 #[test]
 fn a_result_read_as_a_constant_never_passes() {
     let tried = AtomicUsize::new(0);
@@ -53,8 +53,8 @@ fn a_result_read_as_a_constant_never_passes() {
     assert!(tried.into_inner() >= 30, "hardly any formula reads a result");
 }
 
-/// What formulas refuse, with the reasons of the spec: a new refusal is a decision, not an accident. The
-/// table of `opsmith coverage` says of every operator what the checks find: gradients, second ones, tangents.
+/// Unimplemented derivatives, with the reasons of the spec: a new one must be a decision. The table of `opsmith
+/// coverage` agrees with the checks for every operator: gradients, second ones, tangents.
 #[test]
 fn refusals_are_known_and_in_the_coverage_table() {
     let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../ops.yaml");

@@ -1,4 +1,4 @@
-//! Memory of a device: where it is, how it moves, who waits, and what the host is refused.
+//! Memory of a device: its location, movement, synchronisation, and forbidden accesses by the host.
 
 use std::process::Command;
 use std::sync::Once;
@@ -36,7 +36,7 @@ fn an_access_by_the_host_ends_the_process() {
     let tensor = numbers(&[4]).to_device(gpu()).unwrap();
     if std::env::var_os(READS).is_some() {
         tensor.item().unwrap_err();
-        // SAFETY: none: the access is what the test is about, and the process does not survive it.
+        // SAFETY: none: the test is about this access, and the process does not survive it.
         println!("read {}", unsafe { tensor.data_ptr().cast::<f32>().read_volatile() });
         return;
     }
@@ -179,11 +179,11 @@ fn operands_on_different_devices_are_refused() {
     assert_eq!(there.add_out(&there, &mut out).unwrap_err().kind(), ErrorKind::Device);
     assert_same(&out, &numbers(&[3]));
     assert_eq!(host.add_(&there).unwrap_err().kind(), ErrorKind::Device);
-    // A number goes with operands of any device.
+    // A number combines with operands of any device.
     let number = Tensor::scalar(2.0, DType::F32);
     assert_same(&there.mul(&number).unwrap(), &host.mul(&number).unwrap());
     assert_same(&number.sub(&there).unwrap(), &number.sub(&host).unwrap());
-    // The other way round it does not.
+    // A number on a device does not combine with host operands.
     let number = number.to_device(gpu()).unwrap();
     assert_eq!(host.mul(&number).unwrap_err().kind(), ErrorKind::Device);
 }

@@ -1,4 +1,4 @@
-//! Forward mode: `jvp` and what is built on it, through each other and through reverse mode.
+//! Forward mode: `jvp` and functions built on it, nested and combined with reverse mode.
 
 use opsmith::autograd::{self, Options, hessian, hvp, jacobian, jvp, no_grad, vjp};
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -137,7 +137,7 @@ fn what_does_not_depend_on_the_input_has_no_tangent() {
 
 #[test]
 fn custom_functions_have_tangents_by_their_backward() {
-    // A backward of its own is what the derivative is, also where it is not the function's.
+    // A custom backward determines the derivative, even if it differs from the function's.
     let doubled = |x: &Tensor| -> Result<Tensor> {
         let outs = autograd::custom(
             "rounded",

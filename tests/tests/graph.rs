@@ -19,7 +19,7 @@ fn every_gradient_has_the_same_bits() {
     assert!(report.compared > 2000, "{} graphs were compared", report.compared);
 }
 
-/// One graph for all sizes: what it gives at five of them is what eager mode gives there.
+/// One graph for all sizes: its results at five of them are those of eager mode.
 #[test]
 fn symbolic_sizes_give_the_same_bits() {
     let report = report(&LIBRARY, checks::symbolic_graphs);

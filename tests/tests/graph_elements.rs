@@ -1,5 +1,5 @@
-//! Elements that decide shapes, while a function is traced and afterwards: a graph never has a shape that its
-//! constants no longer say.
+//! Elements that determine shapes, while a function is traced and afterwards: the shapes of a graph always match its
+//! constants.
 
 use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Result, Tensor, TensorOps, UniqueOptions};

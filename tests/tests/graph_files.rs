@@ -1,4 +1,4 @@
-//! Graphs as files: they come back the same, say what changed of operators, and hostile ones are refused.
+//! Graphs as files: loading preserves them, reports changed operators, and rejects hostile files.
 
 use std::path::PathBuf;
 

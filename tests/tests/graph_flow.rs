@@ -1,4 +1,4 @@
-//! Functions as graphs: training, control flow, sizes that depend on elements, guards, and what is refused.
+//! Functions as graphs: training, control flow, data-dependent sizes, guards, and rejected functions.
 
 use opsmith::autograd::{self, Options, no_grad};
 use opsmith::graph::{self, Dim, Graph, InputSpec, NodeKind};

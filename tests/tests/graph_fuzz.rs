@@ -1,4 +1,4 @@
-//! Mutated graphs: whatever a saved graph became, it is refused with a sentence, or it is a graph like any other.
+//! Mutated graphs: a mutated saved graph is either rejected with an error, or a valid graph.
 //!
 //! `cargo test -p opsmith-tests --test graph_fuzz -- --ignored --nocapture` runs for `OPSMITH_FUZZ_SECONDS` seconds
 //! (60), from the seed `OPSMITH_FUZZ_SEED` (the time, printed). Each input is loaded, checked, described, drawn,
@@ -32,7 +32,7 @@ const MEMORY: &str = "3000000";
 /// Larger graphs are not run, since that alone would take long.
 const LARGE: usize = 8 << 20;
 
-/// What a child is about to do, as it says on its standard output: the seed of an input, and a step.
+/// The next action of a child, from its standard output: the seed of an input, and a step.
 #[derive(Clone, PartialEq)]
 struct Doing {
     seed: u64,
@@ -254,7 +254,7 @@ fn fuzz(name: &str, first: u64, seconds: u64, count: u64, findings: usize) -> (u
     (seed - first, found)
 }
 
-/// Runs a child. Out: how it ended, none if one step took too long; and what it was doing last.
+/// Runs a child. Out: its exit status, `None` if one step took too long; and its last action.
 fn run_child(folder: &Path, seed: u64, numbers: [(&str, u64); 3]) -> (Option<ExitStatus>, Doing) {
     let mut command = Command::new("sh");
     // Without `exec`, killing the child would leave the program alone.

@@ -1,6 +1,6 @@
-//! Saved graphs that were changed on purpose: what each rule of loading refuses, and what stays right.
+//! Saved graphs that were changed on purpose: the violations that each rule of loading rejects, and the valid changes.
 //!
-//! `graph_fuzz.rs` looks for more of them; what it finds stands here.
+//! `graph_fuzz.rs` searches for more of them; its findings become tests here.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
     }
 }
 
-/// Without symbols, with symbols, and in a variant: whatever a layout is said to be, a run stays inside its memory.
+/// Without symbols, with symbols, and in a variant: for any layout in the file, a run stays inside its memory.
 #[test]
 fn no_number_of_a_layout_leads_outside() {
     for (rows, input) in [("3", [3, 4]), ("n", [5, 4]), ("n", [1, 4])] {
@@ -165,7 +165,7 @@ fn steps_do_not_write_over_what_they_read() {
         .iter()
         .position(|node| node["do"]["call"]["op"] == "mul.Tensor" || node["do"]["call"]["op"] == "mul.Scalar")
         .unwrap();
-    // The result of `exp` over what it reads, which is turned.
+    // The result of `exp` over its own input, which is transposed.
     let out = nodes[mul]["outs"][0].clone();
     saved.refused("shares memory", |graph| {
         graph["nodes"][exp]["outs"][0] = out.clone();
@@ -213,7 +213,7 @@ fn loops_stay_inside_what_they_go_over() {
     saved.refused("another length than what it goes over", |graph| {
         graph["nodes"][at]["args"] = json!([{"tensor": graph["outputs"][0]}]);
     });
-    // What the positions of a loop leave out holds zeros, not what was in that memory before.
+    // Positions that a loop leaves out contain zeros, not former contents of the memory.
     let sparse = saved.changed(|graph| scan(graph, &|scan| scan["moving"][1][1] = 1.into())).unwrap();
     for run in 0..3 {
         // Memory of the same size that is full of other numbers, and free again.

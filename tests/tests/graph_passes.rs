@@ -1,4 +1,4 @@
-//! Passes over graphs: what each of them drops, and that random programs give the same bits after them.
+//! Passes over graphs: the nodes that each drops, and random programs that give the same bits after them.
 
 use opsmith::graph::{Graph, InputSpec, NodeKind, Pass, Passes, Place};
 use opsmith::{DType, Generator, Result, Tensor, TensorOps};
@@ -147,7 +147,7 @@ fn an_element_wise_call_writes_over_what_nothing_needs() {
     assert_eq!(report.planned, 64);
     let over = |place: &Place| matches!(place, Place::Arena { over: Some(_), .. });
     assert_eq!(report.buffers.iter().filter(|buffer| over(&buffer.place)).count(), 3);
-    // What is read at other positions, or again, stays.
+    // Elements read at other positions, or again, stay.
     let kept = |x: &[Tensor]| {
         let a = x[0].exp()?;
         a.add(&a.transpose(0, 1)?)?.mul(&x[0])?.sum()
@@ -166,7 +166,7 @@ fn program(seed: u64, x: &[Tensor], state: &Tensor) -> Result<Vec<Tensor>> {
         (random >> 20) as usize % count
     };
     let mut known: Vec<Tensor> = vec![x[0].clone(), x[1].clone(), state.clone(), made(seed)?, made(9)?];
-    // Inputs may not be written, as programs of both modes get the same ones; nor what a program makes from
+    // Inputs may not be written, as programs of both modes get the same ones; nor tensors that a program makes from
     // numbers, which a graph makes once.
     let mut writable = vec![false, false, true, false, false];
     for _ in 0..6 + pick(14) {

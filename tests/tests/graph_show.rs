@@ -57,7 +57,7 @@ fn every_mistake_is_reported_once() {
     .unwrap();
     graph.check().unwrap();
     graph.check_at(&[("batch", 4)]).unwrap();
-    // Both views reach too far; what is computed from them is not reported again.
+    // Both views reach too far; results computed from them are not reported again.
     let errors = graph.check_at(&[("batch", 2)]).unwrap_err();
     let text = errors.to_string();
     assert_eq!(errors.errors().len(), 2, "{text}");

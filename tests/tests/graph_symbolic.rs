@@ -1,4 +1,4 @@
-//! Graphs before sizes are known: what is wrong at all sizes, what has to hold of them, and inputs of any rank.
+//! Graphs before sizes are known: errors at all sizes, conditions on sizes, and inputs of any rank.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn what_has_to_hold_is_said_with_the_calls_that_ask_for_it() {
     assert_eq!((first.condition.as_str(), second.condition.as_str()), ("n >= 5", "n >= 6"));
     assert_eq!(first.op, "narrow");
     assert!(first.site.to_string().contains("graph_symbolic.rs:"), "{checked}");
-    // Sizes that are declared ask for nothing.
+    // Declared sizes need no condition.
     let halves = Graph::trace(
         |x: &[Tensor]| x[0].reshape([x[0].size(0)? / 2, 8]),
         [input("x", &[Dim::multiple("n", 2), 4.into()])],
@@ -186,8 +186,8 @@ fn what_is_said_of_any_rank_is_right_for_every_operator() {
     assert_eq!(narrow, ["grid_sampler_2d_along"]);
     vanishing.sort_unstable();
     assert_eq!(vanishing, ["squeeze", "squeeze.dim", "squeeze.dims"]);
-    // Where the number of results is open, and compositions that accept nothing of what is tried for unknown sizes:
-    // several operands of different ranks, or one size that others must be multiples of.
+    // Operators whose number of results is undetermined, and compositions that accept none of the values tried for
+    // unknown sizes: several operands of different ranks, or one size that others must be multiples of.
     let open = ["split.Tensor", "split_with_sizes", "unbind.int"];
     let untried = ["_nll_loss_picked", "conv1d", "conv2d", "conv3d"];
     let mut expected = [&open[..], &untried].concat();
@@ -224,7 +224,7 @@ fn sizes_that_have_to_be_multiples_are_named() {
     let second = |x: &[Tensor]| x[0].reshape([x[0].size(0)?, 3, -1]);
     let error = Graph::trace(second, [input("x", &["n".into(), "m".into()])]).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("`Dim::multiple(\"m\", 3)`"), "{error}");
-    // What no multiple helps has no such help.
+    // Without a suitable multiple the error has no such help.
     let never = |x: &[Tensor]| x[0].reshape([0, 7]);
     let error = Graph::trace(never, spec()).map(|_| ()).unwrap_err().to_string();
     assert!(!error.contains("it works where"), "{error}");
@@ -275,8 +275,8 @@ fn examples_of_sizes_are_within_their_bounds() {
     );
 }
 
-/// Dimensions of size 1 vanish: what is said of sizes that are not known asks that they are not 1; a run goes by the
-/// sizes that come.
+/// Dimensions of size 1 vanish: results for unknown sizes are conditional on sizes other than 1; a run uses the actual
+/// sizes.
 #[test]
 fn dimensions_that_may_vanish_are_not_taken_to_stay() {
     for (name, args) in [

@@ -1,4 +1,4 @@
-//! Reading and writing at indices that are data: integers, and masks that stand for the places where they hold.
+//! Reading and writing at indices that are data: integers, and masks that denote the positions of true elements.
 
 use opsmith::autograd::{self, Options};
 use opsmith::graph::{Dim, Graph, InputSpec};
@@ -68,7 +68,7 @@ fn masks_take_as_many_dimensions_as_they_have() {
     assert_eq!(selected(&x, &[Some(all), None]).unwrap().0, [6, 4]);
     let inner = &mask(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], &[3, 4])[0];
     assert_eq!(selected(&x, &[None, Some(inner)]).unwrap(), (vec![2, 1], vec![9., 21.]));
-    // Not neighbours: what was indexed comes first.
+    // Separated indices: the indexed dimensions come first.
     let both = &mask(&[1, 1], &[2])[0];
     let apart = selected(&x, &[Some(both), None, Some(&Tensor::of(&[0i64, 1]))]).unwrap();
     assert_eq!(apart, (vec![2, 3], vec![0., 4., 8., 13., 17., 21.]));
@@ -159,7 +159,7 @@ fn graphs_select_and_put_by_masks_that_they_compute() {
     let clear = |x: &[Tensor]| x[0].index_put(&[Some(x[0].gt(2)?)], &number(0.0));
     let graph = Graph::trace(clear, [sizes()]).unwrap();
     assert_eq!(graph.run(&[numbers(&[2, 3])]).unwrap()[0].to_vec::<f64>().unwrap(), [0., 1., 2., 0., 0., 0.]);
-    // Integers decide nothing, whoever computes them, and a constant mask is a constant.
+    // Integer indices do not influence shapes, computed or not, and a constant mask is a constant.
     let gather = |x: &[Tensor]| x[0].index(&[Some(x[1].add(1)?)]);
     let graph = Graph::trace(gather, [sizes(), InputSpec::new(DType::I64, [Dim::from("m")])]).unwrap();
     assert_eq!(graph.run(&[numbers(&[2, 3]), Tensor::of(&[0i64, -1])]).unwrap()[0].shape(), [2, 3]);
@@ -178,7 +178,7 @@ fn masks_are_taken_by_name() {
     assert_eq!(result[0].clone().into_tensor().unwrap().shape(), [3]);
 }
 
-/// Indices are wrong whatever there is to read or write at them.
+/// Invalid indices are errors even if there is nothing to read or write at them.
 #[test]
 fn indices_are_checked_where_nothing_is_written() {
     let mut tried = 0;

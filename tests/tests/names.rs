@@ -1,4 +1,4 @@
-//! Other names: of operators, of their arguments, in every way of calling.
+//! Aliases of operators and of their arguments, in every form of call.
 
 use opsmith::graph::{BuilderArg, Dim, GraphBuilder, InputSpec};
 use opsmith::runtime::facts::ValueUse;
@@ -209,7 +209,7 @@ fn every_operator_is_a_method_of_its_first_tensor() -> Result<()> {
     let weight = Tensor::from_slice(&[1.0f32, 0.0, 0.0, 2.0], &[2, 2])?;
     assert_eq!(x.linear(&weight)?.to_vec::<f32>()?, [1.0, -4.0, 3.0, -8.0]);
     assert_eq!(x.layer_norm([2])?.shape(), [2, 2]);
-    // `self` is what is called on, wherever it stands.
+    // `self` is the receiver, at any position.
     let picked = x.where_(&x.gt(0.0)?, &weight)?;
     assert_eq!(picked.to_vec::<f32>()?, [1.0, 0.0, 3.0, 2.0]);
     let indices = Tensor::of(&[1i64, 1, 0]);
@@ -257,7 +257,7 @@ fn builders_choose_overloads_as_calls_do() {
             let args: Vec<BuilderArg> = values[..positional].iter().map(&mut argument).collect();
             let named: Vec<_> = named.iter().map(|(name, value)| (*name, argument(value))).collect();
             let result = builder.call_with(base, args, named);
-            // What elements decide cannot be built; then the error says so, and names the overload.
+            // Data-dependent results cannot be built; then the error reports that, and names the overload.
             let graph = match builder.finish([result]) {
                 Ok(graph) => graph,
                 Err(error) => {

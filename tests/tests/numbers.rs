@@ -1,4 +1,4 @@
-//! Numbers among the arguments: what an operator does with those that the elements' dtype cannot hold.
+//! Number arguments: the behaviour of operators for numbers that the elements' dtype cannot hold.
 //!
 //! What PyTorch does is what `Scalar::to` and its checks do there: an error, but where numbers are promoted with the
 //! elements (`x + 300` of uint8 wraps, as elements do) and where they are bounds.
@@ -170,7 +170,7 @@ fn factors_are_numbers_that_elements_are_computed_with() {
     refused("pow.Tensor_Scalar", &[x(DType::U8), 300i64.into()], &[], &["`exponent` is 300"]);
 }
 
-/// No operator converts a number without saying how: real elements refuse an imaginary part, whatever it is for.
+/// No operator converts a number silently: real elements reject an imaginary part, for any use of the number.
 #[test]
 fn no_operator_drops_an_imaginary_part() {
     let mut tried = 0;

@@ -1,7 +1,7 @@
-//! Calls that nobody means: each ends with a result or an error, whatever it is given.
+//! Calls with odd arguments: each ends with a result or an error.
 //!
-//! What the program `fuzz-calls` found, by class, and a short run of it over every operator; the long run is
-//! `cargo test -p opsmith-tests --test odd_calls -- --ignored --nocapture`, for `OPSMITH_FUZZ_SECONDS` seconds (60).
+//! Findings of the program `fuzz-calls`, by class, and a short run of it over every operator; the long run is `cargo
+//! test -p opsmith-tests --test odd_calls -- --ignored --nocapture`, for `OPSMITH_FUZZ_SECONDS` seconds (60).
 
 use std::process::Command;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn odd_calls_of_everything() {
     fuzz(&["--seconds", &seconds]);
 }
 
-/// A tensor of so many elements, all of which are one.
+/// A tensor with the given number of elements, all one in memory.
 fn expanded(size: i64) -> Tensor {
     opsmith::expand(&Tensor::of(&[1f32]), [size]).unwrap()
 }

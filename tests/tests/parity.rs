@@ -5,7 +5,7 @@ use std::path::Path;
 
 use opsmith_tests::parity::{Report, Selection, overloads, run_overload};
 
-/// Runs every overload of a folder of `data`, of which there are at least so many.
+/// Runs every overload of a folder of `data`, which must have at least `least` of them.
 fn check(folder: &str, least: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(folder);
     let (names, _) = overloads(&folder, &Selection::default()).unwrap();

@@ -1,5 +1,5 @@
-//! The check of precision: no alarm at random compositions of stock operators, however ill-conditioned, and one at
-//! each that loses digits in one dtype.
+//! The check of precision: silent for random compositions of stock operators, however ill-conditioned, and a failure
+//! for each that loses digits in one dtype.
 
 use std::cell::RefCell;
 

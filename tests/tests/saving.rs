@@ -1,5 +1,5 @@
-//! What calls keep for backward: no more than their formulas read for the gradients that are wanted,
-//! nothing twice, and nothing after backward.
+//! Tensors saved by calls for backward: only those that formulas of the requested gradients read, none twice, and none
+//! after backward.
 
 use opsmith::{Result, Tensor, TensorOps};
 use opsmith_testing::{checks, report};

@@ -101,7 +101,7 @@ fn pools() {
     twice("_adaptive_avg_pool3d", vec![t(&[1, 2, 3, 3, 2]), ints(&[2, 2, 2])]);
 }
 
-/// The kernels would write no element, and what was in the memory before would be the result.
+/// The kernels would write no element, and the result would be uninitialised memory.
 #[test]
 fn nothing_cannot_be_pooled() {
     let x = opsmith::zeros([1, 0, 4]).unwrap();
@@ -167,7 +167,7 @@ fn batch_norm_in_place_updates_the_running_statistics_it_was_given() {
     for (new, (old, batch)) in numbers(&mean).iter().zip([0.5, -0.5].iter().zip(numbers(&saved))) {
         assert!((new - (0.75 * old + 0.25 * batch)).abs() < 1e-12);
     }
-    // Without training they stay, and are what is used.
+    // Without training the statistics are used and not changed.
     let (before, used) = (numbers(&mean), numbers(&variance));
     let (result, saved, _) =
         opsmith::native_batch_norm_(&x, None, None, &mean, &variance, false, 0.25, 0.0).unwrap();

@@ -49,7 +49,7 @@ fn constants() -> Constants {
     checked.model.ops.iter().map(of_op).collect()
 }
 
-/// What a function says of each item, in their order.
+/// The findings of a function for each item, in order.
 fn of_each<T: Sync>(items: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     opsmith_testing::of_each(items, work).into_iter().flatten().collect()
 }
@@ -98,6 +98,6 @@ fn results_and_gradients_are_the_recorded_ones() {
 
 #[test]
 fn results_and_gradients_do_not_depend_on_layouts() {
-    // These show memory as it lies, and say so: other layouts have other results, or none.
+    // These depend on the memory layout by design: other layouts have other results, or none.
     differences(&["as_strided", "view", "view_as"], |tensor| scattered(tensor).unwrap());
 }

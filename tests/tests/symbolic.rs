@@ -1,5 +1,5 @@
-//! Inference before sizes are known, for every operator and sample: what it says is what a call gives, with
-//! sizes as numbers, and with a symbol for every size that is then bound to several numbers.
+//! Symbolic inference against calls, for every operator and sample: with sizes as numbers, and with a symbol for every
+//! size that is then bound to several numbers.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         all.add(found.report);
     }
     all.assert_right();
-    // Three bindings and the sample's own, unless attributes say what the sizes are.
+    // Three bindings and the sample's own, unless attributes determine the sizes.
     let few: Vec<&str> = ops.iter().filter(|(_, most)| **most < 4).map(|(name, _)| *name).collect();
     assert_eq!(few, ["native_group_norm_backward"], "of {} operators", ops.len());
     assert!(ops.len() > 250 && all.compared > 5000, "{} operators, {} bindings", ops.len(), all.compared);

@@ -1,4 +1,4 @@
-//! Inference where something is left open: guards, unknown sizes and ranks, and what is an error even so.
+//! Undecided inference: guards, unknown sizes and ranks, and errors that are certain nevertheless.
 
 use opsmith::{DType, LIBRARY, Tensor};
 use opsmith_runtime::Arg;
@@ -45,7 +45,7 @@ fn said(name: &str, args: &[Argument<'_>], context: &mut Context) -> (String, Ve
     let outputs = outputs(name, args, context);
     let guards = context.guards().iter().map(|guard| guard.condition.named(&context.symbols).to_string());
     let mut guards: Vec<String> = guards.collect();
-    // What nobody can decide is a guard of its own each time.
+    // An undecidable condition is a separate guard each time.
     guards.dedup();
     (outputs.outs[0].shape.named(&context.symbols).to_string(), guards)
 }

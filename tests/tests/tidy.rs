@@ -332,7 +332,7 @@ fn words(text: &str) -> Vec<&str> {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect()
 }
 
-/// What no operator calls no test of operators reaches.
+/// A kernel that no operator calls is not reached by any test of operators.
 #[test]
 fn every_kernel_is_called() {
     let spec: String =
@@ -366,7 +366,7 @@ fn stock() -> pipeline::Checked {
     pipeline::check(&Config::stock(root().join("ops.yaml"))).unwrap()
 }
 
-/// The stock spec and what it includes, by their paths from the root.
+/// The stock spec and the files it includes, by their paths from the root.
 fn spec_files() -> Vec<PathBuf> {
     let files = stock().files;
     files.iter().map(|file| file.strip_prefix(root()).unwrap().to_owned()).collect()

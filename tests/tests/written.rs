@@ -1,4 +1,4 @@
-//! Kernels write every element of their results: what was in the memory before never shows.
+//! Kernels write every element of their results: former contents of memory never show.
 
 use opsmith_testing::{checks, report};
 

@@ -1,4 +1,4 @@
-//! `aot`: what a call of a custom kernel costs, with shape (4, 5), two inputs, a workspace and two attributes.
+//! `aot`: the cost of a call of a custom kernel, with shape (4, 5), two inputs, a workspace and two attributes.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     }
     let x = ones(&[4, 5])?;
     for (name, kernel) in [
-        // All but the kernel itself.
+        // The overhead without the kernel itself.
         ("nothing", concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/nothing.cc:Nothing")),
         (
             "add_reduce",
@@ -34,8 +34,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     from_files(harness)
 }
 
-/// From a declaration to the first result: out of the cache, and from the source without the time that the
-/// compiler itself takes.
+/// From a declaration to the first result: from the cache, and from the source without the compiler's own time.
 fn from_files(harness: &mut Harness) -> Result<()> {
     let x = ones(&[4, 5])?;
     let cached = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/aot/kernels/add_reduce.cc:CustomKernel");
@@ -50,7 +49,7 @@ fn from_files(harness: &mut Harness) -> Result<()> {
     harness.timed("aot.first_from_source_beyond_compiler", CALL, |count| {
         let mut total = Duration::ZERO;
         for _ in 0..count {
-            // Another flag, so that it is not in the cache.
+            // A different flag, so that it is not in the cache.
             number += 1;
             let start = Instant::now();
             let new = declaration(cached).attribute("axis", 1).flag(format!("-DNUMBER={process}{number:04}"));

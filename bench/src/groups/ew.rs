@@ -1,5 +1,5 @@
-//! `ew`: element by element, from what fits the first cache to what fits none; `bc`, `tr`: operands that
-//! are broadcast or transposed.
+//! `ew`: element-wise operators, from sizes within the first cache to sizes beyond all; `bc`, `tr`: broadcast or
+//! transposed operands.
 
 use opsmith::{Result, Tensor, TensorOps};
 

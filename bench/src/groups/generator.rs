@@ -1,7 +1,7 @@
 //! The generator on PyTorch's operators: import, check, generation, and ten times as many.
 //!
-//! What is timed is the `opsmith` command, start of the process included, as users run it. It has to lie
-//! beside this program: `cargo build --release --bin opsmith`.
+//! The `opsmith` command is timed as users run it, process start included. It must be beside this program: `cargo build
+//! --release --bin opsmith`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::harness::{CALL, Harness};
 
-/// How many times as many operators the larger spec has.
+/// The factor between the numbers of operators in the larger and the smaller spec.
 const TIMES: usize = 10;
 
 pub fn run(harness: &mut Harness) -> Result<()> {
@@ -39,7 +39,7 @@ struct Generator {
     program: PathBuf,
     /// PyTorch's files.
     data: PathBuf,
-    /// For what is written.
+    /// The folder for output.
     folder: PathBuf,
 }
 
@@ -82,7 +82,7 @@ impl Generator {
     }
 }
 
-/// The entries under names of their own; formulas call the first copy's.
+/// The entries under unique names; formulas call the first copy's.
 fn renamed(text: &str, copy: usize) -> String {
     if copy == 0 {
         return text.to_owned();
@@ -106,7 +106,7 @@ fn renamed(text: &str, copy: usize) -> String {
     renamed
 }
 
-/// A name that only one copy has. `__and__` stays a special method of Python, but is no operator any more.
+/// A name that only one copy has. `__and__` stays a special method of Python, but is no longer an operator.
 fn own_name(name: &str, copy: usize) -> String {
     match name.strip_prefix("__") {
         Some(rest) => format!("__c{copy}{rest}"),

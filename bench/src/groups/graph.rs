@@ -1,8 +1,8 @@
-//! `graph`: what a graph costs beside its kernels.
+//! `graph`: the cost of a graph beyond its kernels.
 //!
-//! The chain is of 1,000 additions of one element. A kernel of one element is not free, so `graph.kernels_1000`
-//! calls the same kernel as often with arguments that are ready, and nothing else. What `graph.run_1000` takes longer
-//! is what the graph costs: the line `graph.overhead` has it for one node (`overhead_ns`), with both.
+//! The chain consists of 1,000 additions of one element. A kernel of one element is not free, so `graph.kernels_1000`
+//! calls the same kernel as often with prepared arguments, and nothing else. The cost of the graph is the difference to
+//! `graph.run_1000`: the line `graph.overhead` has it per node (`overhead_ns`), with both times.
 
 use opsmith::graph::{Graph, InputSpec, Passes};
 use opsmith::runtime::op::KernelCall;
@@ -68,13 +68,13 @@ fn kernels(harness: &mut Harness, x: &Tensor, length: usize) -> Result<Option<f6
     };
     let args: Vec<[Arg<'_>; 3]> = (0..length).map(args).collect();
     let call = |(args, out): (&[Arg<'_>; 3], &Tensor)| {
-        // SAFETY: the arguments and the output have the kernel's dtype and one shape, and this thread has them alone.
+        // SAFETY: the arguments and the output have the kernel's dtype and one shape, and only this thread uses them.
         unsafe { kernel.run(&KernelCall::new(op, args, std::slice::from_ref(out))) }
     };
     Ok(harness.case("graph.kernels_1000", CALL, || args.iter().zip(&tensors).try_for_each(call)))
 }
 
-/// Layers with products, views and broadcasting, 10,000 steps of a batch of unknown size.
+/// Layers with products, views and broadcasting: 10,000 nodes, with a batch of unknown size.
 fn layers(harness: &mut Harness) -> Result<()> {
     let (weight, bias) = (normal(&[8, 8])?, normal(&[8])?);
     let layer = |x: Tensor| {
@@ -89,7 +89,7 @@ fn layers(harness: &mut Harness) -> Result<()> {
     Ok(())
 }
 
-/// Two branches that take equally long.
+/// Two branches of equal duration.
 fn branches(harness: &mut Harness) -> Result<()> {
     let x = normal(&[512, 512])?;
     let function = |x: &[Tensor]| {
@@ -104,7 +104,7 @@ fn branches(harness: &mut Harness) -> Result<()> {
     together.set_threads(2);
     harness.case("graph.branches_2_together", work, || together.run_into(&[&x], &mut outputs));
 
-    // Kernels that take memory to work in, which each thread has of its own.
+    // Kernels with scratch memory, from each thread's own cache.
     let x = normal(&[256, 1024])?;
     let function = |x: &[Tensor]| {
         let branch = |x: &Tensor| (0..4).try_fold(x.clone(), |y, _| y.softmax(0)?.cumsum(1)?.sub(x));

@@ -1,4 +1,4 @@
-//! `infer`: what inference before a run costs, for one call and for a chain of 10,000.
+//! `infer`: the cost of inference before a run, for one call and for a chain of 10,000.
 
 use anyhow::{Context as _, Result};
 use opsmith::runtime::infer::symbolic::{Argument, Context, Inference, Meta, Shape, Size, infer};
@@ -38,7 +38,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     Ok(())
 }
 
-/// Infers call after call, each with the result of the one before: products and maxima by turns.
+/// Infers call after call, each with the result of the one before: products and maxima in turn.
 fn chain(maximum: &'static OpDef, mm: &'static OpDef, first: &Meta, weight: &Meta) -> opsmith::Result<Meta> {
     let mut context = Context::new();
     context.symbols.fresh();

@@ -1,4 +1,4 @@
-//! The cases by group: what stands before the first point of a case's name.
+//! The cases by group: the part of a case's name before the first point.
 
 mod aot;
 mod ew;
@@ -14,7 +14,7 @@ use opsmith::{Generator, Result, Tensor};
 
 use crate::harness::Harness;
 
-/// Times every group that is wanted.
+/// Times every selected group.
 pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ovh::run(harness)?;
     aot::run(harness)?;

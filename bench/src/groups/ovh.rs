@@ -1,4 +1,4 @@
-//! `ovh`: what a call costs, with one element or a few.
+//! `ovh`: the cost of a call, with one element or a few.
 
 use std::time::{Duration, Instant};
 

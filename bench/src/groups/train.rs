@@ -1,8 +1,8 @@
-//! `train`: whole training steps, their time and the memory they hold.
+//! `train`: whole training steps, their time and memory.
 //!
-//! A line `train.….memory` has the bytes that are held between forward and backward beyond parameters and
-//! inputs (`held_bytes`), those that the graph saved (`saved_bytes`), and the most that was alive at once
-//! during the step beyond what was alive before it (`peak_bytes`).
+//! A line `train.….memory` has the bytes held between forward and backward beyond parameters and inputs (`held_bytes`),
+//! those saved by the graph (`saved_bytes`), and the peak of live bytes during the step beyond those before it
+//! (`peak_bytes`).
 
 use opsmith::autograd;
 use opsmith::runtime::allocator::{live_bytes, peak_bytes};
@@ -20,7 +20,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     block(harness)
 }
 
-/// A parameter: uniform numbers as layers of PyTorch begin with.
+/// A parameter with a uniform distribution, as in PyTorch's layers.
 fn parameter(shape: &[i64], inputs: i64, generator: &Generator) -> Result<Tensor> {
     let bound = 1.0 / (inputs as f64).sqrt();
     let drawn = opsmith::rand_generator(shape, Some(generator))?;
@@ -138,7 +138,7 @@ fn block(harness: &mut Harness) -> Result<()> {
     Ok(())
 }
 
-/// Prints what a step holds. Gradients of the step before are gone when it begins, so that they count.
+/// Prints the memory of a step. Gradients of the step before are dropped first, so that they count.
 fn memory(
     harness: &Harness,
     name: &str,

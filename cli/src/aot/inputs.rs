@@ -1,10 +1,10 @@
-//! Tensors that are written on the command line: `ones:f64:4x5`, `@data.npy`.
+//! Tensors on the command line: `ones:f64:4x5`, `@data.npy`.
 
 use anyhow::{Context, Result, bail};
 use opsmith_runtime::random::{Generator, Normal};
 use opsmith_runtime::{DType, Element, Scalar, Tensor, with_dtype};
 
-/// The tensor that a text stands for.
+/// Parses a tensor.
 pub fn parse(text: &str) -> Result<Tensor> {
     if let Some(path) = text.strip_prefix('@') {
         return Ok(Tensor::load_npy(path)?);
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Tensor> {
     })?)
 }
 
-/// How many elements a shape has, unless nobody has so much memory.
+/// Number of elements of a shape; an error if no memory could hold them.
 fn count(shape: &[i64]) -> Result<usize> {
     let count = shape.iter().try_fold(1i64, |count, size| count.checked_mul(*size));
     let count = count.filter(|count| (0..1 << 34).contains(count));
@@ -50,7 +50,7 @@ pub fn dtype_and_shape(text: &str) -> Result<(Option<DType>, Option<Vec<i64>>)> 
     }
 }
 
-/// A dtype by its name, or by a short one: `f32`, `i64`, `bf16`.
+/// A dtype by its name or abbreviation: `f32`, `i64`, `bf16`.
 fn dtype(text: &str) -> Result<DType> {
     const SHORT: [(&str, &str); 4] = [("bf", "bfloat"), ("f", "float"), ("i", "int"), ("u", "uint")];
     let long = || {

@@ -61,7 +61,7 @@ pub fn markdown(out: &mut dyn Write, report: &Report, version: Option<Version>) 
     writeln!(out, "{}", verdict(report, version))
 }
 
-/// How many changes of each class, and the version that follows.
+/// The number of changes of each class, and the resulting version.
 fn verdict(report: &Report, version: Option<Version>) -> String {
     if report.changes.is_empty() {
         return "nothing changed".to_owned();

@@ -1,4 +1,4 @@
-//! The arguments of a call that is only thought of: shapes, a dtype, and attributes as text.
+//! The arguments of a hypothetical call: shapes, a dtype, and attributes as text.
 
 use anyhow::{Context, Result, bail};
 use opsmith_codegen::model::{Arg, Default, Element, ItemKind, Kind, Op};
@@ -16,7 +16,7 @@ pub enum Known {
 }
 
 impl Known {
-    /// As inference takes it.
+    /// The argument in the form of inference.
     pub fn argument(&self) -> symbolic::Argument<'_> {
         match self {
             Known::Tensor(meta) => symbolic::Argument::Tensor(meta),
@@ -27,10 +27,10 @@ impl Known {
     }
 }
 
-/// A shape as the user said it; none for any number of dimensions.
+/// A shape given by the user; `None` for an unknown rank.
 pub type GivenShape = Option<Vec<GivenSize>>;
 
-/// A size as the user said it.
+/// A size given by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GivenSize {
     Number(i64),
@@ -39,7 +39,7 @@ pub enum GivenSize {
     Unknown,
 }
 
-/// What the user said of a call.
+/// The call given by the user.
 pub struct Given {
     /// The shapes of the tensor arguments, in order; `None` for one that is absent.
     pub shapes: Vec<Option<GivenShape>>,
@@ -59,7 +59,7 @@ pub fn values(op: &Op, given: &Given, context: &mut symbolic::Context) -> Result
     let lists =
         op.args.iter().filter(|arg| matches!(arg.ty.kind, Kind::Tensors | Kind::OptionalTensors)).count();
     let tensors = op.args.iter().filter(|arg| arg.ty.kind == Kind::Tensor).count();
-    // A list takes the shapes that the other arguments leave over.
+    // A list gets the shapes that the other arguments do not use.
     let spare = given.shapes.len().saturating_sub(tensors);
     if lists == 0 && spare > 0 {
         bail!(
@@ -104,7 +104,7 @@ pub fn values(op: &Op, given: &Given, context: &mut symbolic::Context) -> Result
     Ok(values)
 }
 
-/// Refuses a value for an argument that is not there.
+/// Rejects a value for an unknown argument.
 fn refuse_unknown(op: &Op, given: &Given) -> Result<()> {
     let Some((name, _)) = given.set.iter().find(|(name, _)| op.arg_index(name).is_none()) else {
         return Ok(());
@@ -199,7 +199,7 @@ fn parse(text: &str, arg: &Arg) -> Result<Value> {
 fn items(text: &str) -> Vec<&str> {
     let text = text.trim();
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    // `[1], [2]` begins and ends with brackets that are not those of the whole.
+    // `[1], [2]` begins and ends with brackets that are not a pair.
     let balanced = |text: &str| {
         let mut depth = 0;
         text.chars().all(|letter| {
@@ -264,7 +264,7 @@ fn default_value(default: &Default, kind: &Kind) -> Value {
         Default::Str(text) => Value::Str(text.clone()),
         Default::List(items) => default_list(items, kind),
         Default::DType(dtype) => Value::DType(*dtype),
-        // The model keeps the variant's name.
+        // The model has the variant's name.
         Default::MemoryFormat("Preserve") => Value::MemoryFormat(MemoryFormat::Preserve),
         Default::MemoryFormat("ChannelsLast") => Value::MemoryFormat(MemoryFormat::ChannelsLast),
         Default::MemoryFormat("ChannelsLast3d") => Value::MemoryFormat(MemoryFormat::ChannelsLast3d),
@@ -272,7 +272,7 @@ fn default_value(default: &Default, kind: &Kind) -> Value {
     }
 }
 
-/// A list, whose items are of the kind's because the spec was checked.
+/// A list; the spec was checked, so its items have the right kind.
 fn default_list(items: &[Default], kind: &Kind) -> Value {
     fn each<T>(items: &[Default], item: impl Fn(&Default) -> Option<T>) -> Vec<T> {
         items.iter().filter_map(item).collect()

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What a run printed, and its exit status.
+/// The output of a run, and its exit status.
 pub struct Run {
     pub stdout: String,
     pub stderr: String,
@@ -15,7 +15,7 @@ pub fn opsmith(arguments: &[&str]) -> Run {
     opsmith_with(&[], arguments)
 }
 
-/// The same with environment variables.
+/// As [`opsmith`], with environment variables.
 pub fn opsmith_with(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is a folder of the workspace");
@@ -31,7 +31,7 @@ pub fn opsmith_with(variables: &[(&str, &str)], arguments: &[&str]) -> Run {
 }
 
 impl Run {
-    /// Asserts all that the run did.
+    /// Asserts the status and the whole output of the run.
     #[track_caller]
     pub fn assert(&self, status: i32, stdout: &str, stderr: &str) {
         assert_eq!((&*self.stdout, &*self.stderr, self.status), (stdout, stderr, Some(status)));

@@ -1,4 +1,4 @@
-//! Kernels of a device: the protected one, whose work may use memory that others cannot.
+//! Kernels of a device with protected memory: only their work can access it.
 
 use opsmith_protected::launch;
 use opsmith_runtime::{DeviceView, DeviceViewMut, Element, Result, Scalar};

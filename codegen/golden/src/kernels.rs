@@ -1,4 +1,4 @@
-//! The hand-written functions that the spec names, of the right types.
+//! The hand-written functions of the spec, with correct types.
 
 use opsmith_runtime::{
     DType, Dims, Element, Error, Generator, Layout, MemoryFormat, MemoryLayout, Result, Scalar, Tensor, View,
@@ -16,27 +16,27 @@ pub mod scalar {
     use opsmith_runtime::Element;
     use opsmith_runtime::arith::Arithmetic;
 
-    /// Stands for a function of floats.
+    /// A placeholder for a function of floats.
     pub fn grow<T: Arithmetic>(x: T) -> T {
         x.add(T::ONE)
     }
 
-    /// Stands for an absolute value.
+    /// A placeholder for an absolute value.
     pub fn magnitude<T: Element>(x: T) -> T::Real {
         T::Real::from_scalar(x.to_scalar())
     }
 
-    /// Stands for a conjugate.
+    /// A placeholder for a conjugate.
     pub fn mirror<T: Arithmetic>(x: T) -> T {
         x
     }
 
-    /// Stands for a question about an integer.
+    /// A placeholder for a predicate of an integer.
     pub fn odd<T: Element>(x: T) -> bool {
         x.to_scalar().to_i64() % 2 == 1
     }
 
-    /// Stands for a function of two.
+    /// A placeholder for a function of two arguments.
     pub fn mix<T: Arithmetic>(a: T, b: T) -> T {
         a.add(b)
     }
@@ -46,7 +46,7 @@ pub mod scalar {
 pub mod mode_ok {
     use super::*;
 
-    /// Stands for a condition.
+    /// A placeholder for a condition.
     pub fn yes(_text: &str, _n: i64) -> Result<bool> {
         Ok(true)
     }
@@ -59,12 +59,12 @@ pub mod rules {
 
     use super::*;
 
-    /// Stands for a rule.
+    /// A placeholder for a rule.
     pub fn sizes(tensor: &Tensor, _ints: Option<&[i64]>) -> Result<Dims> {
         Ok(Dims::from_slice(tensor.shape()))
     }
 
-    /// `n` elements and as many places; with a negative `n` it forgets the second.
+    /// `n` elements and `n` indices; with a negative `n` it leaves the second output unset.
     pub fn decided(context: &mut InferContext<'_>) -> Result<()> {
         let n = context.attribute::<Size>("n")?;
         let dtype = context.dtype("self")?;
@@ -78,7 +78,7 @@ pub mod rules {
         context.set_dtype("place", DType::I64)
     }
 
-    /// What a run tells.
+    /// A data-dependent size.
     pub fn counted(tensor: &Tensor) -> Result<Dims> {
         Ok(Dims::from_slice(&[tensor.item()?.to_i64()]))
     }
@@ -93,7 +93,7 @@ pub mod view {
         nothing()
     }
 
-    /// Stands for a part.
+    /// A placeholder for a part.
     pub fn narrowed(_layout: &Layout, _dim: i64) -> Result<Layout> {
         nothing()
     }
@@ -150,7 +150,7 @@ pub mod kernel {
         nothing()
     }
 
-    /// Takes everything.
+    /// Takes all arguments.
     pub fn many<T: Element>(
         _tensor: View<'_, T>,
         _maybe: Option<View<'_, i64>>,
@@ -209,7 +209,7 @@ pub mod kernel {
         nothing()
     }
 
-    /// Takes every kind of attribute that inference looked at.
+    /// Takes attributes of every kind, all read by inference.
     pub fn unusual<T: Element>(
         _tensor: View<'_, T>,
         _other: View<'_, T>,
@@ -243,7 +243,7 @@ pub mod kernel {
         Ok(())
     }
 
-    /// Each piece is full of its position.
+    /// Fills each piece with its position.
     pub fn pieces<T: Element>(_tensor: View<'_, T>, count: i64, pieces: &mut [ViewMut<'_, T>]) -> Result<()> {
         assert_eq!(pieces.len() as i64, count, "as many as the length says");
         for (position, piece) in pieces.iter_mut().enumerate() {
@@ -252,7 +252,7 @@ pub mod kernel {
         Ok(())
     }
 
-    /// Writes nothing of use.
+    /// A placeholder that writes arbitrary values.
     pub fn decided<T: Element>(
         _tensor: View<'_, T>,
         _other: Option<View<'_, T>>,
@@ -263,7 +263,7 @@ pub mod kernel {
         nothing()
     }
 
-    /// Writes nothing of use.
+    /// A placeholder that writes arbitrary values.
     pub fn counted<T: Element>(
         _tensor: View<'_, T>,
         _found: ViewMut<'_, i64>,
@@ -272,7 +272,7 @@ pub mod kernel {
         nothing()
     }
 
-    /// Writes nothing of use.
+    /// A placeholder that writes arbitrary values.
     pub fn chained<T: Element>(
         _tensor: View<'_, T>,
         _other: View<'_, T>,

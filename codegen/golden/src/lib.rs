@@ -1,7 +1,7 @@
-//! What the generator writes for a spec with every feature, compiled.
+//! The generated library of a spec with every feature.
 //!
-//! Nothing here computes anything of use: that this crate compiles is the test that what passes the
-//! checks compiles. The recorded text of a smaller spec's files is in `../tests/golden`.
+//! The operators compute nothing useful: the test is that this crate compiles, so that checked specs compile. The
+//! recorded text of a smaller spec's files is in `../tests/golden`.
 
 pub mod device_kernels;
 pub mod kernels;

@@ -1,7 +1,7 @@
-//! An operator whose spec names a kernel for a device: called with tensors of the host in every form, with
-//! its gradient and in a graph; where there is no device, the call says so.
+//! An operator whose spec names a kernel for a device: called with host tensors in every form, with its gradient and in
+//! a graph; without a device, the call is an error that says so.
 //!
-//! The process that calls it finds a stand-in for the driver, `tests/cuda/driver.cc`.
+//! The process under test uses a fake driver, `tests/cuda/driver.cc`.
 
 #[path = "../../../tests/cuda/stand_in.rs"]
 mod stand_in;
@@ -41,7 +41,7 @@ fn work() -> Result<()> {
     let function = |x: &[Tensor]| Ok([golden::custom_device(&golden::custom_device(&x[0], 3.0)?, 2.0)?]);
     let graph = Graph::trace(function, [InputSpec::new(DType::F32, ["n".into()])])?;
     assert_eq!(graph.run(&[&x])?[0].to_vec::<f32>()?, [6.0, 12.0]);
-    // The kernel takes float32 only, whichever key its dtypes have.
+    // The kernel supports float32 only, whatever its dtypes' key.
     let error = golden::custom_device(&Tensor::of(&[1.0f64]), 3.0).unwrap_err().to_string();
     assert!(error.contains("there is no CPU kernel for float64"), "{error}");
     println!("DONE");
@@ -72,7 +72,7 @@ fn without_a_driver_the_call_says_so() {
     assert!(text.contains("FAILED custom_device: no CUDA driver was found"), "{text}");
 }
 
-/// The kernel has the row of its device, and that of the host by copies, which the row's name says.
+/// The kernel is in the table for its device and, with copies, for the host; the row's name shows that.
 #[test]
 fn the_rows_of_device_and_host_lead_to_the_kernel() {
     let (op, _) = golden::LIBRARY.get("custom_device").unwrap();

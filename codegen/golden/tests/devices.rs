@@ -41,10 +41,10 @@ fn a_row_has_the_dtypes_that_the_entry_gives_it() {
     assert_eq!(op.kernels.source(Backend::Cuda), "scaled_sum");
 }
 
-/// Operands that are alike leave nothing to infer, but for the device.
+/// Operands of one form need no inference, except for the device.
 #[test]
 fn a_call_runs_on_the_device_that_it_names() -> Result<()> {
-    // Rows belong to the process: those of the other tests keep what their entries give them.
+    // Kernel tables are global: the operators of other tests keep their own kernels.
     let (op, _) = LIBRARY.get("doubled_on").unwrap();
     opsmith_protected::install(&[op]);
     let x = Tensor::of(&[1.0, 2.5]);

@@ -1,4 +1,4 @@
-//! What a spec says of an operator besides what it computes, as users and tools of a library meet it.
+//! Facts of a spec's operators beyond their computation, as users and tools of a library see them.
 
 use opsmith_golden as golden;
 use opsmith_runtime::facts::{Deprecated, Facts, ValueUse};
@@ -9,7 +9,7 @@ fn op(name: &str) -> &'static OpDef {
     golden::LIBRARY.find(name).unwrap_or_else(|| panic!("{name}")).0
 }
 
-/// That the expectations are met is the test: without the warnings, the build would complain.
+/// The `expect` attributes are the test: without the warnings, the build would complain.
 #[test]
 fn users_of_what_is_deprecated_are_warned() -> Result<()> {
     use golden::GoldenExt;
@@ -52,6 +52,6 @@ fn other_names_of_arguments_give_way_to_arguments() {
     );
     // `x` is an argument of its own there.
     assert_eq!(op("many").schema.args[0].aliases, ["input"]);
-    // The other entry's name for the argument.
+    // The alias of the argument in the other entry.
     assert_eq!(op("times.Tensor").schema.args[1].aliases, ["y", "second"]);
 }

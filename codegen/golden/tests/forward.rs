@@ -1,4 +1,4 @@
-//! What a spec says of tangents, samples and tolerances, as it arrives at run time.
+//! Tangents, samples and tolerances of a spec at run time.
 
 use opsmith_golden as golden;
 use opsmith_runtime::autograd::{Options, grad, jvp};
@@ -65,7 +65,7 @@ fn an_absent_gradient_stays_absent() {
 #[test]
 fn a_backend_runs_its_own_formula_only() {
     let def = golden::LIBRARY.find("moved").unwrap().0;
-    // CPU is the first bit, CUDA the second; a formula for every backend has the bits of those to come, too.
+    // CPU is the first bit, CUDA the second; a formula for every backend also has the bits of future ones.
     let formulas = def.grad.unwrap().formulas.iter();
     let masks: Vec<(u8, u8)> =
         formulas.map(|formula| (formula.arguments[0], formula.backends & 0b11)).collect();

@@ -1,5 +1,5 @@
-//! Lists of texts and dtypes, and lists of lists, in every way that they travel: typed and boxed calls,
-//! options and defaults, formulas, kernels in Rust and in C++, custom kernels, constraints, samples.
+//! Lists of texts and dtypes, and lists of lists, on every path: typed and boxed calls, options and defaults, formulas,
+//! kernels in Rust and in C++, custom kernels, constraints, samples.
 
 use opsmith_golden::{self as golden, DigestOptions, DigestedOptions};
 use opsmith_runtime::op::OpDef;
@@ -20,7 +20,7 @@ fn x() -> Tensor {
 const INT64: f64 = 8.0;
 const FLOAT32: f64 = 11.0;
 
-/// Of the arguments that the tests pass.
+/// The digest of the arguments that the tests pass.
 const EXPECTED: [f64; 15] = [
     2.0,
     3.0,
@@ -67,7 +67,7 @@ fn typed_calls_take_rows_as_they_are_written() -> Result<()> {
     Ok(())
 }
 
-/// The arguments of [`EXPECTED`], as Python gives them: integers where numbers are wanted, names of dtypes.
+/// The arguments of [`EXPECTED`] in Python's form: integers for numbers, names for dtypes.
 fn boxed() -> Vec<Value> {
     vec![
         (&x()).into(),
@@ -147,7 +147,7 @@ fn defaults_arrive_in_every_way_to_call() -> Result<()> {
     let other = DigestedOptions::new().words(&["a"]).kinds([[DType::I64]]).dtypes([DType::F32]);
     let found = numbers(&golden::digested_with(&x(), &other)?);
     assert_eq!((found[0], found[2], found[9]), (1.0, FLOAT32, INT64));
-    // A composition that leaves all of them out.
+    // A composition that omits all of them.
     assert_eq!(numbers(&golden::digested_again(&x())?), EXPECTED);
     Ok(())
 }
@@ -156,7 +156,7 @@ fn defaults_arrive_in_every_way_to_call() -> Result<()> {
 fn formulas_pass_index_and_write_lists() -> Result<()> {
     let x = x().requires_grad_(true)?;
     golden::digested_gradient(&x, [[4, 5]])?.backward()?;
-    // The formula reads `pairs[0][1] + pairs.len()`, 5 + 1, and passes lists that are written in it on.
+    // The formula reads `pairs[0][1] + pairs.len()`, 5 + 1, and passes literal lists on.
     assert_eq!(numbers(&x.grad().unwrap()), [6.0 * (4.0 + 2.0 * 0.5)]);
     Ok(())
 }

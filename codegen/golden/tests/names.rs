@@ -1,9 +1,9 @@
-//! Odd names in every place where a spec has names: whatever the checks accept, compiles.
+//! Odd names in every place where a spec has names: accepted specs compile.
 //!
-//! Entries are made from templates with holes for names, each checked by itself; those that are accepted are
-//! generated together and compiled as one crate, warnings being errors, and the header of their C kernels too.
-//! `OPSMITH_NAMES=4000 cargo test -p opsmith-golden --test names -- --ignored` makes so many entries with odd
-//! names in all places at once, from the seed `OPSMITH_NAMES_SEED`.
+//! Entries are made from templates with holes for names, each checked separately; the accepted ones are generated
+//! together and compiled as one crate, with warnings as errors, and so is the header of their C kernels.
+//! `OPSMITH_NAMES=4000 cargo test -p opsmith-golden --test names -- --ignored` makes this number of entries with odd
+//! names in all holes at once, from the seed `OPSMITH_NAMES_SEED`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use opsmith_codegen::diagnostics::render;
 use opsmith_codegen::pipeline::{self, Checked};
 use opsmith_codegen::{Config, RustPath, emit, output};
 
-/// Keywords, names of Rust's prelude, names that generated code uses itself, and names at the edge of what a
-/// name is.
+/// Keywords, names of Rust's prelude, names that generated code uses itself, and borderline identifiers.
 const ODD: &str = "match where type fn self Self super crate gen yield try async await box dyn union auto default raw \
     safe macro_rules static const ref mut move impl loop in as use mod pub \
     Some None Ok Err Option Vec String Box Default From Into Clone Result Iterator Drop Send Fn ToOwned Sized \
@@ -31,7 +30,7 @@ const ODD: &str = "match where type fn self Self super crate gen yield try async
 
 /// A kernel for each template that has one.
 const KERNELS: &str = "
-    //! What the entries name.
+    //! The functions that the entries name.
     /// Tensors.
     pub mod odd {
         use ::opsmith_runtime::infer::InferContext;
@@ -44,7 +43,7 @@ const KERNELS: &str = "
         pub fn two<T: Element>(_: View<'_, T>, _: View<'_, T>, _: ViewMut<'_, T>, _: ViewMut<'_, T>) -> Result<()> { Ok(()) }
         /// A list.
         pub fn list<T: Element>(_: &[View<'_, T>], _: Option<View<'_, T>>, _: ViewMut<'_, T>) -> Result<()> { Ok(()) }
-        /// Dtypes that go together.
+        /// Mixed dtypes.
         pub fn mixed<A: Element, B: Element>(_: View<'_, A>, _: ViewMut<'_, B>) -> Result<()> { Ok(()) }
         /// A number.
         pub fn host(_: i64, _: &str) -> Result<i64> { Ok(0) }
@@ -59,7 +58,7 @@ const KERNELS: &str = "
     }
 ";
 
-/// Entries with `{N}` where a name goes and `{I}` for a number that no other entry has.
+/// Entries with `{N}` for a name and `{I}` for a number that is unique to the entry.
 const TEMPLATES: &[&str] = &[
     "func: {N}(Tensor self) -> Tensor\n  variants: [functional, inplace, out]\n  pointwise: -self",
     "func: {N}.o{I}(Tensor self, *, int n=1) -> Tensor\n  variants: [functional, inplace, out]\n  pointwise: self * n",
@@ -131,7 +130,7 @@ fn check(entries: &[String]) -> Checked {
     pipeline::check_text("spec.yaml", &format!("{HEAD}{}", entries.concat()))
 }
 
-/// The entries that are accepted, each alone and all together.
+/// The accepted entries, each alone and all together.
 fn accepted(candidates: Vec<String>) -> Vec<String> {
     let fine = |entry: &String| !check(std::slice::from_ref(entry)).diagnostics.has_errors();
     let mut entries: Vec<String> = candidates.into_iter().filter(fine).collect();
@@ -211,12 +210,12 @@ fn rustc(folder: &Path, runtime: &Path) -> Output {
         .unwrap()
 }
 
-/// The start of what a compiler said: all of it would be long.
+/// The start of a compiler's output, which can be long.
 fn shown(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).lines().take(120).collect::<Vec<_>>().join("\n")
 }
 
-/// The runtime that this program was built with. A target folder may hold several, of other feature sets.
+/// The runtime that this program was built with. A target folder may contain several, with other feature sets.
 fn runtime() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let mut found: Vec<PathBuf> = std::fs::read_dir(program.parent().unwrap())
@@ -241,7 +240,7 @@ fn every_odd_name_in_every_place() {
     let mut entries = Vec::new();
     for (row, template) in TEMPLATES.iter().enumerate() {
         for (index, name) in names.iter().enumerate() {
-            // A rotating part of the names, but all in the operator's own name and for an attribute.
+            // A rotating part of the names; all of them for the operator's own name and for an attribute.
             if row > 4 && (index + row) % 4 != 0 {
                 continue;
             }

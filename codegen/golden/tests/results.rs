@@ -19,7 +19,7 @@ fn users_do_not_get_what_only_gradients_need() -> Result<()> {
     let mean = Tensor::of(&[5.0f32]);
     let (out, moved): (Tensor, Tensor) = golden::balanced(&x, Some(&mean))?;
     assert_eq!((numbers(&out), numbers(&moved)), (vec![2.0, 6.0], vec![3.0]));
-    // The hidden result is there when the gradient asks for it.
+    // The hidden result is available to the gradient.
     out.backward_with(Some(&Tensor::of(&[1.0f32, 10.0])), autograd::Options::default())?;
     assert_eq!(numbers(&x.grad().unwrap()), [2.0, 20.0]);
     let by_name = golden::call("balanced", &[(&x).into(), (&mean).into()], &[])?;
@@ -42,7 +42,7 @@ fn a_formula_that_needs_no_elements_lets_them_change() -> Result<()> {
     let x = Tensor::of(&[1.0f32, 3.0]).requires_grad_(true)?;
     let inner = golden::plus(&x, &x)?;
     let (out, _) = golden::balanced(&inner, None)?;
-    // Its elements are not saved, so that changing them makes nothing stale.
+    // Its elements are not saved, so changing them makes no saved tensor stale.
     autograd::no_grad(|| golden::plus_(&inner, &inner))?;
     out.backward_with(Some(&Tensor::of(&[1.0f32, 1.0])), autograd::Options::default())?;
     assert_eq!(numbers(&x.grad().unwrap()), [4.0, 4.0]);
@@ -56,15 +56,15 @@ fn one_of_the_arguments_is_written_in_place() -> Result<()> {
     let out: Tensor = golden::balanced_(&x, Some(&mean))?;
     assert_eq!((numbers(&out), numbers(&mean), numbers(&x)), (vec![2.0, 6.0], vec![3.0], vec![1.0, 3.0]));
     assert_eq!(numbers(&version), [3.0], "the memory itself is written");
-    // An argument that is absent takes nothing.
+    // The result of an absent argument is dropped.
     assert_eq!(numbers(&golden::balanced_(&x, None)?), [2.0, 6.0]);
-    // While gradients flow to the others.
+    // With gradients for the other arguments.
     let x = x.requires_grad_(true)?;
     let out = golden::balanced_(&x, Some(&mean))?;
     assert_eq!(numbers(&mean), [2.0]);
     out.backward_with(Some(&Tensor::of(&[1.0f32, 1.0])), autograd::Options::default())?;
     assert_eq!(numbers(&x.grad().unwrap()), [2.0, 2.0]);
-    // By name, too, it returns what it did not write elsewhere.
+    // A call by name, too, returns the results that are written nowhere.
     let others = golden::call("balanced_", &[(&x).into(), (&mean).into()], &[])?;
     let [Value::Tensor(out)] = &others[..] else { panic!("one result") };
     assert_eq!((numbers(out), numbers(&mean)), (vec![2.0, 6.0], vec![1.5]));
@@ -150,7 +150,7 @@ fn results_follow_different_inputs_and_each_other() -> Result<()> {
     Ok(())
 }
 
-/// What inference says before sizes are known, as text, of a first size that is a symbol.
+/// The result of symbolic inference as text, for a first size that is a symbol.
 fn before(name: &str, more: &[Argument<'_>]) -> Result<Vec<String>> {
     let mut context = Context::new();
     let rows = Size::from(context.symbols.fresh());
@@ -181,7 +181,7 @@ fn a_function_decides_alone() -> Result<()> {
     let outs: Vec<(Vec<i64>, DType)> =
         eager(5, Arg::Tensor(&x))?.outs.iter().map(|out| (out.sizes.to_vec(), out.dtype)).collect();
     assert_eq!(outs, [(vec![5, 2], DType::F32), (vec![6], DType::I64)]);
-    // No rule of the spec fills in what it forgets.
+    // No rule of the spec replaces an unset output.
     let error = eager(-5, none).unwrap_err().to_string();
     assert!(error.contains("leaves the shape of output `place` unset"), "{error}");
     assert!(
@@ -211,7 +211,7 @@ fn results_are_there_if_their_conditions_hold() -> Result<()> {
     assert_eq!(numbers(&more.unwrap()), [7.0]);
     let named = golden::call("masked", &[(&x).into(), Value::None, false.into()], &[])?;
     assert!(matches!(&named[..], [Value::Tensor(_), Value::None, Value::None]));
-    // Gradients flow through those that are.
+    // Gradients flow through the present ones.
     let x = x.requires_grad_(true)?;
     let (out, ..) = golden::masked(&x, None, false)?;
     out.backward_with(Some(&Tensor::of(&[2.0f32, 3.0])), autograd::Options::default())?;

@@ -1,4 +1,4 @@
-//! A user's kernel in C++ that leaves elements out, or writes bytes that are no truth values.
+//! A user's C++ kernel that leaves elements unwritten, or writes invalid bytes for `bool`.
 
 use opsmith_golden as golden;
 use opsmith_runtime::{Arg, Result, Tensor, dispatch};
@@ -8,7 +8,7 @@ fn forgetful(left: i64, flag: i64) -> Result<(Vec<f32>, Vec<bool>)> {
     Ok((copy.to_vec()?, flags.to_vec()?))
 }
 
-/// What the generated checks find, in every build.
+/// The result of the generated checks, in every build.
 fn checked(left: i64, flag: i64) -> Result<()> {
     let op = golden::LIBRARY.find("forgetful").unwrap().0;
     let x = Tensor::of(&[1.0f32, 2.0, 3.0]);
@@ -31,7 +31,7 @@ fn elements_that_are_left_out() {
         assert_eq!(forgetful(1, 1).unwrap_err().to_string(), expected);
         return;
     }
-    // A release build does not look; yet what is left out is a truth value, whatever was in memory before.
+    // A release build does not check; yet an unwritten `bool` is a valid one, whatever the memory contained.
     for _ in 0..100 {
         drop(Tensor::of(&[0xC7u8; 3]));
         assert_eq!(forgetful(1, 1).unwrap().1, [true, true, false]);

@@ -1,8 +1,8 @@
 //! Flow of gradients through operators, and its limits.
 //!
 //! In: the derivatives and compositions of the model. Out: whether a result depends on a tensor argument through
-//! operators that have gradients (`zeros(self.sizes())` does not, although it is made of operators); results that
-//! formulas read but do not follow; why a gradient cannot be differentiated again.
+//! differentiable operators (`zeros(self.sizes())` does not); results that formulas read but whose gradient they
+//! ignore; the reason for a missing second derivative.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::reads::{Place, reads};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Derivative, Element, GradientSource, Kind, Model, Op, OpId, Output};
 
-/// A composition that may call itself is looked into so often.
+/// Maximal depth of a walk into a composition that may call itself.
 const DEEPEST: usize = 32;
 
 /// Whether any gradient flows through an operator.
@@ -48,7 +48,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether a value depends on a tensor argument; `known` says it of local names.
+    /// Whether a value depends on a tensor argument; `known` has the answer for local names.
     fn flows(&self, expr: &Expr, known: &HashMap<&str, bool>) -> bool {
         let any = |parts: &[Expr]| parts.iter().any(|part| self.flows(part, known));
         match &expr.kind {
@@ -76,7 +76,7 @@ impl Walk<'_> {
                 !stopped && self.flows(base, known)
             }
             ExprKind::Convert(value) => self.flows(value, known),
-            // Of the questions, those about optional tensors give the tensor itself.
+            // Queries about optional tensors are the only ones that return the tensor itself.
             ExprKind::Query(_, base, args) => {
                 expr.ty.holds_tensors() && (self.flows(base, known) || any(args))
             }
@@ -93,8 +93,8 @@ impl Walk<'_> {
     }
 }
 
-/// Results that a formula of an operator reads, that may change with an input, and that have no gradient: where
-/// they are differentiated, the formula is wrong.
+/// Results without a gradient that a formula reads and that may change with an input: a derivative of that formula
+/// would be wrong.
 pub fn unfollowed_results(op: &Op, formula: &Expr) -> impl Iterator<Item = usize> {
     reads(formula).values.into_iter().filter_map(|place| match place {
         Place::Result(index) if is_unfollowed(op, &op.outputs[index]) => Some(index),
@@ -115,8 +115,8 @@ fn is_unfollowed(op: &Op, output: &Output) -> bool {
     !output.differentiable && !output.constant && output.ty.holds_tensors() && is_inexact
 }
 
-/// Why the gradients of an operator cannot be differentiated again, if they cannot: the first operator of a formula
-/// that says so.
+/// The reason why the gradients of an operator cannot be differentiated again, if there is one: that of the first
+/// operator in a formula that has it.
 pub fn second_order_refusal(model: &Model, op: &Op) -> Option<String> {
     let unfollowed = |derivative: &Derivative| {
         let result = unfollowed_results(op, &derivative.formula).next()?;
@@ -126,7 +126,7 @@ pub fn second_order_refusal(model: &Model, op: &Op) -> Option<String> {
     op.derivatives.iter().find_map(unfollowed).or_else(|| op.derivatives.iter().find_map(refusal))
 }
 
-/// A refusal behind a call through which the gradient flows.
+/// The reason of a differentiable call that cannot be differentiated again.
 fn refusal_in(model: &Model, formula: &Expr) -> Option<String> {
     let mut found = None;
     formula.walk(&mut |part| {
@@ -148,7 +148,7 @@ fn reads_gradient(expr: &Expr) -> bool {
     let mut reads = false;
     expr.walk(&mut |part| {
         let gradient = matches!(part.kind, ExprKind::Variable(Variable::Grad(_) | Variable::Grads));
-        // A local may hold one.
+        // A local variable may have one.
         let local = matches!(part.kind, ExprKind::Variable(Variable::Local(_)))
             && matches!(part.ty.kind, Kind::Tensor);
         reads |= gradient || local;

@@ -1,8 +1,7 @@
 //! Analysis of the checked model, shared by the checks of `lower`, the emitters and the commands.
 //!
-//! In: the model. Out: names of generated code, what formulas read, how gradients flow, when inference may be
-//! skipped, which tables an operator has, inference rules as trees. Nothing here writes code, reports mistakes or
-//! knows YAML.
+//! In: the model. Out: names of generated code, values read by formulas, gradient flow, calls that skip inference,
+//! tables of an operator, inference rules as trees. Must not write code, report mistakes or know YAML.
 
 pub mod gradients;
 pub mod naming;

@@ -1,4 +1,4 @@
-//! The names of generated code, as text: what emitters write and the checks compare.
+//! The names of generated code, as text, for emitters and for the checks of clashes.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub const OPTIONS_PARAMETER: &str = "options";
 /// Functions of the struct of options that a setter must not hide.
 pub const RESERVED_OPTIONS: [&str; 2] = ["new", "default"];
 
-/// Functions of the generated library that no operator may have, with what they do.
+/// Functions of the generated library whose names no operator may have, with their purpose.
 pub const RESERVED_FUNCTIONS: [(&str, &str); 2] =
     [("call", "calls operators by name"), ("as_tensor", "belongs to the trait of methods")];
 
@@ -36,8 +36,8 @@ const METHODS_END: &str = "Ext";
 /// The end of the name of a struct of options.
 const OPTIONS_END: &str = "Options";
 
-/// Types that no enum may have the name of: the generated library's own, and those that Rust's prelude gives
-/// to every module, since generated code and that of users would find the enum in their place.
+/// Type names that no enum may have: the generated library's own types, and those of Rust's prelude, since generated
+/// and user code would find the enum instead.
 const RESERVED_TYPES: &[&str] = &[
     STOCK_METHODS,
     "Self",
@@ -88,7 +88,7 @@ const RESERVED_TYPES: &[&str] = &[
     "Vec",
 ];
 
-/// Whether no enum may have a name of a type.
+/// Whether a type name is reserved, so that no enum may have it.
 pub fn is_reserved_type(name: &str) -> bool {
     RESERVED_TYPES.contains(&name) || name.ends_with(METHODS_END) || name.ends_with(OPTIONS_END)
 }
@@ -99,7 +99,7 @@ pub fn methods(library: &str) -> String {
     format!("{}{METHODS_END}", camel(&library.replace('-', "_")))
 }
 
-/// The names of an integer argument's values, if they have some; they become a Rust enum.
+/// The names of an integer argument's values, if it has any; they become a Rust enum.
 pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
     arg.constraints.iter().find_map(|constraint| match constraint {
         Constraint::Named(names) => Some(&names[..]),
@@ -107,14 +107,14 @@ pub fn named_values(arg: &Arg) -> Option<&[(Cow<'static, str>, i64)]> {
     })
 }
 
-/// What generated code calls an operator's own items: the function that takes every argument, and the
-/// definition. The names of the rest begin with the stem.
+/// The generated identifiers of an operator's own items: the function with all arguments, and the definition. The names
+/// of the rest begin with the stem.
 pub fn identifiers(name: &str) -> [String; 2] {
     let stem = stem(name);
     [identifier(&stem), definition(&stem)]
 }
 
-/// The definition of an operator of that stem: `ADD_TENSOR`. Capital letters tell it from every parameter.
+/// The definition of an operator of that stem: `ADD_TENSOR`. Upper case distinguishes it from every parameter.
 fn definition(stem: &str) -> String {
     match stem.contains(|letter: char| letter.is_ascii_lowercase()) {
         true => stem.to_uppercase(),
@@ -122,8 +122,8 @@ fn definition(stem: &str) -> String {
     }
 }
 
-/// What generated code calls a name that an expression binds: itself, unless it could be taken for something
-/// else there. Capital and small letters tell the new name from every parameter and every definition.
+/// The generated identifier of a name that an expression binds: the name itself, unless that is ambiguous. The mixed
+/// case of a new name distinguishes it from every parameter and every definition.
 pub fn local(op: &Op, name: &str) -> String {
     let is_plain = crate::expr::path::is_identifier(name)
         && name.starts_with(|first: char| first.is_ascii_lowercase())
@@ -137,7 +137,7 @@ pub fn local(op: &Op, name: &str) -> String {
     }
 }
 
-/// A full name in snake case, as identifiers and file names want it: `add_tensor` for `add.Tensor`.
+/// A full name in snake case, for identifiers and file names: `add_tensor` for `add.Tensor`.
 pub fn stem(name: &str) -> String {
     name.replace("::", "_").replace('.', "_").to_lowercase()
 }
@@ -147,7 +147,7 @@ pub fn parameter(argument: &str) -> String {
     identifier(&argument.to_lowercase())
 }
 
-/// A name with an underscore behind it if it is a keyword of Rust.
+/// A name, with an underscore appended if it is a Rust keyword.
 pub(crate) fn identifier(name: &str) -> String {
     match crate::expr::path::is_identifier(name) {
         true => name.to_owned(),
@@ -155,12 +155,12 @@ pub(crate) fn identifier(name: &str) -> String {
     }
 }
 
-/// Whether some arguments may be left out.
+/// Whether some arguments are optional in calls.
 pub fn has_options(op: &Op) -> bool {
     op.args.iter().any(|arg| arg.default.is_some())
 }
 
-/// The argument that is a tensor or a number in a form, because the function is that of two overloads.
+/// The argument that accepts a tensor or a number in a form, because two overloads share the function.
 pub fn operand(op: &Op, form: Form) -> Option<(usize, OpId)> {
     let merged = op.merged?;
     let in_both = match form {
@@ -171,14 +171,14 @@ pub fn operand(op: &Op, form: Form) -> Option<(usize, OpId)> {
     in_both.then_some((merged.argument, merged.with))
 }
 
-/// Whether a form's function is written at another overload, the one that takes a tensor where this takes a number.
+/// Whether a form's function belongs to another overload, which takes a tensor where this one takes a number.
 pub fn stands_elsewhere(op: &Op, form: Form) -> bool {
     op.merged.is_some_and(|merged| !merged.leads) && operand(op, form).is_some()
 }
 
 /// Every public function of an operator: its form, and whether it takes options.
 pub fn forms(op: &Op) -> Vec<(Form, bool)> {
-    // Only formulas call what is declared.
+    // Only formulas call a declared operator.
     if op.supplied.as_ref().is_some_and(|supplied| supplied.declared) {
         return Vec::new();
     }
@@ -202,9 +202,9 @@ pub fn function(op: &Op, form: Form, with_options: bool) -> String {
     function_of(&op.rust_name, form, with_options)
 }
 
-/// The same for a Rust name alone.
+/// As [`function`], from a Rust name.
 pub fn function_of(rust_name: &str, form: Form, with_options: bool) -> String {
-    // A keyword's underscore makes way for a suffix: `where_`, but `where_out`.
+    // A suffix replaces a keyword's underscore: `where_`, but `where_out`.
     let base = rust_name.trim_end_matches('_');
     let with = if with_options { "_with" } else { "" };
     let form = match form {
@@ -246,12 +246,12 @@ pub fn options(op: &Op) -> String {
     options_of(&op.rust_name)
 }
 
-/// The same for a Rust name alone.
+/// As [`options`], from a Rust name.
 pub fn options_of(rust_name: &str) -> String {
     format!("{}{OPTIONS_END}", camel(rust_name))
 }
 
-/// A name in camel case, as types and variants want it: `SumDim` for `sum_dim`.
+/// A name in camel case, for types and variants: `SumDim` for `sum_dim`.
 pub fn camel(name: &str) -> String {
     let capitalised = |word: &str| {
         let mut letters = word.chars();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
 
-/// Values a formula reads, which the node has to save.
+/// Values read by a formula, which the node has to save.
 #[derive(Clone, Default, Debug)]
 pub struct Reads {
     /// Arguments and results whose value is read.
@@ -14,7 +14,7 @@ pub struct Reads {
     pub grads: BTreeSet<usize>,
     /// Whether the gradients of a list are read.
     pub all_grads: bool,
-    /// Whether the wanted gradients are asked for.
+    /// Whether the mask of wanted gradients is read.
     pub mask: bool,
 }
 
@@ -27,15 +27,15 @@ pub enum Place {
     Result(usize),
 }
 
-/// Values a formula reads. Queries of metadata read none.
+/// Values read by a formula. Queries of metadata read none.
 pub fn reads(formula: &Expr) -> Reads {
     let mut reads = Reads::default();
     collect(formula, &mut reads);
     reads
 }
 
-/// Whether an expression asks an argument or result something that needs no elements. Its first part is
-/// the argument.
+/// Whether an expression is a metadata query of an argument or result, which needs no elements. Its first part is the
+/// argument.
 fn asks_metadata(expr: &Expr) -> bool {
     let ExprKind::Query(query, base, _) = &expr.kind else { return false };
     matches!(base.kind, ExprKind::Variable(Variable::Arg(_) | Variable::Result(_)))
@@ -70,7 +70,7 @@ fn collect(expr: &Expr, reads: &mut Reads) {
     expr.children().into_iter().for_each(|child| collect(child, reads));
 }
 
-/// Where a formula first reads the elements of an argument, if it does.
+/// The first read of an argument's elements in a formula.
 pub fn first_read(formula: &Expr, argument: usize) -> Option<Range<usize>> {
     if asks_metadata(formula) {
         return formula.children().into_iter().skip(1).find_map(|part| first_read(part, argument));

@@ -1,7 +1,7 @@
-//! Inference rules of an operator as trees of `opsmith_core`: those that generated code holds, and that a command
-//! evaluates.
+//! Inference rules of an operator as trees of `opsmith_core`: for generated code, and for the command that evaluates
+//! them.
 //!
-//! In: checked expressions, and memory for the trees. Out: trees that borrow both. Must not know how code spells them.
+//! In: checked expressions, and memory for the trees. Out: trees that borrow both. Must not know the emitted code.
 
 use std::cell::OnceCell;
 
@@ -11,7 +11,7 @@ use opsmith_core::rules::Rule;
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Infer, Kind, Op, Symbol, Ty};
 
-/// The memory of trees, which live as long as it does.
+/// The arena of trees.
 #[derive(Default)]
 pub struct Memory<'a> {
     trees: Chunks<Tree<'a>>,
@@ -20,7 +20,7 @@ pub struct Memory<'a> {
     checks: Chunks<RuleCheck<'a>>,
 }
 
-/// Lists that stay where they are while others join them.
+/// Lists with stable addresses while others are added.
 struct Chunks<T> {
     items: Vec<T>,
     next: OnceCell<Box<Chunks<T>>>,
@@ -64,7 +64,7 @@ pub fn rules<'a>(memory: &'a Memory<'a>, op: &'a Op) -> Rules<'a> {
     rules
 }
 
-/// The rules of shapes: those with names for data-dependent sizes, if the entry has them.
+/// The rules of shapes: those with data-dependent sizes, if the entry has them.
 pub fn shape_rules(infer: &Infer) -> &[Expr] {
     if infer.run_shapes.is_empty() { &infer.shapes } else { &infer.run_shapes }
 }
@@ -85,7 +85,7 @@ impl<'a> Memory<'a> {
         self.trees.keep(items.into_iter().map(|item| self.tree(item)))
     }
 
-    /// An expression as the runtime evaluates it.
+    /// An expression in the form that the runtime evaluates.
     pub fn tree(&'a self, expr: &'a Expr) -> Tree<'a> {
         match &expr.kind {
             ExprKind::Variable(Variable::Arg(index)) => {
@@ -148,7 +148,7 @@ fn conversion(from: &Ty, to: &Ty) -> Conversion {
     }
 }
 
-/// The function of the kernels crate that an expression calls, if it calls one.
+/// The function of the kernels crate that an expression calls, if any.
 pub fn native(expr: &Expr) -> Option<&str> {
     let own = match &expr.kind {
         ExprKind::Native(path, _) => Some(path.as_str()),

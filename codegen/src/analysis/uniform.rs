@@ -1,4 +1,4 @@
-//! Calls that need no inference: all operands alike decide the result.
+//! Calls that need no inference because all operands have one form.
 
 use opsmith_core::DType;
 use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
@@ -6,21 +6,21 @@ use opsmith_core::rules::{DTypeRule, Rule, ShapeRule};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Arg, Element, Kind, Op};
 
-/// The dtype of the result of operands that have one shape and one dtype; the shape is theirs.
+/// The dtype of the result for operands of one shape and dtype; the shape is theirs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Uniform {
     /// The operands' own.
     Same,
-    /// The operands' own if it is floating or complex; inference decides for others.
+    /// The operands' own if it is floating or complex; inference runs for others.
     SameIfInexact,
     /// Always this one.
     Fixed(DType),
 }
 
-/// Result of inference where all operands are alike: decidable for pointwise operators that
-/// broadcast, from the rule of the dtype.
+/// The result of inference for operands of one form: known for pointwise operators that broadcast, from the rule of the
+/// dtype.
 pub fn uniform(op: &Op) -> Option<Uniform> {
-    // A device that is named decides where the result is, whatever device the operands have.
+    // A device argument determines the result's device, independently of the operands'.
     let names_device = op.args.iter().any(|arg| arg.ty.kind == Kind::Device);
     let decidable = op.body.pointwise.is_some() && !checks_arguments(op) && !names_device;
     let infer = op.infer.as_ref().filter(|_| decidable)?;
@@ -32,7 +32,7 @@ pub fn uniform(op: &Op) -> Option<Uniform> {
         ExprKind::Rule(Rule::Shape(ShapeRule::Broadcast | ShapeRule::Follow), _)
     );
     let names_all = |rule: &[Expr]| {
-        // Every tensor takes part, so that nothing else can decide.
+        // Every tensor takes part, so that no other argument can influence the result.
         let mut named = Vec::new();
         rule.iter().for_each(|operand| {
             operand.walk(&mut |part| {

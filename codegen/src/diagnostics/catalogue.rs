@@ -1,9 +1,8 @@
 //! Every message of the front end with its hint, one function a mistake.
 //!
-//! `E00xx` YAML, `E01xx` signatures, `E02xx` entries and keys, `E03xx` expressions, `E04xx` what an
-//! entry declares, `W05xx` what is probably not meant, `E06xx` tangents, samples and tolerances.
-//! Wording: the headline says what is wrong, the label says what is there or what was expected, the
-//! help says what to write.
+//! `E00xx` YAML, `E01xx` signatures, `E02xx` entries and keys, `E03xx` expressions, `E04xx` declarations of an entry,
+//! `W05xx` probable mistakes, `E06xx` tangents, samples and tolerances. Wording: the headline names the mistake, the
+//! label shows the actual or expected text, the help gives the correction.
 
 mod alias;
 mod attribute;

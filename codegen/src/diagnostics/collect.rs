@@ -1,8 +1,8 @@
-//! The collector that every stage pushes into.
+//! The collector of diagnostics from all stages.
 
 use super::{Diagnostic, Severity};
 
-/// Nobody reads more than this, and a hostile file could cause millions.
+/// No user reads more than this, and a hostile file could cause millions.
 pub const MAX_DIAGNOSTICS: usize = 1000;
 
 /// The diagnostics of a run, at most [`MAX_DIAGNOSTICS`] errors and as many warnings.
@@ -31,7 +31,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether further errors are dropped, so that looking for them is no use.
+    /// Whether further errors are dropped, so that a search for them is useless.
     pub fn is_full(&self) -> bool {
         self.errors >= MAX_DIAGNOSTICS
     }
@@ -41,7 +41,7 @@ impl Diagnostics {
         self.list.is_empty()
     }
 
-    /// How many diagnostics there are, warnings included.
+    /// Number of diagnostics, warnings included.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -61,14 +61,14 @@ impl Diagnostics {
         self.warnings
     }
 
-    /// All of them by file and place, so that a reader goes through a file from top to bottom.
+    /// All of them by file and position, so that a reader goes through a file from top to bottom.
     pub fn sorted(&self) -> impl Iterator<Item = &Diagnostic> {
         let mut sorted: Vec<&Diagnostic> = self.list.iter().collect();
         sorted.sort_by_key(|diagnostic| diagnostic.primary.span);
         sorted.into_iter()
     }
 
-    /// How many there are.
+    /// Number of diagnostics.
     pub fn count(&self) -> usize {
         self.list.len()
     }

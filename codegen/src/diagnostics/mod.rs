@@ -1,8 +1,8 @@
-//! What is wrong with a spec, where, and what to do about it.
+//! Diagnostics: mistakes of a spec, their spans, and the corrections.
 //!
-//! Every stage pushes [`Diagnostic`]s into a [`Diagnostics`] collector and goes on, so that one run
-//! reports every mistake. Texts are written in [`catalogue`]; [`render`] draws them in the style of
-//! rustc. Nothing here knows what a spec contains, and nothing here writes to the terminal.
+//! Every stage pushes [`Diagnostic`]s into a [`Diagnostics`] collector and goes on, so that one run reports every
+//! mistake. Texts are written in [`catalogue`]; [`render`] draws them in the style of rustc. Must not know the contents
+//! of a spec or write to the terminal.
 
 pub mod catalogue;
 mod collect;
@@ -15,12 +15,12 @@ pub use render::{render, summary};
 pub use source::{BIDIRECTIONAL, SourceFile, SourceId, SourceMap, Span};
 pub use suggest::nearest;
 
-/// A mistake that was found and reported: the error of a function that reports where it finds. A value that is
+/// A mistake that was already reported: the error type of functions that report their own mistakes. A value that is
 /// absent without a mistake is `Ok(None)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reported;
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Severity {
     /// Nothing is generated.
@@ -29,7 +29,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A place in a file with a few words on it.
+/// A span in a file with a short text on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
     /// The underlined text.
@@ -38,20 +38,20 @@ pub struct Label {
     pub text: String,
 }
 
-/// One mistake: its code, message, places and hint.
+/// One mistake: its code, message, spans and hint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
     /// A stable name such as `E0102`, for searching and for tests.
     pub code: &'static str,
-    /// The headline: what is wrong, in one line without a final stop.
+    /// The headline: the mistake, in one line without a final stop.
     pub message: String,
-    /// The place to change.
+    /// The span to change.
     pub primary: Label,
-    /// Other places that explain the mistake, such as a first definition.
+    /// Other spans that explain the mistake, such as a first definition.
     pub secondary: Vec<Label>,
-    /// What to do about it.
+    /// The correction.
     pub help: Option<String>,
     /// Facts that explain the rule.
     pub notes: Vec<String>,
@@ -86,19 +86,19 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message, span, label) }
     }
 
-    /// Adds another place, underlined in the same picture.
+    /// Adds another span, underlined in the same picture.
     pub fn with_secondary(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
         self.secondary.push(Label { span, text: label.into() });
         self
     }
 
-    /// Sets what to do about it.
+    /// Sets the correction.
     pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Sets the hint if there is one.
+    /// Sets the correction if there is one.
     pub fn with_help_if(mut self, help: Option<String>) -> Diagnostic {
         self.help = help.or(self.help);
         self

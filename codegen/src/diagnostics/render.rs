@@ -1,4 +1,4 @@
-//! Draws diagnostics the way rustc does: headline, place, underlined source, help.
+//! Draws diagnostics in the style of rustc: headline, location, underlined source, help.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub fn render(sources: &SourceMap, diagnostic: &Diagnostic, color: bool) -> Stri
     renderer.render(&[group])
 }
 
-/// How many problems there are, such as `3 errors, 1 warning`; empty if there are none.
+/// The number of problems, such as `3 errors, 1 warning`; empty if there are none.
 pub fn summary(diagnostics: &Diagnostics) -> String {
     let plural = |count: usize, noun: &str| match count {
         0 => None,
@@ -45,13 +45,13 @@ pub fn summary(diagnostics: &Diagnostics) -> String {
         .join(", ")
 }
 
-/// Labels further apart than this are drawn as separate pictures.
+/// Maximal distance in lines of labels in one picture.
 const MAX_GAP: usize = 40;
-/// A longer stretch of source, in bytes, is not drawn: a place is enough then.
+/// Maximal length of drawn source in bytes; beyond it only the location is shown.
 const MAX_WINDOW: usize = 64 << 10;
 
-/// Labels on neighbouring lines of one file. Only those lines are handed to the renderer, whose time
-/// grows with the text it is given.
+/// Labels on neighbouring lines of one file. Only those lines are passed to the renderer, whose time grows with the
+/// length of the text.
 struct Cluster<'a> {
     source: SourceId,
     /// The first and the last line, from 0.
@@ -59,7 +59,7 @@ struct Cluster<'a> {
     labels: Vec<(&'a Label, AnnotationKind)>,
 }
 
-/// The pictures of a diagnostic, the place to change first, the others in the file's order.
+/// The pictures of a diagnostic, the one with the span to change first, the others in the file's order.
 fn clusters<'a>(sources: &SourceMap, diagnostic: &'a Diagnostic) -> Vec<Cluster<'a>> {
     let primary = (&diagnostic.primary, AnnotationKind::Primary);
     let secondary = diagnostic.secondary.iter().map(|label| (label, AnnotationKind::Context));
@@ -115,7 +115,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// A label's bytes inside the lines that are drawn.
+/// A label's bytes within the drawn lines.
 fn place(file: &SourceFile, label: &Label, window: &Range<usize>) -> Range<usize> {
     let offset = |offset: u32| {
         let offset = (offset as usize).clamp(window.start, window.end);

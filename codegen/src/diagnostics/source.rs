@@ -1,11 +1,11 @@
-//! The texts a run reads, and places in them.
+//! The texts of a run, and spans in them.
 //!
 //! Offsets are bytes into the text as kept here: without a byte order mark, line ends as written.
 
 use std::ops::Range;
 
-/// Characters that change the direction of the text around them, so that it is not in the order in which it
-/// is shown. Rust refuses them in source code.
+/// Characters that change the direction of the text around them, so that its displayed order differs from its real one.
+/// Rust rejects them in source code.
 pub const BIDIRECTIONAL: [char; 9] = [
     '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
     '\u{2069}',
@@ -15,7 +15,7 @@ pub const BIDIRECTIONAL: [char; 9] = [
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SourceId(u32);
 
-/// A run of bytes of one file, for carets. `start == end` is a place between two characters.
+/// A range of bytes of one file, for carets. `start == end` is a position between two characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Span {
     /// The file.
@@ -27,7 +27,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes `range` of a file. Offsets past 4 GiB are cut; no such file is ever read.
+    /// The bytes `range` of a file. Offsets past 4 GiB are cut; such files are never read.
     pub fn new(source: SourceId, range: Range<usize>) -> Span {
         let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
         Span { source, start: clamp(range.start), end: clamp(range.end.max(range.start)) }
@@ -43,12 +43,12 @@ impl Span {
         Span { end: other.end.max(self.start), ..self }
     }
 
-    /// The place just before the first byte.
+    /// The position before the first byte.
     pub fn before(self) -> Span {
         Span { end: self.start, ..self }
     }
 
-    /// The place just after the last byte.
+    /// The position after the last byte.
     pub fn after(self) -> Span {
         Span { start: self.end, ..self }
     }

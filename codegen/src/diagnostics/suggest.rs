@@ -1,6 +1,6 @@
 //! "Did you mean …?": the known name nearest to a misspelt one.
 
-/// The candidate a misspelt `name` most likely meant, or `None` if none is close.
+/// The candidate closest to a misspelt `name`, or `None` if none is close.
 ///
 /// One edit is an insertion, a deletion, a replacement or a swap of two neighbours; letter case is
 /// free. A third of the letters may differ, and always one. On a tie the first candidate wins.
@@ -25,10 +25,10 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Longer names are not misspelt words, and the distance takes quadratic time.
+/// Longer names are not considered; the distance takes quadratic time.
 const MAX_LENGTH: usize = 100;
 
-/// The number of letters, as far as it matters.
+/// The number of letters, up to a limit.
 fn letters(name: &str) -> usize {
     name.chars().take(MAX_LENGTH + 1).count()
 }

@@ -1,20 +1,19 @@
-//! Expression text to a syntax tree, with places for carets.
+//! Expression text to a syntax tree, with byte ranges for carets.
 //!
-//! In: text of any origin. Out: a tree that is shallow enough for every stage to recurse over, or
-//! what is wrong with the text.
+//! In: text of any origin. Out: a tree that is shallow enough for recursion in every stage, or the error in the text.
 
 use std::ops::Range;
 
 use syn::spanned::Spanned;
 
-/// The bytes an expression or token takes in the text it was parsed from.
+/// Byte ranges of expressions and tokens in the parsed text.
 pub struct Places<'t> {
     line_starts: Vec<usize>,
     text: &'t str,
 }
 
 impl<'t> Places<'t> {
-    /// Prepares places for one text.
+    /// Prepares the byte ranges of one text.
     pub fn new(text: &'t str) -> Places<'t> {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
@@ -35,19 +34,19 @@ impl<'t> Places<'t> {
     }
 }
 
-/// Why a text is not an expression.
+/// The reason why a text is not an expression.
 pub enum ParseError {
-    /// It would take the stack of the stages to come; the text says of what there is too much.
+    /// It would overflow the stack of later stages; the text names the excess.
     TooDeep(String),
     /// A bracket without its pair.
     Bracket(Range<usize>, char),
-    /// Anything else.
+    /// Any other error.
     Syntax {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
-        /// What was probably meant.
+        /// The probable intention.
         hint: Option<&'static str>,
-        /// Where.
+        /// The erroneous bytes.
         range: Range<usize>,
     },
 }
@@ -55,7 +54,7 @@ pub enum ParseError {
 /// Parses one expression.
 ///
 /// # Errors
-/// If the text is not one Rust expression, or is too deep to be worked on.
+/// If the text is not one Rust expression, or is too deep for later stages.
 pub fn parse(text: &str, places: &Places<'_>) -> Result<syn::Expr, ParseError> {
     let shape = Shape::of(text);
     if let Some((offset, bracket)) = shape.unmatched {
@@ -82,7 +81,7 @@ pub fn parse(text: &str, places: &Places<'_>) -> Result<syn::Expr, ParseError> {
         let span = error.span();
         let range = places.offset(span.start())..places.offset(span.end());
         let range = match () {
-            // The parser has no place for the end of its input.
+            // The parser gives no position for the end of its input.
             () if message.starts_with("unexpected end of input") => {
                 text.trim_end().len()..text.trim_end().len()
             }
@@ -99,7 +98,7 @@ fn next_boundary(text: &str, start: usize) -> usize {
     text[start..].chars().next().map_or(start, |character| start + character.len_utf8())
 }
 
-/// What other languages write, and how it is written here.
+/// Notations of other languages, with their equivalents here.
 const FOREIGN: &[(&str, &str)] = &[
     ("->", "methods are called with `.`, as in `self.dim()`"),
     ("?", "a choice is written `if condition { a } else { b }`"),
@@ -111,29 +110,29 @@ const FOREIGN: &[(&str, &str)] = &[
     ("'", "text stands in `\"` quotes"),
 ];
 
-/// The number of parts an expression may have inside or behind each other.
+/// Maximal number of nested or chained parts of an expression.
 const MAX_PARTS: usize = 256;
 /// Deeper nesting would overflow the stack of the parser.
 const MAX_NESTING: usize = 64;
-/// No formula is as long.
+/// Longer than any formula.
 const MAX_BYTES: usize = 32 << 10;
 
-/// Words that an expression follows, each one level deeper in the tree.
+/// Words that precede an expression, each one level deeper in the tree.
 const PREFIX_WORDS: [&str; 12] =
     ["if", "match", "return", "break", "move", "async", "yield", "loop", "while", "for", "unsafe", "static"];
 
-/// What can be said of a text without parsing it.
+/// Properties of a text that are known without parsing.
 #[derive(Default)]
 struct Shape {
-    /// An upper bound of how deep brackets and prefixes are nested.
+    /// An upper bound of the nesting depth of brackets and prefixes.
     nesting: usize,
-    /// An upper bound of how deep the tree gets with operators and methods in a row.
+    /// An upper bound of the tree's depth due to chains of operators and methods.
     parts: usize,
     unmatched: Option<(usize, char)>,
     open_text: Option<usize>,
 }
 
-/// A bracket that is open, and what stands in it since the last comma or semicolon.
+/// An open bracket, with the parts in it since the last comma or semicolon.
 struct Level {
     bracket: (usize, char),
     parts: usize,
@@ -145,7 +144,7 @@ impl Shape {
         let mut shape = Shape::default();
         let mut levels = vec![Level { bracket: (0, ' '), parts: 0, prefixes: 0 }];
         let (mut parts, mut prefixes) = (0, 0);
-        // A sign after an operand is an operator between two, and not a prefix.
+        // A sign after an operand is a binary operator, not a prefix.
         let mut after_operand = false;
         let mut rest = text.char_indices().peekable();
         while let Some((offset, character)) = rest.next() {
@@ -169,7 +168,7 @@ impl Shape {
                     after_operand = true;
                 }
                 '(' | '[' | '{' => {
-                    // A call or an index is one more part behind the others.
+                    // A call or an index extends the chain by one part.
                     if let Some(level) = levels.last_mut() {
                         level.parts += 1;
                         parts += 1;

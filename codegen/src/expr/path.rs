@@ -1,19 +1,19 @@
-//! Paths of Rust functions, as a spec writes them: `linalg::mm`.
+//! Paths of Rust functions in a spec: `linalg::mm`.
 
 use std::ops::Range;
 
-/// What is wrong with a path.
+/// An error in a path.
 pub struct Problem {
     /// The bytes of the text to change.
     pub range: Range<usize>,
-    /// What is there.
+    /// A label for them.
     pub label: &'static str,
 }
 
-/// Checks that a text is names separated by `::`, which the generated code puts behind a crate's path.
+/// Checks that a text is a list of names separated by `::`; generated code appends it to a crate's path.
 ///
 /// # Errors
-/// The first thing that does not belong there.
+/// The first invalid part.
 pub fn check(text: &str) -> Result<(), Problem> {
     let mut start = 0;
     for segment in text.split("::") {
@@ -37,7 +37,7 @@ pub fn check(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether a text is an identifier of Rust and no keyword of it.
+/// Whether a text is a Rust identifier and not a keyword.
 pub fn is_identifier(text: &str) -> bool {
     let mut letters = text.bytes();
     let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
@@ -52,7 +52,7 @@ pub fn is_identifier(text: &str) -> bool {
     }
 }
 
-/// A range that a caret can stand under: nothing is shown at the character before it.
+/// A range with at least one character, since a caret needs one.
 fn non_empty(range: Range<usize>, text: &str) -> Range<usize> {
     match range.is_empty() {
         true => range.start.saturating_sub(1)..range.end.max(1).min(text.len()),

@@ -1,7 +1,7 @@
-//! Typed expressions back to text, as a spec would write them.
+//! Typed expressions back to text, in the spec's syntax.
 //!
-//! In: an expression and the operator it belongs to. Out: one line. Every operator that is called is
-//! named in full, and defaults that were filled in are written out, so equal texts mean equal things.
+//! In: an expression and its operator. Out: one line. Called operators have their full names, and default arguments are
+//! written out, so equal texts mean equal expressions.
 
 use crate::model::expr::{Expr, ExprKind, IMAGINARY_UNIT, QUERIES, Variable};
 use crate::model::{Model, Op, Symbol};
@@ -74,7 +74,7 @@ impl Printer<'_> {
         items.iter().map(|item| self.text(item)).collect::<Vec<_>>().join(", ")
     }
 
-    /// An operand, in brackets unless it is one thing.
+    /// An operand, in brackets unless it is atomic.
     fn operand(&self, expr: &Expr) -> String {
         let text = self.text(expr);
         match &expr.kind {

@@ -1,8 +1,8 @@
-//! `alias_of`: an entry that is another name of an operator.
+//! `alias_of`: an entry that is an alias of an operator.
 //!
-//! In: the heads of all operators. Out: the alias with the forms of the operator, or what does not fit.
-//! An alias has no definition of its own: its functions, methods and names call the operator's, so it
-//! costs nothing and behaves the same in every respect.
+//! In: the heads of all operators. Out: the alias with the forms of the operator, or the mismatch. An alias has no
+//! definition of its own: its functions, methods and names call the operator's, so it costs nothing and behaves the
+//! same in every respect.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::model::{Forms, Op, OpId};
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 
-/// What an entry with `alias_of` may say; the operator itself says the rest.
+/// The keys allowed in an entry with `alias_of`; the operator has all others.
 pub(super) const KEYS: [KeyName; 12] = [
     KeyName::Func,
     KeyName::Doc,
@@ -41,7 +41,7 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
             let target = &heads[target].op;
             (target.forms.clone(), target.args.iter().map(|arg| (arg.element, arg.value)).collect())
         };
-        // Calls by name reach the operator's definition, with the names that the alias has for arguments.
+        // Calls by name reach the operator's definition, with the alias's names of arguments.
         if !heads[target].op.is_external() {
             let own: Vec<String> = heads[index].op.args.iter().map(|arg| arg.name.clone()).collect();
             let args = &mut heads[target].op.args;
@@ -64,7 +64,7 @@ pub(super) fn resolve(context: &mut Context<'_>, heads: &mut [Head<'_>], broken:
     }
 }
 
-/// Documents aliases that say nothing of themselves, once the functions have their names.
+/// Generates the documentation of aliases without one, once the functions have their names.
 pub(super) fn document(heads: &mut [Head<'_>]) {
     for index in 0..heads.len() {
         let Some(OpId(target)) = heads[index].op.alias_of else { continue };
@@ -126,7 +126,7 @@ fn target(
     }
 }
 
-/// How two signatures differ in more than names.
+/// The difference of two signatures beyond names.
 fn difference(alias: &Op, target: &Op) -> Option<String> {
     if alias.args.len() != target.args.len() {
         return Some(format!("it takes {} arguments, not {}", target.args.len(), alias.args.len()));
@@ -147,7 +147,7 @@ fn difference(alias: &Op, target: &Op) -> Option<String> {
     (types(alias) != types(target)).then(|| "it returns something else".to_owned())
 }
 
-/// The operator's forms under the alias's name; `variants` may ask for fewer.
+/// The operator's forms under the alias's name; `variants` may select fewer.
 fn alias_forms(context: &mut Context<'_>, raw: &RawOp, op: &Op, target: &Forms) -> Forms {
     let all = forms::names_for(&op.name, &op.base);
     if raw.get(KeyName::Variants).is_none() {

@@ -1,7 +1,8 @@
-//! `dispatch: {CPU: "aot:kernels/add_reduce.cc:CustomKernel"}`: kernels of the interface for custom
-//! operators, which are compiled and loaded while the program runs.
+//! `dispatch: {CPU: "aot:kernels/add_reduce.cc:CustomKernel"}`: kernels of the interface for custom operators, which
+//! are compiled and loaded at run time.
 //!
-//! In: the text after `aot:` and the operator. Out: where the kernel is, or what the interface cannot pass.
+//! In: the text after `aot:` and the operator. Out: the kernel's source, or the arguments that the interface cannot
+//! pass.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use crate::diagnostics::catalogue;
 use crate::model::{KernelSource, Op};
 use crate::spec::document::{RawOp, Text};
 
-/// What marks such a kernel.
+/// The prefix of such a kernel.
 pub(super) const PREFIX: &str = "aot:";
 
 /// `kernels/add_reduce.cc:CustomKernel`.

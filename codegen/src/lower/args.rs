@@ -1,4 +1,4 @@
-//! The arguments of an operator: types, defaults, and the elements kernels see.
+//! The arguments of an operator: types, defaults, and element types for kernels.
 
 use opsmith_core::{DType, DTypeSet};
 
@@ -85,7 +85,7 @@ pub(super) fn lower(
 }
 
 fn argument_type(context: &mut Context<'_>, raw: &RawOp, arg: &Argument) -> Result<Ty, Reported> {
-    // A list of tensors may be empty or have holes, but is always there.
+    // A list of tensors may be empty or have absent items, but is never absent itself.
     let supported = |ty: &Ty| !ty.optional || !matches!(ty.kind, Kind::Tensors | Kind::OptionalTensors);
     let ty = types::of_signature(&arg.ty).filter(supported).or_else(|| supplied::foreign(raw, &arg.ty));
     ty.ok_or_else(|| {
@@ -187,7 +187,7 @@ fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
             let item = list.item().filter(|item| !item.holds_tensors())?;
             Default::List(items.iter().map(|value| default_value(value, &item)).collect::<Option<_>>()?)
         }
-        // One value stands for as many as a declared length says.
+        // One value is repeated to the declared length.
         (list @ (Kind::Ints(Some(length)) | Kind::Bools(Some(length))), value) => {
             Default::List(vec![default_value(value, &list.item()?)?; *length as usize])
         }

@@ -1,7 +1,7 @@
-//! `attributes`: which values an argument may have.
+//! `attributes`: constraints on the values of arguments.
 //!
-//! In: the constraints as written and the argument's type. Out: checked constraints, which become checks
-//! at run time, documents and tests. A default that its own constraints refuse is a mistake.
+//! In: the constraints as written and the argument's type. Out: checked constraints, which become checks at run time,
+//! documents and tests. A default that violates its own constraints is a mistake.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::spec::document::{RawOp, keys};
 use crate::spec::schema::Schema;
 use crate::spec::yaml::Node;
 
-/// The constraints of one argument and the place where they stand.
+/// The constraints of one argument and their span.
 pub(super) struct Written {
     pub name: String,
     pub place: Span,
@@ -56,7 +56,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> 
     written
 }
 
-/// Refuses a default that the argument's constraints refuse.
+/// Reports a default that violates the argument's constraints.
 pub(super) fn check_default(
     context: &mut Context<'_>,
     default: &Default,
@@ -65,7 +65,7 @@ pub(super) fn check_default(
 ) {
     let fits = |value: Literal| written.constraints.iter().all(|constraint| constraint.allows(&value));
     let fits_len = |len: usize| written.constraints.iter().all(|constraint| constraint.allows_len(len));
-    // The length is that of the whole; all else holds for each item, of each row if there are rows.
+    // The length constraint is for the whole list; all others are for each item, of each row if there are rows.
     let length = if let Default::List(items) = default { fits_len(items.len()) } else { true };
     let mut fine = length;
     default.for_each_item(&mut |item| {
@@ -82,7 +82,7 @@ pub(super) fn check_default(
     }
 }
 
-/// What one item is: of each row, of a list of lists.
+/// The kind of one item: of each row, for a list of lists.
 fn innermost(ty: &Ty) -> Kind {
     match ty.kind.item() {
         Some(item) => innermost(&item),
@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
         value
     }
 
-    /// A number that the argument's type compares with.
+    /// A number comparable with the argument's type.
     fn number(&mut self, key: &str, node: &Node) -> Option<Literal> {
         let int = integer(node).map(Literal::Int);
         match innermost(self.ty) {
@@ -238,7 +238,7 @@ pub(super) fn is_word(text: &str) -> bool {
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Whether some two bounds exclude every value, or no choice is within the bounds.
+/// Whether two bounds exclude every value, or no choice is within the bounds.
 fn nothing_fits(constraints: &[Constraint]) -> bool {
     let all = |value: &Literal| constraints.iter().all(|constraint| constraint.allows(value));
     let choices = constraints.iter().find_map(|constraint| match constraint {
@@ -257,7 +257,7 @@ fn nothing_fits(constraints: &[Constraint]) -> bool {
     if lengths.is_some_and(|lengths| !lengths.iter().any(fits_len)) {
         return true;
     }
-    // Between two bounds, the lower one or a value just above it must do.
+    // Between two bounds, the lower one or a value just above it is valid.
     let lower = constraints.iter().find_map(|constraint| match constraint {
         Constraint::Min(limit) => Some((limit, false)),
         Constraint::Above(limit) => Some((limit, true)),

@@ -1,4 +1,4 @@
-//! What computes an operator: expression, kernels, view, composition.
+//! The body of an operator: expression, kernels, view, composition.
 
 use opsmith_core::rules::{DTypeRule, Rule};
 use opsmith_core::{Backend, DTypeSet};
@@ -18,7 +18,7 @@ use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 use crate::spec::schema::Schema;
 
-/// The parts of an operator that need the heads of all.
+/// The parts of an operator that need the heads of all operators.
 #[derive(Default)]
 pub(super) struct Lowered {
     checks: Vec<Check>,
@@ -56,7 +56,7 @@ impl Lowered {
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpTable<'_>) -> Lowered {
     if op.alias_of.is_some() || raw.get(KeyName::AliasOf).is_some() {
-        // The operator it stands for has all of this, or what is wrong with it has been said.
+        // The target operator has all of this, or its mistakes were reported.
         return Lowered::default();
     }
     let expressions = Expressions { op, table };
@@ -73,7 +73,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     if infer.as_ref().is_some_and(|infer| {
         matches!(infer.compute.kind, ExprKind::Rule(Rule::DType(DTypeRule::PromoteFloat), _))
     }) {
-        // Integers never reach these kernels: inference has made them floats.
+        // Integers never reach these kernels: inference converts them to floats.
         let inexact = DTypeSet::INEXACT;
         body.dtypes = body.dtypes.map(|set| set.intersection(inexact));
     }
@@ -91,7 +91,7 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, table: &OpT
     require(context, op, raw, &body, infer.as_ref());
     let mistakes = context.diagnostics.count();
     let mut derivatives = derivatives::lower(context, &expressions, raw);
-    // What is missing because of a mistake is not.
+    // A part that is missing because of a mistake is not reported.
     let complete = raw.complete && context.diagnostics.count() == mistakes;
     if let Some(text) = pointwise_text.filter(|_| body.pointwise.is_some() && complete) {
         derived::complete(context, &expressions, &text, (infer.as_ref(), &body), &mut derivatives);
@@ -131,7 +131,7 @@ fn check_view(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     }
 }
 
-/// What computes an operator can give its results.
+/// Checks that the body can produce the operator's results.
 fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     let single_tensors = op.returns_single_tensors();
     let is_sized = raw.get(KeyName::Length).is_some();
@@ -154,13 +154,13 @@ fn check_results(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body) {
     }
 }
 
-/// Where the signature says what is returned.
+/// The span of the results in the signature.
 fn returns_place(context: &Context<'_>, raw: &RawOp) -> Option<Span> {
     let schema: Schema = raw.parse_schema(context.sources, &mut crate::diagnostics::Diagnostics::new())?;
     Some(raw.func.span_within(schema.returns_range, context.sources))
 }
 
-/// Bodies of which only one can be used.
+/// Reports bodies that exclude each other.
 fn refuse_contradictions(context: &mut Context<'_>, raw: &RawOp) {
     let view = key_in(raw, KeyName::Dispatch, "View");
     let others = [
@@ -176,16 +176,16 @@ fn refuse_contradictions(context: &mut Context<'_>, raw: &RawOp) {
     }
 }
 
-/// The place of a key inside a mapping.
+/// The span of a key inside a mapping.
 pub(super) fn key_in(raw: &RawOp, key: KeyName, inner: &str) -> Option<Span> {
     let entries = raw.get(key)?.as_map()?;
     entries.iter().find(|(known, _)| known.text == inner).map(|(known, _)| known.span)
 }
 
-/// An operator is computed by something, and kernels know what they write.
+/// Checks that an operator has a body, and that the dtypes its kernels write are known.
 fn require(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &Body, infer: Option<&Infer>) {
     let has = |key: KeyName| raw.get(key).is_some();
-    // What was left out for a mistake may be what is missing.
+    // A key that was dropped for a mistake may be the missing one.
     if !supplied::is_supplied(raw)
         && !has(KeyName::Pointwise)
         && !has(KeyName::Decompose)

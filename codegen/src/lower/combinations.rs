@@ -1,4 +1,4 @@
-//! `combinations`: which dtypes of arguments and results go together.
+//! `combinations`: allowed combinations of dtypes of arguments and results.
 //!
 //! In: rows such as `{x: float16, y: float32, out: float32}`. Out: the rows by position, and the dtype of
 //! each result as an expression over the dtypes of the arguments.
@@ -13,13 +13,13 @@ use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 use crate::spec::yaml::{Key, Node};
 
-/// Whether the rows say the dtype of an argument, which kernels then see as it is given.
+/// Whether the rows have a column for an argument; kernels then receive its dtype unconverted.
 pub(super) fn names(raw: &RawOp, argument: &str) -> bool {
     let rows = raw.get(KeyName::Combinations).and_then(Node::as_seq).unwrap_or_default();
     rows.iter().filter_map(Node::as_map).flatten().any(|(key, _)| key.text == argument)
 }
 
-/// The rows; empty if there are none or something is wrong with one.
+/// The rows; empty if there are none or one has a mistake.
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Vec<Combination> {
     let (Some(node), Some(entry)) = (raw.get(KeyName::Combinations), raw.entry(KeyName::Combinations)) else {
         return Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn chosen_by(rows: &[Combination]) -> DTypeSet {
     rows.iter().fold(DTypeSet::EMPTY, |set, row| set.union(DTypeSet::of(row.inputs[0].1)))
 }
 
-/// The dtype of each result, by the dtypes of the arguments. That some row fits is checked before.
+/// The dtype of each result, by the dtypes of the arguments. That some row matches is checked before.
 pub(super) fn dtypes(op: &Op, rows: &[Combination]) -> Vec<Expr> {
     let plain = |kind: ExprKind, ty: Kind| Expr { kind, ty: Ty::new(ty), range: 0..0 };
     let dtype = |dtype: DType| plain(ExprKind::DType(dtype), Kind::DType);

@@ -1,8 +1,7 @@
-//! Compositions that never end: an operator that is built from itself.
+//! Endless compositions: an operator composed of itself.
 //!
-//! A kernel of one backend does not help: on another, where only the compositions are left, the call
-//! would not return. A call inside a branch may end the circle, so only calls that are made whatever
-//! the arguments count.
+//! A kernel of one backend does not help: on another, where only the compositions exist, the call would not return. A
+//! call inside a branch may end the cycle, so only unconditional calls count.
 
 use super::Context;
 use crate::diagnostics::{Span, catalogue};
@@ -21,7 +20,7 @@ pub(super) fn refuse(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp]) {
     }
 }
 
-/// The operators that an operator's composition calls in any case.
+/// The operators that an operator's composition calls unconditionally.
 fn calls(op: &Op) -> Vec<usize> {
     op.body.composite.as_ref().map_or_else(Vec::new, always_called)
 }
@@ -49,13 +48,13 @@ fn always_called(expr: &Expr) -> Vec<usize> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
-    /// On the way from the start.
+    /// On the path from the start.
     Open,
     Done,
 }
 
-/// Walks everything that is reached from `start` and reports each circle once. A loop instead of
-/// recursion, since a chain can be as long as the spec.
+/// Visits every operator reachable from `start` and reports each cycle once. A loop instead of recursion, since a chain
+/// can be as long as the spec.
 fn visit(start: usize, calls: &[Vec<usize>], state: &mut [State], report: &mut dyn FnMut(&[usize])) {
     let mut path: Vec<(usize, usize)> = vec![(start, 0)];
     state[start] = State::Open;

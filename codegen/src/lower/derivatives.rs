@@ -1,4 +1,4 @@
-//! `derivatives`: which formula gives the gradients of which arguments.
+//! `derivatives`: formulas for the gradients of arguments.
 
 use opsmith_core::Backend;
 
@@ -68,7 +68,7 @@ pub(super) fn lower(context: &mut Context<'_>, expressions: &Expressions<'_>, ra
 }
 
 impl Derivatives {
-    /// Whether something is said of an argument's gradient.
+    /// Whether an argument's gradient is declared.
     pub fn mentions(&self, argument: usize) -> bool {
         self.non_differentiable.contains(&argument)
             || self.formulas.iter().any(|formula| formula.arguments.contains(&argument))
@@ -122,7 +122,7 @@ fn by_backend(context: &mut Context<'_>, argument: &Key, variants: &[(Key, Node)
     found
 }
 
-/// Why no gradient can reach the operator, if none can.
+/// The reason why no gradient can reach the operator, if there is one.
 fn nothing_differentiable(op: &Op) -> Option<&'static str> {
     if op.outputs.iter().all(|output| !output.ty.holds_tensors()) {
         return Some("it returns no tensor");
@@ -209,7 +209,7 @@ fn formula(
     Some(formula)
 }
 
-/// The place of one of several gradients that no gradient of an output goes into.
+/// The first of several gradients that does not depend on a gradient of an output.
 fn item_without_grad(formula: &Expr) -> Option<std::ops::Range<usize>> {
     let items = match &formula.kind {
         ExprKind::Tuple(items) => items,

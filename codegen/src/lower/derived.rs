@@ -1,7 +1,7 @@
 //! Gradients of pointwise operators that declare none: the expression is differentiated.
 //!
-//! In: the text of a pointwise expression. Out: formulas, checked like written ones. What cannot be
-//! derived becomes an error when a gradient reaches it, never a silent zero.
+//! In: the text of a pointwise expression. Out: formulas, checked like written ones. If a derivative cannot be derived,
+//! a gradient that reaches it is an error, never a silent zero.
 
 use opsmith_core::DType;
 
@@ -56,7 +56,7 @@ pub(super) fn complete(
             }
             Ok(Some(formula)) => match checked(expressions, text, &formula) {
                 Ok(expr) => (expr, formula),
-                // Beside formulas that are written it was not asked for.
+                // Beside written formulas, derivation is optional, so its failure is no error.
                 Err(Some(problem)) if written => {
                     refused(&format!("the derived gradient is not usable: {}", problem.message))
                 }
@@ -72,7 +72,7 @@ pub(super) fn complete(
         };
         found.formulas.push(derived(index, formula, text));
     }
-    // In the order of the arguments, whichever of them are written.
+    // In the order of the arguments, written or derived.
     found.formulas.sort_by_key(|formula| formula.arguments.first().copied());
 }
 
@@ -90,28 +90,27 @@ fn some_dtype(body: &Body, holds: impl Fn(DType) -> bool) -> bool {
     body.dtypes.iter().any(|set| set.iter().any(&holds))
 }
 
-/// A formula that refuses, and its text: whoever asks for the gradient hears that there is none, instead
-/// of going without.
+/// A formula that is an error when evaluated, and its text: a missing gradient is reported instead of ignored.
 pub(super) fn refused(reason: &str) -> (Expr, String) {
     let kind = ExprKind::NotImplemented(reason.to_owned());
     let formula = Expr { kind, ty: Ty::new(Kind::Tensor), range: 0..0 };
     (formula, format!("not_implemented({reason:?})"))
 }
 
-/// A formula of one argument that the spec does not have.
+/// A derived formula of one argument.
 pub(super) fn derived(argument: usize, formula: Expr, text: String) -> Derivative {
     Derivative { arguments: vec![argument], formula, text, backends: Backends::ALL, derived: true }
 }
 
-/// An operator with a role, as formulas call it. Overloads are found by base name, so the role may stand at
-/// any of them.
+/// The operator with a role, by its name in formulas. Overloads are found by base name, so any of them may have the
+/// role.
 fn with_role(expressions: &Expressions<'_>, role: Role) -> Option<String> {
     let op = expressions.table.ops().iter().find(|op| op.role == Some(role))?;
-    // One that is a Rust keyword has an underscore.
+    // A Rust keyword gets an underscore.
     Some(if path::is_identifier(&op.base) { op.base.clone() } else { format!("{}_", op.base) })
 }
 
-/// The dtypes that an expression is differentiated for: real ones, complex ones, or both apart.
+/// The dtypes that an expression is differentiated for: real, complex, or both separately.
 struct Cases<'a> {
     op: &'a Op,
     tree: &'a syn::Expr,
@@ -121,11 +120,11 @@ struct Cases<'a> {
     conjugate: Option<String>,
 }
 
-/// A slope, or why there is none.
+/// A slope, or the reason why there is none.
 type Found = Result<Slope, String>;
 
 impl Cases<'_> {
-    /// The gradient by one argument: `None` if the derivative is zero.
+    /// The gradient with respect to one argument: `None` if the derivative is zero.
     fn formula(&self, by: &str) -> Result<Option<String>, String> {
         let body = Sym::read(self.tree).ok_or_else(syntax)?;
         let slope = |names: &Names<'_>| self.slope(&body, by, names);
@@ -141,7 +140,7 @@ impl Cases<'_> {
         let slope = body.slope(by, names).map_err(|Missing { function }| {
             format!("the scalar function `{function}` declares no derivative by what depends on `{by}`")
         })?;
-        // The result is already there, unless its name is an argument's.
+        // The result is available under its name, unless an argument has that name.
         Ok(match self.op.arg_index("result") {
             None => slope.replace(body, &Sym::Name("result".to_owned())),
             Some(_) => slope,
@@ -166,8 +165,8 @@ impl Cases<'_> {
         })
     }
 
-    /// One formula for real and complex numbers where one does; otherwise one of each, so that real ones
-    /// pay nothing for complex ones.
+    /// One formula for real and complex numbers if possible; otherwise one for each, so that real numbers have no cost
+    /// from complex ones.
     fn both(&self, real: Found, complex: Found) -> Result<Option<String>, String> {
         if let (Ok(Slope::Plain(real)), Ok(Slope::Plain(one) | Slope::Holomorphic(one))) = (&real, &complex)
             && real == one
@@ -211,7 +210,7 @@ fn syntax() -> String {
     "its expression has syntax that cannot be differentiated; write `derivatives`".to_owned()
 }
 
-/// The formula as a typed expression, or the first mistake in it, unless that lies elsewhere.
+/// The formula as a typed expression, or its first mistake, unless that belongs to another entry.
 fn checked(
     expressions: &Expressions<'_>,
     text: &Text,
@@ -233,7 +232,7 @@ fn checked(
     }
 }
 
-/// The names of an operator's expression, where it computes real numbers or complex ones.
+/// The names in an operator's expression, for real or complex computation.
 struct Names<'a> {
     op: &'a Op,
     /// The elements of the result.

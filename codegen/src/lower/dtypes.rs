@@ -1,4 +1,4 @@
-//! Dtypes and sets of them, as keys write them.
+//! Dtypes and sets of them in the values of keys.
 
 use opsmith_core::{Backend, DType, DTypeSet};
 
@@ -39,7 +39,7 @@ pub(super) fn union(context: &mut Context<'_>, words: &[Text]) -> DTypeSet {
     })
 }
 
-/// A dtype or a named set; `more` are other words that are allowed in its place.
+/// A dtype or a named set; `more` are other allowed words.
 pub(super) fn set(context: &mut Context<'_>, word: &Text, more: &[&str], hint: &str) -> Option<DTypeSet> {
     let found = DTypeSet::from_name(word.as_str());
     if found.is_none() {

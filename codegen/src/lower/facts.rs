@@ -1,8 +1,7 @@
-//! What an entry says besides what the operator computes: versions, determinism, tags, other names of
-//! arguments, use of values.
+//! Facts of an entry beyond its computation: versions, determinism, tags, aliases of arguments, use of values.
 //!
-//! In: an entry and its signature. Out: [`Facts`], and for each argument its other names and whether its
-//! elements decide a result's shape.
+//! In: an entry and its signature. Out: [`Facts`], and for each argument its aliases and whether its elements determine
+//! a result's shape.
 
 use super::Context;
 use super::types;
@@ -14,7 +13,7 @@ use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::{Argument, Schema};
 use crate::spec::yaml::Key;
 
-/// Everything but what `deprecated` names, which is looked up once all heads are known.
+/// All facts except the operator in `deprecated`, which is resolved once all heads are known.
 pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
     let tags: Vec<Text> = raw.texts(KeyName::Tags);
     for tag in &tags {
@@ -33,7 +32,7 @@ pub(super) fn lower(context: &mut Context<'_>, raw: &RawOp) -> Facts {
     }
 }
 
-/// A composition that calls an operator whose results may differ from run to run has such results itself.
+/// A composition that calls a nondeterministic operator is nondeterministic itself.
 pub(super) fn follow_calls(ops: &mut [Op]) {
     loop {
         let differs = |op: &Op| {
@@ -54,7 +53,7 @@ pub(super) fn follow_calls(ops: &mut [Op]) {
     }
 }
 
-/// The operators that `deprecated` may name: full name, base name, Rust function.
+/// The names that `deprecated` may refer to: full name, base name, Rust function.
 pub(super) struct Known<'a> {
     pub names: Vec<(&'a str, &'a str, &'a str)>,
 }
@@ -96,8 +95,8 @@ fn instead(context: &mut Context<'_>, text: &Text, op: &str, known: &Known<'_>) 
     }
 }
 
-/// The other names of each argument: the entry's own, and those of the whole file where the argument is
-/// there and the name is free.
+/// The aliases of each argument: the entry's own, and those of the whole file where the argument exists and the name is
+/// free.
 pub(super) fn argument_aliases(
     context: &mut Context<'_>,
     raw: &RawOp,
@@ -136,7 +135,7 @@ pub(super) fn argument_aliases(
     aliases
 }
 
-/// Refuses names for the whole file that are none.
+/// Reports invalid names among the file's aliases.
 pub(super) fn check_file_aliases(context: &mut Context<'_>, of_file: &[(Key, Vec<Text>)]) {
     for name in of_file.iter().flat_map(|(_, names)| names) {
         if !is_name(name.as_str()) {
@@ -191,7 +190,7 @@ fn unknown_use(place: Span, word: &str) -> crate::diagnostics::Diagnostic {
     catalogue::value_use_unknown(place, word, &ValueUse::WORDS.map(|(word, _)| word))
 }
 
-/// A version as written, which must be one that can be compared: `0.2`, `1.2.3`, `1.0.0-beta.1`.
+/// A version as written, which must be comparable: `0.2`, `1.2.3`, `1.0.0-beta.1`.
 fn version(context: &mut Context<'_>, text: &Text) -> String {
     let (numbers, suffix) = match text.as_str().split_once(['-', '+']) {
         Some((numbers, suffix)) => (numbers, Some(suffix)),
@@ -208,7 +207,7 @@ fn version(context: &mut Context<'_>, text: &Text) -> String {
     text.as_str().to_owned()
 }
 
-/// Whether a text is a word that operators can be found by.
+/// Whether a text is a valid tag.
 fn is_tag(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'))

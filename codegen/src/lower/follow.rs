@@ -1,8 +1,8 @@
 //! Results that follow other results: `shape: [reduce(x, dim, false), follow(first)]`.
 //!
-//! In: the rules of an operator's results as written, those of shapes and those of dtypes each for themselves: what
-//! a result's shape follows says nothing of its dtype. Out: for each result the one whose rule it has, at the end of
-//! the chain, which follows arguments only. What could be read in two ways is refused.
+//! In: the rules of an operator's results as written, separately for shapes and for dtypes: the source of a result's
+//! shape does not determine its dtype. Out: for each result the result whose rule it uses, at the end of the chain,
+//! which follows arguments only. Ambiguous references are errors.
 
 use super::{Context, dtypes};
 use crate::diagnostics::catalogue;
@@ -11,8 +11,8 @@ use crate::model::{Kind, Op};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
-/// The result at the end of each result's chain; reports rings, sources that are not there, that are two things, and
-/// that may be absent.
+/// The result at the end of each result's chain; reports cycles, and sources that are unknown, ambiguous or possibly
+/// absent.
 pub(super) fn roots(context: &mut Context<'_>, op: &Op, raw: &RawOp, texts: &[Text]) -> Option<Vec<usize>> {
     let mut fine = Some(());
     let mut next: Vec<Option<usize>> = Vec::with_capacity(texts.len());
@@ -46,7 +46,7 @@ pub(super) fn roots(context: &mut Context<'_>, op: &Op, raw: &RawOp, texts: &[Te
         let mut chain = vec![start];
         while let Some(source) = next[chain[chain.len() - 1]] {
             if chain.contains(&source) {
-                // Each ring is reported once, at its first result.
+                // Each cycle is reported once, at its first result.
                 if source == start && chain.iter().all(|index| *index >= start) {
                     let names: Vec<&str> =
                         chain.iter().chain([&source]).map(|&index| name_of(op, index)).collect();
@@ -62,8 +62,8 @@ pub(super) fn roots(context: &mut Context<'_>, op: &Op, raw: &RawOp, texts: &[Te
     fine.map(|()| roots)
 }
 
-/// Refuses a result whose shape follows another one in calls and does not before they run, or follows one then that
-/// it does not follow in calls: `run_shape` says more of a shape, never something else.
+/// Reports a result whose shape follows another one in calls but not before a run, or the reverse: `run_shape` may only
+/// refine a shape.
 pub(super) fn agrees(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let mut texts =
         |key: KeyName| raw.get(key).and_then(|node| dtypes::words(context, key.name(), "[n]", node));
@@ -71,7 +71,7 @@ pub(super) fn agrees(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let source = |text: &Text| followed(text.as_str()).and_then(|name| result_called(op, name));
     for (index, (call, run)) in calls.iter().zip(&runs).enumerate() {
         let (Some(of_call), of_run) = (source(call), source(run)) else { continue };
-        // The same sizes, written once more, say the same.
+        // A repetition of the same sizes is equivalent.
         let same = of_run == Some(of_call) || runs.get(of_call).is_some_and(|of| of.as_str() == run.as_str());
         if !same {
             let names = (name_of(op, index), name_of(op, of_call));
@@ -84,7 +84,7 @@ fn result_called(op: &Op, name: &str) -> Option<usize> {
     op.outputs.iter().position(|output| output.name.as_deref() == Some(name))
 }
 
-/// Whether a result may be absent where another one, which follows it, is there.
+/// Whether a result may be absent while another one, which follows it, is present.
 fn may_lack(op: &Op, raw: &RawOp, source: usize, follower: usize) -> bool {
     let present = raw.text_map(KeyName::Present);
     let condition = |index: usize| {

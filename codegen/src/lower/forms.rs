@@ -21,7 +21,7 @@ pub(super) fn lower(
     let writes = schema.kind() != SchemaKind::Functional;
     let named = names_for(&name, &schema.name.spelling());
     if has_all(raw) && !writes {
-        // An impossible form is left out: the entry did not ask for it.
+        // An impossible form is omitted: the entry did not request it.
         forms.inplace = named.inplace.clone().filter(|_| inplace_impossible(raw, args, outputs).is_none());
         forms.out = named.out.clone().filter(|_| out_impossible(raw, outputs).is_none());
     }
@@ -52,14 +52,14 @@ pub(super) fn lower(
     forms
 }
 
-/// Whether an entry has every form that is possible: a pointwise one that says nothing of forms.
+/// Whether an entry has every possible form: a pointwise one without `variants`.
 fn has_all(raw: &RawOp) -> bool {
     raw.get(KeyName::Variants).is_none()
         && raw.get(KeyName::Pointwise).is_some()
         && raw.flag(KeyName::BackwardOnly) != Some(true)
 }
 
-/// The names that the forms of an operator have by rule: `add_.Tensor` and `add.Tensor_out`.
+/// The default names of an operator's forms: `add_.Tensor` and `add.Tensor_out`.
 pub(super) fn names_for(name: &str, base: &str) -> Forms {
     let (namespace, rest) = name.split_once("::").map_or(("", name), |(space, rest)| (space, rest));
     let overload = rest.split_once('.').map_or("", |(_, overload)| overload);
@@ -72,7 +72,7 @@ pub(super) fn names_for(name: &str, base: &str) -> Forms {
     Forms { inplace: full(&format!("{base}_"), overload), out: full(base, &out), pairs: Vec::new() }
 }
 
-/// The words of `functional, inplace`, each with its place.
+/// The words of `functional, inplace`, each with its span.
 fn words<'t>(context: &Context<'_>, text: &'t Text) -> Vec<(&'t str, Span)> {
     let whole = text.as_str();
     whole
@@ -137,7 +137,7 @@ pub(super) fn rename(context: &mut Context<'_>, raw: &RawOp, forms: &mut Forms) 
     }
 }
 
-/// Whether a text is `name`, `name.overload` or either behind `namespace::`.
+/// Whether a text is `name`, `name.overload` or either with a prefix `namespace::`.
 fn is_full_name(text: &str) -> bool {
     let word = |text: &str| {
         let mut characters = text.chars();

@@ -1,8 +1,8 @@
-//! `forward`: how tangents flow through an operator.
+//! `forward`: the rule of an operator in forward mode.
 //!
-//! In: the key, and what is known of the operator's gradients. Out: a rule for each operator that has
-//! derivatives. Where the spec says nothing, the rule is found out, and where nothing simple is right,
-//! it is the transpose of the backward formulas, which always is.
+//! In: the key, and the operator's derivatives. Out: a rule for each operator that has derivatives. Without the key, a
+//! simple rule is derived if one is valid; otherwise the rule is the transpose of the backward formulas, which is
+//! always valid.
 
 use super::Context;
 use super::derivatives::Derivatives;
@@ -44,7 +44,7 @@ pub(super) fn lower(
     }
 }
 
-/// `auto_element_wise`: each formula gives the derivative of an element by the element of one argument.
+/// `auto_element_wise`: each formula gives the derivative of an element with respect to the element of one argument.
 fn element_wise(context: &mut Context<'_>, op: &Op, node: &Node, derivatives: &Derivatives) -> Forward {
     let why = if op.outputs.len() != 1 || !op.outputs[0].ty.is_tensor() {
         "it does not return one tensor"
@@ -99,7 +99,7 @@ fn formulas(context: &mut Context<'_>, expressions: &Expressions<'_>, entries: &
     Forward::Formulas(found)
 }
 
-/// The parts of a sum, so that one without tangents can be left out.
+/// The terms of a sum, so that those without tangents can be skipped.
 fn terms(formula: Expr, text: &str) -> Vec<Expr> {
     let is_sum = match &formula.kind {
         ExprKind::Op(_, args) if args.len() >= 2 => {
@@ -130,7 +130,7 @@ fn reads_tangent(expr: &Expr) -> bool {
     reads
 }
 
-/// Finds a rule for every operator whose spec has none.
+/// Derives a rule for every operator without the key.
 pub(super) fn choose(ops: &mut [Op]) {
     let chosen: Vec<Option<Forward>> = ops.iter().map(|op| found_out(op, ops)).collect();
     for (op, forward) in ops.iter_mut().zip(chosen) {
@@ -158,8 +158,8 @@ fn found_out(op: &Op, ops: &[Op]) -> Option<Forward> {
     })
 }
 
-/// Whether the gradient of each element comes from that of the same element alone: the operator is an
-/// expression of one element, and so is every operator that its formulas call.
+/// Whether the gradient of each element depends on that of the same element alone: the operator is a pointwise
+/// expression, and so is every operator that its formulas call.
 fn is_element_wise(op: &Op, ops: &[Op]) -> bool {
     op.body.pointwise.is_some()
         && op.args.iter().all(|arg| arg.ty.is_tensor() || !arg.ty.holds_tensors())

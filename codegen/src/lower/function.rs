@@ -77,7 +77,7 @@ impl Functions {
         });
     }
 
-    /// What `derivative` and `wirtinger` say of each parameter.
+    /// The declarations of `derivative` and `wirtinger` for each parameter.
     fn derivatives(
         &mut self,
         context: &mut Context<'_>,
@@ -167,7 +167,7 @@ struct Head {
     returns: FunctionReturn,
 }
 
-/// The bytes to change and what is there.
+/// The bytes to change and a label for them.
 type Malformed = (std::ops::Range<usize>, &'static str);
 
 fn head(text: &str) -> Result<Head, Malformed> {
@@ -198,7 +198,7 @@ fn head(text: &str) -> Result<Head, Malformed> {
     }
 }
 
-/// Refuses a function without a path of Rust, or with one that is none.
+/// Reports a function without a Rust path, or with an invalid one.
 fn check_rust(context: &mut Context<'_>, raw: &RawFunction, rust: Option<&Text>, name: &str) {
     match rust {
         Some(rust) => {

@@ -1,4 +1,4 @@
-//! The head of an operator: what callers need to know. No expression is read here.
+//! The head of an operator: the data that callers need. Must not read expressions.
 
 use opsmith_core::MAX_ARGUMENTS;
 
@@ -73,7 +73,7 @@ pub(super) fn lower(
     })
 }
 
-/// Refuses more arguments than sets of them can hold.
+/// Reports more arguments than argument sets can hold.
 fn refuse_many_arguments(context: &mut Context<'_>, raw: &RawOp, schema: &Schema) -> Result<(), Reported> {
     let Some(extra) = schema.args.get(MAX_ARGUMENTS) else { return Ok(()) };
     let place = raw.func.span_within(extra.range.clone(), context.sources);
@@ -149,7 +149,7 @@ fn differentiable(context: &mut Context<'_>, flag: &Text) -> bool {
     }
 }
 
-/// Refuses results that no generated function can return.
+/// Reports results that no generated function can return.
 fn refuse_results(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outputs: &[Output]) -> Option<()> {
     let name = schema.name.to_string();
     let place = |index: usize, context: &Context<'_>| {

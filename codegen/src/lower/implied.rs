@@ -1,8 +1,8 @@
-//! The dtype rule of a pointwise operator that gives none: the one that its expression implies.
+//! The default dtype rule of a pointwise operator: the one that its expression implies.
 //!
 //! In: the text of the expression, and the scalar functions of the spec. Out: `bool` for a comparison, the dtype of the
 //! real part for a real function of one tensor, a float for functions that integers do not have, else the promoted
-//! dtype. Mistakes in the text are for the checker to report.
+//! dtype. Mistakes in the text are left to the checker.
 
 use opsmith_core::rules::DTypeRule;
 use opsmith_core::{DType, DTypeSet};
@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Function, FunctionReturn, Kind, Ty};
 
-/// The rule, over the arguments that decide a dtype.
+/// The rule, over the arguments that determine a dtype.
 pub(super) fn dtype(text: &str, functions: &[Function], operands: Vec<Expr>) -> Expr {
     let tree = syn::parse_str::<syn::Expr>(text).ok();
     let find = |name: &str| functions.iter().find(|function| function.name == name);
@@ -29,7 +29,7 @@ pub(super) fn dtype(text: &str, functions: &[Function], operands: Vec<Expr>) -> 
     Expr::rule(rule, operands, 0..0)
 }
 
-/// The type of an expression as its outermost part says.
+/// The type of an expression, from its outermost part.
 fn result<'f>(tree: &syn::Expr, find: &dyn Fn(&str) -> Option<&'f Function>) -> FunctionReturn {
     match tree {
         syn::Expr::Paren(inner) => result(&inner.expr, find),
@@ -62,7 +62,7 @@ fn of_block<'f>(block: &syn::Block, find: &dyn Fn(&str) -> Option<&'f Function>)
     }
 }
 
-/// The name of a function that is called.
+/// The name of the called function.
 fn called(call: &syn::ExprCall) -> Option<String> {
     match &*call.func {
         syn::Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
@@ -70,7 +70,7 @@ fn called(call: &syn::ExprCall) -> Option<String> {
     }
 }
 
-/// Whether a function in the expression has no meaning for integers.
+/// Whether a function in the expression is undefined for integers.
 fn needs_floats<'f>(tree: &syn::Expr, find: &dyn Fn(&str) -> Option<&'f Function>) -> bool {
     let mut calls = Calls(Vec::new());
     calls.visit_expr(tree);
@@ -78,7 +78,7 @@ fn needs_floats<'f>(tree: &syn::Expr, find: &dyn Fn(&str) -> Option<&'f Function
     calls.0.iter().filter_map(|name| find(name)).any(|function| inexact(function.dtypes))
 }
 
-/// The names of functions that are called.
+/// The names of called functions.
 struct Calls(Vec<String>);
 
 impl<'t> Visit<'t> for Calls {

@@ -25,7 +25,7 @@ impl Expressions<'_> {
         self.check_with(context, text, mode, want, &[])
     }
 
-    /// The same where further names stand for something.
+    /// As [`Expressions::check`], with additional names.
     fn check_with(
         &self,
         context: &mut Context<'_>,
@@ -70,7 +70,7 @@ pub(super) fn lower(
     }
     let sizes = Ty::new(Kind::Ints(None));
     let dtype = Ty::new(Kind::DType);
-    // For each tensor of a list, the rule is by its position.
+    // For a list, one rule gives each tensor by its position.
     let position = [(POSITION.to_owned(), Ty::new(Kind::Int))];
     let locals = if raw.get(KeyName::Length).is_some() { &position[..] } else { &[] };
     let shapes = match raw.get(KeyName::Shape) {
@@ -111,7 +111,7 @@ pub(super) fn lower(
     Ok(Some(Infer { length, shapes, dtypes, compute, function: None, run_sizes, run_shapes }))
 }
 
-/// Reports a shape without a dtype, or a dtype without a shape: the key that is there, and the missing one.
+/// Reports a shape without a dtype, or a dtype without a shape: the present key, and the missing one.
 fn report_half(context: &mut Context<'_>, op: &Op, raw: &RawOp, half: Option<(KeyName, KeyName)>) {
     if let Some((there, missing)) = half.filter(|_| raw.complete && raw.get(KeyName::Combinations).is_none())
     {
@@ -120,7 +120,7 @@ fn report_half(context: &mut Context<'_>, op: &Op, raw: &RawOp, half: Option<(Ke
     }
 }
 
-/// `infer: shapes::mine`: a function says everything. Fixed dtypes of `dtype` are what kernels write.
+/// `infer: shapes::mine`: a function infers everything. Fixed dtypes in `dtype` are those that kernels write.
 fn by_function(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -183,7 +183,7 @@ fn by_function(
 
 type RunSizes = (Vec<(String, Expr)>, Vec<Expr>);
 
-/// `run_sizes: {found: self.numel()}` and `run_shape: "[found]"`: what is known of a shape before a run.
+/// `run_sizes: {found: self.numel()}` and `run_shape: "[found]"`: the known part of a shape before a run.
 fn run_sizes(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -224,7 +224,7 @@ fn run_sizes(
     Ok((sizes, shapes))
 }
 
-/// Whether results have no sizes, or not one list of them, so that rules are refused.
+/// Whether results have no sizes, or more than one list of them, so that rules are errors.
 fn has_no_rules(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> bool {
     let why = match op.outputs.as_slice() {
         [only] if only.ty.kind == Kind::Tensors && raw.get(KeyName::Length).is_some() => return false,
@@ -258,7 +258,7 @@ fn each(
     locals: &[(String, Ty)],
 ) -> Result<Vec<Expr>, Reported> {
     let example = if mode == Mode::Shape { "\"[self.size(0), n]\"" } else { "promote(self, other)" };
-    // Callers look for the key; one without a value was reported as it was read.
+    // Callers check that the key exists; one without a value was reported when it was read.
     let node = raw.get(key).ok_or(Reported)?;
     let texts = dtypes::words(context, key.name(), example, node).ok_or(Reported)?;
     let count = expressions.op.outputs.len();
@@ -281,12 +281,12 @@ fn each(
             false => Ok(None),
         })
         .collect::<Result<_, Reported>>()?;
-    // A result that follows another has its rule.
+    // A following result has the rule of its source.
     Ok(roots.into_iter().filter_map(|root| checked[root].clone()).collect())
 }
 
-/// Refuses what has a type that fits and hardly the meaning that was meant: one number for a shape, and the
-/// dtype that numbers share.
+/// Reports values whose type is valid but whose meaning is probably a mistake: one number for a shape, and the common
+/// dtype of numbers.
 fn refuse_doubtful(
     context: &mut Context<'_>,
     text: &Text,
@@ -316,12 +316,12 @@ fn refuse_doubtful(
     }
 }
 
-/// Whether an expression is a number that a tensor is asked for, such as how many dimensions it has.
+/// Whether an expression is a numeric query of a tensor, such as its number of dimensions.
 fn asks_a_tensor(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Query(_, base, _) if expr.ty.kind == Kind::Int && base.ty.holds_tensors())
 }
 
-/// `length: self.size(0) / n`: the number of tensors in the list that is returned, if it is given.
+/// `length: self.size(0) / n`: the number of tensors in the returned list, if it is given.
 fn length(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -358,7 +358,7 @@ fn tensors(op: &Op) -> Vec<Expr> {
         .collect()
 }
 
-/// The arguments that decide the dtype: tensors without a type of their own, and numbers.
+/// The arguments that determine the dtype: tensors without a type of their own, and numbers.
 fn operands(op: &Op) -> Vec<Expr> {
     (0..op.args.len())
         .filter(|&index| {
@@ -369,8 +369,8 @@ fn operands(op: &Op) -> Vec<Expr> {
         .collect()
 }
 
-/// The dtype that chooses the kernel, if the spec does not say: the first output's, or that of the
-/// inputs if the output's is fixed.
+/// The dtype that selects the kernel, if the spec does not declare it: the first output's, or that of the inputs if the
+/// output's is fixed.
 fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
     let decided_by_inputs =
         !matches!(&dtypes[0].kind, ExprKind::DType(_) | ExprKind::Rule(Rule::DType(DTypeRule::Real), _));
@@ -383,7 +383,7 @@ fn default_compute(op: &Op, dtypes: &[Expr], is_pointwise: bool) -> Expr {
     let mut decides = (0..op.args.len()).filter(|&index| op.args[index].element == Element::Dispatch);
     match decides.clone().find(|&index| op.args[index].ty.is_tensor()) {
         Some(index) => rule(DTypeRule::Follow, vec![variable(op, index)]),
-        // One that may be absent, or a list, has no dtype to follow; those that are there are joined.
+        // An optional tensor or a list has no dtype to follow; present ones are promoted together.
         None => match decides.find(|&index| op.args[index].ty.kind != Kind::OptionalTensors) {
             Some(index) => rule(DTypeRule::Promote, vec![variable(op, index)]),
             None => dtypes[0].clone(),

@@ -12,7 +12,7 @@ use crate::model::{Body, Kernel, KernelSource, Op};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 
-/// The keys of `dispatch` that are no backends.
+/// The keys of `dispatch` that are not backends.
 const VIEW: &str = "View";
 const HOST: &str = "Host";
 
@@ -38,8 +38,8 @@ pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp, body: &mut 
     }
 }
 
-/// Whether something compiles a kernel: Rust does those of the modules that are configured, the C++ compiler files of
-/// C and C++, and custom kernels are compiled while the program runs.
+/// Whether a build compiles a kernel: Rust compiles those in the configured modules, the C++ compiler files of C and
+/// C++, and custom kernels are compiled at run time.
 fn is_built(context: &Context<'_>, backend: Backend, source: &KernelSource) -> bool {
     match source {
         KernelSource::Rust { .. } => context.backends.contains(&backend),
@@ -48,8 +48,7 @@ fn is_built(context: &Context<'_>, backend: Backend, source: &KernelSource) -> b
     }
 }
 
-/// A path as the generated code writes it. One with mistakes is kept, so that nothing is said about a
-/// missing body.
+/// A path in the form of generated code. An invalid one is kept, so that no missing body is reported.
 fn checked_path(context: &mut Context<'_>, text: &Text) -> String {
     if let Err(problem) = path::check(text.as_str()) {
         let place = text.span_within(problem.range, context.sources);
@@ -58,8 +57,8 @@ fn checked_path(context: &mut Context<'_>, text: &Text) -> String {
     text.as_str().to_owned()
 }
 
-/// `linalg::mm` is Rust, `fill::full(size, value)` too; `kernels/cpu/flip.cc:flip` is a function in a
-/// file, and one that is loaded at run time if `aot:` stands before.
+/// `linalg::mm` is Rust, and so is `fill::full(size, value)`; `kernels/cpu/flip.cc:flip` is a function in a file, and
+/// with the prefix `aot:` one that is loaded at run time.
 fn source(
     context: &mut Context<'_>,
     op: &Op,
@@ -134,7 +133,7 @@ fn foreign(context: &mut Context<'_>, text: &Text, file: &str, symbol: &str) -> 
     Some(KernelSource::Foreign { file: PathBuf::from(file), symbol })
 }
 
-/// The name of a function in C, if it can be one.
+/// The name of a C function, if it is valid.
 pub(super) fn symbol(context: &mut Context<'_>, text: &Text, symbol: &str) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let problem = match symbol.chars().next() {
@@ -152,18 +151,18 @@ pub(super) fn symbol(context: &mut Context<'_>, text: &Text, symbol: &str) -> Op
     Some(symbol.to_owned())
 }
 
-/// The place of a part of a text.
+/// The span of a part of a text.
 pub(super) fn place(context: &Context<'_>, text: &Text, part: &str) -> Span {
     let start = offset(text, part);
     text.span_within(start..start + part.len(), context.sources)
 }
 
-/// Where a part of a text starts in it.
+/// The offset of a part of a text.
 fn offset(text: &Text, part: &str) -> usize {
     part.as_ptr() as usize - text.as_str().as_ptr() as usize
 }
 
-/// Refuses one C function for two operators: it has one signature.
+/// Reports one C function used by two operators: it has one signature.
 pub(super) fn refuse_shared_symbols(context: &mut Context<'_>, ops: &[Op]) {
     let mut seen = std::collections::HashMap::new();
     for op in ops.iter().filter(|op| !op.is_external()) {

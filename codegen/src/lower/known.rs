@@ -1,4 +1,4 @@
-//! How callers find an operator: the argument that it is a method of, its names in other libraries, and the
+//! Names of an operator for callers: the argument that it is a method of, its names in other libraries, and the
 //! namespaces of these.
 //!
 //! In: entries and the tables at the head of a file. Out: receivers, and [`ForeignNames`] of the whole spec.
@@ -11,11 +11,11 @@ use crate::model::{Arg, ForeignNames, Kind};
 use crate::spec::document::keys::KeyName;
 use crate::spec::document::{Loaded, RawOp};
 
-/// The value of `method` for an operator that is no method.
+/// The value of `method` for an operator without a method.
 const NO_METHOD: &str = "none";
 
-/// The argument that an operator is a method of: the one that `method` names; else `self`; else the first
-/// that is a tensor which callers must give. None of one that only formulas call.
+/// The argument that an operator is a method of: the one named by `method`; else `self`; else the first required
+/// tensor. `None` for an operator that only formulas call.
 pub(super) fn receiver(context: &mut Context<'_>, raw: &RawOp, args: &[Arg]) -> Option<usize> {
     let receives = |arg: &Arg| arg.ty.kind == Kind::Tensor && !arg.ty.optional && arg.default.is_none();
     let Some(text) = raw.text(KeyName::Method) else {
@@ -36,7 +36,7 @@ pub(super) fn receiver(context: &mut Context<'_>, raw: &RawOp, args: &[Arg]) -> 
     found
 }
 
-/// `known_as: [power]`: names that other libraries have.
+/// `known_as: [power]`: names in other libraries.
 pub(super) fn known_as(context: &mut Context<'_>, raw: &RawOp) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for text in raw.texts(KeyName::KnownAs) {
@@ -61,7 +61,7 @@ fn is_dotted_name(name: &str) -> bool {
     name.replace("::", ".").split('.').all(part)
 }
 
-/// The tables of all files, and what in them contradicts the operators.
+/// The tables of all files, and their contradictions with the operators.
 pub(super) fn tables(context: &mut Context<'_>, documents: &[Loaded], heads: &[Head<'_>]) -> ForeignNames {
     let mut names = ForeignNames::default();
     for loaded in documents {
@@ -76,7 +76,7 @@ pub(super) fn tables(context: &mut Context<'_>, documents: &[Loaded], heads: &[H
             names.unlike.push((name.text.clone(), advice.as_str().to_owned(), loaded.parent.is_some()));
         }
     }
-    // A library may call its operators as it likes, whatever its parents' are known as.
+    // A library may name its operators freely, even like a foreign name of its parents' operators.
     let bases: HashMap<(Option<usize>, &str), Span> =
         heads.iter().map(|head| ((head.op.parent, head.op.base.as_str()), head.op.span)).collect();
     let mut seen: HashMap<(Option<usize>, &str), (&str, Span)> = HashMap::new();

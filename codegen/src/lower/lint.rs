@@ -1,4 +1,4 @@
-//! What is allowed and probably not meant, of entries in which nothing is wrong.
+//! Warnings: valid declarations that are probably unintended, in entries without mistakes.
 
 use opsmith_core::{Backend, DTypeSet};
 
@@ -10,8 +10,8 @@ use crate::model::{Arg, Kernel, KernelSource, Kind, Op};
 use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 
-/// Warns of entries without mistakes: `whole` says which of them were read whole. What is left out for a
-/// mistake may be what a warning would be about.
+/// Warns of entries without mistakes: `whole` marks those that were read completely. A key dropped for a mistake could
+/// be the one that a warning is about.
 pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], whole: &[bool]) {
     let wrong: Vec<Span> = context.diagnostics.errors().map(|error| error.primary.span).collect();
     let entry_is_wrong = |op: &Op| {
@@ -38,7 +38,7 @@ pub(super) fn warn(context: &mut Context<'_>, ops: &[Op], raws: &[&RawOp], whole
     }
 }
 
-/// Arguments that no expression looks at and no hand-written function takes.
+/// Arguments that no expression reads and no hand-written function takes.
 fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let whole = |kernel: &Kernel| match &kernel.source {
         KernelSource::Rust { arguments, .. } => arguments.len() == op.args.len(),
@@ -61,8 +61,8 @@ fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
         });
     };
     expressions(op).for_each(&mut look);
-    // Only one layout exists, devices are looked at where memory is allocated, and a memory format is
-    // a wish.
+    // Only one storage layout exists, devices are checked where memory is allocated, and a memory format is only a
+    // preference.
     let counts = |arg: &Arg| !matches!(arg.ty.kind, Kind::Device | Kind::MemoryLayout | Kind::MemoryFormat);
     let ignored = raw.texts(KeyName::Ignored);
     for (arg, used) in op.args.iter().zip(used) {
@@ -77,7 +77,7 @@ fn unused_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     }
 }
 
-/// Every expression that runs when the operator is called.
+/// Every expression that is evaluated when the operator is called.
 fn expressions(op: &Op) -> impl Iterator<Item = &Expr> {
     let checks = op.checks.iter().map(|check| &check.condition);
     let rules =
@@ -85,11 +85,11 @@ fn expressions(op: &Op) -> impl Iterator<Item = &Expr> {
     checks.chain(rules).chain(&op.body.pointwise).chain(&op.body.composite)
 }
 
-/// Tensors whose gradient nobody declares, and what is said to those who ask for it.
+/// Tensors without a declared gradient, and the error for a request of it.
 fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
     let mut refusals: Vec<(usize, String)> = Vec::new();
     for derivative in op.derivatives.iter().filter(|derivative| derivative.derived) {
-        // Also where only complex numbers have none.
+        // Also if only complex numbers have none.
         let mut refusal = None;
         derivative.formula.walk(&mut |part| {
             if let ExprKind::NotImplemented(reason) = &part.kind {
@@ -104,7 +104,7 @@ fn missing_derivatives(context: &mut Context<'_>, op: &Op) {
     }
 }
 
-/// Formulas that read a result which has no gradient: differentiated again, they would be wrong.
+/// Formulas that read a result without a gradient: their derivatives would be wrong.
 fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let texts = raw.text_map(KeyName::Derivatives);
     for derivative in op.derivatives.iter().filter(|derivative| !derivative.derived) {
@@ -115,7 +115,7 @@ fn reads_without_gradient(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     }
 }
 
-/// Rules beside a function that decides. Fixed dtypes say what kernels write, and stay.
+/// Rules beside an inference function. Fixed dtypes are those that kernels write, and stay.
 fn rules_beside_function(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     let Some(infer) = op.infer.as_ref().filter(|infer| infer.function.is_some()) else { return };
     let fixed = infer.dtypes.iter().any(|rule| matches!(rule.kind, ExprKind::DType(_)));
@@ -126,7 +126,7 @@ fn rules_beside_function(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     }
 }
 
-/// Keys that something else in the entry makes meaningless.
+/// Keys that other keys of the entry make ineffective.
 fn keys_without_effect(context: &mut Context<'_>, op: &Op, raw: &RawOp) {
     rules_beside_function(context, op, raw);
     let body = &op.body;

@@ -1,7 +1,7 @@
 //! Overloads that are one Rust function: those that differ in one argument, a tensor of one and a number of the other.
 //!
-//! In: the heads of all operators with their forms. Out: pairs of them with one name in Rust. It follows from signatures
-//! alone; calls by name, definitions and everything behind them stay two.
+//! In: the heads of all operators with their forms. Out: pairs of them with one Rust name. The pairing follows from
+//! signatures alone; calls by name, definitions and kernels stay separate.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,7 +62,7 @@ impl Functions {
         }
     }
 
-    /// Whether an operator besides the two has a name of this one.
+    /// Whether an operator outside the pair has a name of this one.
     fn clash(&self, op: &Op, pair: [usize; 2]) -> bool {
         let owners = |name| self.0.get(&(op.parent, name)).into_iter().flatten();
         names(op).into_iter().flat_map(owners).any(|owner| !pair.contains(owner))
@@ -76,8 +76,8 @@ fn names(op: &Op) -> Vec<String> {
     functions.chain(naming::has_options(op).then(|| naming::options(op))).collect()
 }
 
-/// The argument that is a tensor of the first and a number of the second, if everything else that a caller writes is
-/// the same, and neither is merged yet.
+/// The argument that is a tensor of the first and a number of the second, if the signatures are otherwise equal for
+/// callers, and neither is merged yet.
 fn differing_argument(tensor: &Head<'_>, number: &Head<'_>) -> Option<usize> {
     let (one, other) = (&tensor.op, &number.op);
     let same = one.merged.is_none()
@@ -110,8 +110,8 @@ fn is_same(one: &Arg, other: &Arg) -> bool {
         && naming::named_values(one) == naming::named_values(other)
 }
 
-/// The name of both: `rust_name` of either; else the base name with the part of the overload's name that says neither
-/// tensor nor number; `None` if the spec gives two names, which keeps the overloads apart.
+/// The common name: `rust_name` of either; else the base name with the overload's name without words for tensor and
+/// number; `None` if the spec gives two names, which keeps the overloads separate.
 fn common_name(tensor: &Head<'_>, number: &Head<'_>) -> Option<String> {
     let given = [tensor, number]
         .map(|head| head.raw.get(KeyName::RustName).is_some().then(|| head.op.rust_name.clone()));

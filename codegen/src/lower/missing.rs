@@ -1,15 +1,15 @@
-//! Gradients that an entry says nothing of.
+//! Undeclared gradients.
 //!
-//! In: operators with what is written and derived of them. Out: a refusal of each tensor that may have a
-//! gradient and that no formula, composition or view gives one: whoever asks for it hears that there is
-//! none, instead of going without. `lint` warns of them when the spec is read.
+//! In: operators with their written and derived formulas. Out: a formula that is an error for each tensor that may have
+//! a gradient and gets none from a formula, composition or view: a missing gradient is reported instead of ignored.
+//! `lint` warns of them when the spec is read.
 
 use opsmith_core::DTypeSet;
 
 use super::derived::{derived, refused};
 use crate::model::{Element, Op};
 
-/// Adds refusals where something is missing.
+/// Adds such formulas where a gradient is missing.
 pub(super) fn refuse(ops: &mut [Op]) {
     for op in ops.iter_mut().filter(|op| !op.is_supplied() && op.alias_of.is_none()) {
         for index in undifferentiated(op) {
@@ -20,7 +20,7 @@ pub(super) fn refuse(ops: &mut [Op]) {
     }
 }
 
-/// Tensors that lead to a result with a gradient, without anything that says how.
+/// Tensors with a path to a differentiable result, but without a declared derivative.
 fn undifferentiated(op: &Op) -> Vec<usize> {
     let says_nothing = op.derivatives.is_empty() && op.non_differentiable.is_empty();
     let says_itself = op.body.composite.is_some() || op.body.view.is_some();
@@ -47,7 +47,7 @@ fn can_be_inexact(op: &Op, element: Element) -> bool {
         Element::NotTensor => false,
         Element::Fixed(_, accepted) => overlaps(accepted),
         Element::Any => true,
-        // A composition or view takes whatever its operators do.
+        // A composition or view accepts the dtypes of its operators.
         Element::Dispatch | Element::Real => {
             let computes = op.body.pointwise.is_some() || !op.body.kernels.is_empty();
             !computes || op.body.dtypes.iter().copied().any(overlaps)

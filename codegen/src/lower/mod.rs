@@ -1,8 +1,8 @@
 //! Entries to model: names resolved, types checked, defaults filled in.
 //!
-//! In: parsed documents. Out: a [`Model`], or diagnostics for every mistake in every entry. The heads
-//! of all operators come first, so that expressions may call any of them; then what each head says
-//! alone, what all of them say together, and last, of entries without mistakes, what is probably not meant.
+//! In: parsed documents. Out: a [`Model`], or diagnostics for every mistake in every entry. The heads of all operators
+//! come first, so that expressions may call any of them; then the rest of each entry, the checks across entries, and
+//! finally warnings for entries without mistakes.
 
 mod alias;
 mod aot;
@@ -47,7 +47,7 @@ use crate::expr::check::Undeclared;
 use crate::model::{Deprecated, Model, Op};
 use crate::spec::document::{Loaded, RawOp};
 
-/// What every step needs at hand.
+/// The shared state of all steps.
 pub(crate) struct Context<'a> {
     pub sources: &'a SourceMap,
     pub diagnostics: &'a mut Diagnostics,
@@ -67,7 +67,7 @@ struct Head<'a> {
     raw: &'a RawOp,
 }
 
-/// What `deprecated` says of each operator, once all are known.
+/// Resolves the operators in `deprecated`, once all are known.
 fn deprecations(context: &mut Context<'_>, heads: &mut [Head<'_>]) {
     let found: Vec<Option<Deprecated>> = {
         let row =
@@ -95,7 +95,7 @@ pub fn lower(
     let mut context = Context { sources, diagnostics, backends };
     let mut functions = function::Functions::default();
     let mut heads: Vec<Head<'_>> = Vec::new();
-    // Names whose entry has mistakes: nothing is said about those who use them.
+    // Names of entries with mistakes: their users get no diagnostics about them.
     let mut broken = Vec::new();
     for loaded in documents {
         facts::check_file_aliases(&mut context, &loaded.document.argument_aliases);

@@ -1,7 +1,7 @@
 //! Names that must differ: full names, Rust functions, structs of options, parameters.
 //!
-//! Whatever the emitters derive from a name is derived here too, and refused if two things would get
-//! the same, because the code would not compile, or one would hide the other.
+//! Names that the emitters derive are derived here too, and equal ones are reported, because the code would not
+//! compile, or one item would hide the other.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -26,7 +26,7 @@ pub(super) fn check(context: &mut Context<'_>, heads: &[Head<'_>]) {
     }
 }
 
-/// Calls by name find one form.
+/// A name in a call must denote one form.
 fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
     let mut operators: HashMap<&str, &Op> = HashMap::new();
     for Head { op, .. } in heads {
@@ -43,7 +43,7 @@ fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
     }
     let mut seen: HashMap<&str, (Span, &'static str)> =
         operators.iter().map(|(name, op)| (*name, (op.span, "the operator"))).collect();
-    // Of one that is declared twice, the name alone is reported.
+    // Of two declarations of one operator, only the name is reported.
     let first =
         |head: &&Head<'_>| operators.get(head.op.name.as_str()).is_some_and(|op| op.span == head.op.span);
     for head in heads.iter().filter(first) {
@@ -60,7 +60,7 @@ fn full_names(context: &mut Context<'_>, heads: &[Head<'_>]) {
     }
 }
 
-/// Where a form gets its name from.
+/// The span of a form's name.
 fn form_place(raw: &RawOp, key: &str, otherwise: Span) -> Span {
     let named = raw.text_map(KeyName::Names).into_iter().find(|(known, _)| known.text == key);
     let variants = raw.texts(KeyName::Variants).into_iter().find(|text| text.as_str().contains(key));
@@ -73,7 +73,7 @@ fn definitions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
     for Head { op, .. } in heads {
         for (name, seen) in naming::identifiers(&op.name).into_iter().zip(&mut seen) {
             match seen.get(&name) {
-                // The same name is reported as such.
+                // Equal full names are reported separately.
                 Some(first) if first.name == op.name => {}
                 Some(first) => {
                     context.push(catalogue::rust_identifier_twice(op.span, &name, first.span, &first.name));
@@ -103,11 +103,11 @@ fn functions(context: &mut Context<'_>, heads: &[&Head<'_>]) {
             }
             let twice_here = !own.insert(name.clone());
             match seen.get(&name) {
-                // Two operators of one name are reported as such.
+                // Two operators of one name are reported separately.
                 Some((first, ..)) if first.name == op.name && !twice_here => {}
                 Some((_, first, first_what)) => {
                     context.push(catalogue::rust_function_twice(place, &name, &what, *first, first_what));
-                    // The other forms clash in the same way.
+                    // The other forms clash for the same reason.
                     break;
                 }
                 None => _ = seen.insert(name, (op, place, what)),
@@ -136,10 +136,10 @@ fn describe(op: &Op, form: Form, with_options: bool) -> String {
     format!("{form}`{}`{options}", op.name)
 }
 
-/// A name and the integer it stands for.
+/// A name and its integer.
 type Named = (Cow<'static, str>, i64);
 
-/// The Rust enums of integers with named values: arguments of one name share one.
+/// The Rust enums of integers with named values; arguments of one name share an enum.
 fn enums(context: &mut Context<'_>, heads: &[&Head<'_>]) {
     let mut seen: HashMap<String, (&[Named], Span)> = HashMap::new();
     for head in heads {
@@ -195,7 +195,7 @@ fn parameters(context: &mut Context<'_>, head: &Head<'_>) {
     }
 }
 
-/// Where an argument's name stands in the signature.
+/// The span of an argument's name in the signature.
 pub(super) fn argument_place(context: &Context<'_>, raw: &RawOp, name: &str) -> Option<Span> {
     let schema = raw.parse_schema(context.sources, &mut crate::diagnostics::Diagnostics::new())?;
     let arg = schema.arg(name)?;

@@ -1,4 +1,4 @@
-//! `pointwise`: one element of the output as an expression, for which loops can be made.
+//! `pointwise`: an expression for one element of the output, from which loops are generated.
 
 use opsmith_core::rules::{Rule, ShapeRule};
 use opsmith_core::{DType, DTypeSet, MAX_POINTWISE_TENSORS};
@@ -28,7 +28,7 @@ pub(super) fn lower(
     let arguments = check_arguments(context, op, raw, text);
     let want = match infer {
         Some(infer) => output_type(context, op, raw, text, infer, body),
-        // What is wrong with inference has been said.
+        // Mistakes of inference were reported.
         None => Some(Kind::Element),
     };
     let expr = expressions.check(context, text, Mode::Pointwise, &Ty::new(want?))?;
@@ -39,7 +39,7 @@ pub(super) fn lower(
     fine.then_some(expr)
 }
 
-/// Every argument is a tensor that is always there, or an attribute.
+/// Every argument is a required tensor or an attribute.
 fn check_arguments(context: &mut Context<'_>, op: &Op, raw: &RawOp, text: &Text) -> Option<()> {
     let mut fine = Some(());
     for arg in op.args.iter().filter(|arg| arg.ty.holds_tensors() && !arg.ty.is_tensor()) {
@@ -62,7 +62,7 @@ fn output_type(
     match infer::output_element(&infer.dtypes[0], &infer.compute) {
         Some(Element::Fixed(DType::Bool, _)) => Some(Kind::Bool),
         Some(Element::Real) => Some(Kind::RealElement),
-        // One kernel computes in one dtype; with several, only one of them gives the output's.
+        // A kernel computes in one dtype; of several, at most one is the output's.
         Some(Element::Fixed(dtype, only)) if body.dtypes.iter().any(|set| *set != only) => {
             let place = raw.get(KeyName::Dtype).map_or(text.span(), |node| node.span);
             context.push(catalogue::pointwise_output(place, dtype.name()));
@@ -77,8 +77,8 @@ fn output_type(
     }
 }
 
-/// Whether the loop finds an element of every tensor it reads: there are not too many of them, each
-/// broadcasts to the output's shape, and has the element type the loop is made for.
+/// Whether the loop has an element of every tensor that it reads: the number of tensors is within the limit, each
+/// broadcasts to the output's shape, and has the element type of the loop.
 fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer, expr: &Expr) -> bool {
     let read = op.read_tensors(expr);
     if read.len() > MAX_POINTWISE_TENSORS {
@@ -96,7 +96,7 @@ fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer
         context.push(catalogue::pointwise_shape(text.span(), &op.args[outside].name, &op.name, &names));
         return false;
     }
-    // A plain copy is made whatever the dtype.
+    // A plain copy works for every dtype.
     let is_copy = matches!(expr.kind, ExprKind::Variable(_));
     for &index in &read {
         let what = match op.args[index].element {
@@ -111,7 +111,7 @@ fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer
     true
 }
 
-/// Whether every scalar function and symbol has a meaning for every dtype that kernels are made for.
+/// Whether every scalar function and symbol is defined for every dtype of the kernels.
 fn defined_for_dtypes(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -127,8 +127,7 @@ fn defined_for_dtypes(
             ExprKind::Function(id, args) => {
                 let function = &expressions.table.functions()[id.0];
                 let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
-                // Among masks, it is called for truth values only.
-                // Among real parts, for real numbers only.
+                // On masks it is called for `bool` only; on real parts, for real numbers only.
                 let on_reals = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::RealElement);
                 let used = match (on_masks, on_reals) {
                     (true, _) => DTypeSet::of(DType::Bool),
@@ -159,7 +158,7 @@ fn defined_for_dtypes(
     fine
 }
 
-/// The dtypes whose elements a symbol stands between.
+/// The dtypes whose elements a symbol is defined for.
 fn defined_for(symbol: Symbol) -> DTypeSet {
     match symbol {
         Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor | Symbol::Not => DTypeSet::INTEGRAL,

@@ -1,5 +1,4 @@
-//! What an entry says of its results: which are hidden from users, and which an in-place form writes
-//! into which argument.
+//! Declarations about results: hidden ones, and pairs of results and arguments of an in-place form.
 //!
 //! In: an entry, its signature and its results. Out: the results marked, and the pairs.
 
@@ -14,7 +13,7 @@ use crate::spec::document::keys::KeyName;
 use crate::spec::document::{RawOp, Text};
 use crate::spec::schema::Schema;
 
-/// `intermediate: [mean, scale]`: results that gradients need and users do not get.
+/// `intermediate: [mean, scale]`: results for gradients, hidden from users.
 pub(super) fn hide(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outputs: &mut [Output]) {
     let texts = raw.texts(KeyName::Intermediate);
     let Some(first) = texts.first() else { return };
@@ -22,7 +21,7 @@ pub(super) fn hide(context: &mut Context<'_>, raw: &RawOp, schema: &Schema, outp
         match position(context, schema, outputs, text) {
             Some(index) => {
                 outputs[index].hidden = true;
-                // Users give it no gradient, but a formula that reads it does when it is differentiated.
+                // Users give it no gradient, but the derivative of a formula that reads it may.
                 outputs[index].differentiable &= raw.get(KeyName::OutputDifferentiability).is_some();
             }
             None => continue,
@@ -74,7 +73,7 @@ pub(super) fn pairs(
     pairs
 }
 
-/// The result of a name, or of a position where results have no names.
+/// The result with a name, or at a position if results have no names.
 fn position(context: &mut Context<'_>, schema: &Schema, outputs: &[Output], text: &Text) -> Option<usize> {
     let by_name = outputs.iter().position(|output| output.name.as_deref() == Some(text.as_str()));
     let by_position = || text.as_str().parse().ok().filter(|index| *index < outputs.len());
@@ -87,7 +86,7 @@ fn position(context: &mut Context<'_>, schema: &Schema, outputs: &[Output], text
     found
 }
 
-/// `no_buffer: [x]`: arguments of whose elements no formula may need any.
+/// `no_buffer: [x]`: arguments whose elements no formula may read.
 pub(super) fn check_unread(context: &mut Context<'_>, op: &Op, raw: &RawOp, formulas: &[Derivative]) {
     for text in raw.texts(KeyName::NoBuffer) {
         let found = op.arg_index(text.as_str()).filter(|&index| op.args[index].ty.holds_tensors());
@@ -111,7 +110,7 @@ pub(super) fn check_unread(context: &mut Context<'_>, op: &Op, raw: &RawOp, form
     }
 }
 
-/// `present: {mask: train}`: when each result of type `Tensor?` is there.
+/// `present: {mask: train}`: the condition for the presence of each `Tensor?` result.
 pub(super) fn present(
     context: &mut Context<'_>,
     expressions: &Expressions<'_>,
@@ -144,7 +143,7 @@ pub(super) fn present(
     found
 }
 
-/// Formulas cannot read what may not be there.
+/// Reports formulas that read results which may be absent.
 pub(super) fn refuse_absent(context: &mut Context<'_>, op: &Op, raw: &RawOp, formulas: &[Derivative]) {
     let written = raw.text_map(KeyName::Derivatives);
     for formula in formulas {

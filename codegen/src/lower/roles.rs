@@ -1,4 +1,4 @@
-//! Symbols that call an operator, and the roles operators play for the runtime.
+//! Symbols that call an operator, and the roles of operators in the runtime.
 
 use std::collections::HashMap;
 
@@ -102,7 +102,7 @@ fn is_dtype(arg: &Arg) -> bool {
     arg.ty.kind == Kind::DType
 }
 
-/// What operators say together: each symbol and each role belongs to one of them, in each library.
+/// Checks across operators: each symbol and each role belongs to one of them, in each library.
 pub(super) fn check_together(context: &mut Context<'_>, heads: &[Head<'_>]) {
     let mut symbols: HashMap<(Operator, bool, Option<usize>), Span> = HashMap::new();
     let mut roles: HashMap<(Role, Option<usize>), Span> = HashMap::new();
@@ -123,10 +123,10 @@ pub(super) fn check_together(context: &mut Context<'_>, heads: &[Head<'_>]) {
     }
 }
 
-/// The roles without which no gradient can be computed.
+/// The roles required by the autograd engine.
 const ENGINE_ROLES: [Role; 3] = [Role::Accumulate, Role::SumTo, Role::Cast];
 
-/// The roles that a library lacks although it has others, and the place of one it has.
+/// The roles that a library lacks although it has others, and the span of an existing one.
 pub(super) fn missing(ops: &[Op], raws: &[&RawOp]) -> Option<(Span, Vec<&'static str>)> {
     let own = || ops.iter().zip(raws).filter(|(op, _)| !op.is_external());
     let played = |role: Role| own().find(|(op, _)| op.role == Some(role));

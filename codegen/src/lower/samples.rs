@@ -1,7 +1,7 @@
 //! `samples`: argument values for tests and documents.
 //!
-//! In: a list of calls, each a mapping from arguments to values. Out: values of the arguments' types.
-//! Tensors are written by how they are filled: `spread(2, 3)`, `places([0, 2])`.
+//! In: a list of calls, each a mapping from arguments to values. Out: values of the arguments' types. Tensors are
+//! written as makers: `spread(2, 3)`, `places([0, 2])`.
 
 use opsmith_core::DType;
 
@@ -12,7 +12,7 @@ use crate::spec::document::RawOp;
 use crate::spec::document::keys::KeyName;
 use crate::spec::yaml::{Key, Node};
 
-/// The ways to fill a tensor, with what they mean, for messages.
+/// The makers of tensors, with their meaning, for messages.
 const MAKERS: [(&str, &str); 7] = [
     ("spread", "spread(2, 3): numbers between -1 and 1"),
     ("unit", "unit(2, 3): numbers between 0 and 1"),
@@ -23,7 +23,7 @@ const MAKERS: [(&str, &str); 7] = [
     ("mask", "mask(2, 3): truth values"),
 ];
 
-/// A tensor of more elements makes checks slow that move each of them.
+/// Limit of elements per tensor: checks that vary each element get slow beyond it.
 const MOST_ELEMENTS: i64 = 4096;
 
 pub(super) fn lower(context: &mut Context<'_>, op: &Op, raw: &RawOp) -> Vec<Sample> {
@@ -105,7 +105,7 @@ fn read(arg: &Arg, text: &str) -> Result<SampleValue, String> {
             let one = |item| if is_none(item) { Ok(None) } else { tensor(item).map(Some) };
             items(&expr)?.map(one).collect::<Result<_, _>>().map(SampleValue::Tensors)
         }
-        // One number stands for as many as a declared length says.
+        // One number is repeated to the declared length.
         Kind::Ints(Some(length)) if integer(&expr).is_ok() => {
             integer(&expr).map(|value| SampleValue::List(vec![SampleValue::Int(value); *length as usize]))
         }
@@ -123,7 +123,7 @@ fn read(arg: &Arg, text: &str) -> Result<SampleValue, String> {
     }
 }
 
-/// A value of a kind that holds no tensors.
+/// A value of a kind without tensors.
 fn plain(kind: &Kind, expr: &syn::Expr) -> Result<SampleValue, String> {
     match kind {
         Kind::Bool => truth(expr).map(SampleValue::Bool),
@@ -209,7 +209,7 @@ fn number(expr: &syn::Expr) -> Result<f64, String> {
     }
 }
 
-/// The parts of `complex(0.5, -1)`; none if the expression is another one.
+/// The parts of `complex(0.5, -1)`; `None` for other expressions.
 fn complex(expr: &syn::Expr) -> Result<Option<(f64, f64)>, String> {
     let syn::Expr::Call(call) = expr else { return Ok(None) };
     match (&*call.func, &call.args.iter().collect::<Vec<_>>()[..]) {
@@ -274,7 +274,7 @@ fn shape(sizes: &[&syn::Expr]) -> Result<Vec<i64>, String> {
     }
 }
 
-/// The values of nested lists in order; `shape` gets their lengths.
+/// The values of nested lists in order; `shape` receives their lengths.
 fn nested(
     expr: &syn::Expr,
     depth: usize,

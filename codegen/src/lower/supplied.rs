@@ -1,4 +1,4 @@
-//! `supplied`, `origin` and the entries of `declarations`: what another project computes.
+//! `supplied`, `origin` and the entries of `declarations`: operators computed by another project.
 
 use super::Context;
 use crate::diagnostics::catalogue;
@@ -10,7 +10,7 @@ use crate::spec::yaml::{Node, NodeKind};
 
 const EXAMPLE: &str = "{add.out: {CUDA: add_stub}}";
 
-/// Whether another project computes an entry; its signature may say what no function here can do.
+/// Whether another project computes an entry; its signature may then use types that this project lacks.
 pub(super) fn is_supplied(raw: &RawOp) -> bool {
     raw.declared || raw.entry(KeyName::Supplied).is_some()
 }
@@ -23,7 +23,7 @@ pub(super) fn head(raw: &RawOp, schema: &Schema) -> Option<Supplied> {
     })
 }
 
-/// The type of another project that a signature names.
+/// The type of another project in a signature.
 pub(super) fn foreign(raw: &RawOp, ty: &Type) -> Option<Ty> {
     is_supplied(raw).then(|| Ty::new(Kind::Foreign(ty.to_string())))
 }
@@ -65,7 +65,7 @@ pub(super) fn lower(
     supplied
 }
 
-/// `origin`, whatever it holds.
+/// `origin`, any value.
 pub(super) fn origin(raw: &RawOp) -> Option<Note> {
     raw.get(KeyName::Origin).map(note)
 }

@@ -1,4 +1,4 @@
-//! `tolerance`: errors that generated checks allow, and checks that they skip, each with a reason.
+//! `tolerance`: allowed errors of generated checks, and skipped checks, each with a reason.
 
 use opsmith_core::{Check, DType};
 

@@ -35,7 +35,7 @@ pub fn of_signature(ty: &Type) -> Option<Ty> {
                 (Kind::Scalar, false) => Kind::Scalars,
                 (Kind::Str, false) if length.is_none() => Kind::Strs,
                 (Kind::DType, false) if length.is_none() => Kind::DTypes,
-                // Lengths of rows are for constraints to say.
+                // Lengths of rows are declared as constraints.
                 (kind, false) if length.is_none() => {
                     let row = kind.argument()?;
                     Kind::Lists(*ItemKind::ALL.iter().find(|item| item.list() == row)?)

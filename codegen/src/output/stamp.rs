@@ -1,8 +1,8 @@
-//! What a folder was generated from, so that nothing is done if nothing changed.
+//! The stamp of a folder of generated files: skips the run if nothing changed.
 //!
-//! In: the generator, its configuration, the files it read and those it wrote. Out: a small file beside
-//! the outputs, and whether one that is there still holds. An output that was edited or deleted counts
-//! as a change; so does another build of the generator.
+//! In: the generator, its configuration, the files it read and those it wrote. Out: a small file beside the outputs,
+//! and whether an existing one is still valid. An output that was edited or deleted counts as a change; so does another
+//! build of the generator.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use crate::emit::File;
 /// The stamp's name in the folder.
 const NAME: &str = ".opsmith-stamp";
 
-/// Whether the folder holds what this generator would write for this configuration.
+/// Whether the folder has the files that this generator would write for this configuration.
 pub fn holds(folder: &Path, config: &Config) -> bool {
     holds_or_none(folder, config).is_some()
 }
@@ -40,10 +40,10 @@ fn holds_or_none(folder: &Path, config: &Config) -> Option<()> {
     (files > 0).then_some(())
 }
 
-/// Notes what the folder was generated from.
+/// Writes the stamp of a folder.
 ///
 /// # Errors
-/// If the disk refuses.
+/// Errors of the file system.
 pub fn write(folder: &Path, config: &Config, read: &[PathBuf], written: &[File]) -> io::Result<()> {
     let Some(mut stamp) = head(config) else { return remove(folder) };
     stamp.push('\n');
@@ -56,10 +56,10 @@ pub fn write(folder: &Path, config: &Config, read: &[PathBuf], written: &[File])
     std::fs::write(folder.join(NAME), stamp)
 }
 
-/// Takes the stamp away, so that the folder counts as changed.
+/// Removes the stamp, so that the folder counts as changed.
 ///
 /// # Errors
-/// If the disk refuses.
+/// Errors of the file system.
 pub fn remove(folder: &Path) -> io::Result<()> {
     match std::fs::remove_file(folder.join(NAME)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -67,7 +67,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The generator and its configuration; none if the program cannot be told from another build of it.
+/// The generator's build and configuration; `None` if the build cannot be identified.
 fn head(config: &Config) -> Option<String> {
     let program = std::env::current_exe().ok()?;
     let about = program.metadata().ok()?;

@@ -1,7 +1,7 @@
-//! The tree of a file into entries whose keys are known and whose values have the right kind.
+//! From the tree of a file to entries with known keys and values of the right kind.
 //!
-//! In: a [`Node`]. Out: a [`Document`] and every mistake of the file. The keys are the tables
-//! [`keys::OP_KEYS`] and [`keys::FUNCTION_KEYS`]; what a value means is decided later.
+//! In: a [`Node`]. Out: a [`Document`] and every mistake of the file. The keys are in the tables [`keys::OP_KEYS`] and
+//! [`keys::FUNCTION_KEYS`]; the meaning of values is decided later.
 
 pub mod keys;
 mod read;
@@ -12,11 +12,11 @@ use crate::diagnostics::{Diagnostics, SourceMap, Span};
 
 pub use keys::{KeyName, KeySpec, ValueKind};
 
-/// A document and the library that it belongs to.
+/// A document and its library.
 pub struct Loaded {
     /// The entries.
     pub document: Document,
-    /// The parent library that has the operators already, by its number in the configuration.
+    /// The number in the configuration of the parent library that it belongs to, if any.
     pub parent: Option<usize>,
 }
 
@@ -27,13 +27,13 @@ pub struct Document {
     pub edition: u32,
     /// Other files to read, relative to this one.
     pub include: Vec<Text>,
-    /// Other names for arguments, for every operator that has such an argument, here and in included files.
+    /// Aliases of arguments, for every operator with such an argument, here and in included files.
     pub argument_aliases: Vec<(Key, Vec<Text>)>,
-    /// Those of the files that include this one.
+    /// The aliases of the files that include this one.
     pub inherited_aliases: Vec<(Key, Vec<Text>)>,
     /// Prefixes of names in other libraries, each with the prefix that such names have here.
     pub namespaces: Vec<(Key, Text)>,
-    /// Names in other libraries that mean something else here, each with advice.
+    /// Names in other libraries with a different meaning here, each with advice.
     pub unlike: Vec<(Key, Text)>,
     /// The operators, and the declarations of functions that are called like operators.
     pub ops: Vec<RawOp>,
@@ -41,14 +41,14 @@ pub struct Document {
     pub functions: Vec<RawFunction>,
 }
 
-/// Text from the file. `node` gives places inside it.
+/// Text from the file. `node` gives spans inside it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Text {
     /// The scalar.
     pub node: Node,
 }
 
-/// A key that stands in the file, with its value of the kind the key wants.
+/// A key in the file, with a value of the kind that it requires.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The row of the key table.
@@ -68,9 +68,9 @@ pub struct RawOp {
     pub func: Text,
     /// Every key of the entry, `func` included, in file order.
     pub entries: Vec<Entry>,
-    /// Whether no key was left out for a mistake; if one was, it may be the one that is missing.
+    /// Whether all keys were read; a key dropped for a mistake may be one that seems to be missing.
     pub complete: bool,
-    /// Whether it stands under `declarations:`, where an entry is a signature and no more.
+    /// Whether it is an entry of `declarations:`, which is only a signature.
     pub declared: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct RawFunction {
     pub func: Text,
     /// Every key of the entry, `func` included, in file order.
     pub entries: Vec<Entry>,
-    /// Whether no key was left out for a mistake; if one was, it may be the one that is missing.
+    /// Whether all keys were read; a key dropped for a mistake may be one that seems to be missing.
     pub complete: bool,
 }
 
@@ -93,18 +93,18 @@ impl Text {
         self.node.as_text().unwrap_or_default()
     }
 
-    /// Its place in the file.
+    /// Its span.
     pub fn span(&self) -> Span {
         self.node.span
     }
 
-    /// The place of some bytes of the text.
+    /// The span of some bytes of the text.
     pub fn span_within(&self, range: std::ops::Range<usize>, sources: &SourceMap) -> Span {
         self.node.span_within(range, sources.text(self.node.span.source))
     }
 }
 
-/// The lookups that entries of every table share.
+/// The lookups common to entries of every table.
 macro_rules! entry_lookup {
     ($entry:ty) => {
         impl $entry {
@@ -164,19 +164,18 @@ impl RawOp {
 }
 
 impl Document {
-    /// Sorts a file's tree into entries. Keys with mistakes are left out of their entry, and entries
-    /// without a signature are left out altogether; the mistakes of all of them go to `diagnostics`.
-    /// `None` if the file has no entries to look at.
+    /// Sorts a file's tree into entries. Keys with mistakes are dropped from their entry, and entries without a
+    /// signature are dropped; all mistakes go to `diagnostics`. `None` if the file has no entries.
     pub fn from_node(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Document> {
         read::Reader { sources, diagnostics }.document(root)
     }
 
-    /// Other names for arguments, of this file and those that include it.
+    /// The aliases of arguments of this file and those that include it.
     pub fn all_aliases(&self) -> Vec<(Key, Vec<Text>)> {
         self.argument_aliases.iter().chain(&self.inherited_aliases).cloned().collect()
     }
 
-    /// Notes that the file's syntax has mistakes, so that any entry may lack something.
+    /// Marks that the file has syntax errors, so that any entry may be incomplete.
     pub fn mark_incomplete(&mut self) {
         self.ops.iter_mut().for_each(|op| op.complete = false);
         self.functions.iter_mut().for_each(|function| function.complete = false);

@@ -1,10 +1,10 @@
-//! Bytes of a file to the text that is read.
+//! From the bytes of a file to its text.
 //!
-//! A file in another encoding is read as far as it can be, so that its other mistakes are found too.
+//! A file in another encoding is decoded as far as possible, so that its other mistakes are found too.
 
 use crate::diagnostics::{BIDIRECTIONAL, Diagnostics, SourceId, SourceMap, Span, catalogue};
 
-/// Adds a file to the sources. Bytes that are not UTF-8 are reported and stand as replacement characters.
+/// Adds a file to the sources. Bytes that are not UTF-8 are reported and become replacement characters.
 pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>, diagnostics: &mut Diagnostics) -> SourceId {
     let units = |of: fn([u8; 2]) -> u16| -> Vec<u16> {
         bytes.chunks_exact(2).skip(1).map(|pair| of([pair[0], pair[1]])).collect()
@@ -22,7 +22,7 @@ pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>, diagnostics: &mu
     match String::from_utf8(bytes) {
         Ok(text) => sources.add(name, text),
         Err(error) => {
-            // A byte order mark is not kept.
+            // A byte order mark is dropped.
             let mark = if error.as_bytes().starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
             let at = error.utf8_error().valid_up_to();
             let byte = error.as_bytes()[at];
@@ -37,7 +37,7 @@ pub fn add(sources: &mut SourceMap, name: &str, bytes: Vec<u8>, diagnostics: &mu
     }
 }
 
-/// Reports every character that hides what a file says.
+/// Reports every character that makes the displayed text differ from the real one.
 pub(super) fn refuse_hidden(source: SourceId, text: &str, diagnostics: &mut Diagnostics) {
     for (start, found) in text.match_indices(BIDIRECTIONAL) {
         let character = found.chars().next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! From the text of a spec to its entries, every piece with its place in the file.
+//! From the text of a spec to its entries, every piece with its span.
 //!
-//! [`encoding`] turns bytes into text, [`yaml`] gives a tree with spans, [`document`] sorts the tree into entries and keys, [`schema`]
-//! reads signatures. What an entry *means* is decided later; nothing here knows an operator.
+//! [`encoding`] turns bytes into text, [`yaml`] gives a tree with spans, [`document`] sorts the tree into entries and
+//! keys, [`schema`] reads signatures. The meaning of entries is decided later. Must not know operators.
 
 pub mod document;
 pub mod encoding;

@@ -5,9 +5,9 @@
 //! add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
 //! ```
 //!
-//! The grammar is that of `native_functions.yaml`, unchanged; blanks are free, and strings and lists
-//! may hold commas. A signature written in the canonical way prints back byte for byte. Ranges are
-//! bytes of the signature's own text; the caller knows where that text lies in the file.
+//! The grammar is that of `native_functions.yaml`, unchanged; blanks are free, and strings and lists may contain
+//! commas. A signature in canonical form prints back byte for byte. Ranges are bytes of the signature's own text; the
+//! caller knows its offset in the file.
 
 mod check;
 mod default;
@@ -49,11 +49,11 @@ pub struct Argument {
     pub name: String,
     /// The type, without the alias annotation.
     pub ty: Type,
-    /// The annotation of a tensor that is written or returned, such as `(a!)`.
+    /// The alias annotation of a written or returned tensor, such as `(a!)`.
     pub alias: Option<Alias>,
-    /// The value used if the caller gives none.
+    /// The value if the caller omits the argument.
     pub default: Option<ArgumentDefault>,
-    /// Whether the argument stands after `*`.
+    /// Whether the argument is declared after `*`.
     pub kwarg_only: bool,
     /// The bytes of the whole argument.
     pub range: Range<usize>,
@@ -70,13 +70,13 @@ pub struct Return {
     pub name: Option<String>,
     /// The type, without the alias annotation.
     pub ty: Type,
-    /// Which argument the value shares memory with, such as `(a!)`.
+    /// The alias annotation: the argument that the value shares memory with, such as `(a!)`.
     pub alias: Option<Alias>,
     /// The bytes of the whole returned value.
     pub range: Range<usize>,
 }
 
-/// What a form of an operator does with its arguments.
+/// The kind of a form, by the arguments that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SchemaKind {
     /// Writes no argument.
@@ -90,8 +90,8 @@ pub enum SchemaKind {
 }
 
 impl Schema {
-    /// Reads a signature. Every mistake is pushed to `diagnostics`, at the place `locate` gives for
-    /// its bytes; `None` if there was any.
+    /// Parses a signature. Mistakes are pushed to `diagnostics`, at the spans that `locate` gives for their bytes;
+    /// `None` if there are any.
     pub fn parse(
         text: &str,
         locate: &dyn Fn(Range<usize>) -> Span,
@@ -120,7 +120,7 @@ impl Schema {
         self.positional_args().find(|arg| arg.name == "self")
     }
 
-    /// What the operator does with its arguments.
+    /// The kind of form, by the arguments that it writes.
     pub fn kind(&self) -> SchemaKind {
         if self.name.inplace {
             SchemaKind::Inplace

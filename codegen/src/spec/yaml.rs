@@ -1,8 +1,7 @@
-//! YAML into a tree whose every node and key knows its place in the file.
+//! YAML to a tree with a span for every node and key.
 //!
-//! In: the text of one file. Out: a [`Node`], or diagnostics. Scalars stay text, exactly as written:
-//! `no`, `1.10` and `0x1F` are what the file says, and what they mean is for the reader of a key to
-//! decide. Must not know which keys exist.
+//! In: the text of one file. Out: a [`Node`], or diagnostics. Scalars stay text, exactly as written: the meaning of
+//! `no`, `1.10` or `0x1F` is decided by the reader of a key. Must not know which keys exist.
 
 mod align;
 mod build;
@@ -34,20 +33,20 @@ pub enum NodeKind {
     Seq(Vec<Node>),
     /// A mapping in file order. Keys are distinct.
     Map(Vec<(Key, Node)>),
-    /// Something with a mistake that has been reported.
+    /// A value whose mistake has been reported.
     Broken,
 }
 
 /// The text of a scalar.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scalar {
-    /// The text; of a quoted, folded or literal scalar, the text it stands for.
+    /// The text; for a quoted, folded or literal scalar, the decoded text.
     pub text: String,
     /// Whether it was written plain, quoted or as a block.
     pub style: ScalarStyle,
 }
 
-/// How a scalar was written.
+/// The notation of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScalarStyle {
     /// Without quotes.
@@ -96,13 +95,13 @@ impl Node {
         }
     }
 
-    /// Whether the node says nothing.
+    /// Whether the node is null.
     pub fn is_null(&self) -> bool {
         matches!(self.kind, NodeKind::Null)
     }
 
-    /// Where the bytes `range` of a scalar's *value* lie in the file, for carets inside signatures
-    /// and expressions. `source_text` is the text of the file. The whole node if it is no scalar.
+    /// The span in the file of the bytes `range` of a scalar's *value*, for carets inside signatures and expressions.
+    /// `source_text` is the text of the file. The whole node if it is not a scalar.
     ///
     /// In `doc: 'it''s'` the value is `it's`. Its bytes 3..4, the `s`, are bytes 10..11 of the file.
     pub fn span_within(&self, range: Range<usize>, source_text: &str) -> Span {
@@ -116,7 +115,7 @@ impl Node {
         }
     }
 
-    /// The file the node stands in.
+    /// The file of the node.
     pub fn source(&self) -> SourceId {
         self.span.source
     }

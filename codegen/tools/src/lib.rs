@@ -1,8 +1,8 @@
 //! The libraries behind the `opsmith` command, for programs that work on specs.
 //!
-//! In: specs as text, or specs that `opsmith-codegen` checked. Out: formatted specs, tables, documents, comparisons,
-//! new crates and operators; nothing is printed, and only the caller writes files. Build scripts need none of it.
-//! Nothing here names an operator or knows the runtime.
+//! In: specs as text, or specs checked by `opsmith-codegen`. Out: formatted specs, tables, documents, comparisons, new
+//! crates and operators; nothing is printed, and only the caller writes files. Not needed by build scripts. Must not
+//! name operators or know the runtime.
 
 pub mod coverage;
 pub mod describe;

@@ -1,4 +1,4 @@
-//! What is known about operators: every kernel of the stock spec has a place, and it is the right one.
+//! Descriptions of operators: every kernel of the stock spec has a location, and it is the right one.
 
 use std::path::{Path, PathBuf};
 

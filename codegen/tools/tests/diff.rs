@@ -1,4 +1,4 @@
-//! What changes between specs are called, and how they are classed. Every rule has a case.
+//! The names and classes of changes between specs. Every rule has a case.
 
 #[allow(dead_code, reason = "the stock spec alone")]
 mod support;
@@ -45,7 +45,7 @@ type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const OP: &str = "func: op(Tensor x, int n, *, float eps=0.5) -> Tensor|shape: follow(x)|dtype: follow(x)|dispatch: {CPU: k::op}|derivatives: {x: grad}";
 
-/// Replacements in the entry `OP`: what is there, what is there instead.
+/// Replacements in the entry `OP`: the old text, the new text.
 const CASES: &[Case] = &[
     ("", "", &[]),
     (OP, "", &["operator-removed"]),
@@ -133,8 +133,7 @@ fn spec(entry: &str) -> String {
     text
 }
 
-/// The specs before and after: whole entries, or a part of `OP` and what is there instead, or two things
-/// that are behind its result.
+/// The specs before and after: whole entries, or a part of `OP` and its replacement, or two texts after its result.
 fn specs(before: &str, after: &str) -> (String, String) {
     if [before, after].contains(&OP) || (before.is_empty() && after.is_empty()) {
         return (spec(before), spec(after));
@@ -156,7 +155,7 @@ fn each_change_has_its_rule() {
     for (before, after, expected) in CASES {
         let (old, new) = specs(before, after);
         let found: BTreeSet<&str> = report(&old, &new).changes.iter().map(|change| change.rule).collect();
-        // An operator without a gradient has no tangents either, which is a change of its own.
+        // An operator without a gradient has no tangents either, which is a separate change.
         let found: Vec<&str> = found.into_iter().filter(|rule| !rule.starts_with("forward-")).collect();
         let mut wanted: Vec<&str> = expected.to_vec();
         wanted.sort_unstable();
@@ -366,7 +365,7 @@ fn a_change_says_what_to_write_instead() {
     assert!(RULES.iter().filter(|rule| rule.class == Class::Breaking).count() > 20);
 }
 
-/// The stock spec against itself: nothing; against one that lost its last operator: one change.
+/// The stock spec against itself: no change; against a copy without its last operator: one change.
 #[test]
 fn the_stock_spec() {
     let text = support::stock_text();

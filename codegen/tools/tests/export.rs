@@ -1,4 +1,4 @@
-//! The exported model and the JSON Schema: complete, deterministic, and in step with what they describe.
+//! The exported model and the JSON Schema: complete, deterministic, and consistent with the model and keys.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ fn equal_specs_give_equal_bytes() {
     assert_eq!(text(&stock()), text(&stock()));
 }
 
-/// `docs/export.md` describes the form; a field that it does not name is news to its readers.
+/// `docs/export.md` describes the format; every field must be documented there.
 #[test]
 fn every_field_is_documented() {
     let docs = std::fs::read_to_string(repository("docs/export.md")).unwrap();
@@ -64,7 +64,7 @@ fn every_field_is_documented() {
     }
 }
 
-/// The keys of an operator and of the objects in it, but for those that are names of the spec.
+/// The keys of an operator and of the objects in it, except those that are names of the spec.
 fn fields(value: &Value, keys: &mut std::collections::BTreeSet<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| fields(item, keys)),
@@ -83,8 +83,7 @@ fn fields(value: &Value, keys: &mut std::collections::BTreeSet<String>) {
     }
 }
 
-/// What a schema says is wrong with a value. Only what `json_schema` uses is known here; anything else
-/// fails the test.
+/// The violations of a schema by a value. Supports only the features that `json_schema` uses; any other fails the test.
 fn problems(value: &Value, schema: &Value, path: &str, found: &mut Vec<String>) {
     for (keyword, wanted) in schema.as_object().unwrap() {
         match keyword.as_str() {
@@ -150,7 +149,7 @@ fn problems(value: &Value, schema: &Value, path: &str, found: &mut Vec<String>) 
     }
 }
 
-/// A spec as an editor sees it: plain scalars have the types of YAML's core schema.
+/// A spec in an editor's view: plain scalars have the types of YAML's core schema.
 fn as_json(node: &Node) -> Value {
     match &node.kind {
         NodeKind::Null => Value::Null,
@@ -190,7 +189,7 @@ fn every_spec_of_the_repository_fits_the_schema() {
     }
 }
 
-/// A value that a key's kind accepts.
+/// A value that matches a key's kind.
 fn sample(key: &KeySpec) -> Value {
     let by_name = match key.name {
         "edition" => json!(1),
@@ -243,7 +242,7 @@ fn every_key_is_accepted_and_every_typo_is_refused() {
             }
         }
     }
-    // Every key has something to show when an editor hovers over it.
+    // Every key has a description for an editor's hover.
     let file = &schema["properties"];
     for key in FILE_KEYS {
         assert_eq!(file[key.name]["description"], key.doc);

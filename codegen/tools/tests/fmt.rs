@@ -1,4 +1,4 @@
-//! `opsmith fmt`: what it prints, and that it loses and changes nothing whatever it is given.
+//! `opsmith fmt`: its output, and that it preserves every input's meaning.
 
 mod support;
 
@@ -195,7 +195,7 @@ fn repository(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// What is generated from a spec, without the lines where things are declared.
+/// The generated code of a spec, without the lines of declarations' locations.
 fn generated(config: &Config) -> Vec<String> {
     let checked = pipeline::check(config).unwrap();
     assert!(!checked.diagnostics.has_errors());
@@ -273,7 +273,7 @@ fn tree(text: &str) -> Node {
     yaml::parse(&sources, source, &mut found).expect("usable YAML")
 }
 
-/// A tree as text in which the order of keys does not count.
+/// A tree as text independent of the order of keys.
 fn canonical(node: &Node) -> String {
     match &node.kind {
         NodeKind::Null => "~".into(),
@@ -297,7 +297,7 @@ proptest! {
         let (text, comments) = spec(&mut Choices::new(choices));
         let formatted = formatted(&text);
         for comment in &comments {
-            // Each comment has a number of its own.
+            // Each comment has a unique number.
             prop_assert_eq!(formatted.matches(&format!("{comment}.")).count(), 1, "{}\n{}\n{}", comment, text, formatted);
         }
         prop_assert_eq!(canonical(&tree(&text)), canonical(&tree(&formatted)), "{}\n{}", text, formatted);

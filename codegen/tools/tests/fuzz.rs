@@ -1,12 +1,12 @@
-//! Mutated specs: whatever the front end is given, it answers, soon and in bounded memory.
+//! Mutated specs: for any input the front end answers, quickly and in bounded memory.
 //!
-//! `cargo test --release -p opsmith-tools --test fuzz -- --ignored --nocapture` runs for
-//! `OPSMITH_FUZZ_SECONDS` seconds (60), from the seed `OPSMITH_FUZZ_SEED` (the time, printed). A finding
-//! is printed with its input; put that into `codegen/tools/tests/fuzz/`, whose files every test run reads.
+//! `cargo test --release -p opsmith-tools --test fuzz -- --ignored --nocapture` runs for `OPSMITH_FUZZ_SECONDS` seconds
+//! (60), from the seed `OPSMITH_FUZZ_SEED` (the time, printed). A finding is printed with its input; put that into
+//! `codegen/tools/tests/fuzz/`, whose files every test run reads.
 //!
-//! What counts as a finding: a panic, an overflow of a stack of 2 MB, more than two seconds, more memory than
-//! ten times the file plus 16 MB, a place outside of the file or inside a character, a spec that passes the
-//! checks and from which no Rust can be generated.
+//! A finding is: a panic, an overflow of a stack of 2 MB, more than two seconds, more memory than ten times the file
+//! plus 16 MB, a span outside of the file or inside a character, or a spec that passes the checks but cannot be
+//! generated.
 
 mod fuzz {
     pub mod memory;
@@ -26,18 +26,18 @@ use opsmith_codegen::diagnostics::{Diagnostic, SourceMap, render};
 use opsmith_codegen::{Config, check_text, pipeline};
 use opsmith_tools::fmt;
 
-/// Longer than any input of this size should take, on a machine that has other things to do.
+/// Longer than any input of this size should take, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(2);
-/// What the front end may take whatever the file: tables, and diagnostics up to their limit.
+/// Memory of the front end that is independent of the file: tables, and diagnostics up to their limit.
 const BASE_MEMORY: usize = 16 << 20;
-/// So many times the file more.
+/// Additional memory, as a multiple of the file's size.
 const MEMORY_FACTOR: usize = 10;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
 }
 
-/// Specs to start from: all bad ones, those that code is generated from, and slices of the stock one.
+/// Initial specs: all bad ones, those with generated code, and slices of the stock one.
 fn corpus() -> Vec<String> {
     let mut found = Vec::new();
     let mut read = |path: PathBuf| found.extend(fs::read_to_string(path));
@@ -53,7 +53,7 @@ fn corpus() -> Vec<String> {
     found
 }
 
-/// Inputs that were findings once.
+/// Inputs of former findings.
 fn findings() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder("fuzz")).expect("a folder of the crate").flatten() {
@@ -66,7 +66,7 @@ fn findings() -> Vec<(String, String)> {
     found
 }
 
-/// What is wrong with how the front end takes a text.
+/// The finding for a text, if any.
 fn problem(text: &str) -> Option<String> {
     let start = Instant::now();
     let before = memory::start();
@@ -89,7 +89,7 @@ fn look(text: &str) -> Option<String> {
         if let Some(problem) = misplaced(&checked.sources, diagnostic, text) {
             return Some(problem);
         }
-        // Drawing takes longer than finding; a few of each input are enough.
+        // Drawing is slower than checking; a few of each input are enough.
         if shown < 4 {
             shown += 1;
             drop(render(&checked.sources, diagnostic, true));
@@ -108,7 +108,7 @@ fn look(text: &str) -> Option<String> {
     None
 }
 
-/// A place that is not one of the text.
+/// A span outside of the text.
 fn misplaced(sources: &SourceMap, diagnostic: &Diagnostic, text: &str) -> Option<String> {
     let labels = std::iter::once(&diagnostic.primary).chain(&diagnostic.secondary);
     for label in labels {
@@ -127,7 +127,7 @@ fn misplaced(sources: &SourceMap, diagnostic: &Diagnostic, text: &str) -> Option
     None
 }
 
-/// Runs where an overflow of the stack shows: threads of build scripts have no more.
+/// Runs where a stack overflow shows: threads of build scripts have no larger stacks.
 fn on_a_small_stack<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let thread =
         std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread can be started");
@@ -178,7 +178,7 @@ fn fuzz_the_front_end() {
         while Instant::now() < end {
             let start = &corpus[random.below(corpus.len())];
             let text = Mutator { corpus: &corpus }.mutate(start, &mut random);
-            // An overflow of the stack ends the process; then the file has what did it.
+            // A stack overflow ends the process; the file then has its input.
             fs::write(&last, &text).expect("the folder for temporary files can be written");
             runs += 1;
             if let Some(problem) = problem(&text) {

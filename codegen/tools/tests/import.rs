@@ -1,6 +1,6 @@
-//! PyTorch's two files become one spec, and nothing of them is lost on the way.
+//! PyTorch's two files become one spec, without loss.
 //!
-//! The counts are those that a program of its own found in the files; see `data/pytorch`.
+//! The counts were found by a separate program; see `data/pytorch`.
 
 use std::sync::OnceLock;
 
@@ -105,7 +105,7 @@ fn enough_formulas_are_translated() {
     assert!(report.opaque.iter().all(|formula| !formula.reason.is_empty()));
 }
 
-/// The operator that a full name belongs to, as its own or as that of a form.
+/// The operator of a full name, its own or that of a form.
 fn owner<'m>(model: &'m Model, name: &str) -> Option<&'m Op> {
     model.ops.iter().find(|op| {
         let forms = [op.forms.inplace.as_deref(), op.forms.out.as_deref()];
@@ -113,7 +113,7 @@ fn owner<'m>(model: &'m Model, name: &str) -> Option<&'m Op> {
     })
 }
 
-/// Written apart from the importer's, which is under test.
+/// Independent of the importer's version, which is under test.
 fn note(node: &Node) -> Note {
     match &node.kind {
         NodeKind::Null | NodeKind::Broken => Note::Null,
@@ -239,7 +239,7 @@ fn code_is_generated_for_all_of_it() {
     let definitions = text("defs.rs").matches("\npub static ").count();
     let callable = checked.model.ops.iter().filter(|op| op.is_callable()).count();
     assert_eq!(definitions, callable);
-    // Types that nothing here has: a storage, a stream, a quantisation scheme.
+    // Types that this project lacks: a storage, a stream, a quantisation scheme.
     assert_eq!(checked.model.ops.len() - callable, 4);
     assert!(text("functions.rs").contains("rt::call::supplied("));
 }

@@ -1,3 +1,3 @@
-//! Graphs of the operators of this crate ask for no memory once they have run.
+//! Graphs of this crate's operators allocate no memory after the first run.
 
 opsmith_testing::check_allocations!(opsmith_example_custom_op::LIBRARY);

@@ -25,7 +25,7 @@ fn assert_close(tensor: &Tensor, elements: &[f32]) {
     assert!(close && found.len() == elements.len(), "{found:?} is not near {elements:?}");
 }
 
-/// A name of this crate for an operator of the stock library, in every way to call it.
+/// An alias in this crate for an operator of the stock library, in every form of call.
 #[test]
 fn another_name_of_a_stock_operator() -> Result<()> {
     let (x, y) = (Tensor::of(&[1.0f32, 2.0]), Tensor::of(&[10.0f32, 20.0]));
@@ -217,7 +217,7 @@ fn errors_before_a_kernel_runs() {
     );
 }
 
-/// A custom kernel has all that the spec gives: functions, forms, calls by name, a gradient.
+/// A custom kernel has every feature of the spec: functions, forms, calls by name, a gradient.
 #[test]
 fn a_custom_kernel_is_an_operator_like_all_others() -> Result<()> {
     let ones = Tensor::from_slice(&[1.0f32; 20], &[4, 5])?;
@@ -225,7 +225,7 @@ fn a_custom_kernel_is_an_operator_like_all_others() -> Result<()> {
     let kept = add_reduce_with(&ones, &ones, AddReduceOptions::new().axis(0).keep_dim(true))?;
     assert_eq!((kept.shape(), kept.to_vec::<f32>()?), (&[1, 5][..], vec![8.0; 5]));
 
-    // Outputs that are not row-major get the result all the same.
+    // Outputs that are not row-major get the same result.
     let x = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0], &[2, 3])?;
     let wide = Tensor::from_slice(&[0.0f32; 4], &[2, 2])?;
     let mut column = wide.select(1, 1)?;

@@ -1,4 +1,4 @@
-//! Kernels that do not fit their declaration: such a crate does not compile, and the message names the
+//! Kernels whose type differs from their declaration: such a crate does not compile, and the message names the
 //! generated declaration.
 //!
 //! Each test builds a copy of this crate with one mistake in it, as cargo would, but without cargo: the
@@ -13,7 +13,7 @@ const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 const RUST_KERNEL: &str = "src/kernels/grid.rs";
 const FOREIGN_KERNEL: &str = "kernels/transpose.cc";
 
-/// The name by which generated code calls the kernel of `laplacian`; its entry is at that line.
+/// The generated name of the kernel of `laplacian`, with the line of its entry.
 const KERNEL_WITH_LINE: &str = "laplacian_at_ops_yaml_29";
 
 #[test]
@@ -66,8 +66,8 @@ fn a_private_rust_kernel() {
     copy.assert_refused_once(&["error[E0603]: function `laplacian` is private", KERNEL_WITH_LINE]);
 }
 
-/// A type that is right for `f32`, which is asked first, and wrong for `f16`: `cargo check` does not instantiate
-/// what refuses it, so this is compiled.
+/// A type that is right for `f32`, which is checked first, and wrong for `f16`: `cargo check` does not instantiate the
+/// code that rejects it, so this test compiles.
 #[test]
 fn a_rust_kernel_whose_type_is_right_for_one_dtype_only() {
     let copy = Copy::new("one_dtype", "ops.yaml", "grid::laplacian", "grid::wide");
@@ -134,13 +134,13 @@ impl Copy {
         for name in ["src", "kernels", "ops.yaml"] {
             copy(&Path::new(CRATE).join(name), &folder.join(name));
         }
-        // A kernel that another example shares comes along.
+        // A kernel shared with another example is copied too.
         let spec = folder.join("ops.yaml");
         let text = std::fs::read_to_string(&spec).unwrap();
         std::fs::write(&spec, text.replace("aot:../aot/", "aot:")).unwrap();
         copy(&Path::new(CRATE).join("../aot/kernels/add_reduce.cc"), &folder.join("kernels/add_reduce.cc"));
         if file != FOREIGN_KERNEL {
-            // Compiling it takes seconds, and nothing here links.
+            // Compiling it takes seconds, and these tests do not link.
             let stub = "extern \"C\" int custom_transpose_copy(OpsmithContext*, const OpsmithTensor*, OpsmithInts, \
                         OpsmithTensor*) { return 0; }\n";
             std::fs::write(folder.join(FOREIGN_KERNEL), stub).unwrap();
@@ -159,15 +159,15 @@ impl Copy {
         let output = if script.status.success() { self.run_rustc(&LIBRARY) } else { script };
         let message = text(&output);
         assert!(!output.status.success(), "the copy in {} compiles:\n{message}", self.folder.display());
-        // GCC quotes with ', Clang and GCC in a UTF-8 locale with other marks; whether rustc says where a type
-        // is from depends on what else has its name in some library.
+        // GCC quotes with ', Clang and GCC in a UTF-8 locale with other marks; whether rustc prints the crate of a type
+        // depends on equal names in other libraries.
         let plain = message.replace(['‘', '’'], "'").replace("opsmith::View", "View");
         for text in texts {
             assert!(plain.contains(text), "the message does not say\n{text}\nIt is:\n{message}");
         }
     }
 
-    /// Asserts that the copy does not compile, for one reason, that says this.
+    /// Asserts that the copy does not compile, for a single reason, with this message.
     #[track_caller]
     fn assert_refused_once(&self, texts: &[&str]) {
         self.assert_refused(texts);
@@ -176,7 +176,7 @@ impl Copy {
         assert_eq!(errors, 1, "{message}");
     }
 
-    /// Runs `opsmith_codegen::build` in a process of its own, with the variables that cargo sets.
+    /// Runs `opsmith_codegen::build` in a separate process, with the variables that cargo sets.
     fn run_build_script(&self) -> Output {
         let workspace = Path::new(CRATE).join("../..");
         std::fs::create_dir_all(self.folder.join("out")).unwrap();
@@ -197,7 +197,7 @@ impl Copy {
         self.run_rustc_for(library, "metadata")
     }
 
-    /// Compiles the crate to something.
+    /// Compiles the crate with the given kind of output.
     fn run_rustc_for(&self, library: &Path, emit: &str) -> Output {
         Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
             .args(["--edition=2024", "--crate-type=lib", "--crate-name=broken"])
@@ -212,8 +212,8 @@ impl Copy {
     }
 }
 
-/// The stock library this program was built with: the newest that the crate without a mistake compiles
-/// with. A target folder may hold several, of other feature sets or toolchains.
+/// The stock library that this program was built with: the newest with which the correct crate compiles. A target
+/// folder may contain several, with other feature sets or toolchains.
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let program = std::env::current_exe().unwrap();
     let is_stock_library = |path: &PathBuf| {

@@ -1,6 +1,6 @@
 //! A network before it runs: declare, infer, check, plan, run.
 //!
-//! `cargo run --release -p opsmith-example-graph` prints what is known of every tensor and draws the network.
+//! `cargo run --release -p opsmith-example-graph` prints all tensors with their inferred shapes and draws the network.
 
 use anyhow::{Context as _, Result, ensure};
 use opsmith::graph::{Graph, InputSpec};
@@ -15,9 +15,9 @@ fn network(weights: &Weights, inputs: &[Tensor]) -> opsmith::Result<Vec<Tensor>>
     let options = GatedCellOptions::default().lengths(&ones).project(&weights.project);
     let (output, state) =
         gated_cell_with(x, &weights.weight, &weights.recurrent, &weights.bias, hidden, cell, &options)?;
-    // As many inputs as there are.
+    // Any number of inputs.
     let rows = join_rows(&[&state, &state, &state])?;
-    // Elements of a tensor decide the shape: it is a constant of the graph.
+    // Elements of a tensor determine the shape: it is a constant of the graph.
     let table = rows.reshape_by(&weights.shape)?;
     // The second result follows the first, which follows the input.
     let (positive, negative) = split_sign(&table)?;
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         shape: Tensor::of(&[-1i64, 3, columns]),
     };
 
-    // Declared: the operators in ops.yaml, the inputs here. How many rows there are is not known yet.
+    // Declared: the operators in ops.yaml, the inputs here. The number of rows is not known yet.
     let input =
         |name: &str, columns: i64| InputSpec::new(DType::F32, ["rows".into(), columns.into()]).named(name);
     let inputs = [input("x", inner), input("hidden", width), input("cell", width)];
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     // Checked: all inference, before anything runs.
     graph.check()?;
 
-    // Planned: where in one piece of memory every tensor lies.
+    // Planned: the offset of every tensor in one block of memory.
     println!("\n{}", graph.describe_at(&[("rows", 5)])?);
 
     // Drawn: one page, with shapes on the edges and memory over time.

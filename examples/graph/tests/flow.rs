@@ -1,4 +1,4 @@
-//! The program beside this file does what it says, and its operators infer what they compute.
+//! The program beside this file produces its documented output, and its operators infer the shapes they compute.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn the_program_infers_describes_draws_and_runs() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
-    // The table knows every step, the shapes as formulas, and where the memory is.
+    // The table has every node, the shapes as formulas, and the location of memory.
     for part in ["gated_cell", "join_rows", "reshape.tensor", "split_sign", "(3*rows, 4)", "arena"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }

@@ -1,4 +1,4 @@
-//! Graph mode: a function as data, of which every shape and dtype is known before anything runs.
+//! Graph mode: a function as data, whose shapes and dtypes are all inferred before it runs.
 //!
 //! In: a function over tensors ([`Graph::trace`]) or calls by name ([`GraphBuilder`]). Out: a [`Graph`], which can be
 //! checked, described, drawn, optimised, saved, and run without allocating ([`Graph::run`]).

@@ -1,14 +1,14 @@
-//! The bytes of live tensors: a counter a thread, and their sum.
+//! The bytes of live tensors: a counter per thread, and their sum.
 //!
-//! In: what each thread allocates and frees. Out: how much is alive. Only its own thread writes a counter, so that
-//! counting costs a load and a store; who asks for the sum takes a lock. Must know no block and no class.
+//! In: each thread's allocations and frees. Out: the bytes alive. Only its own thread writes a counter, so counting
+//! costs a load and a store; reading the sum takes a lock. Must not know blocks or classes.
 
 use std::sync::Arc;
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicIsize, Ordering};
 
-/// The counters of threads that live, and what ended ones left behind.
+/// The counters of running threads, and the sum of ended ones.
 pub(crate) struct Counters {
     threads: Mutex<Vec<Arc<AtomicIsize>>>,
     ended: AtomicIsize,
@@ -25,27 +25,26 @@ impl Counters {
         Counters { threads: Mutex::new(Vec::new()), ended: AtomicIsize::new(0) }
     }
 
-    /// A counter for a thread that begins.
+    /// A counter for a new thread.
     pub(crate) fn begin(&self) -> Arc<AtomicIsize> {
         let counter = Arc::new(AtomicIsize::new(0));
         self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(counter.clone());
         counter
     }
 
-    /// Moves what a thread counted to that of ended ones. Under the lock, so that a sum has it once.
+    /// Adds a thread's counter to the sum of ended ones, under the lock, so that a sum counts it once.
     pub(crate) fn end(&self, ending: &Arc<AtomicIsize>) {
         let mut threads = self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         threads.retain(|counter| !Arc::ptr_eq(counter, ending));
         self.ended.fetch_add(ending.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Counts bytes of a thread whose counter is gone.
+    /// Counts bytes for a thread whose counter is gone.
     fn count_ended(&self, bytes: isize) {
         self.ended.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The sum over all threads. A thread may be freeing what another allocated, so that it can be below zero for a
-    /// moment.
+    /// The sum over all threads. It can be negative temporarily, while a thread frees memory that another allocated.
     pub(crate) fn sum(&self) -> isize {
         let threads = self.threads.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let total: isize = threads.iter().map(|counter| counter.load(Ordering::Relaxed)).sum();
@@ -53,7 +52,7 @@ impl Counters {
     }
 }
 
-/// Counts bytes that the counter's own thread allocated or, below zero, freed.
+/// Counts bytes that the counter's own thread allocated (positive) or freed (negative).
 #[inline]
 pub(crate) fn count(counter: &AtomicIsize, bytes: isize) {
     counter.store(counter.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
@@ -81,7 +80,7 @@ thread_local! {
 #[inline]
 pub(super) fn count_live(bytes: isize) {
     if cfg!(loom) {
-        // The memory of a model's storages is not what it looks at, and thread locals outlive its runs.
+        // The memory of a model's storages is irrelevant to it, and thread locals outlive its runs.
         return;
     }
     if LIVE.try_with(|Live(counter)| count(counter, bytes)).is_err() {

@@ -1,10 +1,10 @@
-//! How much memory there is: the machine's, or what the process may have of it.
+//! The memory limit of the process: the machine's memory, or a control group's limit.
 
 use std::fs;
 
-/// Bytes of memory; as much as can be counted where the system does not say.
+/// The limit in bytes; the largest representable size if the system does not state it.
 ///
-/// The system gives out more than it has and ends the process that uses it, so that asking it is no answer.
+/// Allocating until failure would not find it: the system overcommits memory and kills the process that uses it.
 pub(super) fn memory() -> usize {
     let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let groups = files.iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok());
@@ -12,7 +12,7 @@ pub(super) fn memory() -> usize {
     groups.chain(machine).min().unwrap_or(isize::MAX as usize)
 }
 
-/// The total in the text of `/proc/meminfo`, with what is swapped out.
+/// The total in the text of `/proc/meminfo`, including swap.
 fn total(text: &str) -> Option<usize> {
     let kilobytes = |name: &str| -> Option<usize> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,6 +1,6 @@
-//! Results of boxed calls as the Rust types that callers want.
+//! Conversion of boxed results to Rust types.
 //!
-//! In: a value. Out: what it holds, or an error that says what is there instead.
+//! In: a value. Out: its content, or an error that names the actual kind.
 
 use opsmith_core::DType;
 
@@ -14,7 +14,7 @@ pub trait FromValue: Sized {
     /// The value as this type.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If it is of another type.
     fn from_value(value: Value) -> Result<Self>;
 }
 

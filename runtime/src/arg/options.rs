@@ -1,8 +1,9 @@
 //! Structs of options, as generated code declares them.
 //!
-//! In: the name of a struct with its fields, defaults and setters. Out: the rest, which is the same for all.
+//! In: the name of a struct with its fields, defaults and setters. Out: the parts that are the same for all such
+//! structs.
 
-/// Functions of a struct of options that all have: the defaults by another name, and a copy where a reference is given.
+/// Functions common to all structs of options: the defaults under another name, and a copy from a reference.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! options {

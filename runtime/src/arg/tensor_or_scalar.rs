@@ -1,7 +1,7 @@
-//! A tensor or a number: the argument of a function that stands for two overloads.
+//! A tensor or a number: the argument of a function with two overloads.
 //!
-//! In: what a caller writes, `&x` or `0.5`. Out: which overload is meant, and its argument. A caller's type decides, so
-//! that the choice is made when the caller is compiled.
+//! In: `&x` or `0.5`, as the caller writes it. Out: the overload, and its argument. The caller's type decides, so the
+//! choice is made at compile time.
 
 use num_complex::{Complex32, Complex64};
 
@@ -22,7 +22,7 @@ use crate::tensor::Tensor;
 pub enum TensorOrScalar<'a> {
     /// A tensor, whose shape is broadcast with those of the other arguments.
     Tensor(&'a Tensor),
-    /// A number, which in type promotion decides the category only.
+    /// A number, which influences only the category in type promotion.
     Scalar(Scalar),
 }
 
@@ -55,7 +55,7 @@ impl<'a> From<&'a Tensor> for TensorOrScalar<'a> {
     }
 }
 
-// Where a parameter is `&Tensor`, Rust makes it of a reference to one by itself.
+// Rust dereferences a reference to a reference for a `&Tensor` parameter; here it needs a conversion.
 impl<'a> From<&&'a Tensor> for TensorOrScalar<'a> {
     #[inline]
     fn from(tensor: &&'a Tensor) -> TensorOrScalar<'a> {

@@ -1,8 +1,8 @@
-//! Bringing a gradient into the form of the input it belongs to.
+//! Converts a gradient to the shape, dtype and device of its input.
 //!
-//! Formulas may leave four things to the engine: summing back over broadcast dimensions, the dtype, dropping the
-//! imaginary part for a real input, and the way back to the device of an input that the call moved. Anything else is a
-//! wrong formula.
+//! In: a formula's gradient and the input's metadata. Out: the gradient in the input's form. The engine does four
+//! conversions, so that formulas need not: summing over broadcast dimensions, the dtype, dropping the imaginary part
+//! for a real input, and the move back to the input's device. Any other mismatch is an error of the formula.
 
 use super::context::TensorMeta;
 use super::node::Node;
@@ -48,7 +48,7 @@ fn convert(
         )));
     }
     if gradient.shape() != &meta.sizes[..] && gradient.numel() == 0 && meta.sizes.contains(&0) {
-        // Nothing in another shape of nothing, as for tensors without elements that are joined with others.
+        // An empty gradient may have another empty shape, as when tensors without elements are joined with others.
         gradient = with_dtype!(gradient.dtype(), T => Tensor::from_slice::<T>(&[], &meta.sizes))?;
     }
     if gradient.shape() != &meta.sizes[..] {
@@ -64,7 +64,7 @@ fn convert(
         gradient = (roles.sum_to)(&gradient, &meta.sizes)?;
     }
     if gradient.dtype() != meta.dtype {
-        // A cast from complex to real drops the imaginary part, which is what a real input wants.
+        // A cast from complex to real drops the imaginary part, as the gradient of a real input requires.
         gradient = (roles.cast)(&gradient, meta.dtype)?;
     }
     if gradient.device() != meta.device {
@@ -73,7 +73,7 @@ fn convert(
     Ok(gradient)
 }
 
-/// The operators the engine computes with, from the library of an operator.
+/// The roles (accumulate, sum to a shape, cast) that the engine computes with, from an operator's library.
 pub(super) fn roles_of(op: &OpDef) -> Result<&'static Roles> {
     op.library.roles().ok_or_else(|| {
         Error::not_implemented(format!(

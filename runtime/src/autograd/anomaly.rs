@@ -1,4 +1,7 @@
-//! Looking for the call whose gradient became NaN.
+//! Anomaly detection: finds the call whose gradient became NaN.
+//!
+//! In: the recorded calls of a thread, each with a backtrace. Out: an error that names the call and its source
+//! location.
 
 use std::backtrace::Backtrace;
 use std::cell::Cell;
@@ -16,8 +19,8 @@ thread_local! {
 /// How many callers of a recorded call an error shows.
 const FRAMES: usize = 6;
 
-/// Runs a function with anomaly detection: recorded calls remember where they were made, and a
-/// backward pass that runs inside stops at the first NaN with the name and place of the call.
+/// Runs a function with anomaly detection: each recorded call stores its source location, and a backward pass inside
+/// stops at the first NaN with an error that names the call and its location.
 ///
 /// Slow: every recorded call takes a backtrace, and every gradient is searched.
 pub fn detect_anomaly<R>(function: impl FnOnce() -> R) -> R {
@@ -31,32 +34,32 @@ pub fn detect_anomaly<R>(function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// Whether this thread looks for anomalies.
+/// Whether anomaly detection is on in this thread.
 #[inline]
 pub(super) fn detecting() -> bool {
     DETECTING.get()
 }
 
-/// Remembers in a node where its call was made, and whether its results are NaN already.
+/// Stores in a node the source location of its call and whether its results already contain NaN.
 #[cold]
 pub(super) fn remember(node: &Node, outs: &[Tensor]) {
     let trace = Backtrace::force_capture().to_string();
     node.extras().set_forward(Forward { call_site: callers(&trace), nan: outs.iter().any(has_nan) });
 }
 
-/// What anomaly detection remembers of a call.
+/// Source location and NaN state of a forward call, stored by anomaly detection.
 #[derive(Clone)]
 pub(super) struct Forward {
     call_site: String,
     nan: bool,
 }
 
-/// The frames of a backtrace outside the front door (`call`), innermost first.
+/// The frames of a backtrace outside the entry points of a call (`call`), innermost first.
 fn callers(trace: &str) -> String {
     let lines: Vec<&str> = trace.lines().map(str::trim).collect();
-    // Of a function that was inlined the name has no path, but its place is known.
+    // An inlined function's frame has a name without a path, but a source location.
     let front_door = file!().replace("autograd", "call").replace("anomaly.rs", "mod.rs");
-    // Places below the current folder are written from there.
+    // Paths below the current folder are shortened to relative ones.
     let folder = std::env::current_dir().unwrap_or_default();
     let is_front_door = |line: &&str| match line.strip_prefix("at ") {
         Some(place) => match place.strip_prefix("./") {
@@ -88,11 +91,11 @@ fn callers(trace: &str) -> String {
     shown
 }
 
-/// Refuses a NaN among the gradients that a node computed.
+/// Returns an error for a NaN among the gradients that a node computed.
 ///
 /// # Errors
-/// If there is one; names the call behind the node, or the one whose result was NaN first, and where
-/// it was made.
+/// If there is one. The error names the node's call, or the oldest call whose result was already NaN, and its source
+/// location.
 #[cold]
 pub(super) fn check(node: &Arc<Node>, passed: &[(usize, Tensor)], received: &[Option<Tensor>]) -> Result<()> {
     let Some((position, _)) = passed.iter().find(|(_, gradient)| has_nan(gradient)) else { return Ok(()) };
@@ -120,7 +123,7 @@ fn forward(node: &Node) -> Option<Forward> {
     node.existing_extras().and_then(|extras| extras.forward())
 }
 
-/// The oldest call that a node depends on whose result was NaN.
+/// The oldest call with a NaN result among those that a node depends on.
 fn first_nan(node: &Arc<Node>) -> Option<(String, Forward)> {
     let mut first: Option<(u64, String, Forward)> = None;
     let mut visited = HashSet::new();
@@ -139,8 +142,7 @@ fn first_nan(node: &Arc<Node>) -> Option<(String, Forward)> {
     first.map(|(_, name, forward)| (name, forward))
 }
 
-/// Whether an element is NaN. Without memory for a wider copy the answer is no: the pass itself will
-/// report the memory.
+/// Whether an element is NaN. False if there is no memory for a wider copy: the pass itself will report the shortage.
 fn has_nan(tensor: &Tensor) -> bool {
     // The widest type of each kind holds every narrower value.
     let wide = |dtype| tensor.cast_untracked(dtype);

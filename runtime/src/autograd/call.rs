@@ -1,4 +1,4 @@
-//! A recorded call: what its backward formulas need to know of it.
+//! A recorded call: the data that its backward formulas read.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 /// A recorded call of an operator.
 pub(crate) struct Call {
     pub op: &'static OpDef,
-    /// Where the tensors of each argument start in `inputs`; one entry more than arguments.
+    /// Index in `inputs` of the first tensor of each argument; one entry more than arguments.
     pub starts: SmallVec<[u32; 6]>,
     /// Metadata of each tensor input.
     pub inputs: SmallVec<[TensorMeta; 2]>,
@@ -28,7 +28,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A call of which nothing is noted yet.
+    /// A call without recorded inputs yet.
     #[inline]
     pub fn new(op: &'static OpDef) -> Call {
         Call {
@@ -49,9 +49,7 @@ impl Call {
     }
 
     /// A saved tensor.
-    ///
-    /// # Errors
-    /// If it was freed, changed, or could not be computed again; `what` says which it is.
+    /// # Errors If it was freed, changed, or could not be computed again; `what` names the tensor for the message.
     #[inline]
     pub fn restore(&self, slot: Slot, meta: &TensorMeta, what: impl Fn() -> String) -> Result<Tensor> {
         self.saved.restore(slot, meta, &|| SavedName { op: self.op.name.to_owned(), what: what() })
@@ -67,7 +65,7 @@ impl Call {
         }
     }
 
-    /// Whether the tensor at a position of `inputs` is there.
+    /// Whether the tensor at a position of `inputs` is present.
     pub fn is_present(&self, position: usize) -> bool {
         !self.absent.contains(&(position as u32))
     }

@@ -1,4 +1,4 @@
-//! Taking gradients out of a backward pass before they reach leaves.
+//! Captures gradients in a backward pass before they reach leaves, for `grad`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use super::node::{Edge, Node};
 use crate::tensor::Tensor;
 
-/// The nodes that lead to a wanted gradient, by address.
+/// The nodes on a path to a requested gradient, by address.
 pub(crate) struct Wanted(HashSet<usize>);
 
 impl Wanted {
-    /// Whether a gradient that reaches the node is of use.
+    /// Whether a requested gradient depends on this node's gradient.
     pub fn contains(&self, node: &Arc<Node>) -> bool {
         self.0.contains(&address(node))
     }
@@ -22,7 +22,7 @@ impl Wanted {
         let mut wanted: HashSet<usize> = targets.iter().map(|edge| address(&edge.node)).collect();
         let oldest = targets.iter().map(|edge| edge.node.sequence).min().unwrap_or(u64::MAX);
         let mut visited: HashSet<usize> = HashSet::new();
-        // A node comes up twice: before the nodes behind it, and after them, when they are decided.
+        // Each node is visited twice: before its successors, and after them, when its membership is known.
         let mut stack: Vec<(&Arc<Node>, bool)> = roots.iter().map(|edge| (&edge.node, false)).collect();
         while let Some((node, decided)) = stack.pop() {
             if decided {
@@ -38,10 +38,10 @@ impl Wanted {
     }
 }
 
-/// The gradients to take, and those taken so far.
+/// The requested gradients and those captured so far.
 pub(super) struct Capture {
     pub wanted: Wanted,
-    /// Which results are the gradient of a node's output.
+    /// Result indices for each requested gradient, by node address and output.
     targets: HashMap<(usize, u32), SmallVec<[usize; 1]>>,
     pub found: Vec<Option<Tensor>>,
 }
@@ -57,7 +57,7 @@ impl Capture {
         Capture { wanted, targets: by_output, found: vec![None; targets.len()] }
     }
 
-    /// Takes what is wanted of the gradients that a node is about to work on.
+    /// Captures the requested ones among the gradients that a node is about to consume.
     pub fn take(&mut self, node: &Arc<Node>, gradients: &[Option<Tensor>]) {
         for (output, gradient) in gradients.iter().enumerate() {
             for &index in self.targets.get(&(address(node), output as u32)).into_iter().flatten() {

@@ -1,9 +1,9 @@
-//! Checkpointing: what a part of the forward pass saved is computed again when backward needs it.
+//! Checkpointing: the saved tensors of a part of the forward pass are recomputed when backward needs them.
 //!
-//! The part runs and is recorded as usual, but instead of tensors its nodes keep places in a shared
-//! [`Segment`]. The first formula that reads such a place runs the part once more, collecting what is
-//! saved this time, in the same order. The graph is that of the first run, so everything that works
-//! with a graph works with a checkpointed one.
+//! The part runs and is recorded as usual, but its nodes hold placeholders ([`Place`]) in a shared [`Segment`] instead
+//! of tensors. The first formula that reads a placeholder runs the part once more and collects the tensors saved this
+//! time, in the same order. The graph is that of the first run, so every function of graphs works on a checkpointed
+//! one.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,12 +27,12 @@ type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 /// Runs a function whose saved tensors are not kept but computed again during backward, which trades
 /// time for memory.
 ///
-/// The function must compute the same each time: from its inputs and from captured tensors that are
-/// not changed before backward. Operators that draw from the default generator draw the same numbers
-/// again. A difference that shows in shapes, dtypes or in a sample of the elements is an error.
+/// The function must be deterministic: from its inputs and from captured tensors that do not change before backward.
+/// Operators that draw from the default generator draw the same numbers again. A difference in shapes, dtypes or in a
+/// sample of the elements is an error.
 ///
 /// # Errors
-/// What the function reports.
+/// Errors of the function.
 pub fn checkpoint(
     inputs: &[&Tensor],
     function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
@@ -60,17 +60,18 @@ pub fn checkpoint(
 pub(crate) struct Segment {
     inputs: Vec<Input>,
     function: Box<Function>,
-    /// Where the default generator stood.
+    /// State of the default generator before the first run.
     random: GeneratorState,
-    /// Whether a traced function drew from it here.
+    /// Whether a traced function drew from the default generator in this segment.
     drew: AtomicBool,
     /// Held while the function runs again.
     running: Mutex<()>,
-    /// What the second run saved; empty before it, and a hole where a node has let go of its place.
+    /// Tensors saved by the second run, by placeholder; empty before it, `None` where the node has dropped its
+    /// placeholder.
     replayed: Mutex<Replayed>,
 }
 
-/// What a second run saved, by place.
+/// Tensors saved by the second run, by index of their placeholder.
 type Replayed = Vec<Option<(SavedTensor, TensorMeta)>>;
 
 struct Input {
@@ -92,7 +93,7 @@ impl Input {
     }
 }
 
-/// One place in a segment, held by a node instead of a saved tensor.
+/// A placeholder for a tensor of a segment, held by a node instead of a saved tensor.
 pub(crate) struct Place {
     segment: Arc<Segment>,
     index: usize,
@@ -109,10 +110,10 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// What the second run saved in this place; runs it if it has not been run.
+    /// The tensor of this placeholder from the second run; starts that run if needed.
     ///
     /// # Errors
-    /// What the function reports, or if it did not compute the same again.
+    /// Errors of the function, or if it did not compute the same again.
     pub fn replay(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
         self.segment.ensure_replayed()?;
         let found = self.segment.replayed().get(self.index).and_then(Clone::clone);
@@ -148,19 +149,19 @@ impl Segment {
     fn ensure_replayed(&self) -> Result<()> {
         let _running = self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if self.replayed().is_empty() {
-            // Not under the lock of the results, which places that are dropped meanwhile take.
+            // Runs without the lock of the results: placeholders dropped during the run take that lock.
             let results = self.run()?;
             *self.replayed() = results;
         }
         Ok(())
     }
 
-    /// Whether a tensor shows memory of an input.
+    /// Whether a tensor shares memory with an input.
     fn reads(&self, tensor: &Tensor) -> bool {
         self.inputs.iter().any(|input| input.storage.same(tensor.storage()))
     }
 
-    /// Runs the function again and collects what its calls save.
+    /// Runs the function again and collects the tensors that its calls save.
     fn run(&self) -> Result<Replayed> {
         if trace_hook::is_tracing() && self.drew.load(Ordering::Relaxed) {
             return Err(Error::graph(
@@ -182,7 +183,7 @@ impl Segment {
     }
 }
 
-/// Puts the default generator back where it was before a second run.
+/// Restores the default generator's state from before a second run.
 struct Random(GeneratorState);
 
 impl Random {
@@ -199,21 +200,21 @@ impl Drop for Random {
     }
 }
 
-/// What happens to tensors that calls of this thread save.
+/// Treatment of the tensors that calls of this thread save.
 enum Collecting {
-    /// They get places in a segment.
+    /// They get placeholders in a segment.
     Places { segment: Arc<Segment>, count: usize },
-    /// They are collected for the places they had the first time.
+    /// They are collected for the placeholders of the first run.
     Tensors(Replayed),
 }
 
 thread_local! {
     static COLLECTING: RefCell<Option<Collecting>> = const { RefCell::new(None) };
-    /// Whether there is something in `COLLECTING`; cheap to ask.
+    /// Whether `COLLECTING` is set; cheaper to test.
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Collects while it lives; then what was there before goes on.
+/// Collects while it lives; restores the former state when dropped.
 struct Scope(Option<Collecting>);
 
 impl Scope {
@@ -222,7 +223,7 @@ impl Scope {
         Scope(COLLECTING.replace(Some(collecting)))
     }
 
-    /// Ends, with the tensors that were collected.
+    /// Ends the scope and returns the collected tensors.
     fn leave(self) -> Replayed {
         match COLLECTING.take() {
             Some(Collecting::Tensors(tensors)) => tensors,
@@ -239,20 +240,20 @@ impl Drop for Scope {
     }
 }
 
-/// Whether this thread's calls save in places.
+/// Whether calls of this thread save placeholders.
 #[inline]
 pub(super) fn is_collecting() -> bool {
     ACTIVE.get()
 }
 
-/// A place for a tensor that a call saves, if it gets one.
+/// A placeholder for a tensor that a call saves; `None` if the tensor itself is kept.
 #[cold]
 pub(super) fn place_for(slot: Slot, tensor: &Tensor) -> Option<Place> {
     COLLECTING.with_borrow_mut(|collecting| match collecting {
         Some(Collecting::Places { segment, count }) => {
             let index = *count;
             *count += 1;
-            // What lives anyway is kept as usual, so that its version is checked.
+            // Leaves and inputs stay alive anyway; they are kept as usual, so that their versions are checked.
             let lives = (tensor.requires_grad() && tensor.is_leaf()) || segment.reads(tensor);
             (!lives).then(|| Place { segment: segment.clone(), index, fingerprint: fingerprint(tensor) })
         }
@@ -264,7 +265,7 @@ pub(super) fn place_for(slot: Slot, tensor: &Tensor) -> Option<Place> {
     })
 }
 
-/// The tensor itself if it is on the host, else some elements of it, evenly spaced.
+/// The tensor itself if it is on the host, else a few evenly spaced elements of it.
 fn sampled_on_host(tensor: &Tensor, samples: i64) -> Result<Tensor> {
     if tensor.is_on_host() || tensor.storage().is_meta() || tensor.numel() <= samples {
         return tensor.on_host();
@@ -283,7 +284,7 @@ fn fingerprint(tensor: &Tensor) -> u64 {
     const SAMPLES: i64 = 64;
     let Ok(tensor) = &sampled_on_host(tensor, SAMPLES) else { return 0 };
     let reads = [crate::Arg::Tensor(tensor)];
-    // Tensors of traced functions have no elements to compare.
+    // Tensors of traced functions are meta tensors: no elements to compare.
     let Ok(_held) = Borrows::acquire(&reads, &[]) else { return 0 };
     let (numel, size) = (tensor.numel(), tensor.dtype().size());
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

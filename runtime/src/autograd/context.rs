@@ -1,4 +1,4 @@
-//! What a backward formula sees: the gradients of the outputs and what was saved of the call.
+//! The input of a backward formula: gradients of the outputs and data saved from the call.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::tensor::Tensor;
 /// The gradient of one argument.
 #[derive(Clone, Debug)]
 pub enum Gradient {
-    /// Undefined: nothing flows.
+    /// Undefined: no gradient flows.
     None,
-    /// Of a tensor.
+    /// The gradient of a tensor.
     Tensor(Tensor),
-    /// Of a list of tensors.
+    /// The gradients of a list of tensors.
     List(Vec<Option<Tensor>>),
 }
 
@@ -42,7 +42,7 @@ impl Gradient {
         gradients
     }
 
-    /// The result of a formula through which nothing flows.
+    /// The result of a formula that passes no gradient on.
     pub fn none(count: usize) -> Gradients {
         std::iter::repeat_n(Gradient::None, count).collect()
     }
@@ -76,7 +76,7 @@ pub struct TensorMeta {
     pub sizes: Dims,
     /// The element type.
     pub dtype: DType,
-    /// Where it is.
+    /// The device of the tensor.
     pub device: Device,
 }
 
@@ -91,7 +91,7 @@ impl TensorMeta {
         }
     }
 
-    /// Stands where an optional tensor is absent.
+    /// Placeholder metadata of an absent optional tensor.
     pub(super) fn absent() -> TensorMeta {
         TensorMeta { sizes: Dims::new(), dtype: DType::Bool, device: Device::CPU }
     }
@@ -107,14 +107,14 @@ impl TensorMeta {
     }
 }
 
-/// A copy of sizes or strides as one block. Element by element it would be read again, on its way to
-/// where it stays, before the processor has finished writing it.
+/// A copy of sizes or strides as one block. An element-by-element copy would be read again, on its way to its
+/// destination, before the processor has finished the writes.
 #[inline]
 pub(super) fn copy_dims(dims: &Dims) -> Dims {
     if dims.spilled() {
         return dims.clone();
     }
-    // SAFETY: what is not on the heap owns nothing, so it may be there twice.
+    // SAFETY: dims that are inline own no heap memory, so a bitwise copy is a second valid value.
     unsafe { std::ptr::read(dims) }
 }
 
@@ -190,7 +190,7 @@ impl<'a> GradContext<'a> {
             return Err(self.call.op.unfollowed(output));
         }
         let tensor = self.call.restore(slot, meta, || describe_output(self.call.op, output))?;
-        // One without a gradient leads back here as well, where a gradient of it is an error.
+        // Outputs without a gradient keep their edge as well: a gradient that arrives there is reported as an error.
         let follows = meta.dtype.is_differentiable() && !self.call.op.is_constant(output);
         let edge =
             (super::recording() && follows).then(|| Edge { node: self.node.clone(), output: output as u32 });
@@ -205,8 +205,8 @@ impl<'a> GradContext<'a> {
         (0..self.node.outputs.len()).map(|output| self.result(output)).collect()
     }
 
-    /// Metadata of the tensor argument without its elements; always there, but says nothing of
-    /// an optional argument that is absent ([`GradContext::optional_meta`]).
+    /// Metadata of the tensor argument without its elements. Of an absent optional argument it is a placeholder
+    /// ([`GradContext::optional_meta`]).
     pub fn meta(&self, argument: usize) -> &TensorMeta {
         &self.call.inputs[self.call.positions(argument).start]
     }
@@ -230,7 +230,7 @@ impl<'a> GradContext<'a> {
     /// An argument that is not a tensor.
     ///
     /// # Panics
-    /// If the formula's definition does not say that it reads the argument.
+    /// If the formula's definition does not declare that it reads the argument.
     pub fn attribute(&self, argument: usize) -> Arg<'_> {
         match self.call.attributes.iter().find(|(index, _)| *index as usize == argument) {
             Some((_, value)) => value.as_arg(),
@@ -275,7 +275,7 @@ fn describe_output(op: &OpDef, output: usize) -> String {
     }
 }
 
-/// The value of a formula that its spec says cannot be computed.
+/// The value of a formula that its spec declares not computable.
 ///
 /// # Errors
 /// Always, with the spec's reason.

@@ -1,4 +1,4 @@
-//! Functions of the user with a backward of their own.
+//! User functions with a backward of their own.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct Custom {
     backward: Box<Backward>,
 }
 
-/// Collects what the backward of a custom function will read.
+/// Collects the tensors that the backward of a custom function will read.
 #[derive(Default)]
 pub struct Saver(Vec<Tensor>);
 
@@ -38,7 +38,7 @@ impl Saver {
     }
 }
 
-/// What the backward of a custom function works from.
+/// The input of the backward of a custom function.
 pub struct CustomContext<'a> {
     node: &'a Arc<Node>,
     custom: &'a Custom,
@@ -55,9 +55,8 @@ impl CustomContext<'_> {
     /// A saved tensor, by its position among those that forward saved.
     ///
     /// # Errors
-    /// If it was changed since, or freed by an earlier backward pass; or if the backward is itself
-    /// recorded and the tensor was neither an input nor an output, so that what it depends on is not
-    /// known.
+    /// If it was changed since, or freed by an earlier backward pass; or if the backward is itself recorded and the
+    /// tensor was neither an input nor an output, so that its dependencies are unknown.
     pub fn saved(&self, position: usize) -> Result<Tensor> {
         let Some((slot, meta)) = self.custom.kept.get(position) else {
             return Err(Error::autograd(format!(
@@ -106,7 +105,7 @@ impl CustomContext<'_> {
 }
 
 impl Saver {
-    /// The tensors that were saved, each with its place among inputs and outputs.
+    /// The saved tensors, each with its position among inputs and outputs.
     fn keep(self, inputs: &[&Tensor], outs: &[Tensor]) -> (SavedTensors, Vec<(Slot, TensorMeta)>) {
         let mut saved = SavedTensors::default();
         let mut kept = Vec::new();
@@ -126,14 +125,14 @@ impl Saver {
     }
 }
 
-/// Calls a function of the user that joins the graph with a backward of its own.
+/// Calls a user function that joins the graph with a backward of its own.
 ///
-/// `forward` runs unrecorded; what `backward` reads, it saves. `backward` gives the gradient of each
-/// input, in order; shapes and dtypes are brought into form as those of operators' formulas are.
-/// Whatever it computes with recorded operators can be differentiated again.
+/// `forward` runs unrecorded and saves the tensors that `backward` reads. `backward` returns the gradient of each
+/// input, in order; the engine converts shapes and dtypes as it does for operators' formulas. Recorded operators in
+/// `backward` can be differentiated again.
 ///
 /// # Errors
-/// What `forward` reports, or if it changed a tracked input in place.
+/// Errors of `forward`, or if it changed a tracked input in place.
 pub fn custom(
     name: impl Into<String>,
     inputs: &[&Tensor],
@@ -188,7 +187,7 @@ impl Custom {
     /// Runs the user's backward.
     ///
     /// # Errors
-    /// Its own errors, or if it gives the wrong number of gradients.
+    /// Errors of that function, or if it gives the wrong number of gradients.
     pub fn run(
         &self,
         node: &Arc<Node>,

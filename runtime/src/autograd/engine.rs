@@ -1,9 +1,9 @@
 //! The backward pass.
 //!
-//! Nodes wait, with the gradients they have received, ordered by sequence number (`queue`). Edges
-//! lead to older nodes only, so when a node is the newest that waits, every node that could still
-//! give it a gradient has run: no counting of dependencies is needed, from however many roots. The
-//! pass is a loop, so the depth of a graph costs no stack. It belongs to the thread that called;
+//! In: roots with gradients. Out: gradients added to leaves, or those that `grad` requests. Ready nodes wait, with the
+//! gradients they have received, ordered by sequence number (`queue`). Edges lead to older nodes only, so when the
+//! newest waiting node runs, every node that could still send it a gradient has run: no dependency counts are needed,
+//! for any number of roots. The pass is a loop, so a deep graph needs no deep stack. It runs on the caller's thread;
 //! passes of several threads may run through the same nodes.
 
 use std::cell::Cell;
@@ -29,14 +29,14 @@ use crate::tensor::Tensor;
 /// Gradients of a node's inputs, with the positions of their edges.
 pub(super) type Passed = SmallVec<[(usize, Tensor); 2]>;
 
-/// Where a pass begins, and with which gradients. The edges keep every node of the pass alive.
+/// The roots of a pass with their gradients. The edges keep every node of the pass alive.
 #[derive(Default)]
 pub(super) struct Roots {
     pub edges: SmallVec<[Edge; 1]>,
     pub gradients: SmallVec<[Tensor; 1]>,
 }
 
-/// The roles found first in this process, for gradients that meet in a pass without operators.
+/// The first roles found in this process, for sums of gradients in a pass without operators.
 static KNOWN_ROLES: OnceLock<&'static Roles> = OnceLock::new();
 
 /// Runs backward from the roots and adds to the gradients of leaves.
@@ -53,20 +53,20 @@ pub(super) fn gradients(roots: Roots, targets: &[Edge], options: Options) -> Res
 }
 
 thread_local! {
-    /// How many passes of this thread run inside of each other, and whether one was refused.
+    /// Nesting depth of this thread's passes, and whether one was refused.
     static DEPTH: Cell<(usize, bool)> = const { Cell::new((0, false)) };
 }
 
-/// One pass inside of others: hooks and functions of the user may run passes themselves.
+/// One nested pass: hooks and user functions may run passes themselves.
 struct Nested;
 
 impl Nested {
-    /// More passes than any nesting that was meant, and few enough for the stack of a thread.
+    /// Above any intended nesting depth, and small enough for a thread's stack.
     const MOST: usize = 32;
 
     fn enter() -> Result<Nested> {
         let (depth, refused) = DEPTH.get();
-        // After a refusal all of them end, lest a hook that drops errors try again at every depth.
+        // After a refusal all nested passes end, so that a hook that ignores errors cannot retry at every depth.
         if depth >= Nested::MOST || refused && depth > 0 {
             DEPTH.set((depth, true));
             return Err(Error::autograd(format!(
@@ -119,8 +119,8 @@ impl<'g, 'c> Pass<'g, 'c> {
         Ok(())
     }
 
-    /// Runs a node and passes its gradients on. Gives back the next node if it is the only one now, as in a
-    /// chain, so that it need not wait in the queue.
+    /// Runs a node and passes its gradients on. Returns the next node if it is the only one ready, as in a chain, so
+    /// that it bypasses the queue.
     #[inline]
     fn run_node(&mut self, node: &'g Arc<Node>, mut gradients: Gradients) -> Result<Option<Waiting<'g>>> {
         let extras = node.existing_extras();
@@ -140,7 +140,7 @@ impl<'g, 'c> Pass<'g, 'c> {
                     && let Some(leaf) = leaf.upgrade()
                     && leaf.requires_grad()
                 {
-                    // With hooks after it the gradient is still needed; else it can be moved.
+                    // Hooks that run after the node still read the gradient; without any it is moved.
                     let gradient = if extras.is_some() { gradients[0].clone() } else { gradients[0].take() };
                     leaf::accumulate(&leaf, gradient, || self.roles())?;
                 }
@@ -198,7 +198,7 @@ impl<'g, 'c> Pass<'g, 'c> {
         Ok(passed)
     }
 
-    /// Assigns the results of a formula to the inputs they belong to.
+    /// Assigns the results of a formula to its inputs.
     fn sort(
         &self,
         results: SmallVec<[Gradient; 2]>,
@@ -240,7 +240,7 @@ impl<'g, 'c> Pass<'g, 'c> {
         Ok(())
     }
 
-    /// Runs a function of the user.
+    /// Runs the backward of a custom function.
     fn run_custom(&mut self, node: &Arc<Node>, custom: &Custom, gradients: &Gradients) -> Result<Passed> {
         let wanted = self.capture.as_ref().map(|capture| &capture.wanted);
         let mut passed = Passed::new();
@@ -256,14 +256,14 @@ impl<'g, 'c> Pass<'g, 'c> {
         Ok(passed)
     }
 
-    /// Whether the gradient that goes along an edge is wanted.
+    /// Whether the gradient of an edge is needed.
     fn wants(&self, node: &Node, position: usize) -> bool {
         node.edges.get(position).and_then(Option::as_ref).is_some_and(|edge| {
             self.capture.as_ref().is_none_or(|capture| capture.wanted.contains(&edge.node))
         })
     }
 
-    /// Adds a gradient to those that wait at the end of an edge. The first is moved, not copied.
+    /// Adds a gradient to the one that waits at the end of an edge. The first is moved, not copied.
     #[inline]
     fn deliver(&mut self, edge: &'g Edge, gradient: Tensor) -> Result<()> {
         let slot = self.queue.slot(edge);
@@ -277,7 +277,7 @@ impl<'g, 'c> Pass<'g, 'c> {
         Ok(())
     }
 
-    /// Runs hooks before a node and leaves gradients in the tensors that retain them.
+    /// Runs hooks before a node and stores gradients in the tensors that retain them.
     #[cold]
     fn before(&mut self, node: &Arc<Node>, extras: &Extras, gradients: &mut Gradients) -> Result<()> {
         extras
@@ -301,7 +301,7 @@ impl<'g, 'c> Pass<'g, 'c> {
     }
 }
 
-/// Refuses a gradient of a result that has none: a formula that read it is being differentiated.
+/// Returns an error for a gradient of a result without derivative: a formula that read it is being differentiated.
 fn refuse_unfollowed(node: &Node, call: &Call, gradients: &Gradients) -> Result<()> {
     let mut given = gradients.iter().enumerate().filter(|(_, gradient)| gradient.is_some());
     match given.find(|(output, _)| call.op.is_unfollowed(*output, node.outputs[*output].dtype)) {
@@ -310,7 +310,7 @@ fn refuse_unfollowed(node: &Node, call: &Call, gradients: &Gradients) -> Result<
     }
 }
 
-/// The operators that gradients are added with: those of the pass, or of the first pass that had any.
+/// The roles for adding gradients: those of this pass's operators, else the first that any pass found.
 fn known_roles(roles: &mut Option<&'static Roles>) -> Result<&'static Roles> {
     let linked = || crate::library::linked().find_map(|library| library.roles());
     let Some(roles) = roles.or_else(|| KNOWN_ROLES.get().copied()).or_else(linked) else {
@@ -322,7 +322,7 @@ fn known_roles(roles: &mut Option<&'static Roles>) -> Result<&'static Roles> {
     Ok(roles)
 }
 
-/// Runs hooks after a node, which see a gradient for each edge.
+/// Runs hooks after a node, with a gradient for each edge.
 #[cold]
 fn after(node: &Node, extras: &Extras, passed: Passed, gradients: &Gradients) -> Result<Passed> {
     let mut inputs = vec![None; node.edges.len()];

@@ -1,4 +1,4 @@
-//! The graph as a user sees it: nodes with their names and inputs, and hooks on them.
+//! The public view of a graph: nodes with their names and inputs, and hooks on them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -20,14 +20,14 @@ impl GraphNode {
         self.0.name()
     }
 
-    /// The nodes that the gradients go to, one for each tensor input; `None` where none is wanted.
+    /// The nodes that receive this node's gradients, one for each tensor input; `None` where no gradient is needed.
     pub fn inputs(&self) -> Vec<Option<GraphNode>> {
         let node = |edge: &Option<Edge>| edge.as_ref().map(|edge| GraphNode(edge.node.clone()));
         self.0.edges.iter().map(node).collect()
     }
 
-    /// Bytes of memory that the graph from this node on keeps for backward. Memory that several nodes
-    /// keep counts once, memory that is alive for other reasons too, such as a leaf's, counts as well.
+    /// Bytes of memory that the graph from this node on keeps for backward. Memory kept by several nodes counts once;
+    /// memory that is also alive for other reasons, such as a leaf's, is included.
     pub fn saved_bytes(&self) -> usize {
         let mut memories = HashMap::new();
         let mut visited = HashSet::new();
@@ -51,7 +51,7 @@ impl GraphNode {
         memories.values().sum()
     }
 
-    /// Whether both handles name the same node.
+    /// Whether both handles refer to the same node.
     pub fn same(&self, other: &GraphNode) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -65,8 +65,8 @@ impl GraphNode {
         self.0.extras().add_before(&self.0, Arc::new(hook))
     }
 
-    /// Runs a function after each time the node ran. It gets the gradients of the inputs, which it
-    /// may replace, and those of the outputs. After a leaf has added its gradient there are no inputs.
+    /// Runs a function after each run of the node. It gets the gradients of the inputs, which it may replace, and those
+    /// of the outputs. For a leaf, whose gradient has been added by then, the inputs are empty.
     pub fn after_backward(
         &self,
         hook: impl Fn(&mut [Option<Tensor>], &[Option<Tensor>]) -> Result<()> + Send + Sync + 'static,
@@ -82,14 +82,13 @@ impl fmt::Debug for GraphNode {
 }
 
 impl Tensor {
-    /// The node that the tensor's gradient goes to; `None` if it is not part of a graph.
+    /// The node that receives the tensor's gradient; `None` if it is not part of a graph.
     pub fn graph_node(&self) -> Option<GraphNode> {
         edge_of(self).ok().flatten().map(|edge| GraphNode(edge.node))
     }
 
-    /// Runs a function on each gradient of this tensor; the tensor it returns takes the gradient's
-    /// place. An in-place call gives the tensor a new place in the graph, to which hooks registered
-    /// before do not belong.
+    /// Runs a function on each gradient of this tensor; a tensor that it returns replaces the gradient. An in-place
+    /// call gives the tensor a new node; hooks registered before stay with the old one.
     ///
     /// # Errors
     /// If the tensor is not part of a graph.
@@ -110,7 +109,7 @@ impl Tensor {
         Ok(node.extras().add_before(&node, Arc::new(on_output)))
     }
 
-    /// Makes backward leave the gradient in this tensor as it does in leaves.
+    /// Makes backward store the gradient in this tensor, as it does in leaves.
     ///
     /// # Errors
     /// If the tensor is not part of a graph.

@@ -1,4 +1,4 @@
-//! What a user calls: the autograd methods of tensors, `backward` and `grad`.
+//! The public interface: the autograd methods of tensors, `backward` and `grad`.
 
 use std::panic::Location;
 
@@ -15,26 +15,26 @@ use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::trace_hook;
 
-/// How a backward pass treats the graph.
+/// Treatment of the graph by a backward pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Keep what the graph saved, so that backward can go through it again.
+    /// Keep the saved tensors of the graph, so that backward can run through it again.
     pub retain_graph: bool,
     /// Record the pass itself, so that its gradients can be differentiated; keeps the graph too.
     pub create_graph: bool,
 }
 
 impl Tensor {
-    /// Says whether the tensor, a leaf, requires a gradient; returns the tensor.
+    /// Sets whether the tensor, a leaf, requires a gradient; returns the tensor.
     ///
     /// # Errors
-    /// If its dtype is no floating-point or complex one, or it was computed from tracked tensors.
+    /// If its dtype is not floating-point or complex, or it was computed from tracked tensors.
     pub fn requires_grad_(&self, required: bool) -> Result<Tensor> {
         self.set_requires_grad(required)?;
         Ok(self.clone())
     }
 
-    /// Says whether the tensor, a leaf, requires a gradient.
+    /// Sets whether the tensor, a leaf, requires a gradient.
     ///
     /// # Errors
     /// As [`Tensor::requires_grad_`].
@@ -61,7 +61,7 @@ impl Tensor {
             let outputs = SmallVec::from_iter([TensorMeta::of(self)]);
             let node = Node::new(Edges::new(), outputs, Kind::Leaf(self.downgrade()));
             meta.edge = Some(Edge { node, output: 0 });
-            // What happened to a base so far is behind it; views of this tensor follow it from now on.
+            // Earlier in-place changes of a base do not count; views of this tensor follow it from now on.
             meta.generation = followed.unwrap_or_else(|| meta.generation + 1);
         }
         drop(meta);
@@ -71,11 +71,11 @@ impl Tensor {
 
     /// Whether the tensor was not computed by a recorded operator. Gradients are kept in leaves.
     pub fn is_leaf(&self) -> bool {
-        // A view that cannot follow its base is a leaf; that is why it cannot.
+        // A view that cannot follow its base is a leaf, which is the reason it cannot.
         !self.requires_grad() || edge_of(self).is_err() || self.autograd().is_leaf()
     }
 
-    /// The gradient that backward passes have left in this tensor; `None` if there is none yet.
+    /// The gradient that backward passes have accumulated in this tensor; `None` before the first.
     pub fn grad(&self) -> Option<Tensor> {
         self.autograd().grad.clone()
     }
@@ -99,12 +99,12 @@ impl Tensor {
         drop(removed);
     }
 
-    /// Computes the gradients of all leaves this tensor, which has one element, was computed from,
-    /// and adds them to what the leaves hold.
+    /// Computes the gradients of all leaves that this tensor, which has one element, depends on, and adds them to the
+    /// gradients of the leaves.
     ///
     /// # Errors
-    /// If the tensor is not part of a graph or has more than one element; if the graph's saved
-    /// tensors were freed by an earlier pass or changed since; or whatever a formula reports.
+    /// If the tensor is not part of a graph or has more than one element; if the graph's saved tensors were freed by an
+    /// earlier pass or changed since; or errors of a formula.
     #[track_caller]
     pub fn backward(&self) -> Result<()> {
         backward(&[self], &[None], Options::default())
@@ -120,8 +120,7 @@ impl Tensor {
     }
 }
 
-/// Computes the gradients of all leaves that the outputs were computed from, and adds them to what
-/// the leaves hold.
+/// Computes the gradients of all leaves that the outputs depend on, and adds them to the gradients of the leaves.
 ///
 /// # Errors
 /// As [`Tensor::backward_with`].
@@ -156,7 +155,7 @@ pub fn grad(
     engine::gradients(roots(outputs, gradients, options)?, &targets, options)
 }
 
-/// Where the pass begins, and with which gradients.
+/// The root edges of a pass with their gradients.
 fn roots(outputs: &[&Tensor], gradients: &[Option<&Tensor>], options: Options) -> Result<Roots> {
     if outputs.len() != gradients.len() {
         return Err(Error::argument(format!(
@@ -208,7 +207,7 @@ fn one_like(output: &Tensor) -> Result<Tensor> {
     }
     let one = Tensor::with_memory(output.shape(), output.dtype(), output.device())?;
     if one.is_on_host() {
-        // SAFETY: new memory for one element of the dtype, which nothing else knows.
+        // SAFETY: new memory for one element of the dtype, without another reference to it.
         crate::with_dtype!(output.dtype(), T => unsafe {
             one.data_ptr().cast::<T>().write(T::from_scalar(Scalar::Float(1.0)));
         });

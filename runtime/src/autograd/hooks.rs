@@ -1,4 +1,4 @@
-//! Functions of the user that run during backward, and what else only few nodes have.
+//! Hooks: user functions that run during backward, and other rarely used data of a node.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -11,10 +11,10 @@ use crate::tensor::{Tensor, WeakTensor};
 
 /// Runs before a node, and may replace the gradients of its outputs.
 pub(super) type Before = dyn Fn(&mut [Option<Tensor>]) -> Result<()> + Send + Sync;
-/// Runs after a node, and may replace the gradients of its inputs, which come first.
+/// Runs after a node, and may replace the gradients of its inputs, the first argument.
 pub(super) type After = dyn Fn(&mut [Option<Tensor>], &[Option<Tensor>]) -> Result<()> + Send + Sync;
 
-/// What few nodes have.
+/// Hooks and retained outputs, which few nodes have.
 #[derive(Default)]
 pub(crate) struct Extras(Mutex<Lists>);
 
@@ -23,12 +23,12 @@ struct Lists {
     next: u64,
     before: Vec<(u64, Arc<Before>)>,
     after: Vec<(u64, Arc<After>)>,
-    /// Outputs whose gradients are kept in their tensors.
+    /// Outputs whose gradients are also stored in their tensors.
     retained: Vec<(u32, WeakTensor)>,
     forward: Option<Forward>,
 }
 
-/// Removes a hook again. Dropping it leaves the hook in place.
+/// Identifies a hook, to remove it. Dropping it keeps the hook.
 #[derive(Clone)]
 pub struct HookHandle {
     node: Weak<Node>,
@@ -43,13 +43,13 @@ impl HookHandle {
         let before = lists.before.extract_if(.., |(id, _)| *id == self.id).next();
         let after = lists.after.extract_if(.., |(id, _)| *id == self.id).next();
         drop(lists);
-        // Not under the lock: a hook may own anything, this graph included.
+        // Dropped without the lock: a hook may own anything, this graph included.
         drop((before, after));
     }
 }
 
 impl Extras {
-    // No hook runs under the lock, so a panic in one cannot poison it.
+    // No hook runs under the lock, so a panic in a hook cannot poison it.
     fn lock(&self) -> MutexGuard<'_, Lists> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -74,7 +74,7 @@ impl Extras {
         self.lock().retained.push((output, tensor));
     }
 
-    /// The tensors that keep the gradient of an output of the node.
+    /// The tensors that retain the gradient of an output of the node.
     pub fn retained(&self) -> Vec<(u32, WeakTensor)> {
         self.lock().retained.clone()
     }
@@ -90,7 +90,7 @@ impl Extras {
     /// Runs the hooks that come before the node.
     ///
     /// # Errors
-    /// What a hook reports, or if a gradient it left does not fit the output.
+    /// Errors of a hook, or if a gradient that it sets does not fit the output.
     pub fn run_before(&self, gradients: &mut [Option<Tensor>], outputs: &[TensorMeta]) -> Result<()> {
         let hooks: Vec<Arc<Before>> = self.lock().before.iter().map(|(_, hook)| hook.clone()).collect();
         for hook in hooks {
@@ -107,7 +107,7 @@ impl Extras {
     /// Runs the hooks that come after the node.
     ///
     /// # Errors
-    /// What a hook reports.
+    /// Errors of a hook.
     pub fn run_after(&self, inputs: &mut [Option<Tensor>], outputs: &[Option<Tensor>]) -> Result<()> {
         let hooks: Vec<Arc<After>> = self.lock().after.iter().map(|(_, hook)| hook.clone()).collect();
         hooks.iter().try_for_each(|hook| hook(inputs, outputs))

@@ -1,8 +1,8 @@
 //! In-place and out forms of tracked tensors.
 //!
-//! An in-place call moves its target to the call's node. If the target is a view, its base moves too:
-//! to a node that overwrites part of what the base was (`strided`). Other views of the base notice
-//! by its generation, and are derived from it anew when they are asked for their place.
+//! An in-place call sets its target's edge to the call's node. If the target is a view, its base's edge moves too: to a
+//! node that overwrites part of the base's former elements (`strided`). Other views of the base detect the change by
+//! its generation and compute their edges anew on the next use.
 
 use smallvec::smallvec;
 
@@ -39,7 +39,7 @@ pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> R
         (Some(grad), _) => {
             let recording = Recording::start(op, grad, args, Some(target))?;
             no_grad(|| dispatch::inplace(op, args))?;
-            // What was written does not depend on a tracked tensor if no formula is needed.
+            // If no formula is needed, the written elements do not depend on a tracked tensor.
             recording.map(|recording| {
                 let node = recording.into_node(std::slice::from_ref(target));
                 Edge { node, output: 0 }
@@ -54,11 +54,10 @@ pub(crate) fn invoke_inplace_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> R
     rewrite(target, edge)
 }
 
-/// The in-place form of a composition: the recorded results are copied into the target, which takes
-/// their place in the graph.
+/// The in-place form of a composition: the recorded results are copied into the target, which gets their edge.
 fn compose_inplace(op: &'static OpDef, composite: CompositeFn, args: &[Arg<'_>]) -> Result<Option<Edge>> {
     let target = args[0].tensor();
-    // What the composition saves of the target's memory must outlive the change.
+    // Tensors that the composition saves from the target's memory must survive the write.
     let copies = args.iter().map(|arg| copy_shared(*arg, target)).collect::<Result<Vec<_>>>()?;
     let args: Vec<Arg<'_>> =
         args.iter().zip(&copies).map(|(arg, copy)| copy.as_ref().map_or(*arg, Value::as_arg)).collect();
@@ -73,8 +72,7 @@ fn compose_inplace(op: &'static OpDef, composite: CompositeFn, args: &[Arg<'_>])
     edge_of(&result)
 }
 
-/// The argument with copies, at the same places in the graph, of the tensors that share the target's
-/// memory; `None` if none does.
+/// The argument with copies, with the same edges, of the tensors that share the target's memory; `None` if none does.
 fn copy_shared(arg: Arg<'_>, target: &Tensor) -> Result<Option<Value>> {
     let mut shared = false;
     arg.for_each_tensor(|tensor| shared |= tensor.shares_storage(target));
@@ -98,7 +96,7 @@ fn copy_shared(arg: Arg<'_>, target: &Tensor) -> Result<Option<Value>> {
     })
 }
 
-/// Gives a tensor, and what it is a view of, the place in the graph that its new elements have.
+/// Sets the edge of a tensor, and of the base if it is a view, after its elements were overwritten.
 fn rewrite(target: &Tensor, edge: Option<Edge>) -> Result<()> {
     let Some(base) = target.base() else {
         replace(target, edge, None);
@@ -115,8 +113,8 @@ fn rewrite(target: &Tensor, edge: Option<Edge>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces a tensor's place in the graph; returns the generation it belongs to. A view is of the
-/// given generation, another tensor begins its next.
+/// Replaces a tensor's edge; returns the edge's generation. A view gets the given generation; any other tensor begins
+/// its next.
 fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u64>) -> u64 {
     let tracked = edge.is_some();
     let mut meta = tensor.autograd();
@@ -129,15 +127,14 @@ fn replace(tensor: &Tensor, edge: Option<Edge>, generation: Option<u64>) -> u64 
         node.extras().retain(*output, tensor.downgrade());
     }
     drop(meta);
-    // Not under the lock: what hangs behind may be a whole graph.
+    // Dropped without the lock: the edge may own a whole graph.
     drop(old);
     tensor.set_tracked(tracked);
     tensor.set_changed();
     generation
 }
 
-/// Whether a view of a base that was changed in place requires a gradient: as it did before, unless
-/// its place in the graph is out of date.
+/// Whether a view of a base that was changed in place requires a gradient: as before, unless its edge is out of date.
 #[cold]
 pub(crate) fn view_requires_grad(view: &Tensor, base: &Tensor) -> bool {
     let generation = base.autograd().generation;
@@ -146,8 +143,7 @@ pub(crate) fn view_requires_grad(view: &Tensor, base: &Tensor) -> bool {
     if out_of_date { base.is_tracked_itself() } else { view.is_tracked_itself() }
 }
 
-/// Gives a view the place in the graph that its base has now, if the base was changed since the view
-/// was.
+/// Recomputes a view's edge from its base if the base was changed in place since the edge was computed.
 pub(super) fn follow_base(view: &Tensor, base: &Tensor) -> Result<()> {
     let generation = base.autograd().generation;
     let meta = view.autograd();
@@ -186,7 +182,7 @@ fn refuse_leaf(target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an out form whose tensors are tracked.
+/// Returns an error for an out form with tracked tensors.
 pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> Result<()> {
     super::forward_mode::check_out(op, args, outs)?;
     if !recording() {

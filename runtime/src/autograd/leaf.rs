@@ -1,4 +1,4 @@
-//! Leaves: tensors that the user declared to require a gradient, and the gradient they hold.
+//! Leaves: tensors declared to require a gradient, and the gradients they hold.
 
 use super::attach;
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::library::Roles;
 use crate::tensor::Tensor;
 use crate::trace_hook;
 
-/// Adds to the gradient that a tensor, usually a leaf, holds.
+/// Adds to the stored gradient of a tensor, usually a leaf.
 pub(super) fn accumulate(
     leaf: &Tensor,
     gradient: Option<Tensor>,
@@ -20,7 +20,7 @@ pub(super) fn accumulate(
         .with_help("ask for the gradients with `grad`, and return them or use them inside"));
     }
     let mut owned = false;
-    // The lock is not held while an operator adds; if another thread added meanwhile, add to that.
+    // The lock is not held while an operator adds; if another thread stored a sum in the meantime, add to that one.
     loop {
         let held = leaf.autograd().grad.clone();
         match held {
@@ -48,8 +48,8 @@ pub(super) fn accumulate(
     }
 }
 
-/// The gradient in memory that nothing else shows: a leaf's gradient may be written in place, which
-/// must change neither another leaf's nor a tensor of the user's.
+/// The gradient in memory of its own: a leaf's gradient may be written in place, which must not change another leaf's
+/// gradient or a tensor of the user.
 fn own(mut gradient: Tensor) -> Result<Tensor> {
     let bytes = gradient.numel() as usize * gradient.dtype().size();
     let alone = gradient.is_unique()
@@ -60,7 +60,7 @@ fn own(mut gradient: Tensor) -> Result<Tensor> {
         return Ok(gradient);
     }
     let mut copy = gradient.cast_untracked(gradient.dtype())?;
-    // A copy has the derivative of its original, so it can take the original's place in the graph.
+    // A copy has the same derivative as its original, so it gets the original's edge.
     let edge = gradient.requires_grad().then(|| gradient.autograd().edge.clone()).flatten();
     if let Some(edge) = edge {
         attach(&mut copy, edge);

@@ -1,8 +1,8 @@
 //! Automatic differentiation: recording, saved tensors, the backward engine.
 //!
-//! In: operator definitions with their backward formulas. Out: gradients. An operator whose
-//! arguments are tracked runs unrecorded first; then a node with what its formulas read is put
-//! behind its outputs (`record`). Backward walks the nodes from new to old (`engine`).
+//! In: operator definitions with their backward formulas. Out: gradients. An operator with tracked arguments runs
+//! unrecorded first; then its outputs get an edge to a node that holds the tensors its formulas read (`record`).
+//! Backward walks the nodes from new to old (`engine`).
 
 mod adjust;
 mod anomaly;
@@ -51,17 +51,17 @@ use crate::op::{OpDef, Outputs, UniformCall};
 use crate::tensor::Tensor;
 use node::{Edge, Kind, Node};
 
-/// What a tensor knows about the graph it is part of.
+/// The autograd metadata of a tensor.
 #[derive(Default)]
 pub struct AutogradMeta {
-    /// Where the gradient of a tracked tensor goes: to the node that computed it or, of a leaf, to
-    /// the one that adds to `grad`.
+    /// The path of a tracked tensor's gradient: to the node that computed the tensor or, of a leaf, to the node that
+    /// adds to `grad`.
     edge: Option<Edge>,
-    /// The gradient that backward passes left here.
+    /// The gradient accumulated by backward passes.
     grad: Option<Tensor>,
     /// Count of in-place rebases; for a view, the base's count when `edge` was computed.
     generation: u64,
-    /// Whether the tensor, no leaf, keeps its gradient all the same.
+    /// Whether a tensor that is not a leaf retains its gradient.
     retains: bool,
     /// The tensor's tangents, if it has been part of a derivative in forward mode.
     tangents: Option<Arc<forward_mode::TangentList>>,
@@ -72,23 +72,23 @@ impl AutogradMeta {
         self.edge.as_ref().is_none_or(|edge| matches!(edge.node.kind, Kind::Leaf(_)))
     }
 
-    /// Whether the tensor's gradient goes to this output of this node.
+    /// Whether the tensor's edge leads to this output of this node.
     fn is_at(&self, node: &Arc<Node>, output: u32) -> bool {
         self.edge.as_ref().is_some_and(|edge| Arc::ptr_eq(&edge.node, node) && edge.output == output)
     }
 }
 
-/// The functional form, with the tangents and the node that this thread asks for; errors name the call.
+/// The functional form, with the tangents and the node that this thread's mode requires; errors name the call.
 ///
 /// # Errors
-/// Whatever inference, conversion or the kernel report, and a derivative's rule.
+/// Errors of inference, conversion, the kernel or a derivative's rule.
 #[inline]
 pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let result = if forward_is_active() { invoke_with_tangents(op, args) } else { invoke_tracked(op, args) };
     result.map_err(|error| op.error_of_call(error, op.name, args))
 }
 
-/// The functional form of operands that are alike, where the call is neither recorded nor has a tangent; `None` for other
+/// The functional form for operands of one form, where the call is neither recorded nor has a tangent; `None` for other
 /// calls. Errors do not name the call.
 #[inline(always)]
 pub(crate) fn invoke_uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
@@ -123,13 +123,13 @@ pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()>
     if recording() { invoke_inplace_recorded(op, args) } else { dispatch::inplace(op, args) }
 }
 
-/// Whether operators record themselves in this thread now.
+/// Whether recording is on in this thread.
 #[inline]
 pub(crate) fn recording() -> bool {
     mode::is_enabled()
 }
 
-/// Whether this call has to be recorded.
+/// Whether this call needs a node.
 #[inline]
 pub(crate) fn must_record(args: &[Arg<'_>]) -> bool {
     recording() && any_tracked(args)
@@ -144,7 +144,7 @@ fn any_tracked(args: &[Arg<'_>]) -> bool {
     tracked
 }
 
-/// Where a tensor's gradient goes; `None` if it is not part of a graph.
+/// A tensor's edge; `None` if it is not part of a graph.
 ///
 /// # Errors
 /// If the tensor is a leaf and a view, and its base was changed in place.

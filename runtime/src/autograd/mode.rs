@@ -1,4 +1,4 @@
-//! Whether operators record themselves, a mode of the thread.
+//! Recording mode of a thread.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use std::cell::Cell;
 enum Mode {
     Recording,
     Paused,
-    /// Paused, and nothing inside can end the pause.
+    /// Off, and no scope inside can enable it.
     Inference,
 }
 
@@ -14,13 +14,13 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Recording) };
 }
 
-/// Whether operators record themselves in this thread.
+/// Whether recording is on in this thread.
 #[inline]
 pub fn is_enabled() -> bool {
     MODE.get() == Mode::Recording
 }
 
-/// Switches recording in this thread; returns what it was. Does nothing inside [`inference`].
+/// Switches recording in this thread; returns the former state. Does nothing inside [`inference`].
 pub fn set_enabled(enabled: bool) -> bool {
     switch(enabled) == Mode::Recording
 }
@@ -32,19 +32,18 @@ pub fn no_grad<R>(function: impl FnOnce() -> R) -> R {
     function()
 }
 
-/// Runs a function with recording, for instance inside [`no_grad`]; the mode is restored even if it
-/// panics. Inside [`inference`] nothing is recorded all the same.
+/// Runs a function with recording, for instance inside [`no_grad`]; the mode is restored even if it panics. Inside
+/// [`inference`] recording stays off.
 #[inline]
 pub fn enable_grad<R>(function: impl FnOnce() -> R) -> R {
     let _scope = Scope::enter(true);
     function()
 }
 
-/// Runs a function without recording, even where it asks for recording; the mode is restored even if
-/// it panics.
+/// Runs a function without recording, even if it enables recording itself; the mode is restored even if it panics.
 ///
-/// Tensors made inside are like any others: versions cost nothing here, so nothing is saved by tensors
-/// that cannot be differentiated later.
+/// Tensors made inside are ordinary tensors: version counters cost nothing here, so a special kind of tensor that can
+/// never be differentiated would not be faster.
 pub fn inference<R>(function: impl FnOnce() -> R) -> R {
     let _scope = Scope(MODE.replace(Mode::Inference));
     function()
@@ -59,7 +58,7 @@ impl Scope {
         Scope(switch(enabled))
     }
 
-    /// Recording even inside [`inference`]: for a graph that its maker alone sees.
+    /// Recording even inside [`inference`]: for a graph that is private to its creator.
     pub fn force() -> Scope {
         Scope(MODE.replace(Mode::Recording))
     }

@@ -1,6 +1,6 @@
-//! Movement between devices, as a step that gradients and tangents follow back.
+//! Movement between devices as a differentiable step.
 //!
-//! In: a tensor and a device. Out: its elements there. The gradient moves the other way, and so on for derivatives of
+//! In: a tensor and a device. Out: its elements there. The gradient moves in the opposite direction, for derivatives of
 //! any order.
 
 use super::custom::{CustomContext, Saver, custom};
@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The elements on another device; the tensor itself if they are there. Gradients flow back to this tensor's device.
+    /// The elements on another device; the tensor itself if it is already there. Gradients flow back to this tensor's
+    /// device.
     ///
     /// # Errors
-    /// If no crate of this program brings memory of the device, the device is not there, or it has no memory.
+    /// If no crate of the program provides memory of the device, the device does not exist, or its memory is exhausted.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if self.device() == device {
             return Ok(self.clone());

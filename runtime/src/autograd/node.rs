@@ -1,9 +1,8 @@
 //! The graph: nodes, and the edges along which gradients flow back.
 //!
-//! A node stands behind the outputs of one recorded call; its edges lead to the nodes behind the
-//! call's tensor inputs. Edges never change and always lead to older nodes, so ordering nodes by
-//! their sequence number is a topological order, and no cycle can exist. Nodes hold no tensor that
-//! is part of a graph: what a formula reads is saved as memory (`saved`).
+//! Each recorded call has a node; its edges lead to the nodes that computed the call's tensor inputs. Edges never
+//! change and always lead to older nodes, so the order of sequence numbers is a topological order, and no cycle can
+//! exist. Nodes hold no tensor that is part of a graph: tensors that a formula reads are saved as memory (`saved`).
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
@@ -18,14 +17,14 @@ use super::strided::Strided;
 use crate::op::OpDef;
 use crate::tensor::WeakTensor;
 
-/// One way a gradient takes: into the gradient of one output of a node.
+/// The path of a gradient: into the gradient of one output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub node: Arc<Node>,
     pub output: u32,
 }
 
-/// The edges of a node, one for each tensor input; `None` where no gradient is wanted.
+/// The edges of a node, one for each tensor input; `None` where no gradient is needed.
 pub(crate) type Edges = SmallVec<[Option<Edge>; 2]>;
 
 /// Metadata of the node's outputs, whose gradients it receives.
@@ -33,7 +32,7 @@ pub(crate) type OutputMetas = SmallVec<[TensorMeta; 1]>;
 
 /// One step of the backward pass.
 pub(crate) struct Node {
-    /// Greater than that of every node the edges lead to.
+    /// Greater than the sequence numbers of all nodes that the edges lead to.
     pub sequence: u64,
     pub edges: Edges,
     pub outputs: OutputMetas,
@@ -41,7 +40,7 @@ pub(crate) struct Node {
     extras: OnceLock<Box<Extras>>,
 }
 
-/// What a node does with the gradients it receives.
+/// The operation of a node on the gradients it receives.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly every node is a call, and a box would cost one more allocation"
@@ -51,9 +50,9 @@ pub(crate) enum Kind {
     Leaf(WeakTensor),
     /// Runs the formulas of a recorded operator.
     Call(Call),
-    /// Follows a view or an in-place change of one.
+    /// The derivative of a view or of an in-place change of one.
     Strided(Box<Strided>),
-    /// Runs the backward of a function of the user.
+    /// Runs the backward of a custom function.
     Custom(Box<Custom>),
 }
 
@@ -77,7 +76,7 @@ impl Node {
         Arc::new(Node { sequence, edges, outputs, kind, extras: OnceLock::new() })
     }
 
-    /// What the node is called.
+    /// The name of the node's operator or step.
     pub fn name(&self) -> &str {
         match &self.kind {
             Kind::Leaf(_) => "leaf",
@@ -87,7 +86,7 @@ impl Node {
         }
     }
 
-    /// What an input is called in messages, e.g. its name and the operator's.
+    /// An input's description for messages: its name and the operator's.
     pub fn input_name(&self, position: usize) -> String {
         match &self.kind {
             Kind::Call(call) => format!("`{}` of `{}`", call.input_name(position), call.op.name),
@@ -95,31 +94,29 @@ impl Node {
         }
     }
 
-    /// Hooks and the like; made when first asked for.
+    /// Hooks and retained outputs; created at first use.
     pub fn extras(&self) -> &Extras {
         self.extras.get_or_init(Box::default)
     }
 
-    /// Hooks and the like, if anybody asked for them.
+    /// Hooks and retained outputs, if any were created.
     #[inline]
     pub fn existing_extras(&self) -> Option<&Extras> {
         self.extras.get().map(|extras| &**extras)
     }
 }
 
-/// A node of a call before it is shared, so that it can be completed where it stays: it is large to
-/// move.
+/// A node of a call before it is shared. It is completed in place, because it is large to move.
 pub(super) struct NewNode(Arc<Node>);
 
 impl NewNode {
-    /// A node of a call of which nothing is noted yet.
+    /// A node of a call without recorded inputs yet.
     #[inline]
     pub fn of_call(op: &'static OpDef) -> NewNode {
         let node = Arc::<Node>::new_uninit();
         #[cfg(test)]
         LIVE.set(LIVE.get() + 1);
-        // SAFETY: this is the only handle to the memory, which is written before it is taken for a
-        // node.
+        // SAFETY: this is the only handle to the memory, which is fully written before it is used as a node.
         NewNode(unsafe {
             Arc::as_ptr(&node).cast_mut().cast::<Node>().write(Node {
                 sequence: 0,
@@ -132,7 +129,7 @@ impl NewNode {
         })
     }
 
-    /// The parts that are written while the call runs.
+    /// The parts that are filled in while the call runs.
     #[inline]
     pub fn parts(&mut self) -> (&mut Edges, &mut OutputMetas, &mut Call) {
         // SAFETY: this is the only handle, and it is borrowed mutably as long as the parts are.
@@ -151,7 +148,7 @@ impl NewNode {
     }
 }
 
-/// A number greater than those of the nodes behind the edges.
+/// A number greater than those of the nodes that the edges lead to.
 fn next_sequence(edges: &Edges) -> u64 {
     let newest = edges.iter().flatten().map(|edge| edge.node.sequence).max().unwrap_or(0);
     let sequence = CLOCK.get().max(newest + 1);
@@ -160,35 +157,33 @@ fn next_sequence(edges: &Edges) -> u64 {
 }
 
 thread_local! {
-    /// The next sequence number of this thread. With the rule that a node's number is greater than
-    /// those of its inputs this is Lamport's clock: threads share no counter, and within a thread
-    /// numbers follow the order of recording.
+    /// The next sequence number of this thread. Since a node's number is greater than those of its inputs, this is
+    /// Lamport's clock: threads share no counter, and within a thread numbers follow the order of recording.
     static CLOCK: Cell<u64> = const { Cell::new(1) };
     static ORPHANS: RefCell<Orphans> = const { RefCell::new(Orphans { draining: false, queue: Vec::new() }) };
 }
 
-/// What nodes that are being dropped in this thread leave behind.
+/// The successors of nodes that are being dropped in this thread.
 struct Orphans {
     draining: bool,
     queue: Vec<Orphan>,
 }
 
-/// Something whose drop may drop nodes; it is kept only to be dropped.
+/// A value whose drop may drop nodes; kept only to be dropped.
 enum Orphan {
     Edge(#[expect(dead_code, reason = "kept only to be dropped")] Edge),
     Other(#[expect(dead_code, reason = "kept only to be dropped")] Box<dyn Send>),
 }
 
 impl Drop for Node {
-    /// Drops the nodes behind one after the other: each dropping the next would overflow the stack
-    /// on a deep graph.
+    /// Drops the successor nodes in a loop: recursive drops would overflow the stack on a deep graph.
     fn drop(&mut self) {
         #[cfg(test)]
         LIVE.set(LIVE.get() - 1);
         let extras = self.extras.take();
         let owner = extras.is_some() || self.kind.may_own_graphs();
-        // What somebody else still holds is only counted down. If that one lets go at this very
-        // moment, the node is dropped here after all, one call deeper.
+        // A node with other owners only loses one reference. If the last other owner drops it concurrently, it is
+        // dropped here after all, one call deeper.
         for edge in &mut self.edges {
             if edge.as_ref().is_some_and(|edge| Arc::strong_count(&edge.node) > 1) {
                 *edge = None;
@@ -216,14 +211,13 @@ impl Drop for Node {
         let _draining = Draining;
         let next = || ORPHANS.try_with(|orphans| orphans.borrow_mut().queue.pop()).ok().flatten();
         while let Some(orphan) = next() {
-            // The last handle to a node comes back here and adds what it leaves to the list.
+            // The drop of the last handle to a node re-enters here and adds its successors to the list.
             drop(orphan);
         }
     }
 }
 
-/// Says that the list is worked off, even if something panicked while it was dropped; what is left
-/// then goes with the next node.
+/// Marks the list as not being drained, even after a panic in a drop; the rest is dropped with the next node.
 struct Draining;
 
 impl Drop for Draining {

@@ -1,4 +1,4 @@
-//! The nodes that wait to run in a backward pass.
+//! The nodes that wait to run in a backward pass, ordered by sequence number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ pub(super) struct Waiting<'g> {
 /// Waiting nodes, the newest first.
 #[derive(Default)]
 pub(super) struct Queue<'g> {
-    /// The newest of all, the oldest of them first. In most graphs these are all that wait.
+    /// The newest, in ascending order. In most graphs these are all waiting nodes.
     newest: SmallVec<[(Rank, Waiting<'g>); NEWEST]>,
-    /// Those that are older.
+    /// The older ones.
     others: BTreeMap<Rank, Waiting<'g>>,
 }
 
-/// How many of the newest nodes wait in a list rather than in a tree.
+/// Maximal number of nodes in the list; more are kept in the tree.
 const NEWEST: usize = 8;
 
-/// Order of execution, the greatest first. The address tells apart nodes of different threads.
+/// Order of execution, greatest first. The address breaks ties between nodes of different threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     sequence: u64,
@@ -37,7 +37,7 @@ struct Rank {
 }
 
 impl<'g> Queue<'g> {
-    /// Takes the newest node out.
+    /// Removes and returns the newest node.
     #[inline]
     pub fn pop(&mut self) -> Option<Waiting<'g>> {
         match self.newest.pop() {
@@ -52,14 +52,14 @@ impl<'g> Queue<'g> {
         self.newest.is_empty() && self.others.is_empty()
     }
 
-    /// The place where gradients that go along an edge wait; the node at its end waits from now on.
+    /// The sum of gradients at the end of an edge; its node waits from now on.
     #[inline]
     pub fn slot(&mut self, edge: &'g Edge) -> &mut Option<Tensor> {
         let rank = Rank { sequence: edge.node.sequence, address: Arc::as_ptr(&edge.node).addr() };
         let after = self.newest.iter().rposition(|(other, _)| *other <= rank);
         let waiting = match after {
             Some(position) if self.newest[position].0 == rank => &mut self.newest[position].1,
-            // Older than all of the list: what is in the tree may be newer still.
+            // Older than the whole list, but the tree may hold newer ones.
             None if !self.others.is_empty() => self.others.entry(rank).or_insert_with(|| Waiting::new(edge)),
             _ => {
                 let position = after.map_or(0, |position| position + 1);
@@ -69,7 +69,7 @@ impl<'g> Queue<'g> {
         &mut waiting.gradients[edge.output as usize]
     }
 
-    /// Puts a node into the list of the newest; if that is full, its oldest leaves it.
+    /// Inserts a node into the list of the newest; if the list is full, its oldest moves to the tree.
     fn insert(&mut self, mut position: usize, rank: Rank, waiting: Waiting<'g>) -> &mut Waiting<'g> {
         if self.newest.len() == NEWEST {
             if position == 0 {

@@ -1,4 +1,4 @@
-//! Recording a call: running it unrecorded and putting a node behind its outputs.
+//! Recording a call: runs it unrecorded, then gives its outputs edges to a new node.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::tensor::Tensor;
 pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let Some(grad) = op.grad else {
         return match op.composite {
-            // Even where a kernel exists: only the composition says how gradients flow.
+            // Even where a kernel exists: only the composition defines the derivative.
             Some(composite) => composite(args),
             None if op.view.is_some() => record_view(op, args),
             None => forward(op, args),
         };
     };
     let Some(recording) = Recording::start(op, grad, args, None)? else { return forward(op, args) };
-    // Completed where it was returned: moving it would cost more than the check.
+    // Completed in the callee's return slot: moving it would cost more than the check.
     let mut result = forward(op, args);
     if let Ok(outs) = &mut result {
         recording.finish(outs);
@@ -36,7 +36,7 @@ pub(crate) fn invoke_recorded(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Ou
     result
 }
 
-/// A view without a formula: its layout says how gradients flow.
+/// A view without a formula: its layout determines its derivative.
 fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let input = args[0].tensor();
     let edge = edge_of(input)?;
@@ -49,8 +49,8 @@ fn record_view(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     Ok(outs)
 }
 
-/// The call itself. A view keeps the mode, which decides whether its base knows of it; it computes
-/// nothing that could be recorded.
+/// The call itself. A view keeps the mode, which decides whether its base tracks it; the view's own computation is
+/// never recorded.
 fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     if op.view.is_some() {
         dispatch::functional(op, args)
@@ -63,13 +63,12 @@ fn forward(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 pub(super) struct Recording(NewNode);
 
 impl Recording {
-    /// Notes what backward will need of the arguments; `None` if no formula is needed.
+    /// Saves the arguments that backward will need; `None` if no formula is needed.
     ///
-    /// Versions are taken here, before the kernel reads: a write in between makes the saved tensor
-    /// stale, which is an error later, where the other order would give a wrong gradient.
+    /// Versions are taken here, before the kernel reads: a concurrent write then makes the saved tensor stale, which is
+    /// an error later. Taken after the kernel, it would be a wrong gradient.
     ///
-    /// `target` is the tensor that the call is going to write to: what is saved of its memory is
-    /// copied first.
+    /// `target` is the tensor that the call will write to: saved tensors that share its memory are copied first.
     pub fn start(
         op: &'static OpDef,
         grad: &GradDef,
@@ -126,7 +125,7 @@ impl Recording {
                 Arg::OptionalTensors(tensors) => {
                     tensors.iter().try_for_each(|tensor| push(tensor.as_ref()))?
                 }
-                // An optional tensor that is absent; for any other argument no formula asks.
+                // An absent optional tensor; no formula reads any other argument of this kind.
                 Arg::None => push(None)?,
                 _ => {}
             }
@@ -138,7 +137,7 @@ impl Recording {
         Ok(Some(Recording(node)))
     }
 
-    /// Puts the node behind the outputs.
+    /// Gives the outputs edges to the node.
     pub fn finish(mut self, outs: &mut [Tensor]) {
         let op = self.0.parts().2.op;
         let differentiable = |index: usize, out: &Tensor| op.is_differentiable(index, out.dtype());
@@ -171,7 +170,7 @@ impl Recording {
     }
 }
 
-/// The device of the first tensor, which is that of the call.
+/// The device of the first tensor, which is the call's device.
 #[inline]
 fn device_of(args: &[Arg<'_>]) -> Device {
     let mut device = None;

@@ -1,7 +1,7 @@
 //! Tensors that a node keeps for its backward formulas.
 //!
-//! Memory, layout and version are kept, not the tensor: a handle would keep the graph behind it
-//! alive, and a later in-place call could make that graph lead back to the node.
+//! Memory, layout and version are kept, not the tensor: a handle would keep the graph that computed it alive, and a
+//! later in-place call could make that graph lead back to the node.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,14 +16,14 @@ use crate::layout::{Dims, Layout};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
-/// Which tensor of a call.
+/// A tensor of a call, by position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A tensor input, counted over all arguments.
     Input(u32),
     /// An output.
     Output(u32),
-    /// Neither; only custom functions save such.
+    /// Neither; only custom functions save such tensors.
     Other(u32),
 }
 
@@ -45,12 +45,12 @@ enum Memory {
         /// The memory's version when the call read or wrote it.
         version: u64,
     },
-    /// Not kept; to be computed again.
+    /// Not kept; recomputed from a checkpoint.
     Place(Arc<Place>),
 }
 
 impl SavedTensor {
-    /// Saves a tensor, or only a place for it if this part of the forward pass is checkpointed.
+    /// Saves a tensor, or a placeholder if this part of the forward pass is checkpointed.
     #[inline]
     pub fn new(slot: Slot, tensor: &Tensor) -> SavedTensor {
         if checkpoint::is_collecting()
@@ -85,7 +85,7 @@ impl SavedTensor {
     /// The tensor as it was saved, outside any graph.
     ///
     /// # Errors
-    /// If it was changed since, or could not be computed again; `name` says what the tensor is.
+    /// If it was changed since, or could not be computed again; `name` describes the tensor for the message.
     #[inline]
     pub fn restore(&self, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
         let tensor = self.restore_elements(meta, name)?;
@@ -125,7 +125,7 @@ struct List {
 }
 
 impl SavedTensors {
-    // Nothing of the user's runs under the lock, so no panic can leave it half changed.
+    // No user code runs under the lock, so no panic can leave it half changed.
     fn lock(&self) -> MutexGuard<'_, List> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -139,7 +139,7 @@ impl SavedTensors {
         self.list().tensors.push(saved);
     }
 
-    /// Lets go of the memory; reading is an error from now on, if there was anything.
+    /// Releases the saved memory; reading it is an error from now on.
     pub fn free(&self) {
         let mut list = self.lock();
         if list.tensors.is_empty() {
@@ -155,26 +155,26 @@ impl SavedTensors {
         }
     }
 
-    /// Notes that the call has tangents at a level, of which this is one.
+    /// Stores a tangent of the call at a level.
     pub fn note_tangents(&self, level: LevelId, tangent: &Tensor) {
         let noted = self.lock().noted.get_or_insert_default().clone();
         forward_mode::put(&noted, level, Some(tangent.clone()));
     }
 
-    /// Whether an input of the call has a tangent at a level that this thread sees.
+    /// Whether an input of the call has a tangent at a level not hidden from this thread.
     pub fn has_tangents(&self) -> bool {
         let noted = self.lock().noted.clone();
         noted.is_some_and(|noted| !noted.visible().is_empty())
     }
 
-    /// Lets `visit` add to the tangents of each saved tensor.
+    /// Calls `visit` to add to the tangents of each saved tensor.
     pub fn add_tangents(&self, mut visit: impl FnMut(Slot, &mut Option<Arc<TangentList>>)) {
         for saved in &mut self.lock().tensors {
             visit(saved.slot, &mut saved.tangents);
         }
     }
 
-    /// Calls `visit` with the address and size in bytes of each memory that is kept.
+    /// Calls `visit` with the address and size in bytes of each saved memory block.
     pub fn for_each_memory(&self, mut visit: impl FnMut(usize, usize)) {
         for saved in &self.lock().tensors {
             if let Memory::Kept { storage, .. } = &saved.memory {
@@ -183,7 +183,7 @@ impl SavedTensors {
         }
     }
 
-    /// Whether what is saved may own tensors that are part of a graph.
+    /// Whether a saved placeholder may own tensors that are part of a graph.
     pub fn has_places(&mut self) -> bool {
         self.list().has_places()
     }
@@ -191,7 +191,7 @@ impl SavedTensors {
     /// The tensor that was saved in a slot, outside any graph.
     ///
     /// # Errors
-    /// If it was freed, changed, or could not be computed again; `name` says what the tensor is.
+    /// If it was freed, changed, or could not be computed again; `name` describes the tensor for the message.
     #[inline]
     pub fn restore(&self, slot: Slot, meta: &TensorMeta, name: &dyn Fn() -> SavedName) -> Result<Tensor> {
         let list = self.lock();
@@ -217,7 +217,7 @@ impl List {
     }
 }
 
-/// What a saved tensor is, for messages: what of which call.
+/// A saved tensor's description for messages: its name and its call's.
 pub(crate) struct SavedName {
     pub op: String,
     pub what: String,
@@ -246,7 +246,7 @@ fn changed(storage: &Storage, then: u64, name: &SavedName) -> Error {
     .with_help("use the functional form of the call that changed it, or give it a copy")
 }
 
-/// A tensor with its place in the graph, as double backward needs it.
+/// A tensor with its edge, as double backward needs it.
 pub(crate) fn tracked_at(mut tensor: Tensor, edge: Option<&Edge>) -> Tensor {
     if let Some(edge) = edge {
         super::attach(&mut tensor, edge.clone());

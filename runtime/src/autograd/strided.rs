@@ -1,9 +1,9 @@
 //! Gradients through shared memory, from layouts alone.
 //!
-//! A view is a layout over the memory of its base, so three linear steps describe everything that
-//! views and in-place calls do to gradients: taking a view out of a base, putting a view's elements
-//! into a base of zeros, and overwriting part of a base. Each one's derivative is made of the others,
-//! so these nodes can be differentiated any number of times without an operator.
+//! A view is a layout over the memory of its base, so three linear steps describe every effect of views and in-place
+//! calls on gradients: taking a view out of a base, putting a view's elements into a base of zeros, and overwriting
+//! part of a base. The derivative of each is made of the others, so these nodes can be differentiated any number of
+//! times without an operator.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::error::{Error, Result, ShapeText};
 use crate::layout::Layout;
 use crate::tensor::{Tensor, observer};
 
-/// A linear step between a base and a view of it, with the layouts both have in one memory.
+/// A linear step between a base and a view of it, with the layouts of both in one memory.
 #[derive(Clone)]
 pub(crate) struct Strided {
     pub step: Step,
@@ -43,7 +43,7 @@ pub(crate) enum Step {
 }
 
 impl Strided {
-    /// The gradients of the step's inputs from that of its output; those not wanted are left out.
+    /// The gradients of the step's inputs from that of its output; those not needed are left out.
     ///
     /// # Errors
     /// If the base is an expanded tensor, whose gradient the layouts do not determine.
@@ -81,7 +81,7 @@ impl Strided {
         with_tangents(base, &|base| self.take_elements(base))
     }
 
-    /// A tensor with the base's shape that holds the view's elements in their place, zero elsewhere.
+    /// A tensor with the base's shape that holds the view's elements at their offsets, zero elsewhere.
     ///
     /// # Errors
     /// As [`Strided::backward`].
@@ -89,7 +89,7 @@ impl Strided {
         with_tangents(view, &|view| self.put_elements(view))
     }
 
-    /// A tensor with the base's shape and zeros where the view is.
+    /// The base's elements with zeros in place of the view's.
     ///
     /// # Errors
     /// As [`Strided::backward`].
@@ -98,7 +98,7 @@ impl Strided {
     }
 
     fn take_elements(&self, base: &Tensor) -> Result<Tensor> {
-        // Row-major on both sides leaves no gaps that the view could show instead of elements.
+        // A row-major base and gradient have no gaps, so the view covers elements only.
         let direct = self.base.is_contiguous() && base.is_contiguous() && self.view_is_inside();
         let taken = if direct {
             alias(base, self.view.offset - self.base.offset + base.layout().offset, &self.view)
@@ -177,7 +177,7 @@ struct Buffer {
 
 /// A layout over a tensor's memory, begun at another element.
 fn alias(tensor: &Tensor, offset: i64, layout: &Layout) -> Tensor {
-    // Without elements any start will do, and that of the view may lie outside.
+    // Without elements any offset is valid; that of the view may lie outside.
     let offset = if layout.numel() == 0 { 0 } else { offset };
     let layout = Layout { offset, ..layout.clone() };
     let bytes = tensor.storage().bytes() as i64;
@@ -185,11 +185,11 @@ fn alias(tensor: &Tensor, offset: i64, layout: &Layout) -> Tensor {
         layout.extent().is_none_or(|(low, high)| low >= 0 && high * tensor.dtype().size() as i64 <= bytes),
         "a view reaches outside the memory that was made for it"
     );
-    // SAFETY: the layout was just found to lie inside the memory, all of which was written.
+    // SAFETY: `layout` was just checked to lie inside the memory, all of which was written.
     unsafe { Tensor::from_parts(tensor.storage().clone(), layout, tensor.dtype(), tensor.device()) }
 }
 
-/// Adds elements to a tensor that may show one element at several indices.
+/// Adds elements to a tensor whose indices may overlap in memory.
 fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     if let Some(observer) = observer::observer() {
         return observer.added(target, source);

@@ -1,7 +1,7 @@
-//! Memory of a device that one storage owns.
+//! Device memory owned by one storage.
 //!
-//! In: a device and a number of bytes. Out: an address of the device, which is given back when the owner is dropped, in
-//! the order of the streams that use it. Must know no storage.
+//! In: a device and a number of bytes. Out: a device address, which is released when the owner is dropped, in the order
+//! of the streams that use it. Must not know storages.
 
 use std::ptr::NonNull;
 
@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of a device, and the point after which nothing uses it.
+/// Memory of a device, and the ticket of its last use.
 pub struct DeviceMemory {
     runtime: &'static dyn DeviceRuntime,
     device: Device,
@@ -19,21 +19,21 @@ pub struct DeviceMemory {
     last_use: AtomicU64,
 }
 
-// SAFETY: the address is never followed here, and the runtime may be asked to take it back from any thread.
+// SAFETY: the address is never dereferenced here, and the runtime accepts releases from any thread.
 unsafe impl Send for DeviceMemory {}
 // SAFETY: `&DeviceMemory` gives the address as a number, and the last use, which is atomic.
 unsafe impl Sync for DeviceMemory {}
 
 impl DeviceMemory {
-    /// Memory for so many bytes.
+    /// Allocates device memory.
     ///
     /// # Errors
-    /// If no crate brings memory of the backend, the device is not there, or it has no such memory.
+    /// If no linked crate provides memory of the backend, the device does not exist, or its memory is exhausted.
     pub fn new(device: Device, bytes: usize) -> Result<DeviceMemory> {
         Self::of_runtime(super::of(device)?, device, bytes)
     }
 
-    /// The same, of a runtime.
+    /// As [`DeviceMemory::new`], from a given runtime.
     pub(crate) fn of_runtime(
         runtime: &'static dyn DeviceRuntime,
         device: Device,
@@ -44,26 +44,26 @@ impl DeviceMemory {
         Ok(DeviceMemory { runtime, device, start, bytes, last_use: AtomicU64::new(0) })
     }
 
-    /// The device that has it.
+    /// The device of the memory.
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// The first byte, in the device's addresses.
+    /// Address of the first byte, in the device's address space.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// The point after which nothing uses it, of what was asked so far.
+    /// The ticket of the last use recorded so far.
     pub fn last_use(&self) -> Ticket {
         Ticket(self.last_use.load(Ordering::Acquire))
     }
 
-    /// Notes that it is used until the work is done that was asked for so far. Streams follow each other's uses, so that
-    /// the latest is enough.
+    /// Records a use that lasts until all work submitted so far is done. Streams follow each other's uses, so the
+    /// latest ticket is enough.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     pub fn note_use(&self, work: &Work) -> Result<()> {
         let mut seen = self.last_use.load(Ordering::Acquire);
         loop {
@@ -71,7 +71,7 @@ impl DeviceMemory {
             let ticket = work.ticket()?.0;
             match self.last_use.compare_exchange(seen, ticket, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(()),
-                // Another thread's stream uses it too.
+                // Another thread recorded a use on its stream concurrently.
                 Err(other) => seen = other,
             }
         }
@@ -80,7 +80,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // SAFETY: the memory came from this runtime for as many bytes, and the owner was the last who knew of it.
+        // SAFETY: the memory came from this runtime with this number of bytes, and the owner had the last reference to
+        // it.
         unsafe { self.runtime.release(self.device.index, self.start, self.bytes, self.last_use()) };
     }
 }

@@ -1,9 +1,9 @@
-//! The seam of devices: memory and its movement, as the runtime asks for them.
+//! The interface of devices: memory and its movement.
 //!
-//! In: requests for memory on a device, to move or fill elements there, and to wait. Out: what the backend's
-//! [`DeviceRuntime`] did. The host needs none of this: its memory is the allocator's and its loops are in `copy`, so a
-//! call on the host never comes here. Kernels are not here either: they are rows of an operator's table. Must know no
-//! operator, no tensor and no driver; see `docs/design/devices.md`.
+//! In: requests to allocate device memory, to move or fill elements, and to synchronise. Out: the results of the
+//! backend's [`DeviceRuntime`]. The host needs none of this: its memory is the allocator's and its loops are in `copy`,
+//! so a call on the host never reaches this module. Kernels are not here either: they are rows of an operator's table.
+//! Must not know operators, tensors or drivers; see `docs/design/devices.md`.
 
 mod memory;
 mod work;
@@ -19,11 +19,12 @@ use crate::scalar::Scalar;
 pub use memory::DeviceMemory;
 pub use work::Work;
 
-/// A queue of a device, whose work runs in the order in which it was asked for. Its number is the backend's own.
+/// A stream of a device: a queue whose work runs in submission order. The number is chosen by the backend.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StreamId(pub u64);
 
-/// A point in a stream: all that was asked of it before. Its number is the backend's own; 0 is a point that has passed.
+/// A point in a stream, after all work submitted before it. The number is chosen by the backend; 0 is a point that has
+/// passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ticket(pub u64);
 
@@ -36,109 +37,111 @@ pub struct Queue {
     pub stream: StreamId,
 }
 
-/// Bytes in the memory of some device, of the host too.
+/// An address in the memory of a device or of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Address {
-    /// The device that has them.
+    /// The device of the memory.
     pub device: Device,
-    /// The first byte. Only on the host may it be read.
+    /// The first byte. Dereferenceable only if the device is the host.
     pub start: *mut u8,
 }
 
 /// Elements in the memory of a device, of any layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements<'a> {
-    /// The first element. Only on the host may it be read.
+    /// The first element. Dereferenceable only if the device is the host.
     pub start: *mut u8,
     /// The type of the elements.
     pub dtype: DType,
     /// Number of elements along each dimension.
     pub sizes: &'a [i64],
-    /// Elements to step for one step along each dimension; 0 where one is repeated.
+    /// Stride in elements along each dimension; 0 where one element is repeated.
     pub strides: &'a [i64],
 }
 
 /// Memory and movement on the devices of one backend.
 ///
-/// Requests return when the device has taken them and not when it has done them: what a stream is asked for runs in
-/// order, and a [`Ticket`] names a point to wait for. Every function may be called from any thread.
+/// Requests are asynchronous: they return when the device has accepted them. A stream runs its requests in order, and a
+/// [`Ticket`] is a point to wait for. Every function may be called from any thread.
 ///
 /// # Safety
-/// The runtime relies on it: memory that is allocated belongs to nothing else, work is done when a wait for a later point
-/// returns, and bytes of the host are used for as long as the functions say and no longer.
+/// The runtime relies on three properties: allocated memory overlaps no other memory in use, all work before a point is
+/// done when a wait for it returns, and host memory is used no longer than each function states.
 pub unsafe trait DeviceRuntime: Sync {
-    /// Memory for at least one and at least so many bytes, aligned to 64, of any content.
+    /// Allocates at least `bytes` bytes, and at least one, aligned to 64 and uninitialised.
     ///
     /// # Errors
-    /// If the device is not there, or has no such memory.
+    /// If the device does not exist, or its memory is exhausted.
     fn allocate(&self, device: u16, bytes: usize) -> Result<NonNull<u8>>;
 
-    /// Takes memory back, for use by others once `last_use` has passed.
+    /// Releases memory, for reuse once `last_use` has passed.
     ///
     /// # Safety
-    /// It came from [`DeviceRuntime::allocate`] for as many bytes, and nobody asks for anything with it after `last_use`.
+    /// It came from [`DeviceRuntime::allocate`] with the same number of bytes, and no work after `last_use` uses it.
     unsafe fn release(&self, device: u16, memory: NonNull<u8>, bytes: usize, last_use: Ticket);
 
-    /// Copies bytes between the host and a device of the backend, or between two of its devices. Bytes of the host are
-    /// read before it returns; those written to the host are there when the stream has come so far.
+    /// Copies bytes between the host and a device of the backend, or between two of its devices. Host bytes are read
+    /// before it returns; bytes written to the host are valid once the stream has passed this request.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     ///
     /// # Safety
-    /// Both sides have as many bytes, do not overlap, and stay until the stream has come so far.
+    /// Both sides have at least `bytes` bytes, do not overlap, and stay valid until the stream has passed this request.
     unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()>;
 
-    /// Converts elements to the dtype of others of the same sizes, on one device, as `copy` on the host would.
+    /// Converts elements to the dtype of the target, which has the same sizes, on one device, as `copy` does on the
+    /// host.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     ///
     /// # Safety
-    /// Both are in memory of the queue's device that stays until the stream has come so far, and do not overlap.
+    /// Both are in memory of the queue's device, stay valid until the stream has passed this request, and do not
+    /// overlap.
     unsafe fn convert(&self, queue: Queue, to: Elements<'_>, from: Elements<'_>) -> Result<()>;
 
     /// Writes one number into all elements.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     ///
     /// # Safety
     /// As [`DeviceRuntime::convert`].
     unsafe fn fill(&self, queue: Queue, to: Elements<'_>, value: Scalar) -> Result<()>;
 
-    /// Adds elements to others of the same dtype and sizes, of which several may be one: each is added to it, in
+    /// Adds elements to a target of the same dtype and sizes. Target elements may overlap: each addend is added, in
     /// row-major order.
     ///
     /// # Errors
-    /// If the device refuses, or the dtype has no sum.
+    /// Errors of the device, or if the dtype has no sum.
     ///
     /// # Safety
     /// As [`DeviceRuntime::convert`].
     unsafe fn accumulate(&self, queue: Queue, to: Elements<'_>, from: Elements<'_>) -> Result<()>;
 
-    /// The stream that this thread's requests to a device go to.
+    /// The current stream of this thread on a device.
     ///
     /// # Errors
-    /// If the device is not there.
+    /// If the device does not exist.
     fn stream(&self, device: u16) -> Result<StreamId>;
 
-    /// The point that a stream has come to when all is done that was asked of it.
+    /// The point after all work submitted to a stream so far.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     fn ticket(&self, queue: Queue) -> Result<Ticket>;
 
-    /// Lets what a stream is asked for from here on wait for a point of another.
+    /// Makes later work of a stream wait for a point of another stream.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     fn follow(&self, queue: Queue, ticket: Ticket) -> Result<()>;
 
     /// Waits for a point.
     ///
     /// # Errors
-    /// If something before it failed, which is told by the first who waits for it.
+    /// If work before it failed; the first wait after a failure reports it.
     fn wait(&self, device: u16, ticket: Ticket) -> Result<()>;
 }
 
@@ -146,13 +149,13 @@ pub unsafe trait DeviceRuntime: Sync {
 pub struct RegisteredBackend {
     /// The family of devices.
     pub backend: Backend,
-    /// Their memory and movement.
+    /// The implementation of their memory and movement.
     pub runtime: &'static dyn DeviceRuntime,
 }
 
 inventory::collect!(RegisteredBackend);
 
-/// Makes the runtime of a backend known to the whole program.
+/// Registers the runtime of a backend for the whole program.
 #[macro_export]
 macro_rules! __register_backend {
     ($backend:expr, $runtime:expr) => {

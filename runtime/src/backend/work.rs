@@ -1,7 +1,7 @@
-//! What a thread asks of a device in one go: its stream, and the uses of memory that come before and after.
+//! Work of a thread on a device: its stream, and its order relative to other uses of the memory.
 //!
-//! In: a device, and the points that the work must come after. Out: a queue for it, and the point at which it is done.
-//! Must know no storage.
+//! In: a device, and the points that the work must follow. Out: a queue for the work, and the point at which it is
+//! done. Must not know storages.
 
 use super::{DeviceRuntime, Queue, Ticket};
 use crate::device::Device;
@@ -17,7 +17,7 @@ impl Work {
     /// Work on a device, in this thread's stream of it.
     ///
     /// # Errors
-    /// If the device is not there.
+    /// If the device does not exist.
     pub fn on(device: Device) -> Result<Work> {
         let runtime = super::of(device)?;
         let queue = Queue { device: device.index, stream: runtime.stream(device.index)? };
@@ -30,36 +30,36 @@ impl Work {
         Work { runtime, queue }
     }
 
-    /// The backend's memory and movement.
+    /// The backend's implementation of memory and movement.
     pub fn runtime(&self) -> &'static dyn DeviceRuntime {
         self.runtime
     }
 
-    /// The stream that the work is asked of.
+    /// The stream of the work.
     pub fn queue(&self) -> Queue {
         self.queue
     }
 
-    /// Lets what is asked for from here on wait for a point of another stream.
+    /// Makes later work wait for a point of another stream.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     pub fn follow(&self, ticket: Ticket) -> Result<()> {
         if ticket == Ticket::default() { Ok(()) } else { self.runtime.follow(self.queue, ticket) }
     }
 
-    /// The point at which the work is done that was asked for so far.
+    /// The point after all work submitted so far.
     ///
     /// # Errors
-    /// If the device refuses.
+    /// Errors of the device.
     pub fn ticket(&self) -> Result<Ticket> {
         self.runtime.ticket(self.queue)
     }
 
-    /// Waits until the work is done that was asked for so far.
+    /// Waits until all work submitted so far is done.
     ///
     /// # Errors
-    /// Whatever failed on the device.
+    /// Errors of that work.
     pub fn wait(&self) -> Result<()> {
         self.runtime.wait(self.queue.device, self.ticket()?)
     }

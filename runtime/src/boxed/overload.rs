@@ -1,7 +1,7 @@
-//! The overload that a call by name means.
+//! Overload resolution of calls by name.
 //!
 //! In: the overloads of a name, and boxed arguments. Out: the one that takes them with the fewest conversions, or an
-//! error that lists the overloads, each with the reason why it does not take them.
+//! error that lists the overloads, each with the reason for its rejection.
 
 use super::{Bound, Keyword, bind, is_out_name};
 use crate::arg::Value;
@@ -9,11 +9,11 @@ use crate::error::{Error, Result};
 use crate::library::{self, Candidates, Library, Named};
 use crate::op::{ArgKind, OpDef};
 
-/// The overload and the form that a call means.
+/// The overload and the form for a call.
 ///
 /// # Errors
-/// If there is no such operator, or if no overload takes the arguments. An only overload is not asked: its own
-/// error says more.
+/// If there is no such operator, or if no overload takes the arguments. A single overload is returned unchecked: its
+/// own error is more specific.
 pub(super) fn choose(
     library: &'static Library,
     name: &str,
@@ -23,7 +23,7 @@ pub(super) fn choose(
     fitting(library.candidates(name)?, name, args, kwargs, |op| (0, library.position(op)))
 }
 
-/// The same among the operators of every library in the program.
+/// As [`choose`], among the operators of every linked library.
 ///
 /// # Errors
 /// As [`choose`].
@@ -54,11 +54,11 @@ pub(crate) fn choose_linked(name: &str, args: &[Value], kwargs: &[(&str, Value)]
         Some((_, error)) if found.is_empty() => return Err(error),
         _ => {}
     }
-    // Names of libraries, since the order in which they are linked may be another in the next build.
+    // Ordered by library name, since the link order may differ between builds.
     fitting(found, name, args, kwargs, |op| (op.library.name, op.library.position(op)))
 }
 
-/// Of several, the one that takes a call with the fewest conversions.
+/// The candidate that takes a call with the fewest conversions.
 fn fitting<P: Ord>(
     mut candidates: Candidates,
     name: &str,
@@ -69,13 +69,13 @@ fn fitting<P: Ord>(
     if let [only] = candidates.as_slice() {
         return Ok(*only);
     }
-    // Of overloads that take a call equally well, the one of exactly this name is meant, else the first declared.
+    // Of equal candidates, the one of exactly this name wins, else the first declared.
     candidates.sort_by_key(|(op, _)| (op.name != name, position(op)));
     let mut best: Option<(u32, Named)> = None;
     let mut refused = Vec::new();
     for candidate in candidates {
         match cost(candidate.0, args, kwargs) {
-            // No other fits better, and another's conversions may read elements.
+            // No other can fit better, and the conversions of others may read elements.
             Ok(0) => return Ok(candidate),
             Ok(cost) if best.is_none_or(|(least, _)| cost < least) => best = Some((cost, candidate)),
             Ok(_) => {}

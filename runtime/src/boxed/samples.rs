@@ -1,7 +1,7 @@
 //! Samples as arguments of a call.
 //!
 //! In: samples of a definition, and a dtype. Out: values in signature order. The numbers are fixed, so that a failure
-//! repeats; they are distinct and lie at no round place, where functions have kinks.
+//! is reproducible; they are distinct and not round, since functions have kinks at round numbers.
 
 use opsmith_core::DType;
 
@@ -18,8 +18,8 @@ impl Sample {
     /// Every argument of the call, in order. Tensors of numbers get the given dtype.
     ///
     /// # Errors
-    /// If an argument has neither a value nor a default, or the dtype cannot hold such numbers: a sample with a
-    /// complex attribute is one of complex tensors.
+    /// If an argument has neither a value nor a default, or the dtype cannot hold the numbers: a sample with a complex
+    /// attribute requires a complex dtype.
     pub fn values(&self, op: &OpDef, dtype: DType) -> Result<Vec<Value>> {
         if !dtype.is_complex() && self.args.iter().any(|(_, value)| value.is_complex()) {
             return Err(Error::dtype(format!(
@@ -119,7 +119,7 @@ impl SampleValue {
     }
 }
 
-/// A list of an argument's kind. Items are of the kind's, because the generator checked them.
+/// A list of an argument's kind. The generator has checked the kinds of its items.
 fn list(kind: ArgKind, items: &[SampleValue]) -> Value {
     fn rows<T: ListItem>(items: &[SampleValue], item: fn(&SampleValue) -> Option<T>) -> Value {
         let rows = items.iter().map(|row| match row {
@@ -147,7 +147,7 @@ fn list(kind: ArgKind, items: &[SampleValue]) -> Value {
 }
 
 impl SampleTensor {
-    /// The tensor; other seeds give other numbers.
+    /// The tensor; different seeds give different numbers.
     ///
     /// # Errors
     /// If there is no memory.
@@ -182,15 +182,15 @@ fn numbers(real: &[f64], low: f64, high: f64, shape: &[i64], dtype: DType) -> Re
     Tensor::from_slice(&values, shape)?.cast_untracked(dtype)
 }
 
-/// Evenly spread numbers in a shuffled order: no two are near each other, so that a small step changes
-/// neither which is larger nor on which side of a kink one lies.
+/// Evenly spaced numbers in a shuffled order: no two are close, so that a small step changes neither their order nor
+/// the side of a kink.
 fn between(low: f64, high: f64, count: usize, seed: usize) -> Vec<f64> {
-    // A step without a common factor with the count visits every place once.
+    // A step without a common factor with the count visits every position once.
     let mut step = (count as f64 * 0.618) as usize + 1;
     while gcd(step, count.max(1)) != 1 {
         step += 1;
     }
-    // Tensors of one call must not meet each other's numbers, nor round ones.
+    // Different tensors of one call must not have equal numbers, nor round ones.
     let shift = 0.137 + 0.611 * ((seed as f64 * 0.754_877_666) % 1.0);
     let place = |index: usize| ((index * step + seed * 5) % count.max(1)) as f64 + shift;
     (0..count).map(|index| low + (high - low) * place(index) / count as f64).collect()

@@ -1,8 +1,8 @@
-//! The front door: calls of operators, with recording, tangents and call sites of the thread.
+//! Entry points of operator calls, with recording, tangents and call sites of the thread.
 //!
 //! In: an operator definition and borrowed arguments. Out: tensors, or an error with the operator and its operands.
-//! Every form of every operator, typed or boxed, comes through here. Recording and tangents are automatic
-//! differentiation's (`autograd`), all else the dispatcher's (`dispatch`). Neither may know this file.
+//! Every form of every operator, typed or boxed, enters here. Recording and tangents belong to automatic
+//! differentiation (`autograd`), everything else to the dispatcher (`dispatch`). Neither may know this file.
 
 mod pairs;
 mod values;
@@ -24,7 +24,7 @@ use crate::trace_hook;
 /// Calls the functional form.
 ///
 /// # Errors
-/// Whatever inference, conversion or the kernel report, with the operator and operands added.
+/// Errors of inference, conversion or the kernel, with the operator and operands added.
 #[track_caller]
 pub fn invoke(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let _site = trace_hook::enter(Location::caller());
@@ -69,8 +69,7 @@ pub fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
 
 /// Calls the out form: writes the results into the given tensors.
 ///
-/// A given tensor without elements is replaced by one of the right shape; any other shape than the
-/// result's is refused.
+/// A given tensor without elements is replaced by one of the right shape; any other mismatch of shapes is an error.
 ///
 /// # Errors
 /// As [`invoke`], and if a result does not fit into its tensor.
@@ -91,7 +90,7 @@ pub fn invoke_out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]
 /// Calls an operator that returns no tensors.
 ///
 /// # Errors
-/// Whatever the operator reports, with the operator and operands added.
+/// Errors of the operator, with the operator and operands added.
 pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     let Some(host) = op.host else {
         return Err(op.error_of_call(Error::not_implemented("the operator returns tensors"), op.name, args));
@@ -99,7 +98,7 @@ pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
     host(args).map_err(|error| op.error_of_call(error, op.name, args))
 }
 
-/// Refuses a call of an operator that another project computes and that has no kernel here.
+/// Returns an error for a call of an operator that another project computes and that has no kernel here.
 ///
 /// # Errors
 /// Always, with the operator.

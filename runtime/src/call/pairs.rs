@@ -1,7 +1,7 @@
 //! In-place forms that write several arguments, or one that is not the first.
 //!
-//! In: a definition with pairs of arguments and results. Out: the results that no argument takes. The
-//! functional form runs first, recorded if it has to be; then its results are written, all or none.
+//! In: a definition with pairs of arguments and results. Out: the results that are in no pair. The functional form runs
+//! first, recorded if required; then its results are written into the arguments, all or none.
 
 use std::panic::Location;
 
@@ -16,13 +16,12 @@ use crate::op::{OpDef, Outputs};
 use crate::tensor::Tensor;
 use crate::trace_hook;
 
-/// Calls the in-place form of an operator with pairs; returns the results that are written nowhere.
+/// Calls the in-place form of an operator with pairs; returns the results that are in no pair.
 ///
-/// An optional argument that is absent takes nothing.
+/// The result of an absent optional argument is dropped.
 ///
 /// # Errors
-/// As [`invoke`], if a result does not fit into its argument, and if an argument or what would be written
-/// into it is part of a graph.
+/// As [`invoke`]; if a result does not fit into its argument; and if an argument or its result is part of a graph.
 #[track_caller]
 pub fn invoke_pairs(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
     let _site = trace_hook::enter(Location::caller());
@@ -51,7 +50,7 @@ fn run(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
         }
     }
     let results = invoke(op, args)?;
-    // All are checked before the first is written, so that a refused call changes nothing.
+    // All targets are checked before the first write, so that a rejected call changes nothing.
     for (target, name, output) in &targets {
         let result = &results[*output];
         check_target(target, name, result.shape(), result.dtype())?;

@@ -1,6 +1,6 @@
-//! Results of calls as generated functions and formulas want them.
+//! Conversion of call results for generated functions and formulas.
 //!
-//! In: outputs or values. Out: tensors one by one, or a value of Rust.
+//! In: outputs or values. Out: single tensors, or a Rust value.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::op::Outputs;
 use crate::tensor::Tensor;
 
-/// The complex conjugate of a tensor, by the operator for it; a real tensor is its own.
+/// The complex conjugate of a tensor, by the operator with that role; a real tensor is returned unchanged.
 ///
 /// # Errors
-/// Whatever the operator reports.
+/// Errors of the operator.
 #[inline]
 pub fn conjugated(
     tensor: &Tensor,
@@ -21,7 +21,7 @@ pub fn conjugated(
     if tensor.dtype().is_complex() { conjugate(tensor).map(Cow::Owned) } else { Ok(Cow::Borrowed(tensor)) }
 }
 
-/// The outputs of an operator that always has `N` of them.
+/// The outputs of an operator with exactly `N` outputs.
 pub fn several<const N: usize>(outs: Outputs) -> [Tensor; N] {
     let count = outs.len();
     outs.into_iter()
@@ -30,7 +30,7 @@ pub fn several<const N: usize>(outs: Outputs) -> [Tensor; N] {
         .unwrap_or_else(|_| unreachable!("inference gave {count} outputs, the signature has {N}"))
 }
 
-/// A result of a composition that may be absent, as outputs hold it: an absent one is empty.
+/// An optional result of a composition in the form of outputs: an absent one is an empty tensor.
 ///
 /// # Errors
 /// If there is no memory.
@@ -44,7 +44,7 @@ pub fn or_empty(result: Option<Tensor>) -> Result<Tensor> {
 /// The one result of an operator that returns no tensor.
 ///
 /// # Errors
-/// If it returned something else than its signature says.
+/// If the result's type differs from the signature.
 pub fn host_result<T: crate::arg::FromValue>(values: Vec<Value>) -> Result<T> {
     match <[Value; 1]>::try_from(values) {
         Ok([value]) => T::from_value(value),

@@ -1,7 +1,7 @@
 //! Borrows of the storages of a call.
 //!
-//! In: the arguments that an operation reads, and the tensors that it writes. Out: all storages borrowed for as long
-//! as it runs, or an error where a traced function has no elements. Must know no operator and no tracer.
+//! In: the tensors that an operation reads and those that it writes. Out: all storages borrowed while the operation
+//! runs, or an error where a traced function has no elements. Must not know operators or tracers.
 
 use smallvec::SmallVec;
 
@@ -13,14 +13,14 @@ use crate::storage::Storage;
 use crate::sync::Backoff;
 use crate::tensor::Tensor;
 
-/// The storages an operation reads and writes, held for as long as it runs.
+/// The storages an operation reads and writes, borrowed while it runs.
 ///
-/// Takes all or none, so that two operations never wait for each other in a ring. A storage that is
-/// written is not read besides.
+/// Borrows all or none, so that operations cannot deadlock. A storage that is written is not also borrowed for reading;
+/// one that is read twice is counted twice.
 ///
-/// A tensor without elements may be replaced by another thread (as an out form does), which takes the storage that
-/// it shows for writing. Such tensors are looked at again after their storage was borrowed, so that from then on each
-/// shows the storage that was borrowed, with one layout, until the borrow ends.
+/// Another thread may replace a tensor without elements (as an out form does), for which it borrows the tensor's
+/// storage for writing. Such tensors are therefore checked again after their storage was borrowed: from then on storage
+/// and layout stay the same until the borrow ends.
 #[derive(Default)]
 pub struct Borrows<'a> {
     /// The storages that are read, one as often as it was borrowed.
@@ -77,7 +77,7 @@ impl<'a> Borrows<'a> {
     /// threads use them.
     ///
     /// # Errors
-    /// If there are no elements behind a storage: it belongs to a traced function.
+    /// If a storage has no elements because it belongs to a traced function.
     #[inline]
     pub fn acquire(reads: &[Arg<'a>], writes: &'a [Tensor]) -> Result<Borrows<'a>> {
         let mut held = Borrows::default();
@@ -87,7 +87,7 @@ impl<'a> Borrows<'a> {
         Ok(held)
     }
 
-    /// Borrows storages that another thread has, when it gives them back.
+    /// Waits for storages borrowed by other threads, then borrows them.
     #[cold]
     fn wait(&mut self, reads: &[Arg<'a>], writes: &'a [Tensor]) -> Result<()> {
         let mut backoff = Backoff::default();
@@ -116,7 +116,7 @@ impl<'a> Borrows<'a> {
         is_acquired
     }
 
-    /// Borrows the storage that a tensor shows, for reading, unless it is written.
+    /// Borrows a tensor's storage for reading, unless it is borrowed for writing.
     #[inline]
     fn try_read(&mut self, tensor: &'a Tensor) -> bool {
         let (storage, is_final) = tensor.storage_to_borrow();
@@ -130,7 +130,7 @@ impl<'a> Borrows<'a> {
         is_final || tensor.storage().same(storage)
     }
 
-    /// Borrows the storage that a tensor shows, for writing, unless it is borrowed so already.
+    /// Borrows a tensor's storage for writing, once.
     #[inline]
     fn try_write(&mut self, tensor: &'a Tensor) -> bool {
         let (storage, is_final) = tensor.storage_to_borrow();
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(storage.version(), 4000);
     }
 
-    /// The time of a processor that this thread has had, as Linux counts it.
+    /// Processor time of this thread, as reported by Linux.
     #[cfg(target_os = "linux")]
     fn processor_time() -> std::time::Duration {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();

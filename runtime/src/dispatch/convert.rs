@@ -1,4 +1,4 @@
-//! Inputs as kernels want them: on the kernel's device, of the declared dtype, and row-major where asked.
+//! Conversion of inputs for a kernel: to its device, the declared dtype, and row-major layout where declared.
 
 use opsmith_core::{DType, DTypeCategory, DTypeSet};
 
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::op::{ElementType, OpDef};
 use crate::tensor::Tensor;
 
-/// Inputs that must be converted before the kernel sees them: to the dispatch dtype, to row-major, or from a number on
-/// the host to one on the device.
+/// Converts inputs for the kernel: to the dispatch dtype, to row-major layout, or from a number on the host to one on
+/// the device.
 ///
 /// # Errors
 /// If a dtype is not accepted, or an operand is on another device.
@@ -55,10 +55,10 @@ pub(super) fn convert_inputs(
     Ok(if replaced.is_empty() { None } else { Some(replaced) })
 }
 
-/// Whether every input is of a dtype that its kernel takes, also where there is nothing to compute.
+/// Checks that the kernel accepts every input's dtype, even if the result is empty.
 ///
 /// # Errors
-/// Names the argument and the dtypes it may have.
+/// Names the argument and the accepted dtypes.
 pub(super) fn check_dtypes(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> {
     for (index, (arg, wanted)) in args.iter().zip(op.element_types).enumerate() {
         let mut refused = None;
@@ -79,7 +79,7 @@ fn not_accepted(op: &OpDef, index: usize, given: DType, accepted: DTypeSet) -> E
     Error::dtype(format!("`{}` must be {}, got {given}", op.schema.args[index].name, names.join(" or ")))
 }
 
-/// Whether every input is as its kernel wants it.
+/// Whether no input needs a conversion for its kernel.
 pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType, device: Device) -> bool {
     args.iter().enumerate().all(|(index, arg)| {
         let wanted = op.element_types.get(index).copied().unwrap_or(ElementType::NotTensor);
@@ -94,12 +94,12 @@ pub(crate) fn are_converted(op: &OpDef, args: &[Arg<'_>], compute: DType, device
     })
 }
 
-/// Whether an input may be of any integer dtype where some are asked for: it holds no number of a wrong one.
+/// Whether an input may have any integer dtype where a set of them is declared: it has no elements.
 fn holds_nothing(tensor: &Tensor) -> bool {
     tensor.numel() == 0 && tensor.dtype().category() == DTypeCategory::Int
 }
 
-/// The dtype a kernel sees for an input of the given dtype; `None` if the input is not accepted.
+/// The kernel's dtype for an input of the given dtype; `None` if the input is not accepted.
 #[inline]
 fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DType> {
     match wanted {
@@ -110,8 +110,8 @@ fn kernel_dtype(wanted: ElementType, given: DType, compute: DType) -> Option<DTy
     }
 }
 
-/// An operand on the kernel's device. A number on the host goes with operands of any device, and a call that names the
-/// device itself, as a conversion does, takes operands from anywhere.
+/// An operand on the kernel's device. A number on the host combines with operands of any device; a call that names the
+/// device itself, such as a conversion, accepts operands on any device.
 fn moved(op: &OpDef, args: &[Arg<'_>], index: usize, tensor: &Tensor, device: Device) -> Result<Tensor> {
     if tensor.device() == device {
         return Ok(tensor.clone());

@@ -1,7 +1,6 @@
 //! The functional form without recording: from inference to new outputs.
 //!
-//! In: an operator definition and arguments. Out: outputs. Conversion of inputs is in `convert`, how a kernel runs
-//! in `run`.
+//! In: an operator definition and arguments. Out: outputs. Input conversion is in `convert`, kernel execution in `run`.
 
 use opsmith_core::DType;
 
@@ -45,8 +44,8 @@ pub(crate) fn functional(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs
     Ok(outs)
 }
 
-/// The functional form without recording where operands are alike, so that inference has nothing to decide; `None` for
-/// other calls. Apart from them, since most calls are of this kind, and the only result needs no list.
+/// The functional form without recording for operands of one form, which need no inference; `None` for other calls. A
+/// separate function, since most calls are of this kind, and a single result needs no list.
 #[inline(always)]
 pub(crate) fn uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Tensor>> {
     let since = replacements();
@@ -56,13 +55,13 @@ pub(crate) fn uniform(op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Ten
         Err(error) => return Some(Err(error)),
     };
     let call = Call { op, args, outs: std::slice::from_ref(&out), shared: false, since };
-    // SAFETY: the operands are alike, so that the output is as inference says, and it is new.
+    // SAFETY: operands of one form give the output that inference would give, and it is new.
     let result = unsafe { run_uniform(kernel, call, like) };
     Some(result.map(|()| out))
 }
 
-/// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor
-/// operand has one shape, dtype and device, so that inference has nothing to decide ([`UniformCall`]).
+/// The kernel, the output's dtype and a tensor of the output's shape and device, where every tensor operand has one
+/// shape, dtype and device, which makes inference unnecessary ([`UniformCall`]).
 #[inline]
 pub(super) fn uniform_kernel<'a>(op: &OpDef, args: &[Arg<'a>]) -> Option<(Kernel, DType, &'a Tensor)> {
     if op.uniform == UniformCall::No {
@@ -106,7 +105,7 @@ fn compose(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 
 #[inline]
 pub(super) fn allocate(spec: &OutSpec, inferred: &Inferred) -> Result<Tensor> {
-    // Shapes that a spec computes by itself have passed no rule.
+    // Shapes from a spec's expression have passed no rule that checks the number of elements.
     checked_numel(&spec.sizes)?;
     Tensor::uninitialized(&spec.sizes, spec.dtype, inferred.device)
 }

@@ -23,13 +23,13 @@ pub(crate) fn inplace(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
         && !shares_elsewhere(args, target)
     {
         let call = Call { op, args, outs: std::slice::from_ref(target), shared: true, since };
-        // SAFETY: the operands are alike, so that the target is as inference says; what shows its memory shows the
-        // same elements.
+        // SAFETY: operands of one form give the target that inference would give; arguments that share its memory have
+        // the same elements.
         return unsafe { run_uniform(kernel, call, like) };
     }
     refuse_overlapping_target(target, "self")?;
     let Some(infer) = op.infer.filter(|_| op.forms.elementwise) else {
-        // The kernel may read an input after writing the output, so it gets memory of its own.
+        // The kernel may read an input after writing the output, so the output gets memory of its own.
         let results = functional(op, args)?;
         check_inplace(target, results[0].shape(), results[0].dtype())?;
         copy::copy(target, &results[0])?;

@@ -1,8 +1,8 @@
-//! From a call to a kernel: inference, conversion of inputs, allocation or checking of outputs,
-//! choice of the kernel, borrows.
+//! From a call to a kernel: inference, conversion of inputs, allocation or checking of outputs, choice of the kernel,
+//! borrows.
 //!
-//! In: an operator definition and borrowed arguments. Out: tensors. Nothing is recorded here and errors do not name the
-//! call: that is the front door's (`call`). Must not know automatic differentiation or a tracer.
+//! In: an operator definition and borrowed arguments. Out: tensors. Calls are not recorded here and errors do not name
+//! the call: both belong to the entry points (`call`). Must not know automatic differentiation or tracers.
 
 pub(crate) mod borrows;
 mod convert;

@@ -1,7 +1,7 @@
-//! Numbers among the arguments, and the elements that are computed with them.
+//! Checks of number arguments against the dtype that the kernel computes in.
 //!
-//! A kernel converts a number to its element type, which would wrap, saturate or lose an imaginary part without a word.
-//! What a number is for, the spec says (`numbers`) or follows from the rule of the dtype; here is the only place that
+//! A kernel converts a number to its element type, which could silently wrap, saturate or drop an imaginary part. The
+//! use of a number is declared in the spec (`numbers`) or follows from the dtype rule; this is the only file that
 //! compares.
 
 use opsmith_core::DType;
@@ -12,15 +12,15 @@ use crate::facts::NumberUse;
 use crate::op::OpDef;
 use crate::scalar::{Scalar, int_range, largest};
 
-/// Refuses numbers that a kernel for a dtype cannot compute with.
+/// Rejects numbers that a kernel for a dtype cannot represent.
 ///
 /// # Errors
-/// As it says, with the argument, the number, and what the dtype holds.
+/// If there is one; names the argument, the number, and the range of the dtype.
 #[inline(always)]
 pub(super) fn check(op: &OpDef, args: &[Arg<'_>], compute: DType) -> Result<()> {
     for (index, how) in op.numbers {
         let Arg::Scalar(number) = args[usize::from(*index)] else { continue };
-        // Every dtype holds the small integers, whatever they are for.
+        // Every dtype holds small integers, for any use.
         if matches!(number, Scalar::Int(0..=127)) {
             continue;
         }
@@ -38,7 +38,7 @@ fn is_fine(number: Scalar, how: NumberUse, compute: DType) -> bool {
         NumberUse::Real => number.to_complex().im == 0.0,
         NumberUse::Held => number.is_held_by(compute),
         NumberUse::Alike => number.is_held_by(compute) && number.dtype().category() <= compute.category(),
-        // A float is a bound of elements that are floats, which hold it or do not.
+        // A float is a bound for float elements only, which may compare with any float.
         NumberUse::Lower => match int_range(compute) {
             Some((_, high)) => number.to_complex().im == 0.0 && number.to_f64() <= high as f64,
             None => number.is_held_by(compute),

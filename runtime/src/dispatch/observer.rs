@@ -1,7 +1,7 @@
-//! Events of calls that a tracer observes: kernels and views, and reads of elements that decide shapes.
+//! Events of calls that a tracer observes: kernels, views, and reads of elements that determine shapes.
 //!
-//! In: the thread's observer, which a tracer sets. Out: the events, from the steps of the dispatcher; while there is
-//! an observer, no kernel runs. Must know no tracer.
+//! In: the thread's observer, set by a tracer. Out: the events, from the steps of the dispatcher; while an observer is
+//! set, no kernel runs. Must not know tracers.
 
 use opsmith_core::DType;
 
@@ -13,10 +13,10 @@ use crate::tensor::Tensor;
 
 /// Receives the events of this thread's calls while it traces.
 pub trait CallObserver {
-    /// A kernel would run, on outputs that others know if they are `shared`.
+    /// A kernel would run; its outputs are visible to other code if `shared`.
     ///
     /// # Errors
-    /// If the tracer cannot repeat that.
+    /// If the tracer cannot record the call.
     fn called(
         &self,
         op: &'static OpDef,
@@ -29,16 +29,16 @@ pub trait CallObserver {
     /// Views of the first argument were made.
     ///
     /// # Errors
-    /// If the tracer cannot repeat that.
+    /// If the tracer cannot record the call.
     fn viewed(&self, op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()>;
 
-    /// A call is inferred, whose results may depend on elements.
+    /// A call is inferred whose result shapes may depend on elements.
     ///
     /// # Errors
     /// If the traced function changes those elements.
     fn decided_by(&self, op: &'static OpDef, args: &[Arg<'_>]) -> Result<()>;
 
-    /// The results of a call whose sizes depend on elements that do not exist yet; `None` if they don't.
+    /// The results of a call with data-dependent sizes whose elements do not exist yet; `None` for other calls.
     fn data_dependent(&self, op: &'static OpDef, args: &[Arg<'_>]) -> Option<Result<Outputs>>;
 
     /// Whether the traced function writes this storage; if so its contents are stale while tracing.
@@ -47,7 +47,7 @@ pub trait CallObserver {
 
 crate::trace_hook::observer_slot!(dyn CallObserver);
 
-/// Whether a function that this thread traces writes this storage, and so has locked it.
+/// Whether the function traced by this thread writes this storage, and so holds its lock.
 pub(crate) fn is_stale(storage: &Storage) -> bool {
     observer().is_some_and(|observer| observer.is_stale(storage))
 }

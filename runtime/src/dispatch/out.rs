@@ -1,7 +1,7 @@
 //! The out form without recording: writes the results into given tensors.
 //!
-//! In: an operator definition, arguments and tensors. Out: the tensors, changed or replaced, or an error before anything
-//! was written. Requirements of the tensors are in `targets`.
+//! In: an operator definition, arguments and tensors. Out: the tensors, changed or replaced, or an error before the
+//! first write. Requirements of the tensors are in `targets`.
 
 use smallvec::SmallVec;
 
@@ -70,7 +70,7 @@ pub(crate) fn out(op: &'static OpDef, args: &[Arg<'_>], outs: &mut [&mut Tensor]
 }
 
 fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()> {
-    // Check all before the first write, so that a refused call changes nothing.
+    // All targets are checked before the first write, so that a rejected call changes nothing.
     for (index, result) in results.iter().take(outs.len()).enumerate() {
         let spec = OutSpec { sizes: result.shape().into(), dtype: result.dtype() };
         let inferred = Inferred { outs: SmallVec::new(), compute: result.dtype(), device: result.device() };
@@ -81,7 +81,7 @@ fn copy_out(op: &OpDef, results: Outputs, outs: &mut [&mut Tensor]) -> Result<()
             copy::copy(out, result)?;
             continue;
         }
-        // A caller never sees a tensor that was not written.
+        // The replacement is written before the caller can see it.
         let replacement = Tensor::uninitialized(result.shape(), out.dtype(), out.device())?;
         copy::copy(&replacement, result)?;
         **out = replacement;

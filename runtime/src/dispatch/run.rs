@@ -1,6 +1,6 @@
-//! Running a kernel: conversion of inputs, borrows, and the call; or its event, while this thread traces.
+//! Runs a kernel: conversion of inputs, borrows, and the call; or reports the event while this thread traces.
 //!
-//! In: a definition, arguments, and outputs that exist and are as inference says. Out: the outputs, written.
+//! In: a definition, arguments, and outputs that match inference. Out: the outputs, written.
 
 use opsmith_core::{DType, DTypeCategory};
 use smallvec::SmallVec;
@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::op::{ElementType, Inferred, Kernel, KernelCall, OpDef};
 use crate::tensor::{Tensor, on_device, replacements};
 
-/// Runs the kernel for inferred outputs that exist.
+/// Runs the kernel for existing outputs that match inference.
 ///
-/// `shared` says that others may know the outputs, so that they must be borrowed; `since`, how many tensors had been
-/// replaced before inference looked at these.
+/// `shared`: the outputs are visible to other code and must be borrowed. `since`: the count of replaced tensors before
+/// inference read these.
 pub(super) fn run_kernel(
     op: &'static OpDef,
     args: &[Arg<'_>],
@@ -40,7 +40,7 @@ pub(super) fn run_kernel(
     let compute = inferred.compute;
     let converted = convert_inputs(op, args, compute, inferred.device)?;
     let mut replaced: SmallVec<[Arg<'_>; 8]> = SmallVec::new();
-    // What was converted was converted as it was inferred; the others are looked at when they are borrowed.
+    // Converted inputs were converted after inference read them; the others are checked when they are borrowed.
     refuse_replaced(args, &[], since)?;
     let args = match &converted {
         None => args,
@@ -53,13 +53,13 @@ pub(super) fn run_kernel(
     if let Some(observer) = observer {
         return observer.called(op, compute, args, outs, shared);
     }
-    // SAFETY: the caller compared the outputs with what inference says, and looked for overlaps; inputs are
-    // converted, and the kernel is the one for their dtype.
+    // SAFETY: the caller compared the outputs with inference and checked for overlaps; inputs are converted, and the
+    // kernel is the one for their dtype.
     unsafe { run_borrowed(kernel, Call { op, args, outs, shared, since }, false) }
 }
 
-/// Whether a call has integers that its kernel was not chosen by, such as indices. They may be wrong whatever the
-/// results are, so that the kernel looks at them even if there is nothing to write.
+/// Whether a call has integer tensors that did not select its kernel, such as indices. They may be invalid even if the
+/// results are empty, so the kernel runs to check them.
 #[cold]
 fn reads_integers(op: &OpDef, args: &[Arg<'_>]) -> bool {
     let mut found = false;
@@ -71,7 +71,7 @@ fn reads_integers(op: &OpDef, args: &[Arg<'_>]) -> bool {
     found
 }
 
-/// Whether an argument of a dtype has elements that a kernel checks, whatever there is to write.
+/// Whether kernels check the elements of an argument of this dtype, even if there is nothing to write.
 pub(crate) fn is_checked_by_kernel(op: &OpDef, argument: usize, dtype: DType) -> bool {
     op.custom.is_none()
         && dtype.category() == DTypeCategory::Int
@@ -83,13 +83,13 @@ pub(super) struct Call<'a> {
     pub op: &'static OpDef,
     pub args: &'a [Arg<'a>],
     pub outs: &'a [Tensor],
-    /// Whether others may know the outputs, so that they hold elements and must be borrowed.
+    /// Whether the outputs are visible to other code, so that they hold elements and must be borrowed.
     pub shared: bool,
-    /// How many tensors had been replaced before anybody looked at these.
+    /// The count of replaced tensors before inference read these.
     pub since: u64,
 }
 
-/// Runs the kernel of operands that are alike, one of which is `like`: tensors and output have its shape.
+/// Runs the kernel of operands of one form; all tensors and the output have the shape of `like`.
 ///
 /// # Safety
 /// As [`run_borrowed`].
@@ -102,22 +102,22 @@ pub(super) unsafe fn run_uniform(kernel: Kernel, call: Call<'_>, like: &Tensor) 
     if call.outs[0].numel() == 0 {
         return Ok(());
     }
-    // SAFETY: the caller's promise; operands that are alike and their result have one shape.
+    // SAFETY: the caller's promise; operands of one form and their result have one shape.
     unsafe { run_borrowed(kernel, call, true) }
 }
 
 /// Runs a kernel while the storages are borrowed.
 ///
 /// # Safety
-/// The kernel is one of the operator, and the call is as [`KernelCall::new`] wants it, but for the borrows; its tensors
-/// have one shape if they are `alike`.
+/// The kernel is one of the operator, and the call fulfils the requirements of [`KernelCall::new`] except for the
+/// borrows; its tensors have one shape if they are `alike`.
 #[inline(always)]
 unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()> {
     let Call { op, args, outs, shared, since } = call;
     let _held = Borrows::acquire(args, if shared { outs } else { &[] })?;
     refuse_replaced(args, outs, since)?;
-    // SAFETY: the caller promises what the call must be, and the tensors are what it saw, which stay so while their
-    // storages are borrowed, until this returns. Tensors that others know hold elements.
+    // SAFETY: the caller promises a valid call; the tensors stay as the caller checked them while their storages are
+    // borrowed, until this returns. Shared tensors hold elements.
     unsafe {
         let mut call = KernelCall::new(op, args, outs);
         if alike {
@@ -127,7 +127,7 @@ unsafe fn run_borrowed(kernel: Kernel, call: Call<'_>, alike: bool) -> Result<()
     }
 }
 
-/// Refuses tensors that another thread replaced since shapes were inferred from them.
+/// Rejects tensors that another thread replaced since inference read their shapes.
 ///
 /// # Errors
 /// If there is one.
@@ -149,7 +149,7 @@ fn refuse_these_replaced(reads: &[Arg<'_>], writes: &[Tensor], since: u64) -> Re
     .with_help("wait for the thread before the tensor is used"))
 }
 
-/// Runs a kernel: one of the host at once, one of a device in this thread's stream.
+/// Runs a kernel: a host kernel immediately, a device kernel in this thread's stream.
 ///
 /// # Safety
 /// As [`Kernel::run`].

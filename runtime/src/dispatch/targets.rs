@@ -1,7 +1,6 @@
-//! What a tensor must be like that a result is written into.
+//! Checks of the tensors that in-place and out forms write.
 //!
-//! In: given outputs and what inference says of them. Out: nothing, or an error before anything is
-//! written.
+//! In: given outputs and their inferred specs. Out: nothing, or an error before anything is written.
 
 use opsmith_core::{DType, can_cast};
 
@@ -10,8 +9,8 @@ use crate::error::{Error, Result, ShapeText};
 use crate::op::{Inferred, OpDef, OutSpec};
 use crate::tensor::Tensor;
 
-/// More elements than that of less memory are not gone through: in seconds so many are added up, the next size that
-/// somebody writes takes hours or years.
+/// Maximal number of elements of a tensor expanded beyond its memory: summing that many takes seconds; the next typical
+/// size would take hours or years.
 const ENDLESS: i64 = 1 << 32;
 
 /// Description of a tensor too large for any kernel to traverse: expanded far beyond its memory, or with as many rows
@@ -29,13 +28,13 @@ pub(crate) fn endless(tensor: &Tensor) -> Option<String> {
     })
 }
 
-/// How many elements a tensor would have if none of its sizes were 0.
+/// Number of elements of a tensor if sizes of 0 counted as 1.
 fn rows(tensor: &Tensor) -> i64 {
     tensor.shape().iter().filter(|size| **size > 0).fold(1, |rows, size| rows.saturating_mul(*size))
 }
 
-/// Refuses an input that shows its elements again and again without end, if the outputs do not have as many, and an
-/// output with as many rows without elements.
+/// Rejects an input expanded to an endless number of elements, if the outputs have fewer, and an output with that many
+/// rows without elements.
 pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     for (arg, def) in args.iter().zip(op.schema.args) {
         let mut found = None;
@@ -57,7 +56,7 @@ pub(super) fn refuse_endless(op: &OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> R
     }
 }
 
-/// Whether an argument shows the target's storage without being the same elements.
+/// Whether an argument shares the target's storage with different elements.
 #[inline]
 pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
     let mut shares = false;
@@ -69,7 +68,7 @@ pub(super) fn shares_elsewhere(args: &[Arg<'_>], target: &Tensor) -> bool {
     shares
 }
 
-/// Whether an argument shows the target's storage.
+/// Whether an argument shares the target's storage.
 #[inline]
 pub(super) fn shares(args: &[Arg<'_>], target: &Tensor) -> bool {
     let mut shares = false;
@@ -83,7 +82,7 @@ pub(crate) fn check_inplace(target: &Tensor, sizes: &[i64], dtype: DType) -> Res
     check_written(target, "self", sizes, dtype)
 }
 
-/// Whether an argument holds what an in-place form writes into it.
+/// Checks that an argument can hold the result that an in-place form writes into it.
 pub(crate) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: DType) -> Result<()> {
     if target.shape() != sizes {
         return Err(Error::shape(format!(

@@ -1,11 +1,11 @@
 //! Whether kernels write every element of their outputs.
 //!
-//! In: a kernel and a call of it. Out: what the kernel returns, or an error that names the first element that it
-//! left. Debug builds run every kernel so; release builds only where a check asks ([`check_written`]). The
-//! outputs' memory is filled with a byte before. Where an element consists of that byte afterwards, the kernel runs
-//! again over other bytes, as often as chance could explain the finding: an element that is the filling each time
-//! was never written. Memory then holds what the first run wrote, and random generators stand where it left them.
-//! See `docs/design/kernel-memory.md`.
+//! In: a kernel and a call of it. Out: the kernel's result, or an error that names the first unwritten element. Debug
+//! builds run every kernel this way; release builds only on request ([`check_written`]). The outputs' memory is filled
+//! with a byte before the run. If an element consists of that byte afterwards, the kernel runs again over other
+//! fillings, often enough to exclude coincidence: an element equal to the filling each time was never written.
+//! Afterwards the memory holds the results of the first run, and random generators have the state after it. See
+//! `docs/design/kernel-memory.md`.
 
 use opsmith_core::{Backend, DType};
 
@@ -21,7 +21,7 @@ use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::view::Positions;
 
-/// How many bits of one element must repeat the filling by chance before that counts as proof.
+/// Number of bits of one element that must repeat the filling to count as proof.
 const PROOF: usize = 48;
 
 /// Runs a kernel; in debug builds, over filled memory.
@@ -34,7 +34,7 @@ pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
         // SAFETY: the caller promises that the kernel is one of the operator.
         return unsafe { run_checked(kernel, call) };
     }
-    // SAFETY: the caller promises that the kernel is one of the operator; nobody took the call's outputs.
+    // SAFETY: the caller promises that the kernel is one of the operator; the call's outputs were not handed out.
     let result = unsafe { kernel.run(call) };
     call.make_untouched_valid();
     result
@@ -42,11 +42,11 @@ pub(crate) unsafe fn run(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
 
 /// Calls the kernel of an operator over filled memory, row-major and, if callers can give outputs, with gaps.
 ///
-/// Operators without a kernel, such as views and compositions, are left out: they write nothing themselves.
+/// Operators without a kernel, such as views and compositions, are skipped: they write nothing themselves.
 ///
 /// # Errors
-/// If an element of an output is left unwritten or, being a `bool`, is neither true nor false; and whatever
-/// inference and the kernel report.
+/// If an element of an output is left unwritten or, being a `bool`, is neither true nor false; and errors of inference
+/// and the kernel.
 pub fn check_written(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     check_call(op, args).map_err(|error| op.error_of_call(error, op.name, args))
 }
@@ -75,8 +75,8 @@ fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
             continue;
         }
         let _held = Borrows::acquire(&args, &[])?;
-        // SAFETY: as in a call by the dispatcher: inference said what the outputs are, which are new, inputs are
-        // converted, and their storages are borrowed.
+        // SAFETY: as in a call by the dispatcher: the outputs are new and match inference, inputs are converted, and
+        // their storages are borrowed.
         unsafe {
             let call = KernelCall::new(op, &args, &outs);
             run_checked(kernel, &call)?;
@@ -86,7 +86,7 @@ fn check_call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses results that depend on what was in the outputs' memory before.
+/// Rejects results that depend on the former contents of the outputs' memory.
 ///
 /// # Safety
 /// The kernel is one of the call's operator.
@@ -105,7 +105,7 @@ unsafe fn refuse_remains(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     };
     let third = again(0)?;
     if first.iter().zip(&third).any(|(first, third)| first[..] != third[..]) {
-        // It gives other results each time, whatever the reason.
+        // The results differ between runs for another reason.
         return Ok(());
     }
     let byte =
@@ -121,7 +121,7 @@ unsafe fn refuse_remains(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     .with_help("a kernel writes an element of an output before it reads it: memory may hold any values"))
 }
 
-/// An output; with gaps, the dimensions lie in the opposite order and every other element is unused.
+/// A new output; with gaps, the dimensions have the opposite order in memory and every other element is unused.
 fn allocate(spec: &OutSpec, inferred: &Inferred, gaps: bool) -> Result<Tensor> {
     let numel = checked_numel(&spec.sizes)?;
     if !gaps {
@@ -143,13 +143,13 @@ fn allocate(spec: &OutSpec, inferred: &Inferred, gaps: bool) -> Result<Tensor> {
     Ok(unsafe { Tensor::from_parts(storage, layout, spec.dtype, inferred.device) })
 }
 
-/// Runs a kernel over filled memory, unless it reads what it writes.
+/// Runs a kernel over filled memory, unless its outputs share memory with its inputs.
 ///
 /// # Safety
 /// The kernel is one of the call's operator.
 unsafe fn run_checked(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     let outs = call.outs();
-    // Other devices' memory is not for the host to fill.
+    // The host cannot fill the memory of other devices.
     let mut shared = call.device().backend != Backend::Cpu;
     call.args().iter().for_each(|arg| {
         arg.for_each_tensor(|tensor| shared |= outs.iter().any(|out| tensor.overlaps(out)));
@@ -165,7 +165,7 @@ unsafe fn run_checked(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     // SAFETY: the caller's promise.
     let (result, draws) = random::noted(|| unsafe { run_filled(kernel, call, 0) });
     if let Err(error) = result {
-        // A kernel that refuses its arguments leaves a caller's tensor as it was.
+        // A kernel that rejects its arguments must leave a caller's tensor unchanged.
         outs.iter().zip(&before).for_each(|(out, bytes)| write(out, bytes));
         return Err(error);
     }
@@ -197,8 +197,8 @@ unsafe fn run_filled(kernel: Kernel, call: &KernelCall<'_>, round: usize) -> Res
     unsafe { kernel.run(&KernelCall::new(call.op(), call.args(), outs).with_elements()) }
 }
 
-/// Runs a kernel over other fillings, and drops the positions that are written; says whether those that are left
-/// are proven to be unwritten.
+/// Runs a kernel over other fillings, and drops the positions that change. Returns whether the remaining ones are
+/// proven to be unwritten.
 ///
 /// # Safety
 /// The kernel is one of the call's operator.
@@ -218,7 +218,7 @@ unsafe fn repeat(
         round += 1;
         // SAFETY: the caller's promise.
         if random::repeated(draws, || unsafe { run_filled(kernel, call, round) }).is_err() {
-            // A kernel that fails when it runs again proves nothing.
+            // A kernel that fails in a repetition proves nothing.
             return false;
         }
         for (out, positions) in
@@ -235,12 +235,12 @@ unsafe fn repeat(
     true
 }
 
-/// How many bits tell the elements of a dtype apart.
+/// Number of significant bits of an element of a dtype.
 fn bits(dtype: DType) -> usize {
     if dtype == DType::Bool { 1 } else { 8 * dtype.size() }
 }
 
-/// The byte that memory is filled with in a round. Of a dtype's rounds each has another: a `bool` has two values.
+/// The byte that fills memory in a round. The rounds of a dtype have distinct bytes; a `bool` has two valid values.
 fn filling(dtype: DType, round: usize) -> u8 {
     match dtype {
         DType::Bool => u8::from(round.is_multiple_of(2)),
@@ -273,13 +273,14 @@ fn fill(tensor: &Tensor, byte: u8) {
 fn read(tensor: &Tensor) -> Scratch<u8> {
     let mut bytes = Scratch::filled(0, byte_count(tensor));
     if tensor.is_contiguous() {
-        // SAFETY: these are the tensor's elements, which nobody else writes, and as many bytes were made.
+        // SAFETY: these are the tensor's elements, which no other code writes, and the buffer has the same number of
+        // bytes.
         unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(tensor.data_ptr(), bytes.len()) };
         return bytes;
     }
     let size = tensor.dtype().size();
     for (address, to) in addresses(tensor).zip(bytes.chunks_exact_mut(size)) {
-        // SAFETY: the address is that of one element, which nobody else writes, and the chunk is as large.
+        // SAFETY: the address is that of one element, which no other code writes, and the chunk has its size.
         unsafe { to.as_mut_ptr().copy_from_nonoverlapping(address, size) };
     }
     bytes
@@ -298,19 +299,19 @@ fn write(tensor: &Tensor, bytes: &[u8]) {
     }
 }
 
-/// The numbers of the elements that consist of a byte, in row-major order.
+/// The row-major numbers of the elements that consist of a byte.
 fn positions_of(tensor: &Tensor, byte: u8) -> Scratch<usize> {
     let size = tensor.dtype().size();
     if tensor.is_contiguous() {
-        // SAFETY: these are the tensor's elements, whose bytes are initialised and which nobody else writes.
+        // SAFETY: these are the tensor's elements, whose bytes are initialised and which no other code writes.
         let bytes = unsafe { std::slice::from_raw_parts(tensor.data_ptr(), byte_count(tensor)) };
-        // Far faster than looking at each element, and most outputs have no such byte.
+        // Far faster than a test of each element, and most outputs have no such byte.
         if !bytes.contains(&byte) {
             return Scratch::new();
         }
     }
     let same = |address: *mut u8| {
-        // SAFETY: the bytes of one element, initialised, which nobody else writes.
+        // SAFETY: the bytes of one element, initialised, which no other code writes.
         unsafe { std::slice::from_raw_parts(address, size) }.iter().all(|other| *other == byte)
     };
     addresses(tensor)
@@ -320,14 +321,14 @@ fn positions_of(tensor: &Tensor, byte: u8) -> Scratch<usize> {
         .collect()
 }
 
-/// Refuses truth values that are neither, which a kernel in C can write.
+/// Rejects `bool`s that are neither true nor false, which a kernel in C can write.
 fn refuse_invalid(call: &KernelCall<'_>) -> Result<()> {
     for (index, out) in call.outs().iter().enumerate().filter(|(_, out)| out.dtype() == DType::Bool) {
-        // SAFETY: each address is that of an element, a byte, which nobody else writes.
+        // SAFETY: each address is that of an element, a byte, which no other code writes.
         let found =
             addresses(out).map(|address| unsafe { address.read() }).enumerate().find(|(_, byte)| *byte > 1);
         if let Some((position, byte)) = found {
-            // Nobody must read it as a bool.
+            // An invalid byte must never be read as a `bool`.
             fill(out, 0);
             return Err(Error::kernel(format!(
                 "{} wrote the truth value {byte} at {} of {}",
@@ -357,13 +358,13 @@ fn unwritten(call: &KernelCall<'_>, index: usize, position: usize) -> Error {
     .with_help("a kernel writes every element of its outputs: their memory may hold any values before")
 }
 
-/// The kernel as its table calls it.
+/// The kernel's name in its table.
 fn kernel_name(call: &KernelCall<'_>) -> String {
     let source = call.op().kernels.source(call.device().backend);
     if source.is_empty() { "the kernel".to_owned() } else { format!("the kernel `{source}`") }
 }
 
-/// The output as its signature calls it.
+/// The output's name in its signature.
 fn output_name(call: &KernelCall<'_>, index: usize) -> String {
     let returns = call.op().schema.returns;
     let declared = call.op().result_of(index);
@@ -375,7 +376,7 @@ fn output_name(call: &KernelCall<'_>, index: usize) -> String {
     }
 }
 
-/// The index of an element by its number in row-major order.
+/// The index of an element, from its row-major number.
 fn index_text(tensor: &Tensor, position: usize) -> String {
     let mut rest = position as i64;
     let mut index: Vec<String> = Vec::new();

@@ -1,8 +1,8 @@
-//! What a hand-written inference function sees and sets.
+//! The interface of hand-written inference functions.
 //!
-//! In: the arguments of a call, with sizes that are numbers or not known yet. Out: shape and dtype of every
-//! result. One function serves eager calls and graphs. Whatever it asks for that is not there is an error
-//! that says what to ask for, or to declare, instead.
+//! In: the arguments of a call, with sizes that are numbers or symbolic. Out: shape and dtype of every result. One
+//! function serves eager calls and graphs. A request for a missing or unknown value is an error that names the right
+//! request or declaration.
 
 mod attribute;
 
@@ -28,7 +28,7 @@ pub type InferFunction = fn(&mut InferContext<'_>) -> Result<()>;
 pub enum Key<'k> {
     /// By name.
     Name(&'k str),
-    /// By position, counted by declaration: what is absent counts.
+    /// By position among the declarations; absent ones count.
     Index(usize),
 }
 
@@ -44,10 +44,9 @@ impl From<usize> for Key<'_> {
     }
 }
 
-/// A call whose results are to be inferred.
-///
-/// Inputs are the tensor arguments, attributes all others; both are found by name, or by position among
-/// their kind in the order of declaration. Outputs are unset at first, and every one must be set.
+/// A call whose results are to be inferred.  Inputs are the tensor arguments, attributes all others; both are found by
+/// name, or by position among their kind in the order of declaration. Outputs start unset, and the function must set
+/// every one.
 ///
 /// ```
 /// use opsmith_runtime::infer::InferContext;
@@ -90,7 +89,7 @@ impl<'a> InferContext<'a> {
         self.op.schema.args.len() - self.input_count()
     }
 
-    /// How many tensors an input is: those of a list, else 1, or 0 if it is absent.
+    /// Number of tensors of an input: the length of a list, else 1, or 0 if it is absent.
     ///
     /// # Errors
     /// If there is no such input.
@@ -125,11 +124,10 @@ impl<'a> InferContext<'a> {
         self.one(at)
     }
 
-    /// One tensor of an input that is a list, by the input and the position in the list. In a list of which
-    /// some may be absent, those are none.
+    /// One tensor of a list input, by the input and the position in the list; `None` for an absent tensor of the list.
     ///
     /// # Errors
-    /// If there is no such input, it is no list, or the list is shorter.
+    /// If there is no such input, it is not a list, or the list is shorter.
     pub fn variadic_input<'k>(&self, key: impl Into<Key<'k>>, position: usize) -> Result<Option<&'a Meta>> {
         let at = self.find(key.into(), true)?;
         let found = match self.args[at] {
@@ -174,7 +172,7 @@ impl<'a> InferContext<'a> {
         Ok(self.input(key)?.dtype)
     }
 
-    /// The elements of an input, if it is a constant. One that is declared `value_depends: required` always is.
+    /// The elements of an input if it is a constant, as one declared `value_depends: required` always is.
     ///
     /// # Errors
     /// If the input is not declared in `value_depends`, is absent, or has elements of another type.
@@ -205,7 +203,7 @@ impl<'a> InferContext<'a> {
         }
     }
 
-    /// How many elements of a mask hold, one of `bool` or `uint8` in an input that is a list, if they are known.
+    /// Number of true elements of a mask, a `bool` or `uint8` tensor in a list input, if they are known.
     ///
     /// # Errors
     /// As [`InferContext::variadic_input`]; if the input is not declared in `value_depends`, or there is no mask.
@@ -226,10 +224,10 @@ impl<'a> InferContext<'a> {
         Ok(Some(count as i64))
     }
 
-    /// The shape that two shapes broadcast to; what has to hold of sizes that are not known is required.
+    /// The shape that two shapes broadcast to; conditions on symbolic sizes become requirements.
     ///
     /// # Errors
-    /// If they do not broadcast whatever the sizes are.
+    /// If they cannot broadcast for any values of the sizes.
     pub fn broadcast(&mut self, a: &Shape, b: &Shape) -> Result<Shape> {
         crate::infer::symbolic::broadcast_shapes(self.op, self.context, a, b)
     }
@@ -237,19 +235,19 @@ impl<'a> InferContext<'a> {
     /// An attribute.
     ///
     /// # Errors
-    /// If there is no such attribute, it is of another type, or it is a size that is not known yet and was
-    /// not asked for as a [`Size`].
+    /// If there is no such attribute, it has another type, or it is a symbolic size and was not requested as a
+    /// [`Size`].
     pub fn attribute<'k, T: Attribute<'a>>(&self, key: impl Into<Key<'k>>) -> Result<T> {
         let at = self.find(key.into(), false)?;
         T::read(self.args[at]).ok_or_else(|| attribute::refused::<T>(&self.op.schema.args[at], self.args[at]))
     }
 
-    /// The symbols, to compute quotients and the like with.
+    /// The symbol table, for quotients and similar operations.
     pub fn symbols(&mut self) -> &mut Symbols {
         &mut self.context.symbols
     }
 
-    /// Whether two sizes are equal; what nobody can tell yet can be asked for with [`InferContext::require`].
+    /// Whether two sizes are equal; an undecided condition can be required with [`InferContext::require`].
     pub fn equal(&self, a: &Size, b: &Size) -> Condition {
         self.context.equal(a, b)
     }
@@ -259,7 +257,7 @@ impl<'a> InferContext<'a> {
         self.context.less(a, b)
     }
 
-    /// Demands that a condition holds: now if that is decided, else when the sizes are known.
+    /// Requires a condition: checked now if it is decided, else when the sizes are known.
     ///
     /// # Errors
     /// If it does not hold, with the reason.
@@ -303,7 +301,7 @@ impl<'a> InferContext<'a> {
         Ok(())
     }
 
-    /// What was set, if everything was.
+    /// The results, if every output was set.
     pub(crate) fn finish(self) -> Result<SmallVec<[(Shape, DType); 2]>> {
         let op = self.op;
         self.outs
@@ -346,7 +344,7 @@ impl<'a> InferContext<'a> {
         })
     }
 
-    /// An input that is no list.
+    /// An input that is a single tensor.
     fn one(&self, at: usize) -> Result<Option<&'a Meta>> {
         match self.args[at] {
             Argument::Tensor(meta) => Ok(Some(meta)),
@@ -376,11 +374,11 @@ fn is_input(arg: &ArgDef) -> bool {
     matches!(arg.ty.kind, ArgKind::Tensor | ArgKind::Tensors | ArgKind::OptionalTensors)
 }
 
-/// Runs a hand-written function for an eager call. `written` is the dtype that the kernel writes into each
-/// output, if that is a fixed one; the others have the dtype that chooses the kernel.
+/// Runs a hand-written function for an eager call. `written` is the fixed dtype that the kernel writes into each
+/// output; `None` for the dtype that selects the kernel.
 ///
 /// # Errors
-/// Whatever the function reports; if it leaves an output unset, or sets another dtype than the kernel writes.
+/// Errors of the function; if it leaves an output unset, or sets another dtype than the kernel writes.
 pub fn infer_by(
     op: &'static OpDef,
     args: &[Arg<'_>],
@@ -413,7 +411,7 @@ pub fn infer_by(
     Ok(Inferred { outs: outs.collect::<Result<_>>()?, compute, device: device_of(args)? })
 }
 
-/// What inference may know of an argument of an eager call.
+/// The description of an argument of an eager call, with elements only where they are declared.
 enum Described {
     One(Meta),
     Many(Vec<Meta>),
@@ -423,7 +421,7 @@ enum Described {
 
 impl Described {
     fn of(arg: Arg<'_>, value: ValueUse) -> Described {
-        // Without elements it is a description itself.
+        // A meta tensor is its own description.
         let meta = |tensor: &Tensor| match !value.counts(tensor.dtype()) || tensor.storage().is_meta() {
             true => Meta::describe(tensor),
             false => Meta::constant(tensor),

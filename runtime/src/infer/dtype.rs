@@ -1,7 +1,7 @@
 //! Rules for `dtype:` and `compute:`.
 //!
-//! In: dtypes of operands, and whether they are tensors with dimensions. Out: a dtype. The public functions read a
-//! call's operands; those of `of` are the rules themselves, and `symbolic::rules` calls them too.
+//! In: dtypes of operands, and whether they are tensors with dimensions. Out: a dtype. The public functions take a
+//! call's operands; those of `of` are the rules themselves, shared with `symbolic::rules`.
 
 use opsmith_core::DType;
 
@@ -72,7 +72,7 @@ pub fn or_default(dtype: Option<DType>) -> Result<DType> {
     Ok(dtype.unwrap_or(DEFAULT_FLOAT))
 }
 
-/// The rules over dtypes of operands that need not be there.
+/// The rules over descriptions of operands.
 pub(super) mod of {
     use opsmith_core::{DType, DTypeCategory};
 
@@ -92,7 +92,7 @@ pub(super) mod of {
     }
 
     pub fn promote(operands: impl Iterator<Item = TypedOperand>) -> Result<DType> {
-        // By priority, the highest first.
+        // Indexed by priority, the highest first.
         let mut found = [None; 3];
         for TypedOperand { dtype, priority } in operands {
             let slot = &mut found[priority as usize];

@@ -1,14 +1,15 @@
-//! Extents: sizes of dimensions as the rules for `shape:` see them, numbers in a call and formulas before it.
+//! Extents: sizes of dimensions in the rules for `shape:`, numbers in a call and formulas before it.
 //!
-//! In: questions about two extents. Out: answers of numbers (`Numbers`) at the cost of comparing them; those of
-//! formulas are in `symbolic::extent`, where an open question becomes a guard. Must not know tensors or rules.
+//! In: comparisons and arithmetic of extents. Out: for numbers (`Numbers`), the plain result at the cost of an integer
+//! operation; formulas are in `symbolic::extent`, where an undecided comparison becomes a guard. Must not know tensors
+//! or rules.
 
 use std::ops::DerefMut;
 
 use crate::error::{Result, ShapeText};
 use crate::layout::{Dims, checked_numel};
 
-/// The place where a rule's questions about extents are answered.
+/// Comparisons and arithmetic of extents for a rule.
 pub(super) trait Extents {
     /// The size of a dimension.
     type Extent: Clone + From<i64> + PartialEq<i64>;
@@ -21,23 +22,23 @@ pub(super) trait Extents {
     /// The size that two broadcast to; `None` if they certainly do not.
     fn broadcast(&mut self, a: &Self::Extent, b: &Self::Extent) -> Option<Self::Extent>;
 
-    /// Two sizes that must be equal for the reason given: the one of which more is known, or `None` if they
-    /// certainly differ.
+    /// Two sizes that must be equal for the reason given: returns the more specific one, or `None` if they certainly
+    /// differ.
     fn unify(&mut self, a: &Self::Extent, b: &Self::Extent, reason: &str) -> Option<Self::Extent>;
 
     /// The sum of two sizes.
     fn add(&self, a: &Self::Extent, b: &Self::Extent) -> Self::Extent;
 
-    /// Refuses a shape of more elements than memory can hold.
+    /// Rejects a shape of more elements than memory can hold.
     fn check_numel(&self, shape: &[Self::Extent]) -> Result<()>;
 
-    /// As [`Extents::check_numel`], of sizes that are attributes and may be negative.
+    /// As [`Extents::check_numel`], for sizes that are attributes and may be negative.
     fn check_given(&mut self, shape: &[Self::Extent]) -> Result<()>;
 
-    /// A size as errors show it.
+    /// The text of a size in errors.
     fn text(&self, extent: &Self::Extent) -> String;
 
-    /// A shape as errors show it.
+    /// The text of a shape in errors.
     fn shape_text(&self, shape: &[Self::Extent]) -> String;
 }
 

@@ -1,7 +1,7 @@
 //! Rules for `shape:`, one body each for numbers and for formulas.
 //!
-//! In: shapes of operands. Out: the shape of a result. The public functions read a call's tensors; those of `of`
-//! are the rules themselves, over any `Extents`, and `symbolic::rules` calls them too.
+//! In: shapes of operands. Out: the shape of a result. The public functions take a call's tensors; those of `of` are
+//! the rules themselves, over any `Extents`, shared with `symbolic::rules`.
 
 use super::Operand;
 use super::extent::Numbers;
@@ -17,8 +17,7 @@ pub fn follow(tensor: &Tensor) -> Result<Dims> {
 /// The shapes of the operands, broadcast together: aligned at the last dimension, sizes must be
 /// equal or 1.
 ///
-/// `broadcast` of (2, 1) and (3) is (2, 3). Numbers and absent operands count for nothing; without
-/// a tensor the result is ().
+/// `broadcast` of (2, 1) and (3) is (2, 3). Numbers and absent operands are ignored; without a tensor the result is ().
 ///
 /// # Errors
 /// If two sizes differ and neither is 1, or the result has too many elements.
@@ -54,7 +53,7 @@ pub fn matmul(left: &Tensor, right: &Tensor) -> Result<Dims> {
     of::matmul(&mut Numbers, left.shape(), right.shape())
 }
 
-/// The shapes joined along one dimension; empty vectors are passed over.
+/// The shapes joined along one dimension; empty vectors are ignored.
 ///
 /// `cat` of (2, 3), (0) and (2, 1) along dimension 1 is (2, 4).
 ///
@@ -148,7 +147,7 @@ pub(super) mod of {
         matches!(shape, [only] if *only == 0)
     }
 
-    /// Of shapes with their places in the list.
+    /// Joins shapes, each given with its position in the list.
     pub fn cat<'a, E: Extents>(
         on: &mut E,
         shapes: impl Iterator<Item = (usize, &'a [E::Extent])> + Clone,

@@ -1,8 +1,8 @@
 //! Shapes and dtypes of results before any size is known.
 //!
 //! In: an operator's definition, and arguments whose sizes are numbers, formulas over symbols, or unknown
-//! ([`infer()`]). Out: the same of results. Nothing here knows an operator by name or a graph; what must hold
-//! when the sizes are known is handed out as guards ([`Context`]).
+//! ([`infer()`]). Out: sizes of the results in the same form, and guards ([`Context`]): conditions to be checked when
+//! the sizes are known. Must not know operators by name or graphs.
 
 pub(crate) mod call;
 mod condition;

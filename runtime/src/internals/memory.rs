@@ -1,6 +1,6 @@
 //! Memory and elements: kernels, copies and additions under borrows that the caller holds, and blocks of memory.
 //!
-//! In: tensors whose storages are borrowed. Out: their elements, written. Must know no operator.
+//! In: tensors whose storages are borrowed. Out: their elements, written. Must not know operators.
 
 use std::ptr::NonNull;
 
@@ -15,7 +15,7 @@ use crate::{copy, dispatch, op};
 /// Writes the elements of `source`, broadcast and converted, into `target`.
 ///
 /// # Errors
-/// If their shapes do not go together.
+/// If their shapes are incompatible.
 ///
 /// # Safety
 /// The storage of `target` is borrowed for writing, that of `source` for reading, and no element of one is an element
@@ -24,10 +24,10 @@ pub unsafe fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     copy::convert(target, source)
 }
 
-/// Adds the elements of `source` to those of `target`, which may have one element at several indices.
+/// Adds the elements of `source` to those of `target`, whose indices may overlap in memory.
 ///
 /// # Errors
-/// If their shapes do not go together.
+/// If their shapes are incompatible.
 ///
 /// # Safety
 /// As of [`convert`].
@@ -38,7 +38,7 @@ pub unsafe fn add(target: &Tensor, source: &Tensor) -> Result<()> {
 /// The only element of a tensor.
 ///
 /// # Errors
-/// If a device has it, and fails.
+/// If it is on a device that fails.
 ///
 /// # Safety
 /// The storage is borrowed, and the tensor has one element.
@@ -49,7 +49,7 @@ pub unsafe fn read_one(tensor: &Tensor) -> Result<Scalar> {
 /// Writes zeros to all elements of a tensor, of any dtype.
 ///
 /// # Errors
-/// If a device has them, and fails.
+/// If they are on a device that fails.
 ///
 /// # Safety
 /// The storage is borrowed for writing, or has no other user.
@@ -60,10 +60,10 @@ pub unsafe fn clear(tensor: &Tensor) -> Result<()> {
 /// The bytes of a storage.
 ///
 /// # Errors
-/// If a device has them, and fails; or if there is no memory for them.
+/// If they are on a device that fails; or if there is no memory for them.
 ///
 /// # Safety
-/// The storage has elements, and nothing writes them meanwhile.
+/// The storage has elements, and no other code writes them during the call.
 pub unsafe fn bytes_of(storage: &Storage) -> Result<Vec<u8>> {
     copy::bytes_of(storage)
 }
@@ -76,11 +76,11 @@ pub unsafe fn make_valid(tensor: &Tensor) {
     op::make_valid(tensor);
 }
 
-/// Runs a kernel: one of the host at once, in debug builds over filled memory, to find elements that it leaves
-/// unwritten; one of a device in this thread's stream.
+/// Runs a kernel. A host kernel runs immediately, in debug builds over filled memory, to find elements that it leaves
+/// unwritten; a device kernel runs in this thread's stream.
 ///
 /// # Errors
-/// Those of the kernel.
+/// Errors of the kernel.
 ///
 /// # Safety
 /// The kernel is one of the call's operator.
@@ -90,7 +90,7 @@ pub unsafe fn run_kernel(kernel: Kernel, call: &KernelCall<'_>) -> Result<()> {
     unsafe { dispatch::run_prepared(kernel, call) }
 }
 
-/// A block of host memory from the tensors' cache, initialised to any bytes and aligned as tensors are.
+/// A block of host memory from the tensors' cache, initialised to arbitrary bytes and aligned as tensors are.
 pub struct Workspace(Block);
 
 impl Workspace {
@@ -110,7 +110,7 @@ impl Workspace {
 impl Drop for Workspace {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the block was allocated in `new`, and its owner is gone.
+        // SAFETY: the block was allocated in `new`, and its only owner is dropped.
         unsafe { allocator::free(self.0) };
     }
 }

@@ -1,6 +1,6 @@
 //! Methods of public types for extensions of the runtime, as traits.
 //!
-//! In: the runtime's types. Out: methods that are private otherwise, under the same names.
+//! In: the runtime's types. Out: otherwise private methods, under the same names.
 
 use opsmith_core::{Backend, DType};
 
@@ -15,9 +15,9 @@ use crate::random::{Generator, GeneratorState};
 use crate::storage::Storage;
 use crate::tensor::Tensor;
 
-/// Tensors without elements, over other memory, outside any graph of automatic differentiation.
+/// Meta tensors, tensors over other memory, and conversions outside any graph of automatic differentiation.
 pub trait TensorInternals: Sized {
-    /// A row-major tensor whose elements are still to be written; without elements while the thread traces.
+    /// A row-major tensor with uninitialised elements; a meta tensor while the thread traces.
     ///
     /// # Errors
     /// If there is no memory.
@@ -26,7 +26,7 @@ pub trait TensorInternals: Sized {
     /// Every element is written before any is read: a byte of a `bool` may be neither 0 nor 1.
     unsafe fn uninitialized(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor>;
 
-    /// The same, with memory also while the thread traces.
+    /// As [`TensorInternals::uninitialized`], with memory also while the thread traces.
     ///
     /// # Errors
     /// If there is no memory.
@@ -35,16 +35,16 @@ pub trait TensorInternals: Sized {
     /// As of [`TensorInternals::uninitialized`].
     unsafe fn with_memory(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor>;
 
-    /// A row-major tensor without elements.
+    /// A row-major meta tensor.
     ///
     /// # Errors
     /// If there is no memory for the handle.
     fn meta(sizes: &[i64], dtype: DType, device: Device) -> Result<Tensor>;
 
-    /// A tensor of a layout, without elements.
+    /// A meta tensor of a layout.
     fn described(layout: Layout, dtype: DType, device: Device) -> Tensor;
 
-    /// The same elements on a device, outside any graph: the tensor itself if they are there.
+    /// The same elements on a device, outside any graph: the tensor itself if it is already there.
     ///
     /// # Errors
     /// If there is no memory on the device, or it fails.
@@ -56,7 +56,7 @@ pub trait TensorInternals: Sized {
     /// If the layout reaches outside the storage.
     fn with_layout(&self, layout: Layout) -> Result<Tensor>;
 
-    /// Whether both tensors touch a common byte of one storage (by their lowest and highest addresses).
+    /// Whether the address ranges of both tensors in one storage overlap.
     fn overlaps(&self, other: &Tensor) -> bool;
 
     /// Replaces the storage, and moves the offset by a number of elements.
@@ -71,7 +71,8 @@ pub trait TensorInternals: Sized {
     /// The moved layout lies inside the storage, whose elements there are of the tensor's dtype.
     unsafe fn shift(&mut self, elements: i64);
 
-    /// Becomes a tensor like another, outside any graph, if this is the only handle; says whether it was.
+    /// Takes over memory and layout of another tensor, outside any graph, if this is the only handle; returns whether
+    /// it was.
     fn show(&mut self, other: &Tensor) -> bool;
 
     /// Whether this is the only handle.
@@ -153,7 +154,7 @@ impl TensorInternals for Tensor {
 
 /// Identity and borrow state of storages.
 pub trait StorageInternals: Sized {
-    /// Memory without elements, which cannot be borrowed.
+    /// Meta storage, which cannot be borrowed.
     ///
     /// # Errors
     /// If there is no memory for the handle.
@@ -162,7 +163,7 @@ pub trait StorageInternals: Sized {
     /// A number that no other storage has while a handle lives.
     fn address(&self) -> usize;
 
-    /// Borrows for writing; waits while others borrow.
+    /// Borrows for writing; waits until all other borrows have ended.
     fn lock(&self);
 
     /// Ends [`StorageInternals::lock`].
@@ -171,7 +172,7 @@ pub trait StorageInternals: Sized {
     /// The caller has locked the storage, and not unlocked it since.
     unsafe fn unlock(&self);
 
-    /// Counts a write that a traced function will do.
+    /// Counts a future write of a traced function.
     fn count_write(&self);
 }
 
@@ -199,19 +200,19 @@ impl StorageInternals for Storage {
 
 /// Random generators of graphs.
 pub trait GeneratorInternals: Sized {
-    /// A generator in a state, made without an event.
+    /// A generator in a state, made without an event for a tracer.
     fn at(state: GeneratorState) -> Self;
 
-    /// The generator of a graph for one that the traced function makes.
+    /// The generator in a graph for one that the traced function makes.
     fn starting(start: Start) -> Self;
 
-    /// Its start in each run of a graph, if it is one of a traced function.
+    /// Its start in each run of a graph, if it belongs to a traced function.
     fn start(&self) -> Option<Start>;
 
-    /// Its state, read without an event.
+    /// Its state, read without an event for a tracer.
     fn place(&self) -> GeneratorState;
 
-    /// Sets its state without an event.
+    /// Sets its state without an event for a tracer.
     fn go_to(&self, state: GeneratorState);
 }
 

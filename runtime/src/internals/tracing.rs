@@ -1,7 +1,7 @@
-//! Tracing a thread: its observers, its flag and the site of its outermost call.
+//! Tracing of a thread: its observers, its flag and the site of its outermost call.
 //!
-//! In: the observers of a tracer. Out: the events of the thread. While a thread traces, new tensors have no elements and
-//! no kernel runs; flag and observers are set together, so no tensor with memory is left unwritten.
+//! In: the observers of a tracer. Out: the events of the thread. While a thread traces, new tensors have no elements
+//! and no kernel runs; flag and observers are set together, so no tensor with memory is left unwritten.
 
 use std::panic::Location;
 
@@ -19,7 +19,7 @@ pub struct Observers {
     pub tensors: &'static dyn TensorObserver,
     /// Random generators.
     pub generators: &'static dyn GeneratorObserver,
-    /// Kernels, views, and reads of elements that decide shapes.
+    /// Kernels, views, and reads of elements that determine shapes.
     pub calls: &'static dyn CallObserver,
 }
 
@@ -37,7 +37,7 @@ pub fn is_tracing() -> bool {
     trace_hook::is_tracing()
 }
 
-/// Notes where a call was made, unless it is part of another one.
+/// Records the site of a call, unless it is part of another one.
 pub fn enter(site: &'static Location<'static>) -> SiteScope {
     trace_hook::enter(site)
 }

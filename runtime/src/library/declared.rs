@@ -1,4 +1,4 @@
-//! Operators that were declared at run time, by name.
+//! Operators declared at run time, by name.
 //!
 //! In: definitions and their names. Out: the definitions, until they are withdrawn. Must not know how an operator is
 //! declared.
@@ -11,11 +11,11 @@ use crate::op::OpDef;
 
 static NAMED: RwLock<BTreeMap<&'static str, &'static OpDef>> = RwLock::new(BTreeMap::new());
 
-/// Why a name cannot be given to an operator.
+/// The owner of a name that is taken.
 pub enum Taken {
-    /// Another operator declared at run time has it.
+    /// Another operator declared at run time.
     Declared,
-    /// An operator of a linked library has it.
+    /// An operator of a linked library.
     Generated(&'static Library),
 }
 
@@ -29,8 +29,8 @@ pub(super) fn all() -> Vec<&'static OpDef> {
     NAMED.read().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
 }
 
-/// Gives a name to the operator that a function defines. The function runs if the name is free, and nobody can take
-/// the name meanwhile.
+/// Registers the operator that a function defines under a name. The function runs if the name is free; the name stays
+/// reserved while it runs.
 ///
 /// # Errors
 /// If the name is taken.
@@ -47,7 +47,7 @@ pub(crate) fn register(name: &str, define: impl FnOnce() -> &'static OpDef) -> R
     Ok(op)
 }
 
-/// Takes its name from an operator, if it has one.
+/// Removes an operator's name, if it has one.
 pub(crate) fn withdraw(op: &'static OpDef) {
     let mut named = NAMED.write().unwrap_or_else(PoisonError::into_inner);
     if named.get(op.name).is_some_and(|known| std::ptr::eq(*known, op)) {

@@ -1,7 +1,7 @@
 //! Operators by name.
 //!
-//! In: a name as people write it: in full, without overload, or as another library has it. Out: the operators and
-//! forms that it may stand for, or an error with the names that are near.
+//! In: a name as users write it: in full, without overload, or from another library. Out: the matching operators and
+//! forms, or an error with similar names.
 
 use opsmith_core::spelling::{self, ForeignNames, Meaning};
 use smallvec::SmallVec;
@@ -10,10 +10,10 @@ use super::{Form, Library, declared};
 use crate::error::{Error, Result};
 use crate::op::OpDef;
 
-/// An operator and the form that a name stands for.
+/// An operator and a form, the meaning of a name.
 pub type Named = (&'static OpDef, Form);
 
-/// The overloads that a name may stand for.
+/// The overloads that match a name.
 pub type Candidates = SmallVec<[Named; 2]>;
 
 impl Library {
@@ -32,7 +32,7 @@ impl Library {
         self.find_generated(name).or_else(|| Some((declared::find(name)?, Form::Functional)))
     }
 
-    /// The same, of generated operators only.
+    /// As [`Library::find_exactly`], among generated operators only.
     pub(crate) fn find_generated(&self, name: &str) -> Option<(&'static OpDef, Form)> {
         if let Ok(index) = self.names.binary_search_by(|(known, _, _)| (*known).cmp(name)) {
             let (_, op, form) = self.names[index];
@@ -41,7 +41,7 @@ impl Library {
         self.parents.iter().find_map(|parent| parent.find_generated(name))
     }
 
-    /// Finds an operator, or explains which names are near.
+    /// Finds an operator; the error lists similar names.
     ///
     /// # Errors
     /// If no operator has that name, or if it is the name of several overloads.
@@ -59,12 +59,11 @@ impl Library {
         }
     }
 
-    /// Every overload that a name may stand for, at least one: that of the full name first, others in the order
-    /// of names.
+    /// Every overload that matches a name, at least one: that of the full name first, others in the order of names.
     ///
     /// # Errors
-    /// If no operator has that name; near names are listed. If the name is another library's for something
-    /// else; the error has advice.
+    /// If no operator has that name; the error lists similar names. If another library uses the name for a different
+    /// operation, the error has advice.
     pub fn candidates(&self, name: &str) -> Result<Candidates> {
         let found = self.named(name);
         if !found.is_empty() {
@@ -104,9 +103,9 @@ impl Library {
         found
     }
 
-    /// The forms, out forms apart, of the name with an overload behind it.
+    /// The functional and in-place forms with the given base name and any overload.
     fn overloads(&self, base: &str, found: &mut Candidates) {
-        // A point sorts before whatever else a name may go on with.
+        // `.` sorts before any other character of a name.
         let start = self.names.partition_point(|(known, ..)| *known <= base);
         let rows = self.names[start..].iter();
         let of_base = |known: &str| known.strip_prefix(base).is_some_and(|rest| rest.starts_with('.'));
@@ -121,7 +120,7 @@ impl Library {
 
     fn near(&self, name: &str) -> Vec<String> {
         let base = name.split('.').next().unwrap_or(name);
-        // By the name alone, then by the overload too.
+        // By the base name first, then by the overload too.
         let mut ranked: Vec<((usize, usize), &str)> = self
             .all_ops()
             .iter()

@@ -1,7 +1,7 @@
-//! A call as a kernel sees it: the one way from a kernel to the memory of tensors.
+//! The call that a kernel receives: a kernel's only access to the memory of tensors.
 //!
-//! In: arguments and outputs that the dispatcher prepared and borrowed. Out: typed views, each output's at most
-//! once. Only the dispatcher makes calls, since making one promises everything that views rely on; see
+//! In: arguments and outputs that the dispatcher prepared and borrowed. Out: typed views, each output's at most once.
+//! Only the dispatcher constructs calls, since the constructor's promise covers every property that views rely on; see
 //! `docs/design/kernel-memory.md`.
 
 mod values;
@@ -20,10 +20,10 @@ use crate::tensor::Tensor;
 use crate::view::{View, ViewMut};
 pub(crate) use values::make_valid;
 
-/// A kernel as tables are made from: writes every element of the call's outputs, which have their final shape.
+/// A kernel function, as stored in tables: writes every element of the call's outputs, which have their final shape.
 pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
 
-/// A kernel as tables give it.
+/// A kernel returned by a table; unsafe to run.
 ///
 /// ```compile_fail,E0133
 /// # use opsmith_runtime::{Result, op::{Kernel, KernelCall}};
@@ -32,7 +32,7 @@ pub type KernelFn = fn(&KernelCall<'_>) -> Result<()>;
 /// }
 /// ```
 ///
-/// The kernel of one operator cannot become that of another, whose inference makes sure of other things:
+/// The kernel of one operator cannot be installed for another, whose inference guarantees other properties:
 ///
 /// ```compile_fail,E0308
 /// # use opsmith_runtime::{Backend, DType, op::OpDef};
@@ -48,19 +48,19 @@ impl Kernel {
     /// Runs the kernel.
     ///
     /// # Errors
-    /// Whatever the kernel reports.
+    /// Errors of the kernel.
     ///
     /// # Safety
-    /// The call is one of the operator that the kernel was made for, since it relies on what inference made sure
-    /// of; and nobody took the outputs of the call.
+    /// The call is one of the operator that the kernel was made for, since it relies on the guarantees of that
+    /// operator's inference; and none of the call's outputs was handed out.
     #[inline(always)]
     pub unsafe fn run(self, call: &KernelCall<'_>) -> Result<()> {
         (self.0)(call)
     }
 }
 
-/// A call as a kernel sees it: arguments in signature order, inputs converted as
-/// [`ElementType`](super::ElementType) says, outputs allocated, storages borrowed.
+/// A call as a kernel receives it: arguments in signature order, inputs converted according to
+/// [`ElementType`](super::ElementType), outputs allocated, storages borrowed.
 ///
 /// ```compile_fail,E0451
 /// # use opsmith_runtime::{Arg, Tensor, op::{KernelCall, OpDef}};
@@ -77,7 +77,7 @@ impl Kernel {
 /// }
 /// ```
 ///
-/// Views do not outlive the call, and with it the borrows of the storages:
+/// Views do not outlive the call, which holds the borrows of the storages:
 ///
 /// ```compile_fail
 /// # use opsmith_runtime::{View, op::KernelCall};
@@ -89,36 +89,36 @@ pub struct KernelCall<'a> {
     op: &'static OpDef,
     args: &'a [Arg<'a>],
     outs: &'a [Tensor],
-    /// The outputs whose elements were handed out, a bit each; the last bit stands for all from the 64th on.
+    /// The outputs that were handed out, a bit each; the last bit covers all from the 64th on.
     taken: Cell<u64>,
-    /// Whether a loop has written all of the first output.
+    /// Whether a loop has written the whole first output.
     filled: Cell<bool>,
-    /// Whether the outputs' memory holds elements of their dtypes, instead of any bytes.
+    /// Whether the outputs' memory holds valid elements of their dtypes, rather than arbitrary bytes.
     holds_elements: bool,
     /// Whether the tensors of the call are known to have one shape.
     alike: bool,
 }
 
 impl<'a> KernelCall<'a> {
-    /// A call whose outputs' memory holds any bytes.
+    /// A call whose outputs' memory holds arbitrary bytes.
     ///
     /// # Safety
     /// While the call and its views are used:
-    /// - the arguments are what the operator's signature and `element_types` say, and on the outputs' device;
-    /// - the outputs are what inference says of these arguments;
-    /// - nothing writes the arguments' storages, and nothing else touches those of the outputs;
-    /// - no two outputs overlap, and an output overlaps an argument only if the operator's forms are
-    ///   `elementwise` and both are the same elements.
+    /// - the arguments match the operator's signature and `element_types`, and are on the outputs' device;
+    /// - the outputs match inference for these arguments;
+    /// - no code writes the arguments' storages, and no other code accesses those of the outputs;
+    /// - no two outputs overlap, and an output overlaps an argument only if the operator's forms are `elementwise` and
+    ///   both are the same elements.
     #[inline]
     pub unsafe fn new(op: &'static OpDef, args: &'a [Arg<'a>], outs: &'a [Tensor]) -> KernelCall<'a> {
         let (taken, filled) = (Cell::new(0), Cell::new(false));
         KernelCall { op, args, outs, taken, filled, holds_elements: false, alike: false }
     }
 
-    /// The call with outputs whose memory holds elements of their dtypes, such as a caller's own tensors.
+    /// The call with outputs whose memory holds valid elements, such as a caller's own tensors.
     ///
     /// # Safety
-    /// It does.
+    /// The outputs' memory holds valid elements of their dtypes.
     #[inline]
     #[must_use]
     pub unsafe fn with_elements(mut self) -> KernelCall<'a> {
@@ -149,8 +149,8 @@ impl<'a> KernelCall<'a> {
         self.op
     }
 
-    /// Its arguments. Who asks one of their tensors for elements, instead of this call for a view, may wait for
-    /// ever: the call is what has borrowed them.
+    /// The arguments. A request for their elements through the tensors, instead of a view from this call, may deadlock:
+    /// the call itself holds the borrows.
     #[inline]
     pub fn args(&self) -> &'a [Arg<'a>] {
         self.args
@@ -162,16 +162,16 @@ impl<'a> KernelCall<'a> {
         self.outs.first().map_or(Device::CPU, Tensor::device)
     }
 
-    /// Whether the host has the operands, instead of another device.
+    /// Whether the operands are in host memory.
     #[inline]
     pub(crate) fn is_on_host(&self) -> bool {
         self.outs.first().is_none_or(Tensor::is_on_host)
     }
 
-    /// The outputs, for a kernel that runs on a device: their elements are the device's, which the host cannot read.
+    /// The outputs, for a device kernel: their elements are in device memory, which the host cannot read.
     ///
     /// # Errors
-    /// If the host has them: its kernels take views.
+    /// If they are in host memory: host kernels use views.
     pub fn device_outputs(&self) -> Result<&'a [Tensor]> {
         if self.is_on_host() {
             return Err(Error::device("the kernel computes on a device, and was given memory of the host")
@@ -194,12 +194,12 @@ impl<'a> KernelCall<'a> {
     /// A tensor argument's elements.
     ///
     /// # Panics
-    /// If the argument is not a tensor of `T`, or shares memory with an output: generated code asks for what the
-    /// dispatcher prepared.
+    /// If the argument is not a tensor of `T`, or shares memory with an output: a mistake of generated code or the
+    /// dispatcher.
     #[inline]
     pub fn view<T: Element>(&self, index: usize) -> View<'a, T> {
         let tensor = self.input(index, T::DTYPE);
-        // SAFETY: it was checked.
+        // SAFETY: `input` checked dtype, device and overlaps.
         unsafe { tensor.view_unchecked() }
     }
 
@@ -231,22 +231,22 @@ impl<'a> KernelCall<'a> {
 
     fn typed_view<T: Element>(&self, tensor: &'a Tensor) -> View<'a, T> {
         self.check_input(tensor, T::DTYPE);
-        // SAFETY: it was checked.
+        // SAFETY: `check_input` checked dtype, device and overlaps.
         unsafe { tensor.view_unchecked() }
     }
 
-    /// A tensor argument, of which views may be made. Knows the dtype as a value, and so is compiled once.
+    /// A checked tensor argument. Takes the dtype as a value, so that it is compiled once.
     fn input(&self, index: usize, dtype: DType) -> &'a Tensor {
         let tensor = self.args[index].tensor();
         self.check_input(tensor, dtype);
         tensor
     }
 
-    /// After this, views of the tensor may be made: dtype and device are right, no output overlaps it, and nothing
-    /// writes it while the call lives, as who made the call promised.
+    /// Checks that views of a tensor may be made: dtype and device are right and no output overlaps it. That no code
+    /// writes it while the call lives is the promise of the call's constructor.
     ///
     /// # Panics
-    /// If not.
+    /// If the check fails.
     fn check_input(&self, tensor: &Tensor, dtype: DType) {
         assert_eq!(tensor.dtype(), dtype, "the kernel's input type differs from the declared one");
         assert!(tensor.is_on_host(), "{NOT_ON_HOST}");
@@ -264,11 +264,12 @@ impl<'a> KernelCall<'a> {
     #[inline]
     pub fn view_mut<T: Element>(&self, index: usize) -> ViewMut<'a, T> {
         let tensor = self.output(index, T::DTYPE);
-        // SAFETY: it was checked and taken just now.
+        // SAFETY: `output` checked it and marked it as handed out.
         unsafe { tensor.view_mut_unchecked() }
     }
 
-    /// An output that is taken for its only view. Knows the dtype as a value, and so is compiled once.
+    /// An output, checked and marked as handed out for its only view. Takes the dtype as a value, so that it is
+    /// compiled once.
     fn output(&self, index: usize, dtype: DType) -> &'a Tensor {
         self.take(index);
         let tensor = &self.outs[index];
@@ -276,12 +277,12 @@ impl<'a> KernelCall<'a> {
         tensor
     }
 
-    /// After this, the view of a taken output may be made: dtype and device are right, nothing else touches its elements,
-    /// as who made the call promised, and they are initialised: memory is, and bytes that are no `bool` are
-    /// overwritten.
+    /// Checks that the view of a taken output may be made: dtype and device are right, and elements are initialised:
+    /// all memory is, and bytes that are not a valid `bool` are overwritten. That no other code accesses them is the
+    /// promise of the call's constructor.
     ///
     /// # Panics
-    /// If not.
+    /// If the check fails.
     fn check_output(&self, tensor: &Tensor, dtype: DType) {
         assert_eq!(tensor.dtype(), dtype, "the kernel's output type differs from the inferred one");
         assert!(tensor.is_on_host(), "{NOT_ON_HOST}");
@@ -293,7 +294,7 @@ impl<'a> KernelCall<'a> {
     /// The elements of an output that may be absent, for writing.
     ///
     /// # Errors
-    /// Whatever the condition reports.
+    /// Errors of the condition.
     ///
     /// # Panics
     /// As [`KernelCall::view_mut`].
@@ -310,7 +311,7 @@ impl<'a> KernelCall<'a> {
         self.take_all();
         let views = self.outs.iter().map(|tensor| {
             self.check_output(tensor, T::DTYPE);
-            // SAFETY: it was checked, and all outputs were taken just now.
+            // SAFETY: each output was checked and marked as handed out.
             unsafe { tensor.view_mut_unchecked() }
         });
         views.collect()
@@ -332,7 +333,8 @@ impl<'a> KernelCall<'a> {
         self.taken.set(u64::MAX);
     }
 
-    /// Memory of an element-wise call may be read and written at once, which views cannot.
+    /// Rejects memory shared with an input, as element-wise calls may have: it is read and written at once, which views
+    /// do not allow.
     #[inline]
     fn refuse_shared(&self, out: &Tensor) {
         if !self.op.forms.elementwise {
@@ -345,7 +347,7 @@ impl<'a> KernelCall<'a> {
         assert!(!shared, "an output that is also an input is written by `pointwise::map1` and its like");
     }
 
-    /// An output, for kernels to which its address is given; nothing else can have its elements.
+    /// An output for kernels that receive its address; it counts as handed out.
     ///
     /// # Panics
     /// If its elements were handed out before, or it shares memory with an input.
@@ -358,7 +360,7 @@ impl<'a> KernelCall<'a> {
         tensor
     }
 
-    /// The outputs, for kernels of which the runtime takes addresses; nothing else can have their elements.
+    /// The outputs for kernels that receive addresses; all count as handed out.
     ///
     /// # Panics
     /// As [`KernelCall::raw_output`].
@@ -370,11 +372,11 @@ impl<'a> KernelCall<'a> {
         self.outs
     }
 
-    /// The first output and some of the arguments, for loops that read an element of each before they write one,
-    /// and so may share memory. The loops look at the dtypes.
+    /// The first output and some of the arguments, for loops that read an element of each before they write one, and so
+    /// may share memory. The loops check the dtypes.
     ///
     /// # Errors
-    /// If the output or an argument is not there or is no tensor; or if the output was handed out.
+    /// If the output or an argument does not exist or is not a tensor; or if the output was handed out.
     #[inline]
     pub(crate) fn operands_of_any_dtype<const N: usize>(&self, inputs: &[usize]) -> Result<[&'a Tensor; N]> {
         let Some(out) = self.outs.first() else { return Err(missing("output", 0)) };
@@ -395,7 +397,7 @@ impl<'a> KernelCall<'a> {
 
 const NOT_ON_HOST: &str = "a kernel of the host was given memory of a device: install it for its own backend";
 
-/// The last bit of the outputs that were handed out.
+/// The last bit of the set of outputs that were handed out.
 const LAST: usize = 63;
 
 #[cold]

@@ -1,5 +1,5 @@
-//! The signature of an operator, as the generator writes it into static data: arguments and results with
-//! their types, defaults, and what else is known of each.
+//! The signature of an operator, as static data written by the generator: arguments and results with their types,
+//! defaults and constraints.
 
 use opsmith_core::DType;
 use opsmith_core::constraint::Constraint;
@@ -27,15 +27,15 @@ pub struct ArgDef {
     pub name: &'static str,
     /// Its type.
     pub ty: ArgType,
-    /// What a call by name uses when the argument is not given.
+    /// The value in a call by name that omits the argument.
     pub default: Option<DefaultValue>,
     /// Whether it can only be given by name.
     pub keyword_only: bool,
     /// Other names that calls by name may use.
     pub aliases: &'static [&'static str],
-    /// Values it may have.
+    /// Constraints on its value.
     pub constraints: &'static [Constraint],
-    /// Whether its elements decide a result's shape or dtype.
+    /// Whether its elements determine a result's shape or dtype.
     pub value: ValueUse,
 }
 
@@ -93,17 +93,17 @@ impl ReturnDef {
 }
 
 impl ArgDef {
-    /// An argument that is always there, of which nothing more is said.
+    /// A required argument without default or constraints.
     pub const fn required(name: &'static str, kind: ArgKind) -> ArgDef {
         ArgDef::new(name, kind.required())
     }
 
-    /// An argument that may be absent, of which nothing more is said.
+    /// An optional argument without default or constraints.
     pub const fn optional(name: &'static str, kind: ArgKind) -> ArgDef {
         ArgDef::new(name, kind.optional())
     }
 
-    /// A required argument of which nothing more is said.
+    /// A required argument of any type, without default or constraints.
     pub const fn new(name: &'static str, ty: ArgType) -> ArgDef {
         ArgDef {
             name,

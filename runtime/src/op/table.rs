@@ -6,10 +6,10 @@ use opsmith_core::{Backend, DType, DTypeSet};
 
 use super::{Kernel, KernelFn};
 
-/// The initial kernels of one operator, by backend and dtype; [`Kernels`] can replace entries while the program runs.
+/// The initial kernels of one operator, by backend and dtype; [`Kernels`] can replace entries at run time.
 pub struct KernelTable {
     entries: [[AtomicPtr<()>; DType::COUNT]; Backend::COUNT],
-    /// What each backend's kernels are called in the spec, for messages.
+    /// The kernels' name in the spec for each backend, for messages.
     sources: [&'static str; Backend::COUNT],
 }
 
@@ -22,12 +22,12 @@ impl KernelTable {
         KernelTable { entries, sources: [""; Backend::COUNT] }
     }
 
-    /// A table with kernels of one backend, as [`KernelTable::with`] takes them.
+    /// A table with kernels of one backend, as in [`KernelTable::with`].
     pub const fn of(backend: Backend, source: &'static str, kernels: &[(DType, KernelFn)]) -> KernelTable {
         KernelTable::new().with(backend, source, kernels)
     }
 
-    /// The table with kernels of a backend, by dtype; `source` is what the spec calls them.
+    /// The table with kernels of a backend, by dtype; `source` is their name in the spec.
     #[must_use]
     pub const fn with(
         mut self,
@@ -47,7 +47,7 @@ impl KernelTable {
     }
 }
 
-/// One kernel for several dtypes, as [`KernelTable::with`] takes it: it finds the dtype in its tensors.
+/// One kernel for several dtypes, in the form of [`KernelTable::with`]: it reads the dtype from its tensors.
 pub const fn same_kernel<const N: usize>(kernel: KernelFn, dtypes: [DType; N]) -> [(DType, KernelFn); N] {
     let mut kernels = [(DType::Bool, kernel); N];
     let mut index = 0;
@@ -58,8 +58,9 @@ pub const fn same_kernel<const N: usize>(kernel: KernelFn, dtypes: [DType; N]) -
     kernels
 }
 
-/// Kernels as [`KernelTable::with`](crate::op::KernelTable::with) takes them, each given by a macro for the Rust type of
-/// its dtype: `kernels_of!(add_kernel: F32 F64)`. With `; F32 for F16 BF16` the one for `f32` serves those dtypes, too.
+/// Kernels in the form of [`KernelTable::with`](crate::op::KernelTable::with), each given by a macro for the Rust type
+/// of its dtype: `kernels_of!(add_kernel: F32 F64)`. With `; F32 for F16 BF16` the one for `f32` serves those dtypes,
+/// too.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! kernels_of {
@@ -76,8 +77,8 @@ macro_rules! kernels_of {
     }};
 }
 
-/// The kernels of a definition that the generator wrote: table and definition come from one entry, which is the promise
-/// of [`Kernels::of`]. For generated code alone, whose crates may forbid `unsafe`.
+/// The kernels of a generated definition: table and definition come from one entry, which fulfils the promise of
+/// [`Kernels::of`]. For generated code only, whose crates may forbid `unsafe`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __kernels_of_entry {
@@ -87,8 +88,8 @@ macro_rules! __kernels_of_entry {
     };
 }
 
-/// The kernels of one definition. Those of another cannot be taken for it: a kernel relies on what the inference of its
-/// own operator made sure of.
+/// The kernels of one definition. Another definition cannot use them: a kernel relies on the guarantees of its own
+/// operator's inference.
 ///
 /// ```compile_fail,E0507
 /// # use opsmith_runtime::op::OpDef;
@@ -104,7 +105,7 @@ macro_rules! __kernels_of_entry {
 /// }
 /// ```
 ///
-/// A table goes to the definition that it was made for, which the one who writes the definition promises:
+/// A table belongs to the definition that it was made for, which is a promise of the definition's author:
 ///
 /// ```compile_fail,E0133
 /// # use opsmith_runtime::op::{KernelTable, Kernels};
@@ -114,19 +115,19 @@ macro_rules! __kernels_of_entry {
 pub struct Kernels(Option<&'static KernelTable>);
 
 impl Kernels {
-    /// Those of an operator that is no kernel's.
+    /// No kernels.
     pub const NONE: Kernels = Kernels(None);
 
-    /// Those of a table.
+    /// The kernels of a table.
     ///
     /// # Safety
-    /// The table was made for the definition that gets them: each kernel finds the arguments and outputs that it takes
-    /// when they are as the definition's signature and inference say.
+    /// The table was made for the definition that gets it: each kernel finds the arguments and outputs that it takes
+    /// when they match the definition's signature and inference.
     pub const unsafe fn of(table: &'static KernelTable) -> Kernels {
         Kernels(Some(table))
     }
 
-    /// The same, for a definition that computes the same.
+    /// The same kernels, for a second definition that computes the same.
     pub(super) const fn again(&self) -> Kernels {
         Kernels(self.0)
     }
@@ -141,7 +142,7 @@ impl Kernels {
         self.0.is_some()
     }
 
-    /// What the kernels of a backend are called in the spec; nothing if there are none.
+    /// The name of a backend's kernels in the spec; empty if there are none.
     pub fn source(&self, backend: Backend) -> &'static str {
         self.0.map_or("", |table| table.sources[backend.index()])
     }
@@ -154,11 +155,10 @@ impl Kernels {
         (!pointer.is_null()).then(|| Kernel(unsafe { std::mem::transmute::<*mut (), KernelFn>(pointer) }))
     }
 
-    /// Installs a kernel, or removes it with `None`; returns the one that was there. An operator without a table has no
-    /// place for one.
+    /// Installs a kernel, or removes it with `None`; returns the former one. An operator without a table ignores it.
     ///
-    /// A kernel of an operator whose in-place form hands it the input's memory as the output's reads and writes
-    /// with [`map1`](crate::pointwise::map1) and its like: for that memory there are no views.
+    /// If the operator's in-place form passes the input's memory as the output's, the kernel must read and write with
+    /// [`map1`](crate::pointwise::map1) and similar functions: such memory has no views.
     pub fn replace(&self, backend: Backend, dtype: DType, kernel: Option<KernelFn>) -> Option<Kernel> {
         let new = kernel.map_or(std::ptr::null_mut(), |kernel| kernel as *mut ());
         let old = self.0?.entries[backend.index()][dtype.index()].swap(new, Ordering::AcqRel);
@@ -166,7 +166,7 @@ impl Kernels {
         (!old.is_null()).then(|| Kernel(unsafe { std::mem::transmute::<*mut (), KernelFn>(old) }))
     }
 
-    /// Installs a kernel that was replaced.
+    /// Reinstalls a kernel that was replaced.
     ///
     /// # Safety
     /// It was replaced in this table, for this backend and dtype.

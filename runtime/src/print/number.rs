@@ -1,4 +1,4 @@
-//! Numbers as text, with as many digits as a list of them needs together.
+//! Numbers as text, with a common number of digits for a list of them.
 
 use opsmith_core::{DType, DTypeCategory};
 
@@ -68,7 +68,7 @@ fn needs_exponent(finite: impl Iterator<Item = f64>, dtype: DType) -> bool {
         4 => 1e6,
         _ => 1e8,
     };
-    // Compared in the tensor's own precision, where 0.0001 is not below 0.0001.
+    // Compared in the tensor's own precision, in which 0.0001 is not below 0.0001.
     largest > 0.0
         && (largest >= cutoff
             || smallest < round_to(dtype, 1e-4)
@@ -80,7 +80,7 @@ fn digits_needed(value: f64, dtype: DType, scientific: bool, precision: usize) -
     let shortest = match dtype {
         DType::F32 => format!("{:e}", value as f32),
         DType::F64 => format!("{value:e}"),
-        // `half` prints these as the float32 they convert to, with digits they do not have.
+        // `half` prints these with the digits of their conversion to float32, more than they have.
         _ => (0..5)
             .map(|digits| format!("{value:.digits$e}"))
             .find(|text| text.parse().is_ok_and(|read| round_to(dtype, read) == value))
@@ -93,7 +93,7 @@ fn digits_needed(value: f64, dtype: DType, scientific: bool, precision: usize) -
     if needed <= precision as i64 {
         return needed as usize;
     }
-    // Rounded; zeros at the end say nothing.
+    // Rounded; trailing zeros are removed.
     let rounded = plain(value, scientific, precision);
     let fraction = rounded.split('.').nth(1).unwrap_or("");
     fraction.split('e').next().unwrap_or("").trim_end_matches('0').len()
@@ -104,7 +104,7 @@ fn round_to(dtype: DType, value: f64) -> f64 {
     with_dtype!(dtype, T => T::from_scalar(value.into()).to_scalar().to_f64())
 }
 
-/// The value rounded to a number of digits after the point, which is always there: `2.`, `1.5e-03`.
+/// The value rounded to a number of digits, always with a decimal point: `2.`, `1.5e-03`.
 fn plain(value: f64, scientific: bool, digits: usize) -> String {
     if value.is_nan() {
         return "nan".to_owned();

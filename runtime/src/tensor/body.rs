@@ -1,12 +1,12 @@
 //! The part of a tensor that an out form may replace: memory and layout.
 //!
-//! A tensor without elements that a result is written into becomes one of the result's shape, for all who have a
-//! handle to it. Others may be looking at the old shape meanwhile, so that it stays where it is until the last
-//! handle goes: later parts hang behind the first, and the newest counts.
+//! An out form gives a tensor without elements the result's shape, visible through every handle. Other threads may be
+//! reading the old shape, so the old part stays in memory until the last handle is dropped: parts form a list behind
+//! the first, and the newest is current.
 //!
-//! Whoever needs memory and layout to go together looks at one part ([`Tensor::body`], once), or has borrowed the
-//! storage that the tensor shows, without which nothing is replaced. A call that inferred shapes before it borrowed
-//! asks [`Tensor::is_replaced_since`].
+//! Code that needs matching memory and layout reads one part ([`Tensor::body`], once), or borrows the tensor's storage,
+//! without which no replacement happens. A call that inferred shapes before it borrowed checks
+//! [`Tensor::is_replaced_since`].
 
 use super::Tensor;
 use crate::layout::{Dims, Layout, write_contiguous_strides};
@@ -28,14 +28,14 @@ impl Body {
         Body { storage, layout, numel, contiguous }
     }
 
-    /// Writes a row-major part over memory for as many elements, field by field where it stays.
+    /// Writes a row-major part over memory for `numel` elements, field by field at its final address.
     ///
     /// # Safety
-    /// The place is valid for writes; nothing of it was written before.
+    /// `place` is valid for writes and uninitialised.
     #[inline]
     pub unsafe fn write_contiguous(place: *mut Body, storage: Storage, sizes: &[i64], numel: i64) {
-        // SAFETY: the place is valid for writes, as the caller promises; every field is written exactly once, and the
-        // one that is borrowed was written just before.
+        // SAFETY: `place` is valid for writes, as the caller promises; every field is written exactly once, and the one
+        // that is borrowed was written just before.
         unsafe {
             (&raw mut (*place).storage).write(storage);
             (&raw mut (*place).layout.sizes).write(Dims::from_slice(sizes));
@@ -47,7 +47,7 @@ impl Body {
         }
     }
 
-    /// Writes a copy of another part, field by field where it stays.
+    /// Writes a copy of another part, field by field at its final address.
     ///
     /// # Safety
     /// The place is valid for writes; nothing of it was written before.
@@ -64,7 +64,7 @@ impl Body {
         }
     }
 
-    /// Shows what another part shows.
+    /// Takes over memory and layout of another part.
     pub fn copy_from(&mut self, other: &Body) {
         self.storage.clone_from(&other.storage);
         self.layout.clone_from(&other.layout);
@@ -72,34 +72,34 @@ impl Body {
     }
 }
 
-/// A part that replaced another. Its memory and layout come first, so that a part and they have one address, and a look
-/// at the newest costs no addition.
+/// A part that replaced another. `body` is the first field, so that both have one address and reading the newest costs
+/// no addition.
 #[repr(C)]
 struct Part {
     body: Body,
-    /// The part before this one, which belongs to it; null for the first that replaced one.
+    /// The part before this one, owned by it; null for the first replacement.
     earlier: *mut Part,
-    /// The number of replacements when this one was counted.
+    /// The count of replacements including this one.
     number: AtomicU64,
-    /// Loom's view of the bytes above, which are written before the part is put in place.
+    /// Loom's model of the bytes above, which are written before the part is published.
     #[cfg(loom)]
     bytes: loom::cell::UnsafeCell<()>,
 }
 
-/// The later parts of a tensor that was replaced; null for almost all.
+/// The replacements of a tensor's first part; null for almost all tensors.
 #[derive(Default)]
 pub(super) struct Later(AtomicPtr<Part>);
 
-// SAFETY: parts belong to the list, which frees them with itself; a `Body` is `Send` and `Sync`, and nothing of a part
-// but its number, which is atomic, changes while it is shared.
+// SAFETY: parts belong to the list, which frees them with itself; a `Body` is `Send` and `Sync`, and a shared part does
+// not change except for its number, which is atomic.
 unsafe impl Send for Later {}
-// SAFETY: what `&Later` gives is a `&Body`, or puts a part in place by one atomic step.
+// SAFETY: `&Later` gives a `&Body`, or publishes a part by one atomic operation.
 unsafe impl Sync for Later {}
 
 impl Later {
     #[inline]
     fn part(&self) -> Option<&Part> {
-        // SAFETY: a part that was put here lives as long as this does, and was written before it was put here.
+        // SAFETY: a published part lives as long as the list, and was written before it was published.
         let part = unsafe { self.0.load(Ordering::Acquire).as_ref() };
         #[cfg(loom)]
         if let Some(part) = part {
@@ -114,7 +114,7 @@ impl Later {
         self.part().map(|part| &part.body)
     }
 
-    /// Makes the newest part the first one, which nothing else can be looking at.
+    /// Makes the newest part the first one; `&mut` excludes other readers.
     pub fn take_into(&mut self, first: &mut Body) {
         if let Some(newest) = self.newest() {
             first.copy_from(newest);
@@ -122,7 +122,7 @@ impl Later {
         self.clear();
     }
 
-    /// Puts a part before all others, and counts that.
+    /// Publishes a new newest part, and counts the replacement.
     fn add(&self, body: Body) {
         let new = Box::into_raw(Box::new(Part {
             body,
@@ -133,19 +133,19 @@ impl Later {
         }));
         let mut known = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: nothing else has the new part yet.
+            // SAFETY: no other code has the new part yet.
             unsafe { (*new).earlier = known };
             #[cfg(loom)]
-            // SAFETY: nothing else has it; this is the write that the list's readers come after.
+            // SAFETY: no other code has it; this is the write that the list's readers must see.
             unsafe { &*new }.bytes.with_mut(|_| ());
             match self.0.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(other) => known = other,
             }
         }
-        // After the part is in place: who knows this number sees the part.
+        // After the part is published: a thread that reads this number sees the part.
         let number = REPLACEMENTS.fetch_add(1, Ordering::Release) + 1;
-        // SAFETY: the list keeps its parts until it is dropped or cleared, for which it must be borrowed mutably.
+        // SAFETY: the list keeps its parts until it is dropped or cleared, which needs `&mut`.
         unsafe { &*new }.number.store(number, Ordering::Relaxed);
     }
 
@@ -154,7 +154,7 @@ impl Later {
         self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
         while !part.is_null() {
             // SAFETY: parts come from boxes and each belongs to the one after it, the last to the list, which is
-            // borrowed mutably: nobody looks at a part any more.
+            // borrowed mutably: no reference to a part remains.
             part = unsafe { Box::from_raw(part) }.earlier;
         }
     }
@@ -169,29 +169,29 @@ impl Drop for Later {
     }
 }
 
-/// How often a tensor of this process was replaced.
+/// Number of replacements of tensors in this process.
 #[cfg(not(loom))]
 static REPLACEMENTS: AtomicU64 = AtomicU64::new(0);
 #[cfg(loom)]
 loom::lazy_static! { static ref REPLACEMENTS: AtomicU64 = AtomicU64::new(0); }
 
-/// How often a tensor of this process was replaced so far.
+/// The number of replacements of tensors in this process so far.
 #[inline]
 pub(crate) fn replacements() -> u64 {
     REPLACEMENTS.load(Ordering::Acquire)
 }
 
 impl Tensor {
-    /// Becomes another tensor of its dtype and device for everybody who has a handle, as an out form makes of a
-    /// tensor without elements; says whether it did, which it does not if it has elements.
+    /// Gives a tensor without elements the memory and layout of another tensor of its dtype and device, visible through
+    /// every handle, as an out form does. Returns whether it did; a tensor with elements is never replaced.
     ///
-    /// Waits until nobody has borrowed the storage that it shows. `is_locked` says that this thread has, as a tracer
-    /// has those that its function writes.
+    /// Waits for all borrows of its storage to end. `is_locked`: this thread holds them itself, as a tracer does for
+    /// the storages that its function writes.
     pub(crate) fn become_like(&self, other: &Tensor, is_locked: bool) -> bool {
         debug_assert!(self.dtype() == other.dtype() && self.device() == other.device());
         loop {
             let storage = self.storage().clone();
-            // Nobody can borrow memory that is nowhere.
+            // Meta storage cannot be borrowed.
             let is_free = is_locked || storage.is_meta();
             if !is_free {
                 storage.lock();
@@ -212,14 +212,14 @@ impl Tensor {
         }
     }
 
-    /// The memory that this tensor shows part of, and whether it always will: only a tensor without elements is replaced.
+    /// The tensor's storage, and whether that is final: only a tensor without elements can be replaced.
     #[inline]
     pub(crate) fn storage_to_borrow(&self) -> (&Storage, bool) {
         let body = self.body();
         (&body.storage, body.numel != 0)
     }
 
-    /// Whether it was replaced after there were so many [`replacements`]. The storage that it shows is borrowed.
+    /// Whether it was replaced after the given count of [`replacements`]. Its storage must be borrowed.
     pub(crate) fn is_replaced_since(&self, replacements: u64) -> bool {
         self.0.later.part().is_some_and(|part| part.number.load(Ordering::Relaxed) > replacements)
     }

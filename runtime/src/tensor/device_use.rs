@@ -1,7 +1,7 @@
 //! The use of tensors' memory by work on a device.
 //!
-//! In: a device, and the tensors that work there reads or writes. Out: the work, asked of this thread's stream after what
-//! other streams do with the memory, and noted as its last use. Tensors of the host are left alone.
+//! In: a device, and the tensors that the work reads or writes. Out: the work, submitted to this thread's stream after
+//! the memory's uses in other streams, and recorded as its last use. Tensors of the host are ignored.
 
 use opsmith_core::Backend;
 
@@ -10,10 +10,10 @@ use crate::backend::{Elements, Work};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// Asks a device for work that uses the memory of tensors; `for_each` visits those.
+/// Submits work to a device that uses the memory of tensors; `for_each` visits those.
 ///
 /// # Errors
-/// Whatever the work reports, or if the device is not there.
+/// Errors of the work, or if the device does not exist.
 #[cold]
 pub(crate) fn on_device<R>(
     device: Device,
@@ -30,7 +30,7 @@ pub(crate) fn on_device<R>(
         }
     });
     followed?;
-    // Work that failed half way may have been asked for.
+    // Work that failed half way may have been submitted.
     let result = work(&ours);
     let mut noted = Ok(());
     for_each(&mut |tensor| {
@@ -43,22 +43,22 @@ pub(crate) fn on_device<R>(
 }
 
 impl Tensor {
-    /// Whether the host has the elements, so that it can read them where they are.
+    /// Whether the elements are in host memory.
     #[inline]
     pub fn is_on_host(&self) -> bool {
         self.device().backend == Backend::Cpu
     }
 
-    /// Refuses a tensor whose elements the host cannot read.
+    /// Rejects a tensor whose elements the host cannot read.
     ///
     /// # Errors
-    /// If another device has them.
+    /// If the elements are on another device.
     #[inline]
     pub(crate) fn check_on_host(&self) -> Result<()> {
         if self.is_on_host() { Ok(()) } else { Err(elsewhere(self.device())) }
     }
 
-    /// The elements, as a device's runtime moves them.
+    /// The elements, in the form of a device runtime's requests.
     pub(crate) fn elements(&self) -> Elements<'_> {
         Elements { start: self.data_ptr(), dtype: self.dtype(), sizes: self.shape(), strides: self.strides() }
     }

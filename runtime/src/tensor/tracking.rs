@@ -1,4 +1,4 @@
-//! What a tensor knows of the graph of automatic differentiation that it is part of.
+//! The link of a tensor to the graph of automatic differentiation.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -21,7 +21,7 @@ impl Tensor {
         self.0.flags.load(Ordering::Relaxed) & flag != 0
     }
 
-    /// As [`Tensor::requires_grad`], but without asking what the tensor is a view of.
+    /// As [`Tensor::requires_grad`], without the base of a view.
     pub(crate) fn is_tracked_itself(&self) -> bool {
         self.has(TRACKED)
     }
@@ -34,7 +34,7 @@ impl Tensor {
         }
     }
 
-    /// Says that the elements were changed while they or the change were tracked.
+    /// Marks that the elements were changed while they or the change were tracked.
     pub(crate) fn set_changed(&self) {
         self.0.flags.fetch_or(CHANGED, Ordering::Relaxed);
     }
@@ -53,20 +53,18 @@ impl Tensor {
         self.has(CHANGED)
     }
 
-    /// Whether the tensor is a view that was made while nothing was recorded.
+    /// Whether the tensor is a view that was made while recording was off.
     pub(crate) fn is_unrecorded_view(&self) -> bool {
         self.has(UNRECORDED_VIEW)
     }
 
-    /// The tensor that this one is a view of; `None` if it is no view, or was made as one while
-    /// nothing was recorded.
+    /// The base of a view; `None` if it is not a view, or was made while recording was off.
     #[inline]
     pub(crate) fn base(&self) -> Option<&Tensor> {
         self.0.base.as_ref().filter(|_| !self.has(UNRECORDED_VIEW))
     }
 
-    /// As [`Tensor::base`], of a view that forward mode knows of too: one made while nothing was
-    /// recorded, but a derivative was being computed.
+    /// As [`Tensor::base`], but also for views made while recording was off inside a forward-mode derivative.
     pub(crate) fn forward_base(&self) -> Option<&Tensor> {
         self.0.base.as_ref()
     }

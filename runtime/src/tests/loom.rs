@@ -1,9 +1,9 @@
-//! Models of what threads share, run by loom in every order of steps that the memory model allows.
+//! Models of data shared between threads, run by loom in every order of steps that the memory model allows.
 //!
-//! In: the code itself, with loom's atomics (`crate::sync`). Out: a failure if an order exists in which two threads touch
-//! the same bytes, wait for ever, or lose what another noted. Only `scripts/loom.sh` runs them. Each names mutants, made
-//! by hand, that it was seen to find. What only a lock guards (the process's cache of blocks) and what no other thread
-//! sees (a thread's cache) has no model.
+//! In: the code itself, with loom's atomics (`crate::sync`). Out: a failure if an order exists in which two threads
+//! access the same bytes, wait for ever, or lose each other's records. Only `scripts/loom.sh` runs them. Each comment
+//! lists the manual mutants that its model detects. Data guarded by a lock alone (the process's cache of blocks) and
+//! thread-local data (a thread's cache) have no model.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex as StdMutex, OnceLock};
@@ -19,13 +19,13 @@ use crate::error::Result;
 use crate::storage::Storage;
 use crate::{Arg, Device, Scalar, Tensor};
 
-/// A storage, and bytes that loom watches in place of its own.
+/// A storage, and bytes tracked by loom in place of its own.
 struct Watched {
     storage: Storage,
     bytes: UnsafeCell<u32>,
 }
 
-// SAFETY: the bytes are touched under the storage's borrow alone, which is what the models look at.
+// SAFETY: the bytes are accessed under the storage's borrow only, which the models verify.
 unsafe impl Sync for Watched {}
 
 impl Watched {
@@ -53,8 +53,8 @@ impl Watched {
     }
 }
 
-/// Found mutants: `end_read` or `end_write` with `Relaxed` in place of `Release`, `try_read` or `try_write` with
-/// `Relaxed` in place of `Acquire`, and a writer that enters whatever the readers.
+/// Detected mutants: `end_read` or `end_write` with `Relaxed` in place of `Release`, `try_read` or `try_write` with
+/// `Relaxed` in place of `Acquire`, and a writer that enters despite readers.
 #[test]
 fn a_writer_is_alone_and_readers_see_its_bytes() {
     loom::model(|| {
@@ -74,7 +74,7 @@ fn a_writer_is_alone_and_readers_see_its_bytes() {
     });
 }
 
-/// Found mutants: `try_write`, by which `lock` enters, with `Relaxed`, and `unlock` with `Relaxed`.
+/// Detected mutants: `try_write`, by which `lock` enters, with `Relaxed`, and `unlock` with `Relaxed`.
 #[test]
 fn a_lock_waits_for_readers() {
     loom::model(|| {
@@ -92,16 +92,16 @@ fn a_lock_waits_for_readers() {
     });
 }
 
-/// The last handle frees the memory after every other thread's last use. Found mutants: the subtraction in `drop` with
-/// `Relaxed`, the fence after it removed, the load before it with `Relaxed`.
+/// The last handle frees the memory after every other thread's last use. Detected mutants: the subtraction in `drop`
+/// with `Relaxed`, the fence after it removed, the load before it with `Relaxed`.
 #[test]
 fn the_last_handle_comes_after_all_uses() {
-    /// Notes a use, and at the end that there is none any more.
+    /// Records a use, and the end of all uses when dropped.
     struct Uses(Arc<Watch>);
     struct Watch(UnsafeCell<()>);
-    // SAFETY: loom says whether two threads are at it at once.
+    // SAFETY: loom reports two threads that access it concurrently.
     unsafe impl Sync for Watch {}
-    // SAFETY: as `Sync`; there is nothing in it.
+    // SAFETY: as `Sync`; it has no other data.
     unsafe impl Send for Watch {}
     impl Drop for Uses {
         fn drop(&mut self) {
@@ -110,7 +110,7 @@ fn the_last_handle_comes_after_all_uses() {
     }
     loom::model(|| {
         let watch = Arc::new(Watch(UnsafeCell::new(())));
-        // SAFETY: nobody follows the address, and there are no bytes.
+        // SAFETY: the address is never dereferenced, and there are no bytes.
         let storage =
             unsafe { Storage::external(NonNull::<u8>::dangling().as_ptr(), 0, Uses(watch.clone())) };
         let other = thread::spawn({
@@ -126,8 +126,8 @@ fn the_last_handle_comes_after_all_uses() {
     });
 }
 
-/// Two calls that want two storages in opposite order both come to an end. Found mutant: a call that keeps what it has
-/// while it waits for the rest (`abandon_writes` left out).
+/// Two calls that borrow two storages in opposite order both finish. Detected mutant: a call that keeps its borrows
+/// while it waits for the rest (`abandon_writes` removed).
 #[test]
 fn calls_take_all_or_none() {
     loom::model(|| {
@@ -143,10 +143,10 @@ fn calls_take_all_or_none() {
     });
 }
 
-/// A tensor that is replaced while another thread borrows it shows one storage and one layout until the borrow ends,
-/// and gives back the borrow of the storage that was borrowed. Found mutants: the second look at the storage in
-/// `borrows::try_read` left out, `become_like` without the lock, the part put in place with `Relaxed`, the replacement
-/// counted before the part is in place.
+/// A tensor that is replaced while another thread borrows it keeps one storage and one layout until the borrow ends,
+/// and the borrow of that same storage is ended. Detected mutants: the second check of the storage in
+/// `borrows::try_read` removed, `become_like` without the lock, the part published with `Relaxed`, the replacement
+/// counted before the part is published.
 #[test]
 fn a_borrowed_tensor_is_not_replaced() {
     loom::model(|| {
@@ -176,8 +176,8 @@ fn a_borrowed_tensor_is_not_replaced() {
     });
 }
 
-/// Of two threads that replace one tensor, one does. Found mutant: `become_like` without the look at the number of
-/// elements.
+/// Of two threads that replace one tensor, one succeeds. Detected mutant: `become_like` without the check of the number
+/// of elements.
 #[test]
 fn a_tensor_gets_elements_once() {
     loom::model(|| {
@@ -192,7 +192,7 @@ fn a_tensor_gets_elements_once() {
     });
 }
 
-/// A thread that ends is in the sum once. Found mutant: what it counted is added before the lock is taken.
+/// A thread that ends is counted once. Detected mutant: its count is added before the lock is taken.
 #[test]
 fn an_ending_thread_is_counted_once() {
     loom::model(|| {
@@ -211,16 +211,16 @@ fn an_ending_thread_is_counted_once() {
     });
 }
 
-/// A device of which each thread has a stream. A ticket stands for the streams that have come so far.
+/// A device with a stream per thread. A ticket denotes the progress of all streams at a point.
 struct Streams;
 
 static TICKETS: OnceLock<StdMutex<Tickets>> = OnceLock::new();
 
 #[derive(Default)]
 struct Tickets {
-    /// By ticket, the streams whose work it comes after.
+    /// By ticket, the progress of each stream that it is after.
     after: Vec<u8>,
-    /// By stream, those that it follows, itself too.
+    /// By stream, the progress of those that it follows, including itself.
     followed: [u8; 2],
 }
 
@@ -228,7 +228,7 @@ fn tickets<R>(look: impl FnOnce(&mut Tickets) -> R) -> R {
     look(&mut TICKETS.get_or_init(StdMutex::default).lock().unwrap())
 }
 
-// SAFETY: nothing is allocated from it but numbers, and no memory is touched.
+// SAFETY: allocations are plain numbers, and no memory is accessed.
 unsafe impl DeviceRuntime for Streams {
     fn allocate(&self, _: u16, _: usize) -> Result<NonNull<u8>> {
         Ok(NonNull::dangling())
@@ -279,8 +279,8 @@ unsafe impl DeviceRuntime for Streams {
     }
 }
 
-/// The last use comes after the uses of both streams. Found mutants: a store in place of `compare_exchange`, and the
-/// loop without `follow` after it was refused.
+/// The last use is after the uses of both streams. Detected mutants: a store in place of `compare_exchange`, and the
+/// loop without `follow` after a failed exchange.
 #[test]
 fn the_last_use_comes_after_all() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! What several test files need.
+//! Shared code of several test files.
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses some of this")]
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use opsmith_runtime::{Element, Layout, Tensor};
 
-/// A tensor that shows the given elements of a vector: sizes and strides in elements, and an offset.
+/// A tensor over the given elements of a vector: sizes and strides in elements, and an offset.
 pub fn strided<T: Element>(storage: &[T], sizes: &[i64], strides: &[i64], offset: i64) -> Tensor {
     let base = Tensor::of(storage);
     let layout = Layout { sizes: sizes.into(), strides: strides.into(), offset };
@@ -17,7 +17,7 @@ pub fn strided<T: Element>(storage: &[T], sizes: &[i64], strides: &[i64], offset
     unsafe { Tensor::from_parts(base.storage().clone(), layout, T::DTYPE, base.device()) }
 }
 
-/// A new, empty folder for files that a test writes; a test names it after itself.
+/// A new, empty folder for files of a test, named after it.
 pub fn temporary_folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);

@@ -37,7 +37,7 @@ pub fn unary(
         forms: Forms { inplace: Some("tests_"), out: Some("tests.out"), elementwise },
         infer: Some(infer),
         element_types: &[ElementType::Dispatch],
-        // SAFETY: a test's kernel checks what it takes of a call.
+        // SAFETY: a test's kernel accesses the call by safe functions, which check it.
         kernels: unsafe { Kernels::of(Box::leak(Box::new(table))) },
         ..OpDef::new(name, schema, "tests.yaml:1", &LIBRARY)
     }))

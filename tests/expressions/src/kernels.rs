@@ -1,6 +1,6 @@
-//! What `fixed.yaml` names: kernels and scalar functions.
+//! The Rust functions that `fixed.yaml` names: kernels and scalar functions.
 
-/// Kernels that lack derivatives, or give results that have none.
+/// Kernels without derivatives, or with results that have none.
 pub mod norm {
     use opsmith::{Element, Result, View, ViewMut};
 
@@ -43,7 +43,7 @@ pub mod norm {
 pub mod scalar {
     use opsmith::runtime::arith::Arithmetic;
 
-    /// Stands for a function without a derivative.
+    /// A placeholder for a function without a derivative.
     pub fn steps<T: Arithmetic>(x: T) -> T {
         x
     }

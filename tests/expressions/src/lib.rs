@@ -1,5 +1,5 @@
-//! Operators whose elements are expressions: chosen ones of `fixed.yaml`, and random ones that the build script
-//! writes. Nothing here computes anything of use; their gradients, which the generator derives, are the subject.
+//! Pointwise operators: those of `fixed.yaml`, and random ones from the build script. They compute nothing useful; the
+//! subject of the tests is their gradients, which the generator derives.
 
 pub mod kernels;
 

@@ -1,4 +1,4 @@
-//! Derived gradients against differences: in both directions of the complex plane, of the second order, and in forward
+//! Derived gradients against differences: in both directions of the complex plane, of second order, and in forward
 //! mode.
 
 use opsmith::autograd::Options;
@@ -7,7 +7,7 @@ use opsmith_runtime::op::{ArgKind, ElementType, OpDef};
 use opsmith_runtime::{Complex64, Scalar};
 use opsmith_testing::checks::{Call, forward_mode, gradient, second_order};
 
-/// Numbers apart from each other, from zero, and from the borders of branches.
+/// Numbers that are distant from each other, from zero, and from the thresholds of branches.
 const NUMBERS: [(f64, f64); 10] = [
     (0.3, 0.8),
     (0.83, -0.41),
@@ -32,7 +32,7 @@ fn tensor(dtype: DType, first: usize) -> Tensor {
     }
 }
 
-/// A call whose tensors are complex where a bit is set, and its numbers where the last one is.
+/// A call whose tensors are complex where a bit is set; the last bit is for its numbers.
 fn call(op: &'static OpDef, complex: usize) -> Call {
     let dtype = |bit: usize| if complex & (1 << bit) != 0 { DType::C128 } else { DType::F64 };
     let args =
@@ -61,19 +61,19 @@ fn cases(op: &OpDef) -> &'static [usize] {
     }
 }
 
-/// The operators whose elements are expressions, or that are made of such.
+/// Pointwise operators, and compositions of such.
 fn expressions() -> impl Iterator<Item = &'static OpDef> {
     let lacks = |op: &OpDef| op.name.starts_with("rms_norm") || LACKING.contains(&op.name);
     opsmith_expressions::LIBRARY.ops.iter().copied().filter(move |op| !lacks(op))
 }
 
-/// The operators of which something is missing; `missing.rs` tests them.
+/// The operators with missing parts; `missing.rs` tests them.
 const LACKING: [&str; 4] = ["no_word", "half_a_word", "composed", "stepped"];
 
-/// Those of numbers with an order.
+/// The operators that need ordered numbers.
 const ORDERED: [&str; 4] = ["larger", "smaller", "larger_number", "smaller_number"];
 
-/// Operators with a number that stands among real parts or sizes of elements.
+/// Operators with a number among real parts or absolute values of elements.
 const AMONG_REALS: [&str; 3] = ["shifted_part", "larger_part", "above"];
 
 fn failures(check: fn(&Call) -> Result<(), String>) -> Vec<String> {
@@ -82,11 +82,11 @@ fn failures(check: fn(&Call) -> Result<(), String>) -> Vec<String> {
     for op in expressions() {
         for &complex in cases(op) {
             let call = call(op, complex);
-            // One of them knows complex numbers only, others real ones.
+            // One of them supports complex numbers only, others real ones.
             if op.name == "turned" && complex & 1 == 0 || ORDERED.contains(&op.name) && complex != 0 {
                 continue;
             }
-            // A number among reals has to be real.
+            // A number among real values must be real.
             if AMONG_REALS.contains(&op.name) && complex & 4 != 0 {
                 let error = opsmith_testing::calls::call(op, &call.args).map(|_| ()).unwrap_err().to_string();
                 assert!(
@@ -140,7 +140,7 @@ fn none_goes_without() {
     }
 }
 
-/// The number of the report that led to this: at 0.3 + 0.8i.
+/// The number of the report about this defect: at 0.3 + 0.8i.
 #[test]
 fn a_number_times_its_size() {
     let z = Tensor::from_slice(&[Complex64::new(0.3, 0.8)], &[1]).unwrap().requires_grad_(true).unwrap();

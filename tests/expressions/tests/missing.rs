@@ -1,4 +1,4 @@
-//! Gradients that a spec does not give: asking for them is an error that names the operator, never a silent none.
+//! Gradients missing in a spec: a request for one is an error that names the operator, never a silent `None`.
 
 use opsmith::autograd::{Options, grad, hvp, jvp};
 use opsmith::{Result, Tensor};

@@ -1,5 +1,5 @@
-//! Derived gradients where slopes are a convention: at equal numbers, at NaN, at infinities. Expressions that are one
-//! function follow the stock operator of that function, whose gradients are compared with PyTorch's.
+//! Derived gradients where slopes are a convention: at equal numbers, at NaN, at infinities. Expressions equivalent to
+//! a stock operator must agree with it; its gradients are compared with PyTorch's.
 
 use opsmith::autograd::Options;
 use opsmith::{Result, Tensor};

@@ -1,6 +1,6 @@
-//! Kernels of the device: those of the host, over its memory, in its stream.
+//! Kernels of the device: those of the host, run on the device's memory, in its stream.
 //!
-//! In: definitions with kernels for the host. Out: the same rows for the device.
+//! In: definitions with kernels for the host. Out: the same kernels registered for the device.
 
 use opsmith_runtime::op::{KernelCall, KernelFn, OpDef};
 use opsmith_runtime::storage::Storage;
@@ -9,7 +9,7 @@ use opsmith_runtime::{Arg, Backend, DType, Device, Result, Tensor, Value};
 use crate::memory::Open;
 use crate::stream;
 
-/// Gives every operator the device's kernels for the dtypes that the host has kernels for.
+/// Installs device kernels for every operator, for the dtypes with host kernels.
 pub fn install(ops: &[&'static OpDef]) {
     for op in ops {
         for dtype in op.kernels.dtypes(Backend::Cpu).iter() {
@@ -18,7 +18,7 @@ pub fn install(ops: &[&'static OpDef]) {
     }
 }
 
-/// Asks this thread's stream for work that uses the memory at some addresses.
+/// Submits work that uses the memory at some addresses to this thread's stream.
 pub fn launch(addresses: Vec<usize>, work: impl FnOnce() -> Result<()> + Send + 'static) {
     stream::ask(stream::own(), move || {
         let addresses = addresses.iter().map(|address| std::ptr::with_exposed_provenance_mut(*address));
@@ -58,18 +58,18 @@ fn kernel<const DTYPE: usize>(call: &KernelCall<'_>) -> Result<()> {
         shown.0.iter().map(|(storage, _)| storage.data().expose_provenance()).collect();
     launch(addresses, move || {
         let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
-        // SAFETY: as in the call that asked for it, whose operands these are: the runtime keeps their memory until the
-        // work is done, in the order of the streams that use it. The kernel is that of the operator for their dtype.
+        // SAFETY: as in the call that submitted it, which has the same operands: the runtime keeps their memory until
+        // the work is done, in the order of the streams that use it. The kernel is the operator's for their dtype.
         unsafe { kernel.run(&KernelCall::new(op, &args, &outs)) }
     });
     if op.facts.deterministic {
         return Ok(());
     }
-    // What draws random numbers draws them when it is asked for, as kernels of a device get their part of the sequence.
+    // Random numbers are drawn at submission, as kernels of a device get their part of the sequence.
     stream::reach(stream::ticket(stream::own()))
 }
 
-/// Storages of the device, each as one of the host.
+/// Storages of the device, each paired with one of the host over the same memory.
 #[derive(Default)]
 struct Shown(Vec<(Storage, Storage)>);
 
@@ -91,12 +91,12 @@ impl Shown {
         let storage = tensor.storage();
         let known = self.0.iter().find(|(device, _)| device.same(storage)).map(|(_, host)| host.clone());
         let host = known.unwrap_or_else(|| {
-            // SAFETY: the memory is used while it is open, and only by the work that this is for.
+            // SAFETY: the memory is used while it is open, and only by this work.
             let host = unsafe { Storage::external(storage.data(), storage.bytes(), ()) };
             self.0.push((storage.clone(), host.clone()));
             host
         });
-        // SAFETY: the layout is inside the storage, which is as large.
+        // SAFETY: the layout is inside the storage, which has the same size.
         unsafe { Tensor::from_parts(host, tensor.layout().clone(), tensor.dtype(), Device::CPU) }
     }
 }

@@ -1,11 +1,11 @@
-//! A backend for tests: device memory that the host cannot read, and a stream whose work runs when somebody waits.
+//! A backend for tests: device memory that the host cannot access, and streams that run their work lazily.
 //!
-//! Its devices are in the place of CUDA's. Memory is pages that are protected while no work of the device runs, so that
-//! an access by the host ends the process. What is asked of a stream runs as late as the seam allows: when a point of it
-//! is waited for, when another stream follows it, or when the queue is full. Kernels are those of the host, over the same
-//! memory. So whatever equals the host's results here takes the memory, the order and the waits of a device into account.
+//! Its devices replace CUDA's. Memory consists of pages that are protected while no work of the device runs, so that a
+//! host access ends the process. Work runs as late as the interface allows: when a point of its stream is waited for,
+//! when another stream follows it, or when the queue is full. Kernels are those of the host, over the same memory.
+//! Results equal to the host's therefore show that memory, order and synchronisation of a device are respected.
 //!
-//! In: the rows of kernels that [`install`] copies. Out: [`opsmith_runtime::backend`]'s view of the devices.
+//! In: the kernels that [`install`] copies. Out: an implementation of [`opsmith_runtime::backend`].
 
 mod kernels;
 mod memory;
@@ -18,7 +18,7 @@ pub use runtime::DEVICES;
 
 use opsmith_runtime::{Backend, Device};
 
-/// The backend whose place the devices take.
+/// The backend that the devices replace.
 pub const BACKEND: Backend = Backend::Cuda;
 
 /// One of the devices.

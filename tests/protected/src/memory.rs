@@ -1,4 +1,4 @@
-//! Pages of memory that nobody can read or write until they are opened.
+//! Pages of memory that cannot be read or written until they are opened.
 //!
 //! In: numbers of bytes, and addresses of memory to open. Out: addresses; memory that is open as long as an [`Open`]
 //! lives.
@@ -10,12 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bytes of a page, or a multiple of it.
 const PAGE: usize = 4096;
 
-/// The content of new memory: a number that no test takes for a result, and no `bool`.
+/// The content of new memory: unlike any expected result, and not a valid `bool`.
 const CONTENT: u8 = 0xA5;
 
 struct Block {
     bytes: usize,
-    /// How many have it open.
+    /// Number of [`Open`]s that have it open.
     open: usize,
 }
 
@@ -30,17 +30,17 @@ pub fn live_bytes() -> usize {
     blocks().values().map(|block| block.bytes).sum()
 }
 
-/// New memory, closed; `None` if there is none.
+/// New memory, closed; `None` if allocation fails.
 pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
     let bytes = bytes.checked_next_multiple_of(PAGE)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping touches nothing that is there.
+    // SAFETY: a new mapping overlaps no existing one.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
     if start == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: the mapping is that large, and nobody else knows it.
+    // SAFETY: the mapping has this size, and no other code has its address.
     unsafe { start.cast::<u8>().write_bytes(CONTENT, bytes) };
     protect(start.addr(), bytes, libc::PROT_NONE);
     blocks().insert(start.addr(), Block { bytes, open: 0 });
@@ -54,16 +54,16 @@ pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
 pub fn free(start: NonNull<u8>) {
     let block = blocks().remove(&start.addr().get()).expect("memory is freed once");
     assert_eq!(block.open, 0, "memory is freed while the device uses it");
-    // SAFETY: the mapping is that large, and nobody uses it any more.
+    // SAFETY: the mapping has this size, and no code uses it any more.
     let result = unsafe { libc::munmap(start.as_ptr().cast(), block.bytes) };
     assert_eq!(result, 0, "a mapping can be given back");
 }
 
-/// Memory that the device works with, and nobody else.
+/// Memory that is open for the device's work only.
 pub struct Open(Vec<usize>);
 
 impl Open {
-    /// Opens the memory that addresses lie in; those of the host are open.
+    /// Opens the memory that contains the addresses; host memory is always open.
     pub fn new(addresses: impl Iterator<Item = *mut u8>) -> Open {
         let mut open = Open(Vec::new());
         let mut blocks = blocks();
@@ -96,7 +96,7 @@ impl Drop for Open {
 }
 
 fn protect(start: usize, bytes: usize, access: i32) {
-    // SAFETY: the pages are a mapping of this module, which only its `Open`s are used through.
+    // SAFETY: the pages are a mapping of this module, which is only accessed through its `Open`s.
     let result = unsafe { libc::mprotect(std::ptr::with_exposed_provenance_mut(start), bytes, access) };
     assert_eq!(result, 0, "pages of a mapping can be protected");
 }

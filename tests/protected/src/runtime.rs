@@ -1,4 +1,4 @@
-//! The backend as the runtime sees it.
+//! The implementation of the backend interface.
 
 use std::ptr::NonNull;
 
@@ -9,7 +9,7 @@ use opsmith_runtime::{DType, Error, Result, Scalar};
 use crate::memory::{self, Open};
 use crate::stream;
 
-/// How many devices there are.
+/// Number of devices.
 pub const DEVICES: u16 = 2;
 
 struct Protected;
@@ -20,10 +20,10 @@ opsmith_runtime::backend::register!(crate::BACKEND, &Protected);
 #[derive(Clone, Copy)]
 struct Start(*mut u8);
 
-// SAFETY: who asks for work promises that the memory is its own until the work is done.
+// SAFETY: a request's caller promises exclusive use of the memory until the work is done.
 unsafe impl Send for Start {}
 
-/// Elements of which nothing is borrowed.
+/// Owned description of elements.
 struct Owned {
     start: Start,
     dtype: DType,
@@ -42,8 +42,8 @@ impl Owned {
     }
 }
 
-// SAFETY: memory is a new mapping, work runs in order before a wait for a point after it returns, and bytes of the host
-// are copied at once, or written while the stream is waited for.
+// SAFETY: memory is a new mapping, work runs in order before a wait for a later point returns, and host bytes are
+// copied immediately, or written while the stream is waited for.
 unsafe impl DeviceRuntime for Protected {
     fn allocate(&self, device: u16, bytes: usize) -> Result<NonNull<u8>> {
         check(device)?;
@@ -58,7 +58,7 @@ unsafe impl DeviceRuntime for Protected {
     unsafe fn transfer(&self, queue: Queue, to: Address, from: Address, bytes: usize) -> Result<()> {
         let (target, source) = (Start(to.start), Start(from.start));
         if from.device.backend != crate::BACKEND {
-            // SAFETY: the caller's promise: there are as many bytes of the host, which are read at once.
+            // SAFETY: the caller's promise: this number of host bytes is valid, and they are read immediately.
             let bytes = unsafe { std::slice::from_raw_parts(source.0, bytes) }.to_vec();
             stream::ask(queue.stream, move || {
                 let target = target;

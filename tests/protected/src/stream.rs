@@ -1,6 +1,6 @@
-//! Streams: work that waits until somebody needs it.
+//! Streams: work that is deferred until its result is needed.
 //!
-//! In: work, and points of streams to wait for. Out: the work, run in order, as late as it may be.
+//! In: work, and points of streams to wait for. Out: the work, run in order, as late as allowed.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use opsmith_runtime::backend::{StreamId, Ticket};
 use opsmith_runtime::{Error, Result};
 
-/// Work that a stream holds before it runs some.
+/// Maximal number of pending works of a stream.
 const CAPACITY: usize = 64;
 
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -18,10 +18,10 @@ type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 #[derive(Default)]
 struct Stream {
     waiting: VecDeque<Work>,
-    /// How much work was asked for, and how much has run.
+    /// The number of works submitted, and the number done.
     asked: u64,
     done: u64,
-    /// The first failure that nobody was told of.
+    /// The first failure that was not reported yet.
     failed: Option<Error>,
 }
 
@@ -32,7 +32,7 @@ thread_local! {
     static OWN: Cell<Option<StreamId>> = const { Cell::new(None) };
 }
 
-/// The stream of this thread. All devices share it: order between them is more than the seam asks for.
+/// The stream of this thread. All devices share it: order between them is stricter than the interface requires.
 pub fn own() -> StreamId {
     OWN.get().unwrap_or_else(|| {
         let mut streams = STREAMS.write().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ fn stream(id: u64) -> Arc<Mutex<Stream>> {
     STREAMS.read().unwrap_or_else(PoisonError::into_inner)[id as usize].clone()
 }
 
-/// Asks a stream for work.
+/// Submits work to a stream.
 pub fn ask(id: StreamId, work: impl FnOnce() -> Result<()> + Send + 'static) {
     let stream = stream(id.0);
     let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,19 +60,19 @@ pub fn ask(id: StreamId, work: impl FnOnce() -> Result<()> + Send + 'static) {
     }
 }
 
-/// The point after all that a stream was asked for.
+/// The point after all work submitted to a stream.
 pub fn ticket(id: StreamId) -> Ticket {
     let stream = stream(id.0);
     let asked = stream.lock().unwrap_or_else(PoisonError::into_inner).asked;
     assert!(id.0 < 1 << 16 && asked < 1 << 48, "a ticket has room for both");
-    // Nothing was asked for: a point that has passed.
+    // No work was submitted: a point that has passed.
     if asked == 0 { Ticket(0) } else { Ticket(id.0 << 48 | asked) }
 }
 
-/// Runs what comes before a point.
+/// Runs the work before a point.
 ///
 /// # Errors
-/// That of the first work that failed, unless an earlier wait reported it.
+/// The error of the first work that failed, unless an earlier wait reported it.
 pub fn reach(ticket: Ticket) -> Result<()> {
     if ticket.0 == 0 {
         return Ok(());
@@ -84,7 +84,7 @@ pub fn reach(ticket: Ticket) -> Result<()> {
     stream.failed.take().map_or(Ok(()), Err)
 }
 
-/// Runs what comes before a point, and leaves its failures to who waits for the stream.
+/// Runs the work before a point, and leaves its failures to the next wait for the stream.
 pub fn pass(ticket: Ticket) {
     if ticket.0 != 0 {
         let stream = stream(ticket.0 >> 48);

@@ -1,5 +1,5 @@
-//! Runs a folder of recorded calls: a line an overload, `NAME passed/total`, with the first failure
-//! below it, and last `N passed, M failed`.
+//! Runs a folder of recorded calls: a line per overload, `NAME passed/total`, with the first failure below it, and last
+//! `N passed, M failed`.
 //!
 //! ```text
 //! parity DIR [--only SUBSTR] [--declared] [--all-failures]

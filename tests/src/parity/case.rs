@@ -1,4 +1,4 @@
-//! A recorded call as its file describes it.
+//! A recorded call, parsed from its file.
 
 use std::path::Path;
 
@@ -17,11 +17,11 @@ pub struct Case {
     pub outputs: Vec<Recorded>,
     /// Gradients, if the call was differentiated.
     pub gradients: Option<Gradients>,
-    /// The recording library's error, if it refused the call, which then has no results.
+    /// The recording library's error, if it rejected the call, which then has no results.
     pub raises: Option<String>,
 }
 
-/// What differentiating a call gave.
+/// The recorded gradients of a call.
 #[derive(Clone, Debug)]
 pub struct Gradients {
     /// The outputs that were differentiated, by position.
@@ -95,7 +95,7 @@ impl Case {
         })
     }
 
-    /// The arguments in short, for a failure.
+    /// A short text of the arguments, for a failure.
     pub fn describe_arguments(&self) -> String {
         let positional = self.args.iter().map(Recorded::to_string);
         let named = self.kwargs.iter().map(|(name, value)| format!("{name}={value}"));

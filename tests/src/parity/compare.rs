@@ -1,9 +1,9 @@
-//! Whether a result is the recorded one, within the recording library's own tolerances.
+//! Comparison of a result with the recorded one, within the recording library's own tolerances.
 
 use opsmith::{DType, Scalar, Tensor};
 use opsmith_runtime::{Complex64, with_dtype};
 
-/// How far a number may be from the expected one: `absolute + relative * |expected|`.
+/// The allowed deviation from the expected number: `absolute + relative * |expected|`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tolerance {
     /// In units of the expected number.
@@ -13,8 +13,8 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// The tolerance for results of a dtype; `sums` says that the operator adds up many elements,
-    /// so that the order of additions shows.
+    /// The tolerance for results of a dtype; `sums`: the operator adds up many elements, so that the order of additions
+    /// has an effect.
     pub fn new(dtype: DType, sums: bool) -> Tolerance {
         let (relative, absolute) = match dtype {
             DType::F64 | DType::C128 => (1e-7, 1e-7),

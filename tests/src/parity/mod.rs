@@ -1,9 +1,8 @@
 //! Running recorded calls of another library's operators through ours, values and gradients.
 //!
-//! In: a folder with a pair of files an overload, `NAME.OVERLOAD.json` (a list of cases) and
-//! `NAME.OVERLOAD.safetensors` (their tensors). Out: a [`Report`] an overload. Calls go through the
-//! boxed call, so an overload exists only because the spec declares it; one that does not counts as
-//! failed, with all its cases.
+//! In: a folder with a pair of files per overload, `NAME.OVERLOAD.json` (a list of cases) and
+//! `NAME.OVERLOAD.safetensors` (their tensors). Out: a [`Report`] per overload. Calls go through the boxed call, so an
+//! overload exists only because the spec declares it; one that does not counts as failed, with all its cases.
 
 mod case;
 mod compare;
@@ -18,7 +17,7 @@ pub use compare::{Tolerance, difference};
 pub use run::run_case;
 pub use tensors::Tensors;
 
-/// Which overloads to run.
+/// The selection of overloads to run.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Only those whose name contains this text.
@@ -27,19 +26,19 @@ pub struct Selection {
     pub declared: bool,
 }
 
-/// What came of one overload's cases.
+/// The result of one overload's cases.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The overload as recorded, e.g. `mm.default`.
     pub name: String,
-    /// How many cases there are.
+    /// Number of cases.
     pub total: usize,
-    /// What went wrong, a text for each failed case.
+    /// The failures, a text for each failed case.
     pub failures: Vec<String>,
 }
 
 impl Report {
-    /// How many cases gave the recorded results.
+    /// Number of cases with the recorded results.
     pub fn passed(&self) -> usize {
         self.total - self.failures.len()
     }
@@ -60,8 +59,8 @@ pub fn our_name(recorded: &str) -> &str {
     recorded.strip_suffix(".default").unwrap_or(recorded)
 }
 
-/// The overloads recorded in a folder, sorted, and how many the selection leaves out because the
-/// library does not declare them.
+/// The overloads recorded in a folder, sorted, and the number that the selection excludes because the library does not
+/// declare them.
 ///
 /// # Errors
 /// If the folder cannot be read.

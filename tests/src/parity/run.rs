@@ -9,8 +9,8 @@ use opsmith_runtime::Complex64;
 use super::compare::scalar_difference;
 use super::{Case, Gradients, Recorded, Tensors, Tolerance, difference};
 
-/// Operators that add up many elements, by what their names contain: the recording library compares
-/// their `float32` results less strictly.
+/// Operators that add up many elements, by parts of their names: the recording library compares their `float32` results
+/// less strictly.
 const SUMS: &[&str] = &[
     "sum",
     "mean",
@@ -36,14 +36,14 @@ const SUMS: &[&str] = &[
     "col2im",
 ];
 
-/// Operators whose recorded library leaves open which of equal elements comes first, with the position of
-/// the argument `dim` and the result that names places, which are right if the elements there are.
+/// Operators whose order of equal elements is unspecified in the recording library, with the position of the argument
+/// `dim` and of the index result, which is right if the elements at its indices are equal.
 const UNORDERED: &[(&str, usize, usize)] = &[("sort", 1, 1), ("topk", 2, 1), ("argsort", 1, 0)];
 
-/// Runs a case; the error says how the result differs from the recorded one.
+/// Runs a case; the error describes the difference from the recorded result.
 ///
 /// # Errors
-/// If the call fails, panics, or gives something else.
+/// If the call fails, panics, or its results differ.
 pub fn run_case(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| run(name, case, tensors))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -90,7 +90,7 @@ fn run(name: &str, case: &Case, tensors: &Tensors) -> Result<(), String> {
     }
 }
 
-/// Whether both results name places of the same elements, `position` being that of the argument `dim`.
+/// Whether both results are indices of equal elements, `position` being that of the argument `dim`.
 fn names_equal_elements(
     position: usize,
     args: &[Value],
@@ -128,7 +128,7 @@ fn run_backward(
         }
     }
     if let Some(position) = outputs.iter().position(|output| !output.requires_grad()) {
-        // Nothing flows: right only if nothing is expected.
+        // No gradient: right only if none is expected.
         if gradients.of_inputs.iter().all(|expected| *expected == Recorded::None) {
             return Ok(());
         }
@@ -158,7 +158,7 @@ fn run_backward(
     Ok(())
 }
 
-/// No gradient and a gradient of zeros mean the same.
+/// No gradient and a gradient of zeros are equivalent.
 fn zero_difference(tensor: &Tensor) -> Option<String> {
     let zeros = Tensor::scalar(0.0, tensor.dtype());
     let is_zero = |value: &f64| *value == 0.0;
@@ -177,7 +177,7 @@ fn compare(
             let expected = tensors.get(expected)?;
             difference(got, &expected, Tolerance::new(expected.dtype(), sums))
         }
-        // A result that was not asked for is absent there, and empty here.
+        // A result that was not requested is absent there, and empty here.
         (Value::Tensor(got), Recorded::None) if got.numel() == 0 => None,
         (Value::None, Recorded::None) => None,
         (got, expected) => match (scalar(got), recorded_scalar(expected)) {
@@ -218,7 +218,7 @@ fn flatten(results: Vec<Value>) -> Vec<Value> {
     flat
 }
 
-/// A recorded argument as the boxed call takes it. Floating-point tensors are added to `inputs`; if
+/// A recorded argument in the form of the boxed call. Floating-point tensors are added to `inputs`; if
 /// the call is to be differentiated, they are tracked.
 fn value(
     recorded: &Recorded,

@@ -13,7 +13,7 @@ use super::Recorded;
 /// The tensors of one overload's cases.
 pub struct Tensors {
     bytes: Vec<u8>,
-    /// Where each tensor's bytes are.
+    /// The byte range of each tensor.
     places: HashMap<String, Range<usize>>,
 }
 

@@ -1,7 +1,7 @@
 //! Allocations of warm graphs.
 //!
-//! In: a library, in a program whose global allocator is [`Counting`]. Out: every sample's graph that asks the system for
-//! memory when it runs again.
+//! In: a library, in a program whose global allocator is [`Counting`]. Out: every sample's graph that allocates memory
+//! in a repeated run.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// The system's allocator, counting requests of all threads.
 pub struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator.
+// SAFETY: every call is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
@@ -34,15 +34,15 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often any thread has asked for memory so far.
+/// Number of allocations of all threads so far.
 pub fn allocations() -> usize {
     CALLS.load(Ordering::Relaxed)
 }
 
-/// How often a graph asks for memory in a run, after two others.
+/// Number of allocations of a graph in a run, after two others.
 ///
 /// # Errors
-/// Those of the run.
+/// Errors of the run.
 pub fn allocations_of(graph: &Graph, inputs: &[Tensor]) -> Result<usize> {
     let mut outputs = Vec::new();
     for _ in 0..2 {
@@ -56,17 +56,16 @@ pub fn allocations_of(graph: &Graph, inputs: &[Tensor]) -> Result<usize> {
 /// Allocations of warm graphs of a library's operators.
 #[derive(Default, Debug)]
 pub struct Warm {
-    /// Graphs that allocate. Those whose results have as many elements as others say are left out: memory is found while
-    /// they run.
+    /// Graphs that allocate. Those with data-dependent sizes are excluded: their memory is allocated during the run.
     pub report: Report,
-    /// Operators of which a graph ran.
+    /// Number of operators with a graph that ran.
     pub operators: usize,
-    /// Operators whose results have as many elements as others say.
+    /// Operators with data-dependent sizes.
     pub sized_by_elements: Vec<&'static str>,
 }
 
-/// Every sample of every operator as a graph, with its own sizes and larger ones. Threads of others are counted, too, so
-/// it runs alone.
+/// Every sample of every operator as a graph, with its own sizes and larger ones. Other threads' allocations count,
+/// too, so the test runs alone.
 ///
 /// # Panics
 /// If the program's global allocator is not [`Counting`].
@@ -82,11 +81,11 @@ pub fn warm_graphs(library: &'static Library) -> Warm {
         let before = warm.report.compared;
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::C128, DType::I64] {
             for (number, args) in arguments(op, dtype).into_iter().enumerate() {
-                // Buffers within a kernel may be large enough for the sample's own sizes, and for no others.
+                // Buffers within a kernel may be large enough for the sample's own sizes only.
                 let grown = traced(op, &args, |size| size * 9).map(|graph| (graph, "9 times as large"));
                 let own = traced(op, &args, |size| size).map(|graph| (graph, "as it is"));
                 for ((graph, inputs), size) in own.into_iter().chain(grown) {
-                    // All other sizes are known here.
+                    // All other sizes are known before the run.
                     if !graph.symbols().is_empty() {
                         warm.report.left_out += 1;
                         warm.sized_by_elements.push(op.name);
@@ -109,8 +108,8 @@ pub fn warm_graphs(library: &'static Library) -> Warm {
     warm
 }
 
-/// The call of a sample as a graph, and inputs for it, with its own sizes or larger ones; `None` where the operator
-/// refuses them.
+/// The call of a sample as a graph, and inputs for it, with its own sizes or larger ones; `None` if the operator
+/// rejects them.
 fn traced(op: &'static OpDef, args: &[Value], sizes: fn(i64) -> i64) -> Option<(Graph, Vec<Tensor>)> {
     let inputs = tensors(args).iter().map(|input| resized(input, sizes)).collect::<Result<Vec<_>>>().ok()?;
     let specs: Vec<InputSpec> = inputs.iter().map(InputSpec::from).collect();

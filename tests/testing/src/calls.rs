@@ -1,7 +1,7 @@
-//! Calls of operators as functions of their tensors: what graphs are traced from.
+//! Calls of operators as functions of their tensors, for tracing graphs.
 //!
-//! In: an operator and the arguments of a sample. Out: its tensors apart from the rest, calls with others in their
-//! place, and tensors of other sizes.
+//! In: an operator and the arguments of a sample. Out: its tensors separate from the rest, calls with other tensors
+//! instead, and tensors of other sizes.
 
 use opsmith::{Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
@@ -14,14 +14,14 @@ pub fn tensors(args: &[Value]) -> Vec<Tensor> {
     found
 }
 
-/// The arguments with other tensors in place of theirs.
+/// The arguments with other tensors substituted.
 pub fn with_tensors(args: &[Value], tensors: &[Tensor]) -> Vec<Value> {
     let mut left = tensors.iter().cloned();
     let mut next = |_: &Tensor| left.next().expect("as many as there are");
     args.iter().map(|value| mapped(value, &mut next)).collect()
 }
 
-/// An argument with a function of each of its tensors in place of it.
+/// An argument with each tensor mapped by a function.
 pub fn mapped(value: &Value, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Value {
     match value {
         Value::Tensor(tensor) => Value::Tensor(map(tensor)),
@@ -36,7 +36,7 @@ pub fn mapped(value: &Value, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Value {
 /// Calls an operator.
 ///
 /// # Errors
-/// Whatever the operator reports.
+/// Errors of the operator.
 pub fn call(op: &'static OpDef, args: &[Value]) -> Result<Vec<Tensor>> {
     let args: Vec<Arg<'_>> = args.iter().map(Value::as_arg).collect();
     Ok(call::invoke(op, &args)?.into_vec())
@@ -52,10 +52,10 @@ pub fn resized(tensor: &Tensor, sizes: fn(i64) -> i64) -> Result<Tensor> {
     reshaped(tensor, &shape)
 }
 
-/// A tensor of a shape with the elements of another again and again; zeros if that has none.
+/// A tensor of a shape that repeats the elements of another; zeros if that has none.
 ///
 /// # Errors
-/// If there is no memory, or the tensor has no elements to read, as in a traced function.
+/// If there is no memory, or the tensor is a meta tensor of a traced function.
 pub fn reshaped(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let count = shape.iter().product::<i64>() as usize;
     opsmith_runtime::with_dtype!(tensor.dtype(), T => {
@@ -68,7 +68,7 @@ pub fn reshaped(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
 /// The bytes of every element in row-major order.
 ///
 /// # Panics
-/// If the tensor has no elements to read, as in a traced function.
+/// If the tensor is a meta tensor of a traced function.
 pub fn bits(tensor: &Tensor) -> Vec<u8> {
     opsmith_runtime::with_dtype!(tensor.dtype(), T => {
         let values = tensor.to_vec::<T>().unwrap();

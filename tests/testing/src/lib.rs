@@ -6,34 +6,33 @@
 //! opsmith_testing::check_operators!(my_ops::LIBRARY);
 //! ```
 //!
-//! With that, `cargo test` calls each operator of the library with the `samples` of its entry (with arguments that are
-//! made for it, if it has none) and compares:
+//! With that, `cargo test` calls each operator of the library with the `samples` of its entry (or with generated
+//! arguments, if it has none) and compares:
 //!
-//! | test | what is compared |
+//! | test | comparison |
 //! |---|---|
 //! | `operators_have_samples_that_run` | every sample is accepted, and some call of every operator |
 //! | `gradients_are_slopes` | gradients, second ones and tangents against differences, real and complex; strided, expanded and empty inputs; one result or input at a time; in place; in narrower dtypes |
 //! | `wrong_gradients_would_be_noticed` | every formula, made wrong in five ways, fails the test above with these samples |
-//! | `every_element_is_written` | results over two different fillings of the memory they are written into |
-//! | `attributes_are_bounded` | every violation of a constraint of an attribute is refused, with what is allowed |
+//! | `every_element_is_written` | results over two different fillings of their memory |
+//! | `attributes_are_bounded` | every violation of a constraint of an attribute is rejected, with the allowed values |
 //! | `out_forms_fill_empty_tensors` | the out form against the functional one |
-//! | `backward_frees_what_was_saved` | bytes that nodes hold after backward |
+//! | `backward_frees_what_was_saved` | bytes held by nodes after backward |
 //! | `layouts_do_not_matter` | results and gradients of strided inputs, at special points (NaN, infinities, zeros, ties) and at sizes around blocks |
 //! | `graphs_give_the_same_bits` | graphs against eager calls, as traced and after every pass |
 //! | `gradients_in_graphs_give_the_same_bits` | the same, of gradients |
 //! | `graphs_of_open_sizes_give_the_same_bits` | one graph at several sizes |
 //! | `saved_graphs_give_the_same_bits` | graphs that were saved and loaded |
 //! | `inferred_shapes_are_those_of_results` | inference from sizes, from symbols that are bound to several, and for inputs of unknown rank |
-//! | `odd_arguments_are_results_or_errors` | some thousand calls that nobody means: no panic, abort, hang or unbounded memory |
+//! | `odd_arguments_are_results_or_errors` | some thousand odd calls: no panic, abort, hang or unbounded memory |
 //!
-//! Memory is counted by the program's allocator, so the test of it is a file of its own:
-//! [`check_allocations!`](check_allocations) finds kernels that ask the system for memory in a graph that has run
-//! before.
+//! Memory is counted by the program's allocator, so its test is a separate file:
+//! [`check_allocations!`](check_allocations) finds kernels that allocate memory in a repeated run of a graph.
 //!
-//! Tensors are those of the host, so an operator without a kernel for it is left out.
+//! Tensors are on the host, so an operator without a host kernel is skipped.
 //!
-//! A check of derivatives that cannot hold is left out where the entry says so, with a reason:
-//! `tolerance: {second_order: {skip: why}}`. Failures name the operator, its line in the spec, the check and the sample.
+//! A check of derivatives that cannot hold is skipped if the entry declares that with a reason: `tolerance:
+//! {second_order: {skip: why}}`. Failures name the operator, its line in the spec, the check and the sample.
 //!
 //! The parts are public: [`checks`] of one operator, [`samples`] of it, calls at [`special`] points, odd calls
 //! ([`fuzz`]).
@@ -91,9 +90,9 @@ macro_rules! check_operators {
     };
 }
 
-/// A test that no operator of a library asks the system for memory in a graph that has run before.
+/// A test that no operator of a library allocates memory in a repeated run of a graph.
 ///
-/// It sets the program's global allocator to one that counts, and no other test may run beside it, so it stands in a file
+/// It sets the program's global allocator to one that counts, and no other test may run beside it, so it needs a file
 /// of its own in a crate's `tests` folder; `my_ops` is the crate:
 ///
 /// ```ignore

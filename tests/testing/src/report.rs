@@ -1,4 +1,4 @@
-//! What checks find, of one operator and of all of a library.
+//! Results of checks, for one operator and for a whole library.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,26 +9,26 @@ use opsmith_runtime::op::OpDef;
 
 use crate::checks::caught;
 
-/// What a check finds.
+/// The result of a check.
 #[derive(Clone, Default, Debug)]
 pub struct Report {
-    /// What is wrong, a sentence each.
+    /// The failures, a sentence each.
     pub wrong: Vec<String>,
-    /// How many results were compared.
+    /// Number of compared results.
     pub compared: usize,
-    /// How many could not be, for a reason that is no mistake.
+    /// Number of skipped comparisons that are not failures.
     pub left_out: usize,
 }
 
 impl Report {
-    /// Takes in what was found elsewhere.
+    /// Adds another report.
     pub fn add(&mut self, other: Report) {
         self.wrong.extend(other.wrong);
         self.compared += other.compared;
         self.left_out += other.left_out;
     }
 
-    /// One comparison, with what is wrong.
+    /// Adds one comparison, with its failure if any.
     pub(crate) fn compare(&mut self, wrong: Option<String>) {
         self.compared += 1;
         self.wrong.extend(wrong);
@@ -37,7 +37,7 @@ impl Report {
     /// Ends a test.
     ///
     /// # Panics
-    /// If something is wrong, with all of it.
+    /// If there are failures, with all of them.
     #[track_caller]
     pub fn assert_right(&self) {
         let Report { wrong, compared, .. } = self;
@@ -51,7 +51,7 @@ impl From<Vec<String>> for Report {
     }
 }
 
-/// What a function makes of each item, in their order, by as many threads as there are processors.
+/// The results of a function for each item, in order, computed by as many threads as there are processors.
 pub fn of_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let run = || {
@@ -69,14 +69,14 @@ pub fn of_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     found.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Whether an operator runs on the host at all. One whose kernels are all for devices is left out of checks, which have
-/// tensors of the host.
+/// Whether an operator has a host kernel. One with device kernels only is excluded from checks, whose tensors are on
+/// the host.
 pub fn runs_on_host(op: &OpDef) -> bool {
     let kernels = op.kernels.dtypes(Backend::Cpu).iter().next().is_some();
     kernels || op.kernels.is_none() || op.composite.is_some()
 }
 
-/// What a check finds of the operators that a library declares; a panic is a finding.
+/// The results of a check for the operators that a library declares; a panic is a failure.
 pub fn report<R: Into<Report> + Send>(
     library: &'static Library,
     check: impl Fn(&'static OpDef) -> R + Sync,

@@ -1,7 +1,7 @@
-//! Arguments to call any operator with: those its spec declares or, if it declares none, ones that are
-//! found by trying what fits its signature.
+//! Arguments for calls of any operator: those its spec declares or, if there are none, arguments found by trying
+//! candidates for its signature.
 //!
-//! In: an operator's definition and a dtype. Out: argument lists. Deterministic, so a failure repeats.
+//! In: an operator's definition and a dtype. Out: argument lists. Deterministic, so a failure is reproducible.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,10 +11,10 @@ use opsmith_runtime::op::{ArgDef, ArgKind, ElementType, OpDef};
 use opsmith_runtime::sample::{Fill, SampleTensor};
 use opsmith_runtime::{Arg, Scalar, boxed};
 
-/// How many samples are made for an operator that declares none.
+/// Number of samples generated for an operator that declares none.
 const MADE: usize = 4;
 
-/// Shapes of the tensor arguments, in order; the last stands for the rest.
+/// Shapes of the tensor arguments, in order; the last is for all further ones.
 const SHAPES: [&[&[i64]]; 12] = [
     &[&[2, 3]],
     &[&[3], &[2, 1]],
@@ -30,10 +30,10 @@ const SHAPES: [&[&[i64]]; 12] = [
     &[&[]],
 ];
 
-/// Ranges of their elements: where most functions are defined, where the rest is, and beyond one.
+/// Ranges of their elements: the common domain, the positive part, and beyond one.
 const RANGES: [(f64, f64); 3] = [(-1.0, 1.0), (0.1, 0.9), (1.1, 3.0)];
 
-/// The argument lists of an operator: the samples of its spec, or some that were made for it.
+/// The argument lists of an operator: the samples of its spec, or generated ones.
 pub fn samples(op: &'static OpDef, dtype: DType) -> Vec<Vec<Value>> {
     if op.samples.is_empty() {
         return made(op).iter().filter_map(|choice| choice.build(op, dtype)).collect();
@@ -54,7 +54,7 @@ const DTYPES: [DType; 9] = [
     DType::Bool,
 ];
 
-/// The most exact dtype that some of an operator's samples are accepted in.
+/// The most exact dtype in which some of an operator's samples are accepted.
 pub fn exact_dtype(op: &'static OpDef) -> Option<DType> {
     DTYPES.into_iter().find(|&dtype| {
         samples(op, dtype).iter().any(|values| {
@@ -64,7 +64,7 @@ pub fn exact_dtype(op: &'static OpDef) -> Option<DType> {
     })
 }
 
-/// The samples of the spec, and some that were made for the operator, where those are of other shapes and numbers.
+/// The samples of the spec, and generated ones with other shapes and numbers.
 pub fn arguments(op: &'static OpDef, dtype: DType) -> Vec<Vec<Value>> {
     let mut found = samples(op, dtype);
     if !op.samples.is_empty() {
@@ -73,16 +73,16 @@ pub fn arguments(op: &'static OpDef, dtype: DType) -> Vec<Vec<Value>> {
     found
 }
 
-/// A way to fill in a signature.
+/// A choice of values for a signature.
 #[derive(Clone, Copy)]
 struct Choice {
     shapes: &'static [&'static [i64]],
     range: (f64, f64),
-    /// Which of the values of attributes without default.
+    /// The choice of values for attributes without default.
     attributes: usize,
 }
 
-/// The first choices that the operator accepts, of different ranges and shapes.
+/// The first choices that the operator accepts, with different ranges and shapes.
 fn made(op: &'static OpDef) -> Vec<Choice> {
     let mut found: Vec<Choice> = Vec::new();
     for range in RANGES {
@@ -95,7 +95,7 @@ fn made(op: &'static OpDef) -> Vec<Choice> {
                 }
             }
         }
-        // A later range is needed only where the earlier ones are outside the function's domain.
+        // A later range is needed only if the earlier ones are outside the function's domain.
         if found.len() >= 2 {
             break;
         }
@@ -115,7 +115,7 @@ pub fn repeatable<R>(op: &OpDef, call: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Runs work that draws from the default generator, which all threads share, alone among all such work of a program.
+/// Runs work that draws from the shared default generator, exclusively among all such work of a program.
 pub fn drawing<R>(work: impl FnOnce() -> R) -> R {
     static DRAWING: Mutex<()> = Mutex::new(());
     let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ impl Choice {
             let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
             repeatable(op, || call::invoke(op, &args)).ok()
         };
-        // An operator may know complex numbers only, or be written for one dtype.
+        // An operator may support complex numbers only, or only one dtype.
         let Some(outs) = DTYPES.into_iter().find_map(outs) else { return false };
         outs.iter().all(|out| match out.dtype() {
             DType::F64 => out.to_vec::<f64>().is_ok_and(|x| x.iter().all(|x| x.is_finite())),

@@ -1,6 +1,6 @@
-//! The tests that [`check_operators`](crate::check_operators) makes, one function each.
+//! The tests that [`check_operators`](crate::check_operators) generates, one function each.
 //!
-//! In: a library. Each panics, as tests do, with all that is wrong.
+//! In: a library. Each panics, as tests do, with all failures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::fuzz::Plan;
 use crate::report::{Report, report};
 use crate::{checks, special};
 
-/// How many odd calls are made of every operator.
+/// Number of odd calls of every operator.
 const ODD_CALLS: u64 = 100;
 
 /// Every sample of the spec is accepted, and some arguments of every operator.
@@ -27,7 +27,7 @@ pub fn gradients(library: &'static Library) {
     report(library, checks::failures).assert_right();
 }
 
-/// Samples give every argument that has a derivative, and a wrong formula fails with them.
+/// Samples cover every argument with a derivative, and a wrong formula fails with them.
 #[track_caller]
 pub fn wrong_gradients(library: &'static Library) {
     let survivors = |op: &'static OpDef| -> Vec<String> {
@@ -39,62 +39,62 @@ pub fn wrong_gradients(library: &'static Library) {
     report(library, survivors).assert_right();
 }
 
-/// Kernels write every element of their results, and read none of it.
+/// Kernels write every element of their results, and read none before.
 #[track_caller]
 pub fn written(library: &'static Library) {
     report(library, checks::written).assert_right();
 }
 
-/// What violates a constraint is refused.
+/// Violations of a constraint are rejected.
 #[track_caller]
 pub fn constraints(library: &'static Library) {
     report(library, checks::constraints).assert_right();
 }
 
-/// Out forms give empty tensors what functional forms give.
+/// Out forms with empty tensors give the results of functional forms.
 #[track_caller]
 pub fn out_forms(library: &'static Library) {
     report(library, checks::out_form).assert_right();
 }
 
-/// Backward frees what was saved for it.
+/// Backward frees the saved tensors.
 #[track_caller]
 pub fn saved_memory(library: &'static Library) {
     report(library, checks::saved_memory).assert_right();
 }
 
-/// Results and gradients do not depend on where elements lie.
+/// Results and gradients do not depend on memory layouts.
 #[track_caller]
 pub fn layouts(library: &'static Library) {
     report(library, special::layouts).assert_right();
 }
 
-/// Graphs give what calls give.
+/// Graphs give the results of calls.
 #[track_caller]
 pub fn graphs(library: &'static Library) {
     report(library, checks::graphs).assert_right();
 }
 
-/// Graphs of gradients give what backward gives.
+/// Graphs of gradients give the results of backward.
 #[track_caller]
 pub fn graph_gradients(library: &'static Library) {
     report(library, checks::graph_gradients).assert_right();
 }
 
-/// Graphs of open sizes give what calls of each size give.
+/// Graphs with symbolic sizes give the results of calls at each size.
 #[track_caller]
 pub fn symbolic_graphs(library: &'static Library) {
     report(library, checks::symbolic_graphs).assert_right();
 }
 
-/// Graphs that come from a file give what they gave before.
+/// Graphs loaded from a file give the same results.
 #[track_caller]
 pub fn saved_graphs(library: &'static Library) {
-    /// A folder that is gone in the end.
+    /// A folder that is removed at the end.
     struct Folder(PathBuf);
     impl Drop for Folder {
         fn drop(&mut self) {
-            // What cannot be removed stays in the folder for temporary files.
+            // A folder that cannot be removed stays among the temporary files.
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
@@ -113,7 +113,7 @@ pub fn inference(library: &'static Library) {
     report(library, checks::open_inference).assert_right();
 }
 
-/// Calls that nobody means, in a process of their own: this one again, running the test of the given name alone.
+/// Calls with odd arguments, in a separate process: this program again, running only the test of the given name.
 ///
 /// # Panics
 /// If a call ends with neither a result nor an error, or the process cannot be started.
@@ -133,7 +133,7 @@ pub fn odd_calls(library: &'static Library, test: &str) {
         plan.run(first, Path::new(&folder), |case| case.run());
         return;
     }
-    // The name of a test has no crate in front of it.
+    // The name of a test has no crate as a prefix.
     let test = test.split_once("::").map_or(test, |(_, name)| name);
     let findings = plan.supervise(&mut |first, _, folder| {
         let mut command = Command::new(std::env::current_exe().expect("a test knows where it is"));

@@ -1,4 +1,4 @@
-//! How a kernel is known to be a device's: by its record, by its declaration, by what its library carries.
+//! How a kernel is identified as a device's: by its record, its declaration, or its library's contents.
 
 use opsmith::aot::Declaration;
 use opsmith::{DType, Result, Tensor};
@@ -27,8 +27,8 @@ pub fn records() -> Result<()> {
     Ok(())
 }
 
-/// A source that is compiled here for a device, with the stand-in as what it is linked with; its library
-/// is refused for the host, and one that was compiled for the host is refused for a device.
+/// A source compiled here for a device, linked with the stand-in; its library is rejected for the host, and one
+/// compiled for the host is rejected for a device.
 pub fn sources() -> Result<()> {
     let library = std::env::var("AOT_DEVICE_LIBRARY").expect("the library is named");
     let driver = library.replace("kernels.so", "libcuda.so");

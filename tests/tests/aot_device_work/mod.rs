@@ -1,5 +1,5 @@
-//! What is done with kernels for a device, each part in a process of its own: with the stand-in for the
-//! driver, or with a device. Nothing here knows which.
+//! Work with kernels for a device, each part in a separate process: with the stand-in for the driver, or with a device.
+//! Must not know which.
 //!
 //! `AOT_DEVICE_LIBRARY` is the library of `tests/cuda/kernels.cu`. A part that fails panics, and with it
 //! its process.

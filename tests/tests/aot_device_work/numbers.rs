@@ -1,4 +1,4 @@
-//! Kernels for a device that do what they should: the numbers of issue and documents, in every way to call.
+//! Correct kernels for a device: the numbers of issue and documents, in every form of call.
 
 use opsmith::aot::{AttrType, AttrValue, Declaration};
 use opsmith::graph::{Graph, InputSpec};

@@ -151,8 +151,8 @@ unsafe impl DeviceRuntime for Memory {
 
 backend::register!(Backend::Cuda, &Memory);
 
-/// A chain of kernels on tensors of the device: their results stay there, and nothing of them is copied but what the host
-/// reads in the end.
+/// A chain of kernels on tensors of the device: their results stay there, and nothing is copied except the elements
+/// that the host reads at the end.
 pub fn resident() -> Result<()> {
     let add = on_device("Add", &["x", "y"], &["sum"]).declare()?;
     let (x, y) = (Tensor::of(&[1.0f32, 2.0, 3.0]), Tensor::of(&[10.0f32, 20.0, 30.0]));

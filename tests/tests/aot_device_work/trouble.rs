@@ -1,4 +1,4 @@
-//! Kernels for a device that do what they must not: each is caught by what is meant for it.
+//! Faulty kernels for a device: each is caught by the intended check.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn fails(declaration: Declaration, expected: &[&str]) {
     assert!(error.starts_with("device_"), "the operator is not named:\n{error}");
 }
 
-/// Codes and exceptions; what the kernel asked of the device before ends before the call does.
+/// Codes and exceptions; device work submitted by the kernel before the failure ends before the call does.
 pub fn failures() -> Result<()> {
     fails(simple("Seven"), &["the kernel `Seven` (", ".so) returned 7"]);
     fails(simple("Throws"), &["the kernel `Throws` (", "threw: the weather is bad"]);
@@ -68,7 +68,7 @@ pub fn checks() -> Result<()> {
     Ok(())
 }
 
-/// The context is lost, and everyone is told.
+/// The context is lost, and every later call reports that.
 pub fn illegal() -> Result<()> {
     assert_eq!(run(simple("IgnoresStream"))?, GOOD);
     fails(
@@ -119,7 +119,7 @@ pub fn sandbox_after() -> Result<()> {
     Ok(())
 }
 
-/// Prints what calls give, for whoever makes the driver fail.
+/// Prints the results of calls, for tests that make the driver fail.
 pub fn reports() -> Result<()> {
     let add = on_device("Add", &["x", "y"], &["sum"]).declare()?;
     let x = Tensor::of(&GOOD);

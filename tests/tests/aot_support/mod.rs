@@ -1,4 +1,4 @@
-//! What tests of custom operators share: paths of kernels, declarations, tensors.
+//! Shared code of tests of custom operators: paths of kernels, declarations, tensors.
 
 #![allow(dead_code, reason = "not every test file uses everything")]
 

@@ -31,14 +31,14 @@ pub fn changed(corpus: &[Saved], seed: u64) -> (&'static str, Changed) {
         }
     }
     if let Some(digest) = structure.get_mut("constants") {
-        // Else nobody would look at them.
+        // Otherwise the mutated constants would be rejected by their digest.
         *digest =
             Sha256::digest(&constants).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
     }
     (saved.name, Changed { structure: structure.to_string(), constants })
 }
 
-/// What is changed: values of one kind, by their places.
+/// The mutated values: those of one kind, by their paths.
 fn places(value: &Value, wanted: &dyn Fn(&Value) -> bool) -> Vec<String> {
     fn visit(value: &Value, at: &str, wanted: &dyn Fn(&Value) -> bool, found: &mut Vec<String>) {
         if wanted(value) {

@@ -1,4 +1,4 @@
-//! A kernel that takes every list, and lists of lists: what it computes shows what arrived.
+//! A kernel that takes every list, and lists of lists: its result depends on all of them.
 
 use opsmith_runtime::{DType, Element, Lists, Result, Scalar, Text, View, ViewMut};
 

@@ -1,9 +1,9 @@
-//! Mistakes of entries that are other names, and of what `deprecated` says.
+//! Mistakes of aliases, and of `deprecated`.
 
 use super::super::{Diagnostic, Span};
 use super::ticked;
 
-/// Another name of nothing.
+/// An alias of an unknown operator.
 pub fn alias_target_unknown(span: Span, name: &str, near: &[&str]) -> Diagnostic {
     let help = match near {
         [] => "name an operator by its full name, overload included".to_owned(),
@@ -14,27 +14,27 @@ pub fn alias_target_unknown(span: Span, name: &str, near: &[&str]) -> Diagnostic
         .with_help(help)
 }
 
-/// Another name of another name.
+/// An alias of an alias.
 pub fn alias_of_alias(span: Span, name: &str, target: Span) -> Diagnostic {
     Diagnostic::error("E0491", format!("`{name}` is itself another name"), span, "no operator of its own")
         .with_secondary(target, "declared here, with `alias_of`")
         .with_help("name the operator that both stand for")
 }
 
-/// Another name with another signature.
+/// An alias with another signature.
 pub fn alias_differs(span: Span, name: &str, what: &str, target: Span) -> Diagnostic {
     Diagnostic::error("E0492", format!("`{name}` cannot be another name of that operator"), span, what)
         .with_secondary(target, "this operator")
         .with_help("give it the same types and defaults, in the same order; only names may differ")
 }
 
-/// Another name that says what the operator says.
+/// An alias with keys that belong to the operator.
 pub fn alias_says_more(span: Span, key: &str, target: Span, name: &str) -> Diagnostic {
     Diagnostic::error(
         "E0493",
         format!("`{key}` has no meaning for another name"),
         span,
-        "the operator says it",
+        "declared by the operator",
     )
     .with_secondary(target, format!("everything is as for `{name}`"))
     .with_help(format!("remove `{key}`, or `alias_of` if this is an operator of its own"))
@@ -51,7 +51,7 @@ pub fn alias_form(span: Span, form: &str, name: &str) -> Diagnostic {
     .with_help("another name has the operator's forms, or some of them")
 }
 
-/// Something in `deprecated` that is not known there.
+/// An unknown key in `deprecated`.
 pub fn deprecated_key(span: Span, key: &str) -> Diagnostic {
     Diagnostic::error("E0495", format!("`deprecated` has no key `{key}`"), span, "unknown key")
         .with_help("write `deprecated: {since: 0.2, use: add.Tensor}`")

@@ -1,33 +1,33 @@
-//! Mistakes of what an entry says of its arguments: constraints, other names, use of values.
+//! Mistakes in declarations about arguments: constraints, aliases, use of values.
 
 use super::super::{Diagnostic, Span};
 use super::{near_or_all, ticked};
 
-/// What `attributes` looks like.
+/// An example of `attributes`.
 const EXAMPLE: &str = "attributes: {p: {min: 0, max: 1}, reduction: {one_of: [none, mean, sum]}}";
 
-/// An argument whose constraints are no mapping.
+/// An argument whose constraints are not a mapping.
 pub fn constraints_not_mapping(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0480", format!("the constraints of `{name}` are a mapping"), span, "not a mapping")
         .with_help(format!("write `{EXAMPLE}`"))
 }
 
-/// A constraint that does not exist; `synonym` is the constraint that has its meaning.
+/// A constraint that does not exist; `synonym` is the constraint with that meaning.
 pub fn constraint_unknown(span: Span, key: &str, synonym: Option<&str>, known: &[&str]) -> Diagnostic {
     let help = synonym.map_or_else(|| near_or_all(key, known, "constraints"), super::did_you_mean);
     Diagnostic::error("E0704", format!("there is no constraint `{key}`"), span, "unknown constraint")
         .with_help(help)
 }
 
-/// A constraint on a type that has nothing of the kind.
+/// A constraint that does not apply to the argument's type.
 pub fn constraint_misfit(span: Span, key: &str, name: &str, ty: &str, wants: &str) -> Diagnostic {
-    let message = format!("`{key}` says nothing of `{name}`, which has the type `{ty}`");
+    let message = format!("`{key}` does not apply to `{name}`, which has the type `{ty}`");
     Diagnostic::error("E0481", message, span, format!("for {wants}")).with_help(
-        "constraints are for attributes; what holds between shapes and dtypes is written after `check:`",
+        "constraints are for attributes; conditions on shapes and dtypes are written after `check:`",
     )
 }
 
-/// A limit, step or choice that is no value of the argument's type.
+/// A limit, step or choice that is not a value of the argument's type.
 pub fn constraint_value(span: Span, key: &str, wants: &str) -> Diagnostic {
     Diagnostic::error("E0482", format!("`{key}` takes {wants}"), span, format!("not {wants}"))
         .with_help(format!("write for instance `{EXAMPLE}`"))
@@ -40,13 +40,13 @@ pub fn constraint_value_twice(span: Span, key: &str, value: &str, first: Span) -
         .with_help("remove one of them")
 }
 
-/// Constraints that nothing can meet.
+/// Constraints without a valid value.
 pub fn constraints_empty(span: Span, name: &str, words: &str) -> Diagnostic {
     Diagnostic::error("E0483", format!("no value of `{name}` is allowed"), span, format!("must be {words}"))
         .with_help("loosen one of the constraints")
 }
 
-/// A default that the constraints refuse.
+/// A default that violates the constraints.
 pub fn default_refused(span: Span, constraints: Span, name: &str, words: &str) -> Diagnostic {
     let message = format!("the default of `{name}` is not allowed");
     Diagnostic::error("E0484", message, span, format!("must be {words}"))
@@ -73,19 +73,19 @@ pub fn enum_reserved(span: Span, rust: &str) -> Diagnostic {
     .with_help("rename the argument; the enum is called as it is")
 }
 
-/// A name of an enum's value that is no identifier.
+/// A name of an enum's value that is not an identifier.
 pub fn enum_name(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0707", format!("`{name}` cannot name a value"), span, "not a word")
         .with_help("use letters, digits and `_`, starting with a letter: `{none: 0, mean: 1, sum: 2}`")
 }
 
-/// Another name for an argument that is a name already.
+/// An alias of an argument that is taken.
 pub fn argument_alias_taken(span: Span, alias: &str, of: &str) -> Diagnostic {
     let message = format!("`{alias}` cannot stand for `{of}`");
     Diagnostic::error("E0486", message, span, "names an argument already").with_help("choose another name")
 }
 
-/// A name that no call by name could use.
+/// An alias that no call by name could use.
 pub fn argument_alias_malformed(span: Span, alias: &str) -> Diagnostic {
     Diagnostic::error("E0708", format!("`{alias}` cannot name an argument"), span, "not a word")
         .with_help("use letters, digits and `_`, starting with a letter or `_`")

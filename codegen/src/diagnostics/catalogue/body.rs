@@ -1,4 +1,4 @@
-//! Mistakes of what computes an operator: expressions, kernels, views, compositions.
+//! Mistakes in the body of an operator: expressions, kernels, views, compositions.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub fn pointwise_results(span: Span, name: &str) -> Diagnostic {
         .with_help("write a kernel for operators with other results")
 }
 
-/// An argument that has no single element at each place.
+/// An argument without one element per position.
 pub fn pointwise_argument(span: Span, argument: Span, name: &str, ty: &str) -> Diagnostic {
     let message = format!("the argument `{name}` has no element at each place");
     Diagnostic::error("E0457", message, argument, format!("this is a `{ty}`"))
@@ -48,21 +48,21 @@ pub fn pointwise_argument(span: Span, argument: Span, name: &str, ty: &str) -> D
         .with_help("pointwise operators take tensors that are always there, and attributes; write a kernel, or `decompose`")
 }
 
-/// More tensors than a loop can walk.
+/// More tensors than a loop supports.
 pub fn pointwise_too_many(span: Span, count: usize, limit: usize) -> Diagnostic {
     let message = format!("a pointwise operator takes at most {limit} tensors, this one takes {count}");
     Diagnostic::error("E0469", message, span, "too many tensors")
         .with_help("write a kernel, or build it from smaller operators with `decompose`")
 }
 
-/// A tensor that the output's shape does not follow from.
+/// A tensor that does not contribute to the output's shape.
 pub fn pointwise_shape(span: Span, name: &str, op: &str, read: &[&str]) -> Diagnostic {
     let message = format!("`{name}` need not have the shape of `{op}`'s output");
     Diagnostic::error("E0476", message, span, "reads an element of it for each element of the output")
         .with_help(format!("write `shape: broadcast({})`, or leave `shape` out", read.join(", ")))
 }
 
-/// A tensor whose elements do not go into the arithmetic.
+/// A tensor whose elements are not converted to the compute dtype.
 pub fn pointwise_element(span: Span, name: &str, what: &str) -> Diagnostic {
     let message = format!("the elements of `{name}` do not go into the arithmetic");
     Diagnostic::error("E0458", message, span, what).with_help(
@@ -70,7 +70,7 @@ pub fn pointwise_element(span: Span, name: &str, what: &str) -> Diagnostic {
     )
 }
 
-/// An output whose elements are not what the expression gives.
+/// An output dtype that differs from the expression's.
 pub fn pointwise_output(span: Span, dtype: &str) -> Diagnostic {
     let message = format!("a pointwise operator cannot give `{dtype}`");
     Diagnostic::error("E0499", message, span, "not the dtype that is computed in").with_help(
@@ -95,7 +95,7 @@ pub fn not_for_every_dtype(
     }
 }
 
-/// An operator that nothing computes.
+/// An operator without a body.
 pub fn no_body(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0454", format!("nothing computes `{name}`"), span, "no body")
         .with_help("add `pointwise: …`, `dispatch: {CPU: …}` or `decompose: …`")
@@ -138,21 +138,21 @@ pub fn decompose_results(span: Span, result: Span) -> Diagnostic {
         .with_help("a value that is no tensor is given by a host function: `dispatch: {Host: …}`")
 }
 
-/// An output whose dtype kernels cannot know.
+/// An output whose dtype is unknown to kernels.
 pub fn output_element_unknown(span: Span, name: &str, output: usize) -> Diagnostic {
-    let message = format!("the element type of output {output} of `{name}` is not known to what computes it");
+    let message = format!("the element type of output {output} of `{name}` is unknown to its kernels");
     Diagnostic::error("E0456", message, span, "differs from the dtype that chooses the kernel")
         .with_help("set `compute:` to the same rule, or give the output a fixed dtype")
 }
 
-/// A kernel's text that is no path.
+/// A kernel's text that is not a path.
 pub fn kernel_path(span: Span, label: &str) -> Diagnostic {
     Diagnostic::error("E0470", "this is not the path of a Rust function", span, label).with_help(
         "write names separated by `::`, as in `linalg::mm`; a C or C++ function is written `kernels/cpu/flip.cc:symbol`",
     )
 }
 
-/// An argument given to a kernel that is not there.
+/// An unknown argument given to a kernel.
 pub fn kernel_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     let message = format!("`{op}` has no argument `{name}` to give to the kernel");
     Diagnostic::error("E0477", message, span, "no such argument").with_help(near_or_all(
@@ -162,7 +162,7 @@ pub fn kernel_argument(span: Span, op: &str, name: &str, known: &[&str]) -> Diag
     ))
 }
 
-/// A foreign kernel's symbol that is no name in C.
+/// A foreign kernel's symbol that is not a C identifier.
 pub fn kernel_symbol(span: Span, symbol: &str, label: &str) -> Diagnostic {
     let message = match symbol {
         "" => "the kernel's function is missing".to_owned(),
@@ -172,13 +172,13 @@ pub fn kernel_symbol(span: Span, symbol: &str, label: &str) -> Diagnostic {
         .with_help("write the file, a colon and the function, as in `kernels/cpu/flip.cc:opsmith_cpu_flip`")
 }
 
-/// A foreign kernel's file that is not one.
+/// A foreign kernel's file with an invalid path.
 pub fn kernel_file(span: Span, label: &str) -> Diagnostic {
     Diagnostic::error("E0703", "this is not a file of C or C++", span, label)
         .with_help("name a file relative to the spec, ending in `.c`, `.cc`, `.cpp`, `.cxx` or `.cu`")
 }
 
-/// A custom kernel's file that is not one.
+/// A custom kernel's file with an invalid path.
 pub fn aot_file(span: Span, label: &str) -> Diagnostic {
     Diagnostic::error("E0478", "this is not the file of a custom kernel", span, label).with_help(
         "name a file relative to the spec, ending in `.cc`, `.cpp`, `.cxx`, `.cu` or `.so`, a colon and the function: \
@@ -194,20 +194,20 @@ pub fn aot_target(span: Span) -> Diagnostic {
     )
 }
 
-/// An argument that custom kernels cannot get.
+/// An argument that custom kernels do not support.
 pub fn aot_argument(span: Span, op: &str, name: &str, ty: &str, why: &str) -> Diagnostic {
     let message = format!("the kernel of `{op}` cannot get the argument `{name}`, a {ty}");
     Diagnostic::error("E0479", message, span, why.to_owned())
         .with_help("arguments of custom kernels are tensors, one list of tensors, numbers, texts, dtypes and lists of numbers; else write the kernel for the generated header, without `aot:`")
 }
 
-/// A foreign kernel's file that is not there.
+/// A foreign kernel's file that does not exist.
 pub fn kernel_file_missing(span: Span, path: &str) -> Diagnostic {
     Diagnostic::error("E0472", format!("there is no file `{path}`"), span, "not found")
         .with_help("paths are relative to the folder of the spec")
 }
 
-/// A kernel's function that its file does not have; `known` are the names there.
+/// A kernel's function that is missing in its file; `known` are the names there.
 pub fn kernel_function_missing(
     span: Span,
     path: &str,
@@ -235,7 +235,7 @@ pub fn kernel_symbol_twice(span: Span, symbol: &str, first: Span) -> Diagnostic 
         .with_help("a C function has one signature: write one function for each operator")
 }
 
-/// Operators that are each built from the next, in a circle.
+/// Operators that are composed of each other in a cycle.
 pub fn decompose_cycle(span: Span, name: &str, chain: &[&str], others: &[Span]) -> Diagnostic {
     let (message, label) = match chain {
         [_] => (format!("`{name}` is built from itself"), "never ends".to_owned()),
@@ -252,13 +252,13 @@ pub fn decompose_cycle(span: Span, name: &str, chain: &[&str], others: &[Span]) 
     diagnostic.with_help("write one of them without the others, as `pointwise:` or with a kernel only")
 }
 
-/// `supplied: {f: …}` where no form is called `f`.
+/// `supplied: {f: …}` where no form is named `f`.
 pub fn supplied_form(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0488", format!("`{op}` has no form `{name}`"), span, "no form of that name")
         .with_help(super::near_or_all(name, known, "forms"))
 }
 
-/// A path of a function in Rust that nothing has.
+/// A path of a Rust function that does not exist.
 pub fn rust_function_missing(
     span: Span,
     path: &str,
@@ -275,8 +275,8 @@ pub fn rust_function_missing(
     )
 }
 
-/// A function in Rust that takes something else than it is given.
+/// A Rust function whose parameters do not match its arguments.
 pub fn rust_function_type(span: Span, path: &str, problem: &str, at: &str, wanted: &str) -> Diagnostic {
-    Diagnostic::error("E0541", format!("`{path}` cannot be called as this entry says"), span, problem)
-        .with_help(format!("change the function at {at}, or the entry: what is given is `{wanted}`"))
+    Diagnostic::error("E0541", format!("`{path}` does not match this entry's declaration"), span, problem)
+        .with_help(format!("change the function at {at}, or the entry: the call passes `{wanted}`"))
 }

@@ -15,13 +15,13 @@ pub fn formula_not_text(span: Span) -> Diagnostic {
         .with_help("text that starts with a bracket must be quoted; several gradients are written `(a, b)`")
 }
 
-/// A formula for an argument that is not there.
+/// A formula for an unknown argument.
 pub fn differentiated_unknown(span: Span, op: &str, name: &str, tensors: &[&str]) -> Diagnostic {
     Diagnostic::error("E0441", format!("`{op}` has no argument `{name}`"), span, "no such argument")
         .with_help(near_or_all(name, tensors, "tensor arguments"))
 }
 
-/// A formula for an argument that is no tensor.
+/// A formula for an argument that is not a tensor.
 pub fn differentiated_not_tensor(span: Span, name: &str, ty: &str) -> Diagnostic {
     Diagnostic::error("E0442", format!("`{name}` is a `{ty}`, which has no gradient"), span, "not a tensor")
         .with_help("only tensors have gradients; remove this line")
@@ -34,7 +34,7 @@ pub fn differentiated_twice(span: Span, name: &str, first: Span) -> Diagnostic {
         .with_help("remove one of them")
 }
 
-/// A formula that no gradient flows through.
+/// A formula that does not depend on a gradient.
 pub fn formula_without_grad(span: Span) -> Diagnostic {
     Diagnostic::error("E0444", "the formula never uses `grad`", span, "a gradient is linear in `grad`")
         .with_help("multiply by `grad`, or write `non_differentiable` if nothing flows")
@@ -60,7 +60,7 @@ pub fn argument_hides_gradient(span: Span, name: &str) -> Diagnostic {
         .with_help(format!("rename the argument: `{name}_output`, for instance"))
 }
 
-/// A derived gradient that does not pass the checks.
+/// A derived gradient that fails the checks.
 pub fn derived_unusable(span: Span, name: &str, formula: &str, problem: &Diagnostic) -> Diagnostic {
     let message = format!("the derived gradient of `{name}` is not usable: {}", problem.message);
     let mut diagnostic = Diagnostic::error("E0448", message, span, "differentiated here")
@@ -79,7 +79,7 @@ pub fn formula_without_default(span: Span, name: &str) -> Diagnostic {
         .with_help("add `default: …`, the formula of every backend that has none of its own")
 }
 
-/// A formula of one backend that is no expression.
+/// A formula of one backend that is not an expression.
 pub fn formula_of_backend(span: Span) -> Diagnostic {
     Diagnostic::error("E0608", "the formula of a backend is one expression", span, "not an expression")
         .with_help("write a formula, or `non_differentiable` for the argument instead of the mapping")
@@ -94,11 +94,11 @@ pub fn forward_malformed(span: Span, text: Option<&str>, rules: &[&str]) -> Diag
                 .to_owned()
         }
     };
-    Diagnostic::error("E0600", "`forward` says how tangents flow", span, "neither a rule nor formulas")
+    Diagnostic::error("E0600", "`forward` is a rule for tangents", span, "neither a rule nor formulas")
         .with_help(help)
 }
 
-/// `forward` of an operator through which no gradient flows.
+/// `forward` of an operator without a derivative.
 pub fn forward_without_derivatives(span: Span, name: &str) -> Diagnostic {
     let message = format!("`{name}` has tangents but no gradients");
     Diagnostic::error("E0604", message, span, "there is no `derivatives`")
@@ -111,19 +111,19 @@ pub fn element_wise_impossible(span: Span, name: &str, why: &str) -> Diagnostic 
         .with_help("write a formula of each output, or nothing: then the backward formulas are transposed")
 }
 
-/// A tangent of an output that is not there.
+/// A tangent of an unknown output.
 pub fn tangent_unknown(span: Span, op: &str, name: &str, outputs: &[&str]) -> Diagnostic {
     Diagnostic::error("E0601", format!("`{op}` has no output `{name}`"), span, "no such output")
         .with_help(near_or_all(name, outputs, "outputs"))
 }
 
-/// A tangent of an output that can have none.
+/// A tangent of an output that cannot have one.
 pub fn tangent_impossible(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0606", format!("`{name}` has no tangent"), span, "not one differentiable tensor")
         .with_help("remove this line; the tangents of a list of tensors are found without it")
 }
 
-/// No tangent of an output that has one.
+/// A missing tangent of an output that can have one.
 pub fn tangent_missing(span: Span, op: &str, name: &str) -> Diagnostic {
     Diagnostic::error("E0607", format!("the tangent of `{name}` of `{op}` is missing"), span, "only these")
         .with_help(format!(

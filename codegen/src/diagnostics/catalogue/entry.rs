@@ -2,7 +2,7 @@
 
 use super::super::{Diagnostic, Span, nearest};
 
-/// A key as messages show it.
+/// The description of a key for messages.
 pub struct ShownKey {
     /// The key.
     pub name: &'static str,
@@ -46,7 +46,7 @@ pub fn edition_unknown(span: Span, written: &str, edition: u32) -> Diagnostic {
     ))
 }
 
-/// `ops:` or `functions:` that is no list.
+/// `ops:` or `functions:` that is not a list.
 pub fn entries_not_list(span: Span, key: &str) -> Diagnostic {
     Diagnostic::error("E0203", format!("`{key}` must be a list"), span, "not a list")
         .with_help("start each entry with a dash, as in `- func: relu(Tensor self) -> Tensor`")
@@ -75,7 +75,7 @@ pub fn func_missing(span: Span, noun: &str) -> Diagnostic {
         .with_help(format!("add a line such as `{example}`"))
 }
 
-/// A key that does not exist; `synonym` is the known key that has its meaning.
+/// A key that does not exist; `synonym` is the known key with that meaning.
 pub fn key_unknown(span: Span, key: &str, noun: &str, synonym: Option<&str>, known: &[&str]) -> Diagnostic {
     let help = match synonym.or_else(|| nearest(key, known.iter().copied())) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -93,11 +93,11 @@ pub fn key_unknown(span: Span, key: &str, noun: &str, synonym: Option<&str>, kno
     .with_help(help)
 }
 
-/// `key:` and nothing.
+/// `key:` without a value.
 pub fn value_missing(span: Span, spec: &ShownKey) -> Diagnostic {
     let expected = &spec.expected;
     let help = match spec.name {
-        // Nothing works without these.
+        // These keys are required.
         "func" => "write a signature such as `relu(Tensor self) -> Tensor` after `func: `".to_owned(),
         "edition" => "write `edition: 1`".to_owned(),
         _ => format!("write {expected}, or remove the key"),
@@ -107,7 +107,7 @@ pub fn value_missing(span: Span, spec: &ShownKey) -> Diagnostic {
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
-/// A list or mapping where text belongs.
+/// A list or mapping instead of text.
 pub fn value_not_text(span: Span, spec: &ShownKey, found: &str, written: Option<&str>) -> Diagnostic {
     let help = match written {
         Some(written) if spec.is_text && !written.contains('"') => {
@@ -140,7 +140,7 @@ pub fn value_not_flag(span: Span, spec: &ShownKey, written: Option<&str>) -> Dia
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
-/// Text or a list where a mapping belongs.
+/// Text or a list instead of a mapping.
 pub fn value_not_mapping(span: Span, spec: &ShownKey, found: &str) -> Diagnostic {
     Diagnostic::error(
         "E0210",
@@ -159,7 +159,7 @@ pub fn map_value_missing(span: Span, key: &str, spec: &ShownKey) -> Diagnostic {
         .with_note(format!("`{}`: {}", spec.name, spec.doc))
 }
 
-/// An item that is no text.
+/// An item that is not text.
 pub fn item_not_text(span: Span, spec: &ShownKey, found: &str) -> Diagnostic {
     let message = format!("an item of `{}` must be text, not {found}", spec.name);
     Diagnostic::error("E0211", message, span, format!("{found} here"))

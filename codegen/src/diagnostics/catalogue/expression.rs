@@ -3,7 +3,7 @@
 use super::super::{Diagnostic, Span, nearest};
 use super::{did_you_mean, ticked};
 
-/// Text that is no expression, in the parser's words.
+/// Text that is not an expression, in the parser's words.
 pub fn not_an_expression(span: Span, message: &str, hint: Option<&str>) -> Diagnostic {
     let diagnostic = Diagnostic::error("E0301", "this is not an expression", span, message);
     diagnostic.with_help(
@@ -24,20 +24,20 @@ pub fn expression_bracket(span: Span, bracket: char) -> Diagnostic {
     Diagnostic::error("E0318", message, span, label).with_help(help)
 }
 
-/// An expression that would take the stack of the checker.
+/// An expression so deep that it would overflow the checker's stack.
 pub fn expression_too_deep(span: Span, what: &str) -> Diagnostic {
     Diagnostic::error("E0316", format!("the expression has more than {what}"), span, "too much to be read")
         .with_help("name parts of it: `{ let part = …; … }`, or declare an operator for a part")
 }
 
-/// Rust that has no meaning in a spec.
+/// Rust syntax without a meaning in a spec.
 pub fn syntax_without_meaning(span: Span, label: &str) -> Diagnostic {
     Diagnostic::error("E0302", "this syntax has no meaning in a spec", span, label).with_help(
         "use names, numbers, calls, methods, operators, `if`/`else`, `[…]` lists and `{ let name = …; … }`",
     )
 }
 
-/// A symbol that is no operator here.
+/// A symbol that is not an operator here.
 pub fn operator_without_meaning(span: Span) -> Diagnostic {
     Diagnostic::error("E0319", "this operator has no meaning in a spec", span, "not supported here")
         .with_help("the operators are `+ - * / % & | ^ == != < <= > >= && || !`")
@@ -74,14 +74,14 @@ pub fn path_is_no_value(span: Span) -> Diagnostic {
         .with_help("call it: `infer::function(…)`; dtypes are written by name, as in `float32`")
 }
 
-/// A path that the generated code cannot hold.
+/// A path that is invalid in generated code.
 pub fn path_malformed(span: Span, label: &str, root: &str) -> Diagnostic {
     Diagnostic::error("E0337", "this is not the path of a Rust function", span, label).with_help(format!(
         "write names separated by `::`, starting inside the {root}, as in `module::function`"
     ))
 }
 
-/// A name that nothing has.
+/// An unknown name.
 pub fn name_unknown(span: Span, name: &str, known: &[String]) -> Diagnostic {
     let foreign = match name {
         "true_" | "TRUE" => Some("write `true`"),
@@ -122,7 +122,7 @@ pub fn no_value(span: Span, message: &str, label: &str) -> Diagnostic {
         .with_help("every branch and block ends in an expression without `;`, which is its value")
 }
 
-/// `x[i]` of something else than a list.
+/// `x[i]` of a value that is not a list.
 pub fn not_indexable(span: Span, found: &str, optional: bool) -> Diagnostic {
     let diagnostic = Diagnostic::error(
         "E0307",
@@ -146,7 +146,7 @@ pub fn index_out_of_range(span: Span, count: usize) -> Diagnostic {
         .with_help("several values are indexed by a literal integer")
 }
 
-/// `grads[i]` of an output that is not there, or by something else than a literal.
+/// `grads[i]` of an unknown output, or with an index that is not a literal.
 pub fn gradient_unknown(span: Span, outputs: usize) -> Diagnostic {
     let label = match outputs {
         1 => "the operator has one output, number 0".to_owned(),
@@ -168,7 +168,7 @@ pub fn gradients_mixed(span: Span, other: Span) -> Diagnostic {
     .with_help("use one of them: with `grad`, the formula runs only if that gradient is there")
 }
 
-/// A value of another type than its place wants.
+/// A value of another type than required.
 pub fn type_mismatch(span: Span, want: &str, found: &str, hint: Option<String>) -> Diagnostic {
     Diagnostic::error(
         "E0310",
@@ -179,7 +179,7 @@ pub fn type_mismatch(span: Span, want: &str, found: &str, hint: Option<String>) 
     .with_help(hint.unwrap_or_else(|| format!("write something that gives {} `{want}`", article(want))))
 }
 
-/// Several values where another number of them is wanted.
+/// A wrong number of values.
 pub fn value_count(span: Span, want: usize, found: usize) -> Diagnostic {
     let label = match found {
         1 => "this is one".to_owned(),
@@ -197,7 +197,7 @@ pub fn branch_types(span: Span, found: &str, first: Span, first_found: &str) -> 
         .with_help("let both give the same type")
 }
 
-/// Operands that an operator does not take.
+/// Operands that an operator does not accept.
 pub fn operands(span: Span, symbol: &str, types: &[String], hint: Option<&str>) -> Diagnostic {
     let message = match types {
         [_] => format!("`{symbol}` does not go before this"),
@@ -216,7 +216,7 @@ pub fn tensors_in_inference(span: Span) -> Diagnostic {
         span,
         "only their sizes and dtypes are known here",
     )
-    .with_help("ask for what is known: `self.size(0)`, `self.dim()`, `self.dtype()`, …")
+    .with_help("use metadata: `self.size(0)`, `self.dim()`, `self.dtype()`, …")
 }
 
 /// A symbol between tensors that no operator declares.
@@ -231,7 +231,7 @@ pub fn symbol_undeclared(span: Span, symbol: &str, types: &[String]) -> Diagnost
     .with_help(format!("add `operator: \"{symbol}\"` to the operator it should call, or call one by name"))
 }
 
-/// Something other than a name is called.
+/// A call of an expression that is not a name.
 pub fn call_of_no_name(span: Span) -> Diagnostic {
     Diagnostic::error("E0336", "only names can be called", span, "not a name")
         .with_help("write `name(…)` or `value.method(…)`")
@@ -292,7 +292,7 @@ pub fn call_in_condition(span: Span, name: &str) -> Diagnostic {
         .with_help("conditions use methods such as `size`, `dim` and `dtype`, or a Rust function by its path")
 }
 
-/// A Rust function among elements.
+/// A Rust function in a pointwise expression.
 pub fn native_not_here(span: Span) -> Diagnostic {
     Diagnostic::error(
         "E0324",
@@ -328,7 +328,7 @@ pub fn rule_without_operands(span: Span, rule: &str) -> Diagnostic {
         .with_help(format!("name the tensors: `{rule}(self, other)`"))
 }
 
-/// An operand that a rule cannot look at.
+/// An operand that a rule does not accept.
 pub fn rule_operand(span: Span, rule: &str, found: &str, numbers: bool) -> Diagnostic {
     let wanted = if numbers { "tensors and numbers" } else { "tensors" };
     let label = format!("this is {} `{found}`", article(found));
@@ -356,7 +356,7 @@ pub fn operator_unknown(span: Span, name: &str, near: Option<&str>) -> Diagnosti
         .with_help(help)
 }
 
-/// Arguments that no overload takes.
+/// Arguments that match no overload.
 pub fn no_overload(span: Span, name: &str, given: &str, signatures: &[&str]) -> Diagnostic {
     let diagnostic = Diagnostic::error(
         "E0328",
@@ -367,7 +367,7 @@ pub fn no_overload(span: Span, name: &str, given: &str, signatures: &[&str]) -> 
     diagnostic.with_help(format!("there are {}", ticked(signatures.iter().copied())))
 }
 
-/// A name that operators of several namespaces have.
+/// A name shared by operators of several namespaces.
 pub fn namespace_open(span: Span, name: &str, found: &[&str]) -> Diagnostic {
     Diagnostic::error(
         "E0497",

@@ -28,13 +28,13 @@ pub fn function_without_body(span: Span, name: &str) -> Diagnostic {
         .with_help("add the path of a Rust function of the kernels crate: `rust: \"math::exp\"`")
 }
 
-/// A derivative by something that is no parameter.
+/// A derivative with respect to an unknown parameter.
 pub fn function_parameter_unknown(span: Span, function: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0423", format!("`{function}` has no parameter `{name}`"), span, "no such parameter")
         .with_help(near_or_all(name, known, "parameters"))
 }
 
-/// `wirtinger` with another number of derivatives than two.
+/// `wirtinger` with a number of derivatives other than two.
 pub fn wirtinger_malformed(span: Span, function: &str, parameter: &str, found: usize) -> Diagnostic {
     let message = format!("`{function}` has two derivatives by a complex `{parameter}`, not {found}");
     Diagnostic::error("E0424", message, span, "by the parameter and by its conjugate").with_help(format!(

@@ -1,16 +1,16 @@
-//! What is allowed and probably not meant.
+//! Warnings: valid declarations that are probably mistakes.
 
 use super::super::{Diagnostic, Span};
 use super::ticked;
 
-/// An argument that nothing looks at.
+/// An argument that is never read.
 pub fn argument_unused(span: Span, name: &str) -> Diagnostic {
     Diagnostic::warning("W0501", format!("nothing uses the argument `{name}`"), span, "never read").with_help(
         format!("use it in an expression, remove it, or say that it has no effect: `ignored: [{name}]`"),
     )
 }
 
-/// An argument that is said to change nothing, and does.
+/// An argument declared as ignored that is read.
 pub fn ignored_used(span: Span, name: &str) -> Diagnostic {
     Diagnostic::warning(
         "W0507",
@@ -21,13 +21,13 @@ pub fn ignored_used(span: Span, name: &str) -> Diagnostic {
     .with_help("remove it from `ignored`")
 }
 
-/// A key that has no effect beside the others.
+/// A key that other keys make ineffective.
 pub fn key_unused(span: Span, key: &str, why: &str) -> Diagnostic {
     Diagnostic::warning("W0502", format!("`{key}` has no effect here"), span, why)
         .with_help(format!("remove `{key}`"))
 }
 
-/// Tensors through which gradients would flow, and do not.
+/// Tensors whose gradient is missing.
 pub fn derivative_missing(span: Span, name: &str, arguments: &[&str], reason: &str) -> Diagnostic {
     let of = ticked(arguments.iter().copied());
     let message = format!("`{name}` has no gradient of {of}");
@@ -48,7 +48,7 @@ pub fn result_without_gradient_read(span: Span, name: &str, result: &str) -> Dia
     ))
 }
 
-/// A kernel that no table will hold.
+/// A kernel that no build compiles.
 pub fn backend_not_built(span: Span, key: &str) -> Diagnostic {
     let message = format!("`{key}` is never chosen");
     Diagnostic::warning("W0509", message, span, "no module of Rust has kernels for this backend").with_help(format!(
@@ -56,7 +56,7 @@ pub fn backend_not_built(span: Span, key: &str) -> Diagnostic {
     ))
 }
 
-/// A source of CUDA that a spec names as it names sources of C++, which the build does not compile.
+/// A CUDA source given like a C++ source, which the build does not compile.
 pub fn device_file(span: Span, key: &str, file: &str, symbol: &str) -> Diagnostic {
     let message = format!("`{key}` is never chosen: no build compiles {file}");
     Diagnostic::warning("W0513", message, span, "a source of CUDA").with_help(format!(
@@ -65,7 +65,7 @@ pub fn device_file(span: Span, key: &str, file: &str, symbol: &str) -> Diagnosti
     ))
 }
 
-/// An argument of another name of a parent's operator, which calls by name know as that operator does.
+/// An alias of a parent's operator with a renamed argument, for which calls by name use the operator's name.
 pub fn alias_argument_renamed(span: Span, name: &str, target: &str, known: &str) -> Diagnostic {
     let message = format!("calls by name know `{name}` as `{known}` only");
     let label = format!("`{known}` in `{target}`, which another library defines");
@@ -75,7 +75,7 @@ pub fn alias_argument_renamed(span: Span, name: &str, target: &str, known: &str)
 /// An operator without documentation.
 pub fn doc_missing(span: Span, name: &str) -> Diagnostic {
     Diagnostic::warning("W0503", format!("`{name}` has no documentation"), span, "no `doc`")
-        .with_help("add `doc:` with what it computes, a sentence in Markdown")
+        .with_help("add `doc:` with a description of its result, a sentence in Markdown")
 }
 
 /// Some roles without the others.

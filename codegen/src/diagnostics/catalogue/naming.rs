@@ -1,4 +1,4 @@
-//! Names that clash, or that generated code cannot have.
+//! Names that clash, or that are invalid in generated code.
 
 use super::super::{Diagnostic, Span};
 
@@ -18,7 +18,7 @@ pub fn form_twice(span: Span, name: &str, what: &str, first: Span, first_what: &
         .with_help("name one of the forms differently, as in `names: {out: add.my_out}`, or leave it out of `variants`")
 }
 
-/// A full name that is no name.
+/// A malformed full name.
 pub fn form_name_malformed(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error(
         "E0466",
@@ -67,7 +67,7 @@ pub fn options_twice(span: Span, name: &str, first: Span, first_name: &str) -> D
     .with_help("give one of the operators another function name: `rust_name: …`")
 }
 
-/// A `rust_name` that is no name in Rust.
+/// A `rust_name` that is not a Rust identifier.
 pub fn rust_name_malformed(span: Span, name: &str) -> Diagnostic {
     let snake: String = name
         .chars()
@@ -97,7 +97,7 @@ pub fn rust_name_reserved(span: Span, name: &str, used_for: &str) -> Diagnostic 
     .with_help("choose another function name: `rust_name: …`")
 }
 
-/// Two arguments that Rust cannot tell apart, or an argument and a generated parameter.
+/// Two arguments with the same Rust identifier, or an argument and a generated parameter.
 pub fn parameter_twice(span: Span, parameter: &str, first: Option<Span>, other: &str) -> Diagnostic {
     let message = format!("two parameters of the Rust function would be called `{parameter}`");
     let diagnostic = Diagnostic::error("E0465", message, span, "this argument");
@@ -115,23 +115,23 @@ pub fn option_reserved(span: Span, name: &str) -> Diagnostic {
         .with_help(format!("rename it, or remove its default: the struct has a function `{name}` already"))
 }
 
-/// A `method` that names no tensor.
+/// A `method` that does not name a tensor argument.
 pub fn receiver_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     let help = match known {
         [] => "no argument is a tensor that callers must give; leave `method` out".to_owned(),
         known => format!("write {} or `none`", super::ticked(known.iter().copied())),
     };
-    let message = format!("`{name}` cannot be what the method is called on");
+    let message = format!("`{name}` cannot be the receiver of the method");
     Diagnostic::error("E0620", message, span, "not a tensor that callers must give").with_help(help)
 }
 
-/// A name from elsewhere that is none.
+/// A malformed foreign name.
 pub fn known_name_malformed(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0621", format!("`{name}` is not the name of an operator"), span, "not a name")
         .with_help("write it as its users do, without arguments, as in `known_as: [power, linalg.inv]`")
 }
 
-/// A name from elsewhere for two operators.
+/// A foreign name of two operators.
 pub fn known_name_twice(span: Span, name: &str, first: Option<Span>) -> Diagnostic {
     let message = format!("`{name}` is given twice as a name in other libraries");
     let diagnostic = Diagnostic::error("E0622", message, span, "given again here");
@@ -143,7 +143,7 @@ pub fn known_name_twice(span: Span, name: &str, first: Option<Span>) -> Diagnost
     }
 }
 
-/// A name from elsewhere that an operator has here.
+/// A foreign name that an operator has here.
 pub fn known_name_taken(span: Span, name: &str, taken: Span) -> Diagnostic {
     Diagnostic::error("E0623", format!("an operator here is called `{name}`"), span, "taken")
         .with_secondary(taken, "by this operator")
@@ -156,13 +156,13 @@ pub fn namespace_empty(span: Span) -> Diagnostic {
         .with_help("write the prefix with its separator, as in `namespaces: {\"aten::\": \"\"}`")
 }
 
-/// A name that is said to mean something else, and is that of an operator.
+/// A name declared in `unlike` that is an operator's.
 pub fn unlike_is_known(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error("E0625", format!("`{name}` is the name of an operator here"), span, "not foreign")
         .with_help("write the name with its namespace, as in `unlike: {numpy.std: …}`")
 }
 
-/// One name in two libraries, of which both are parents, or one is.
+/// One name in two libraries that are both parents, or in this one and a parent.
 pub fn declared_in_two_libraries(span: Span, name: &str, first: Span, own: bool) -> Diagnostic {
     let (message, label) = match own {
         true => (

@@ -1,4 +1,4 @@
-//! Mistakes of what an entry declares: arguments, results, forms, roles.
+//! Mistakes in the declarations of an entry: arguments, results, forms, roles.
 
 use super::super::{Diagnostic, Span};
 use super::near_or_all;
@@ -12,7 +12,7 @@ pub fn not_functional(span: Span, name: &str) -> Diagnostic {
         )
 }
 
-/// `Tensor(a)` of something that is no view.
+/// `Tensor(a)` without a view.
 pub fn alias_without_view(span: Span, name: &str) -> Diagnostic {
     Diagnostic::error(
         "E0403",
@@ -23,13 +23,13 @@ pub fn alias_without_view(span: Span, name: &str) -> Diagnostic {
     .with_help("add `view: true` and a layout function, `dispatch: {View: …}`, or remove the annotation")
 }
 
-/// A default that the runtime has no value for.
+/// A default without a value in the runtime.
 pub fn default_unsupported(span: Span, written: &str, ty: &str) -> Diagnostic {
     Diagnostic::error("E0404", format!("`{written}` is not a default for `{ty}`"), span, "of another type")
         .with_help("remove the default, so that callers give the argument, or make the type optional: `…?` with `=None`")
 }
 
-/// A type that schemas have and the runtime does not.
+/// A schema type that the runtime does not support.
 pub fn type_unsupported(span: Span, ty: &str) -> Diagnostic {
     Diagnostic::error("E0405", format!("the runtime has no values of type `{ty}`"), span, "unsupported type")
         .with_help(
@@ -46,13 +46,13 @@ pub fn too_many_arguments(span: Span, name: &str, count: usize, limit: usize) ->
         .with_help("give values of one kind as a list: `Tensor[] tensors`, `int[] sizes`")
 }
 
-/// `types` or `names` that is no mapping.
+/// `types` or `names` that is not a mapping.
 pub fn not_a_mapping(span: Span, key: &str, example: &str) -> Diagnostic {
     Diagnostic::error("E0406", format!("`{key}` is a mapping"), span, "not a mapping")
         .with_help(format!("write `{key}: {example}`"))
 }
 
-/// A value inside a key whose value is of several kinds, that is no text.
+/// A nested value that is not text, in a key with several kinds of values.
 pub fn nested_not_text(span: Span, key: &str, example: &str) -> Diagnostic {
     Diagnostic::error("E0425", format!("`{key}` holds something other than text"), span, "not text")
         .with_help(format!("write `{key}: {example}`; text that starts with a bracket must be quoted"))
@@ -78,7 +78,7 @@ pub fn dtype_unknown(span: Span, name: &str, known: &[&str], hint: &str) -> Diag
         .with_help(near.map_or_else(|| hint.to_owned(), super::did_you_mean))
 }
 
-/// A key that names an argument which is no tensor or is not there.
+/// A key that refers to an unknown argument or one that is not a tensor.
 pub fn tensor_argument_unknown(
     span: Span,
     op: &str,
@@ -91,13 +91,13 @@ pub fn tensor_argument_unknown(
         .with_help(near_or_all(name, tensors, "tensor arguments"))
 }
 
-/// A key that names an argument which is not there, or no number.
+/// A key that refers to an unknown argument or one that is not a number.
 pub fn number_argument_unknown(span: Span, op: &str, name: &str, numbers: &[&str]) -> Diagnostic {
     Diagnostic::error("E0426", format!("`{op}` has no number `{name}`"), span, "not a `Scalar` or `float`")
         .with_help(near_or_all(name, numbers, "numbers"))
 }
 
-/// A key that names an argument which is not there.
+/// A key that refers to an unknown argument.
 pub fn argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0427", format!("`{op}` has no argument `{name}`"), span, "no such argument")
         .with_help(near_or_all(name, known, "arguments"))
@@ -109,7 +109,7 @@ pub fn symbol_unknown(span: Span, spelling: &str, known: &[&str]) -> Diagnostic 
         .with_help(format!("the operators are {}; `reversed -` swaps the operands", known.join("  ")))
 }
 
-/// A symbol on an operator whose signature does not fit it.
+/// A symbol on an operator with an unsuitable signature.
 pub fn symbol_misfit(span: Span, symbol: &str, signature: Span, wanted: &str) -> Diagnostic {
     Diagnostic::error(
         "E0415",
@@ -135,7 +135,7 @@ pub fn role_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
         .with_help(near_or_all(name, known, "roles"))
 }
 
-/// A role on an operator whose signature does not fit it.
+/// A role on an operator with an unsuitable signature.
 pub fn role_misfit(span: Span, role: &str, signature: Span, wanted: &str) -> Diagnostic {
     Diagnostic::error(
         "E0417",
@@ -147,21 +147,21 @@ pub fn role_misfit(span: Span, role: &str, signature: Span, wanted: &str) -> Dia
     .with_help(format!("the runtime calls it like `{wanted}`; further arguments need defaults"))
 }
 
-/// A role played twice.
+/// A role with two operators.
 pub fn role_twice(span: Span, role: &str, first: Span) -> Diagnostic {
     Diagnostic::error("E0436", format!("two operators play the role `{role}`"), span, "again here")
         .with_secondary(first, "first here")
         .with_help("remove one of them")
 }
 
-/// An in-place form where it makes no sense.
+/// An in-place form where it is impossible.
 pub fn inplace_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
     Diagnostic::error("E0411", format!("`{name}` cannot have an in-place form"), span, reason).with_help(
         "an in-place form writes the one result, a tensor, into the first argument; remove `inplace`, or say which result goes into which argument: `inplace: {self: 0, m: 1}`",
     )
 }
 
-/// An out form where it makes no sense.
+/// An out form where it is impossible.
 pub fn out_impossible(span: Span, name: &str, reason: &str) -> Diagnostic {
     Diagnostic::error("E0428", format!("`{name}` cannot have an out form"), span, reason)
         .with_help("an out form writes every result into a given tensor; remove `out`")
@@ -180,7 +180,7 @@ pub fn form_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
         .with_help(foreign.unwrap_or_else(|| near_or_all(name, known, "forms")))
 }
 
-/// A name for something that is no form.
+/// A name for an unknown form.
 pub fn form_unnamed(span: Span, key: &str) -> Diagnostic {
     Diagnostic::error(
         "E0429",
@@ -206,7 +206,7 @@ pub fn flag_count(span: Span, name: &str, outputs: usize, flags: usize) -> Diagn
         .with_help("list `true` or `false` for each output, in order")
 }
 
-/// Something other than a flag.
+/// A value that is not a flag.
 pub fn flag_malformed(span: Span) -> Diagnostic {
     Diagnostic::error("E0435", "this is not a flag", span, "neither `true`, `false` nor `constant`")
         .with_help("write `true` if the output can have a gradient, else `false`; `constant` if no input with a gradient changes it")
@@ -218,7 +218,7 @@ pub fn returns_nothing(span: Span, name: &str) -> Diagnostic {
         .with_help("an operator returns tensors, or one value that is not a tensor: `-> Tensor`, `-> bool`")
 }
 
-/// Results that no form of code can return.
+/// Results that generated code cannot return.
 pub fn results_unsupported(span: Span, name: &str, label: &str) -> Diagnostic {
     Diagnostic::error("E0437", format!("the results of `{name}` are not supported"), span, label).with_help(
         "an operator returns one or several `Tensor` (`Tensor?` with `present:`), one `Tensor[]`, or one bool, int, float, Scalar, str, \
@@ -226,13 +226,13 @@ pub fn results_unsupported(span: Span, name: &str, label: &str) -> Diagnostic {
     )
 }
 
-/// A `since` that is no version.
+/// A malformed version in `since`.
 pub fn version_malformed(span: Span, text: &str) -> Diagnostic {
     Diagnostic::error("E0542", format!("`{text}` is not a version"), span, "not numbers with points")
         .with_help("write the version of this library, such as `0.2` or `1.4.0`")
 }
 
-/// A tag that is no word.
+/// A malformed tag.
 pub fn tag_malformed(span: Span, text: &str) -> Diagnostic {
     Diagnostic::error("E0543", format!("`{text}` is not a tag"), span, "not a word").with_help(
         "a tag is a word of letters, digits, `_` and `-` that starts with a letter: `tags: [linear-algebra]`",

@@ -9,7 +9,7 @@ pub fn samples_not_list(span: Span) -> Diagnostic {
         .with_help("write `samples: [{self: \"spread(2, 3)\", dim: 1}]`, a mapping for each call")
 }
 
-/// A value for an argument that is not there.
+/// A value for an unknown argument.
 pub fn sample_argument_unknown(span: Span, op: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::error("E0611", format!("`{op}` has no argument `{name}`"), span, "no such argument")
         .with_help(near_or_all(name, known, "arguments"))
@@ -38,11 +38,16 @@ pub fn sample_value(span: Span, name: &str, ty: &str, why: &str) -> Diagnostic {
 
 /// `tolerance: 0.1`
 pub fn tolerance_malformed(span: Span) -> Diagnostic {
-    Diagnostic::error("E0613", "`tolerance` maps dtypes and checks to what they allow", span, "not a mapping")
-        .with_help("write `tolerance: {float16: {allow: 0.02, reason: …}}`")
+    Diagnostic::error(
+        "E0613",
+        "`tolerance` maps dtypes and checks to their tolerances",
+        span,
+        "not a mapping",
+    )
+    .with_help("write `tolerance: {float16: {allow: 0.02, reason: …}}`")
 }
 
-/// A tolerance of something that is not checked.
+/// A tolerance of an unknown check.
 pub fn tolerance_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     let message = format!("`{name}` is neither a dtype nor a check");
     Diagnostic::error("E0615", message, span, "unknown").with_help(near_or_all(
@@ -52,9 +57,15 @@ pub fn tolerance_unknown(span: Span, name: &str, known: &[&str]) -> Diagnostic {
     ))
 }
 
-/// A tolerance or a skip that nobody justifies.
+/// A tolerance or a skip without a reason.
 pub fn tolerance_without_reason(span: Span) -> Diagnostic {
-    Diagnostic::error("E0614", "a tolerance says what it allows, and why", span, "incomplete").with_help(
+    Diagnostic::error(
+        "E0614",
+        "a tolerance needs an allowed error or a skip, and a reason",
+        span,
+        "incomplete",
+    )
+    .with_help(
         "write `{allow: 0.02, reason: why}` with a number above 0, or `{skip: why}` to leave the check out",
     )
 }

@@ -10,13 +10,13 @@ pub fn signature_empty(span: Span) -> Diagnostic {
         .with_help(format!("write one such as `{EXAMPLE}`"))
 }
 
-/// A signature that is refused unread.
+/// A signature too long to be parsed.
 pub fn signature_too_long(span: Span, bytes: usize, limit: usize) -> Diagnostic {
     let message = format!("the signature has {bytes} bytes, more than the limit of {limit}");
     Diagnostic::error("E0129", message, span, "not read").with_help("is a quote or a line break missing?")
 }
 
-/// Nothing stands before the parenthesis.
+/// No name before the parenthesis.
 pub fn signature_without_name(span: Span) -> Diagnostic {
     Diagnostic::error("E0102", "the operator has no name", span, "expected a name here")
         .with_help("a signature starts with the operator's name, as in `relu(Tensor self) -> Tensor`")
@@ -58,13 +58,13 @@ pub fn parenthesis_not_closed(span: Span) -> Diagnostic {
 
 /// No arrow follows the arguments.
 pub fn arrow_missing(span: Span) -> Diagnostic {
-    Diagnostic::error("E0107", "the signature does not say what it returns", span, "expected `->`")
+    Diagnostic::error("E0107", "the signature has no return type", span, "expected `->`")
         .with_help("end it with `-> Tensor`, or with `-> ()` if it returns nothing")
 }
 
-/// Nothing follows the arrow.
+/// No returned value after the arrow.
 pub fn returns_missing(span: Span) -> Diagnostic {
-    Diagnostic::error("E0138", "the signature does not say what it returns", span, "expected a type")
+    Diagnostic::error("E0138", "the signature has no return type", span, "expected a type")
         .with_help("write a type such as `Tensor`, or `()` if it returns nothing")
 }
 
@@ -229,7 +229,7 @@ pub fn default_missing(span: Span, name: &str) -> Diagnostic {
     .with_help("write a value such as `1`, `True`, `\"mean\"`, `[0, 1]` or `None`, or remove `=`")
 }
 
-/// Text that is no default value.
+/// Malformed text of a default value.
 pub fn default_malformed(span: Span, written: &str) -> Diagnostic {
     let (message, help) = match written {
         "" => ("the default ends too early".to_owned(), "close the list with `]`"),
@@ -254,7 +254,7 @@ pub fn string_not_closed(span: Span) -> Diagnostic {
         .with_help("end the string with the same quote")
 }
 
-/// `None` for an argument that must be there.
+/// `None` for an argument that is not optional.
 pub fn default_none(span: Span, ty: &str) -> Diagnostic {
     Diagnostic::error("E0120", format!("`{ty}` cannot be `None`"), span, "not optional")
         .with_help(format!("make the argument optional: `{ty}?`"))
@@ -310,7 +310,7 @@ pub fn return_with_default(span: Span) -> Diagnostic {
         .with_help("remove it")
 }
 
-/// `(a)` on something that is no tensor.
+/// `(a)` on a type other than a tensor.
 pub fn alias_on_other_type(span: Span, name: &str) -> Diagnostic {
     let message = format!("`{name}` cannot have an alias annotation");
     Diagnostic::error("E0125", message, span, "only tensors share memory")

@@ -2,7 +2,7 @@
 
 use super::super::{Diagnostic, Span};
 
-/// A file that is refused unread.
+/// A file too large to be parsed.
 pub fn file_too_large(span: Span, bytes: usize, limit: usize) -> Diagnostic {
     let message = format!("the file has {} MB, more than the limit of {} MB", bytes >> 20, limit >> 20);
     Diagnostic::error("E0001", message, span, "not read")
@@ -21,13 +21,13 @@ pub fn second_document(span: Span) -> Diagnostic {
         .with_help("remove this line, or move what follows to another file and name it under `include:`")
 }
 
-/// Lists and mappings inside each other without end.
+/// Lists and mappings nested too deeply.
 pub fn too_deep(span: Span, limit: usize) -> Diagnostic {
     Diagnostic::error("E0004", format!("more than {limit} levels of nesting"), span, "one level too many")
         .with_help("a spec needs about five levels; is a bracket or a dash repeated?")
 }
 
-/// More values than any spec has.
+/// More values than the limit.
 pub fn too_many_values(span: Span, limit: usize) -> Diagnostic {
     Diagnostic::error("E0005", format!("more than {limit} values in one file"), span, "reading stops here")
         .with_help("split the file and name the parts under `include:`")
@@ -77,7 +77,7 @@ pub fn key_not_text(span: Span) -> Diagnostic {
         .with_help("text that starts with `[` or `{` must be quoted")
 }
 
-/// A tab where YAML wants spaces.
+/// A tab where YAML requires spaces.
 pub fn tab(span: Span) -> Diagnostic {
     Diagnostic::error("E0020", "YAML is indented with spaces, not tabs", span, "tab")
         .with_help("replace the tab with spaces")
@@ -135,7 +135,7 @@ pub fn colon_missing(span: Span) -> Diagnostic {
         .with_help("put a colon and a space after the key; indent a value that goes on over several lines")
 }
 
-/// `@` and the like at the start of a value.
+/// `@` and other reserved characters at the start of a value.
 pub fn reserved_character(span: Span, character: char) -> Diagnostic {
     Diagnostic::error("E0026", format!("text cannot start with `{character}`"), span, "reserved by YAML")
         .with_help("quote the text")
@@ -153,7 +153,7 @@ pub fn bad_escape(span: Span) -> Diagnostic {
         .with_help("write `\\\\` for a backslash, or use single quotes, where nothing is escaped")
 }
 
-/// A line that is indented like nothing above it.
+/// A line whose indentation matches no level above.
 pub fn indentation(span: Span) -> Diagnostic {
     Diagnostic::error("E0029", "this line does not fit the lines above", span, "unexpected here")
         .with_help("indent the keys of one entry alike, and list items alike")
@@ -170,7 +170,7 @@ pub fn yaml_syntax(span: Span, message: &str) -> Diagnostic {
     Diagnostic::error("E0030", format!("not valid YAML: {message}"), span, "here")
 }
 
-/// A file in a Latin encoding, or one that is no text.
+/// A file in a Latin encoding, or a binary file.
 pub fn file_not_utf8(span: Span, byte: u8, more: usize) -> Diagnostic {
     let more = match more {
         0 => String::new(),
@@ -193,8 +193,7 @@ pub fn file_utf16(span: Span) -> Diagnostic {
 pub fn bidirectional(span: Span, character: char) -> Diagnostic {
     let code = u32::from(character);
     let message = format!("a character that changes the direction of text, U+{code:04X}");
-    Diagnostic::error("E0014", message, span, "not shown, and what follows is not where it seems to be")
-        .with_help(format!(
-            "remove it; where a text has to hold it, write \\u{code:04X} between double quotes"
-        ))
+    Diagnostic::error("E0014", message, span, "invisible, and displaces the text after it").with_help(
+        format!("remove it; where a text has to hold it, write \\u{code:04X} between double quotes"),
+    )
 }

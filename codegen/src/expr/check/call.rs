@@ -89,7 +89,7 @@ impl Checker<'_> {
         fine.map(|()| given)
     }
 
-    /// The arguments of something that has no names for them.
+    /// The positional arguments of a function without names for them.
     pub(super) fn unnamed(&mut self, given: Given) -> Option<Vec<Expr>> {
         match given.named.first() {
             Some(named) => self.refuse(catalogue::named_argument_not_here(self.at(&named.place))),
@@ -125,8 +125,8 @@ impl Checker<'_> {
             Mode::Shape => Kind::Ints(None),
             Mode::DType => Kind::DType,
             Mode::Check => Kind::Bool,
-            // What sizes, dimensions and the like are made into; `coerce` gives it another plain type
-            // where one is wanted.
+            // Sizes, dimensions and similar results have this type; `coerce` converts it to another plain type if one
+            // is required.
             Mode::Derivative | Mode::Forward | Mode::Decompose => Kind::Ints(None),
             Mode::Pointwise | Mode::FunctionDerivative => {
                 return self.refuse(catalogue::native_not_here(self.at(&place)));
@@ -135,7 +135,7 @@ impl Checker<'_> {
         let args = self.unnamed(given)?;
         let text: String = quote::quote!(#path).to_string().split_whitespace().collect();
         if let Err(problem) = path::check(&text) {
-            // The text is the path without blanks.
+            // The text is the path with blanks removed.
             let place = match place.len() == text.len() {
                 true => place.start + problem.range.start..place.start + problem.range.end,
                 false => place,
@@ -187,7 +187,7 @@ impl Checker<'_> {
         Some(Expr::rule(rule, args, range))
     }
 
-    /// The operands of a rule over any number of them: tensors, and numbers where dtypes are decided.
+    /// The operands of a rule with any number of them: tensors, and numbers in rules for dtypes.
     fn operands(&mut self, rule: Rule, args: Vec<Expr>, range: &Range<usize>) -> Option<Vec<Expr>> {
         let numbers = matches!(rule, Rule::DType(_));
         if args.is_empty() {
@@ -234,9 +234,9 @@ impl Checker<'_> {
             FunctionReturn::Real => Kind::RealElement,
             FunctionReturn::Bool => Kind::Bool,
         };
-        // Truth values keep their type: logic on masks is meant as such.
+        // Masks keep their type: logic on them is intended.
         let on_masks = !args.is_empty() && args.iter().all(|arg| arg.ty.kind == Kind::Bool);
-        // So do real numbers, if the function has a meaning among them.
+        // So do real numbers, if the function is defined on them.
         let is_real = |arg: &Expr| matches!(arg.ty.kind, Kind::Int | Kind::Float | Kind::RealElement);
         let beside_real = |arg: &Expr| is_real(arg) || arg.ty.kind == Kind::Scalar;
         let on_reals = self.scope.mode == Mode::Pointwise

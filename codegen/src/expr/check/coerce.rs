@@ -1,11 +1,11 @@
-//! Which types go where others are wanted.
+//! Conversions between types of expressions.
 
 use super::{Checker, Mode, draft};
 use crate::diagnostics::catalogue;
 use crate::model::expr::{Expr, ExprKind};
 use crate::model::{ItemKind, Kind, Ty};
 
-/// How much a conversion changes: none, an implied widening, or not possible.
+/// The cost of a conversion: none, an implicit widening, or impossible.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Fit {
     Exact,
@@ -13,7 +13,7 @@ pub(super) enum Fit {
     Never,
 }
 
-/// Whether a value of one type may stand where another is wanted.
+/// Whether a value of one type is acceptable where another is required.
 pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
     if found == want {
         return Fit::Exact;
@@ -30,7 +30,7 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
     }
     let converts = match (&found.kind, &want.kind) {
         (Kind::Ints(_), Kind::Ints(_)) | (Kind::Bools(_), Kind::Bools(_)) => return Fit::Exact,
-        // The values of a call that returns several, which become those that may be absent.
+        // The values of a call with several results, converted to optional ones.
         (Kind::Tuple(found), Kind::Tuple(want)) if found.len() == want.len() => {
             found.iter().zip(want).all(|(found, want)| found == want || becomes_optional(found, want))
         }
@@ -57,7 +57,7 @@ pub(super) fn fit(found: &Ty, want: &Ty, is_empty_list: bool) -> Fit {
     if converts { Fit::Converted } else { Fit::Never }
 }
 
-/// Whether one value of several can be converted without looking at it.
+/// Whether one of several values can be converted independent of its expression.
 pub(super) fn becomes_optional(found: &Ty, want: &Ty) -> bool {
     match (&found.kind, &want.kind) {
         (Kind::Tensor, Kind::Tensor) => !found.optional && want.optional,
@@ -67,12 +67,12 @@ pub(super) fn becomes_optional(found: &Ty, want: &Ty) -> bool {
     }
 }
 
-/// Whether a list, or each of its rows, is empty, so that nothing says of what.
+/// Whether a list, or each of its rows, is empty, so that its kind is undetermined.
 pub(super) fn is_empty_list(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::List(items) if items.iter().all(is_empty_list))
 }
 
-/// Rows that are empty, as rows of the wanted kind.
+/// Empty rows, as rows of the required kind.
 fn empty_rows(expr: Expr, want: &Ty) -> Expr {
     let row = want.kind.item();
     let kind = match (expr.kind, row) {
@@ -84,7 +84,7 @@ fn empty_rows(expr: Expr, want: &Ty) -> Expr {
     Expr { kind, ty: want.required(), range: expr.range }
 }
 
-/// What stands for any value, since it never gives one.
+/// An expression that is always an error and so has every type.
 fn is_refusal(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::NotImplemented(_) | ExprKind::Opaque(_))
 }
@@ -103,17 +103,17 @@ impl Checker<'_> {
         fit(found, want, is_empty_list(expr))
     }
 
-    /// Whether a Rust function stands where a number is wanted: it gives an integer then.
+    /// Whether a Rust function is called where a number is required: it then returns an integer.
     fn is_native_number(&self, expr: &Expr, want: &Ty) -> bool {
         matches!(want.kind, Kind::Float | Kind::Scalar) && self.is_native_value(expr, &Ty::new(Kind::Int))
     }
 
-    /// The result of a Rust function as the wanted plain type; anything else as it is.
+    /// The result of a Rust function as the required plain type; any other expression unchanged.
     pub(super) fn native_as(&self, expr: Expr, want: &Ty) -> Expr {
         if self.is_native_value(&expr, want) { Expr { ty: want.clone(), ..expr } } else { expr }
     }
 
-    /// Whether a Rust function gives the plain value wanted. Its type is the compiler's to check.
+    /// Whether a Rust function returns the required plain value. The Rust compiler checks its type.
     fn is_native_value(&self, expr: &Expr, want: &Ty) -> bool {
         matches!(expr.kind, ExprKind::Native(..))
             && matches!(self.scope.mode, Mode::Derivative | Mode::Forward | Mode::Decompose)
@@ -122,7 +122,7 @@ impl Checker<'_> {
             && matches!(expr.ty.kind, Kind::Ints(_))
     }
 
-    /// The expression as the wanted type.
+    /// The expression as the required type.
     pub(super) fn coerce(&self, expr: Expr, want: &Ty) -> Option<Expr> {
         if draft::is_open(&expr) {
             return Some(draft::decide(expr, want));
@@ -148,7 +148,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The expression as the wanted type, or a diagnostic.
+    /// The expression as the required type, or a diagnostic.
     pub(super) fn coerce_or_report(&mut self, expr: Expr, want: &Ty) -> Option<Expr> {
         if self.fit(&expr, want) != Fit::Never {
             return self.coerce(expr, want);
@@ -167,7 +167,7 @@ impl Checker<'_> {
         self.refuse(catalogue::type_mismatch(span, &want.to_string(), &expr.ty.to_string(), hint))
     }
 
-    /// What to write where one type stands and another is wanted.
+    /// The correct conversion of one type to another, as a hint.
     fn conversion_hint(&self, found: &Ty, want: &Ty) -> Option<String> {
         if found.optional && fit(&found.required(), want, false) != Fit::Never {
             return Some("it may be absent: test it with `is_some()` and take it with `unwrap()`".to_owned());
@@ -205,7 +205,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Both expressions as one type.
+    /// Both expressions converted to a common type.
     pub(super) fn unify(&mut self, a: Expr, b: Expr) -> Option<(Expr, Expr)> {
         if draft::is_open(&a) && draft::is_open(&b) {
             return Some((draft::settled(a), draft::settled(b)));

@@ -1,7 +1,7 @@
-//! Calls of functions that nothing declares, in a draft: what they return is what their places want.
+//! Calls of undeclared functions in a draft: their type is the required one.
 //!
-//! Such a call is an [`ExprKind::Native`] whose name is no path. Its type is [`Kind::Unit`] until a
-//! place decides it. No such expression gets into a model from which code is generated.
+//! Such a call is an [`ExprKind::Native`] whose name is not a path. Its type is [`Kind::Unit`] until the context
+//! determines it. A model with such an expression is never used to generate code.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::model::expr::{Expr, ExprKind};
 use crate::model::{Kind, Ty};
 
 impl Checker<'_> {
-    /// The call of a function that nothing declares, if this is a draft.
+    /// The call of an undeclared function, if this is a draft.
     pub(super) fn undeclared(&self, name: &str, given: &Given, range: &Range<usize>) -> Option<Expr> {
         if self.scope.ops.undeclared == Undeclared::Refused {
             return None;
@@ -24,17 +24,17 @@ impl Checker<'_> {
     }
 }
 
-/// Whether an expression has whatever type its place wants.
+/// Whether an expression is such a call without a type yet.
 pub(super) fn is_open(expr: &Expr) -> bool {
     expr.ty.kind == Kind::Unit && matches!(&expr.kind, ExprKind::Native(name, _) if !name.contains("::"))
 }
 
-/// How well an open call fits; a tensor is what such functions mostly return.
+/// The cost of an open call's conversion; such functions mostly return tensors.
 pub(super) fn fit(want: &Ty) -> Fit {
     if want.kind == Kind::Tensor { Fit::Exact } else { Fit::Converted }
 }
 
-/// An open call as the wanted type.
+/// An open call as the required type.
 pub(super) fn decide(expr: Expr, want: &Ty) -> Expr {
     let own = Ty::new(match &want.kind {
         Kind::OptionalTensors => Kind::Tensors,
@@ -49,7 +49,7 @@ pub(super) fn decide(expr: Expr, want: &Ty) -> Expr {
     Expr { kind: ExprKind::Convert(Box::new(decided)), ty: want.clone(), range }
 }
 
-/// An open call as a tensor, where only a tensor makes sense.
+/// An open call as a tensor, where only a tensor is possible.
 pub(super) fn settled(expr: Expr) -> Expr {
     if is_open(&expr) { decide(expr, &Ty::new(Kind::Tensor)) } else { expr }
 }

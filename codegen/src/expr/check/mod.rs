@@ -1,8 +1,7 @@
 //! Resolves names and types of a parsed expression.
 //!
-//! In: a syntax tree, the place it stands in ([`Mode`]), the operator it belongs to. Out: a typed
-//! tree, or diagnostics for everything that is wrong with it. What passes compiles, so whatever an
-//! emitter cannot write is refused here.
+//! In: a syntax tree, the kind of expression ([`Mode`]), and its operator. Out: a typed tree, or diagnostics for all
+//! mistakes. Checked expressions compile, so everything that an emitter cannot write is rejected here.
 
 mod call;
 mod coerce;
@@ -25,9 +24,9 @@ use crate::model::{ItemKind, Kind, Ty};
 
 pub use scope::{Mode, OpTable, Scope, Undeclared};
 
-/// Parses and checks one expression; `want` is the type its place needs.
+/// Parses and checks one expression; `want` is the required type.
 ///
-/// Mistakes go to `diagnostics`, at the places `locate` gives for bytes of the text.
+/// Mistakes go to `diagnostics`, at the spans that `locate` gives for bytes of the text.
 pub fn check(
     text: &str,
     scope: &Scope<'_>,
@@ -69,12 +68,12 @@ struct Checker<'a> {
     locate: &'a dyn Fn(Range<usize>) -> Span,
     diagnostics: &'a mut Diagnostics,
     locals: Vec<(String, Ty)>,
-    /// Whether the whole is an element, which may be complex where the elements are.
+    /// Whether the whole expression is an element, which may be complex if the elements are.
     wants_elements: bool,
 }
 
 impl Checker<'_> {
-    /// The place of some bytes of the text.
+    /// The span of some bytes of the text.
     fn at(&self, range: &Range<usize>) -> Span {
         (self.locate)(range.clone())
     }
@@ -85,7 +84,7 @@ impl Checker<'_> {
         None
     }
 
-    /// An expression of whatever type it has.
+    /// An expression of any type.
     fn expr(&mut self, tree: &syn::Expr) -> Option<Expr> {
         let range = self.places.of(tree);
         match tree {
@@ -107,8 +106,8 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression where a type is wanted. The wish goes down into branches, blocks and brackets,
-    /// so that each is looked at, and each mistake shown, where it stands.
+    /// An expression of a required type. The requirement is passed into branches, blocks and brackets, so that each is
+    /// checked, and each mistake shown, at its own span.
     fn expr_as(&mut self, tree: &syn::Expr, want: &Ty) -> Option<Expr> {
         let range = self.places.of(tree);
         match tree {
@@ -168,9 +167,9 @@ impl Checker<'_> {
         }
     }
 
-    /// A list whose type follows from its items.
+    /// A list whose type is that of its items.
     fn list<'t>(&mut self, items: impl Iterator<Item = &'t syn::Expr>, range: Range<usize>) -> Option<Expr> {
-        // Check every item before giving up, so that all their mistakes are reported.
+        // All items are checked before a failure, so that all mistakes are reported.
         let items: Vec<Option<Expr>> = items.map(|item| self.expr(item)).collect();
         let items: Vec<Expr> =
             items.into_iter().map(|item| item.map(draft::settled)).collect::<Option<_>>()?;
@@ -184,7 +183,7 @@ impl Checker<'_> {
             () if has(Kind::DType) => Kind::DTypes,
             () if has(Kind::Scalar) => Kind::Scalars,
             () if has(Kind::Float) => Kind::Floats,
-            // A Rust function may give the number that is wanted.
+            // A Rust function may return the required number.
             () if items
                 .iter()
                 .any(|item| item.ty.kind.item().is_some() && !matches!(item.kind, ExprKind::Native(..))) =>
@@ -218,7 +217,7 @@ impl Checker<'_> {
         Some(Expr { kind: ExprKind::Tuple(items), ty: Ty::new(Kind::Tuple(want.to_vec())), range })
     }
 
-    /// Refuses two ways to take one gradient: code can hold it as one that is there, or may be.
+    /// Reports two uses of one gradient, as present and as optional: generated code can only have one of them.
     fn refuse_mixed_gradients(&mut self, expr: &Expr) -> Option<()> {
         match name::mixed_gradients(expr) {
             Some((optional, required)) => {
@@ -230,8 +229,8 @@ impl Checker<'_> {
     }
 }
 
-/// What the items of all rows are, if rows are lists of values: the type that the others widen to. Rows
-/// that are empty say nothing.
+/// The common kind of the items of all rows, if rows are lists of values: the type that the others widen to. Empty rows
+/// are ignored.
 fn rows_of(rows: &[Expr]) -> Option<ItemKind> {
     let is = |item: ItemKind| {
         rows.iter().any(|row| same_list(&row.ty.kind, &item.list().into()) && !coerce::is_empty_list(row))
@@ -240,7 +239,7 @@ fn rows_of(rows: &[Expr]) -> Option<ItemKind> {
     Some(order.into_iter().find(|item| is(*item)).unwrap_or(ItemKind::Int))
 }
 
-/// Whether two kinds of lists are the same, whatever their declared lengths.
+/// Whether two kinds of lists are equal apart from their declared lengths.
 fn same_list(a: &Kind, b: &Kind) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }

@@ -1,4 +1,4 @@
-//! What a name stands for.
+//! Name resolution.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::diagnostics::catalogue;
 use crate::model::expr::{Expr, ExprKind, IMAGINARY_UNIT, Variable};
 use crate::model::{Arg, Element, Kind, Ty};
 
-/// Names with a meaning everywhere.
+/// Names defined everywhere.
 const CONSTANTS: [(&str, f64); 3] = [("inf", f64::INFINITY), ("nan", f64::NAN), ("pi", std::f64::consts::PI)];
 
 impl Checker<'_> {
@@ -91,7 +91,7 @@ impl Checker<'_> {
         let outputs = self.scope.outputs;
         let tensor_at = |index: usize| outputs.get(index).map(|output| output.ty.clone());
         let named = |wanted: &str| outputs.iter().position(|output| output.name.as_deref() == Some(wanted));
-        // The gradients of a list are a list of which some may be absent.
+        // The gradients of a list are a list with optional items.
         let is_list = matches!(outputs, [only] if only.ty.kind == Kind::Tensors);
         match name {
             "grad" if !is_list => return Some((Variable::Grad(0), tensor_at(0)?)),
@@ -118,7 +118,7 @@ impl Checker<'_> {
             arg.ty.holds_tensors().then_some((index, arg))
         };
         if let Some((index, arg)) = name.strip_suffix("_t").and_then(argument) {
-            // One that is not there counts as zeros, beside others that are.
+            // A missing tangent counts as zeros beside others.
             let kind = if arg.ty.kind == Kind::Tensor { Kind::Tensor } else { Kind::Tensors };
             return Some((Variable::Tangent(index), Ty::new(kind)));
         }
@@ -180,7 +180,7 @@ impl Checker<'_> {
     }
 }
 
-/// One gradient taken both as one that may be absent and as one that is there.
+/// The spans of a gradient used both as optional and as present.
 pub(super) fn mixed_gradients(expr: &Expr) -> Option<(Range<usize>, Range<usize>)> {
     let mut seen: Vec<(usize, bool, Range<usize>)> = Vec::new();
     expr.walk(&mut |part| {

@@ -54,7 +54,7 @@ impl Checker<'_> {
         if !with_none && (left.ty.kind == Kind::Tensor || right.ty.kind == Kind::Tensor) {
             return self.tensor_operator(symbol, vec![left, right], place, range);
         }
-        // A Rust function between numbers gives an integer.
+        // A Rust function among numbers returns an integer.
         let int = Ty::new(Kind::Int);
         let left = if right.ty.is_number() { self.native_as(left, &int) } else { left };
         let right = if left.ty.is_number() { self.native_as(right, &int) } else { right };
@@ -64,11 +64,11 @@ impl Checker<'_> {
             return self.refuse(catalogue::division_by_zero(self.at(&right.range)));
         }
         let ty = if symbol.is_comparison() { Ty::new(Kind::Bool) } else { left.ty.clone() };
-        // Dividing two integers exactly is only meant for sizes, where it is integer division.
+        // Division of two integers occurs for sizes only, where it is integer division.
         Some(Expr { kind: ExprKind::Binary(symbol, Box::new(left), Box::new(right)), ty, range })
     }
 
-    /// Both operands as the type plain arithmetic happens in.
+    /// Both operands in the type of plain arithmetic.
     fn common_operands(
         &mut self,
         symbol: Symbol,
@@ -110,8 +110,8 @@ impl Checker<'_> {
         self.refuse(catalogue::operands(self.at(&place), symbol.spelling(), &types, hint))
     }
 
-    /// Whether a real number of elements meets one that may be complex, where the result may be: then it is computed as
-    /// elements are. There is no order among these.
+    /// Whether a real element is combined with a possibly complex one, where the result may be complex: then both are
+    /// computed as elements. These have no order.
     fn promotes(&self, a: &Expr, b: &Expr, symbol: Symbol) -> bool {
         let ordered = symbol.is_comparison() && !matches!(symbol, Symbol::Eq | Symbol::Ne);
         let mixed = matches!(
@@ -121,7 +121,7 @@ impl Checker<'_> {
         mixed && self.wants_elements && !ordered
     }
 
-    /// An operand as the type that arithmetic happens in; a truth value among elements is 0 or 1.
+    /// An operand in the type of the arithmetic; a `bool` among elements is 0 or 1.
     fn as_operand(&mut self, operand: Expr, ty: &Ty) -> Option<Expr> {
         let from_mask = operand.ty.kind == Kind::Bool && matches!(ty.kind, Kind::Element | Kind::RealElement);
         if from_mask {
@@ -170,7 +170,7 @@ impl Checker<'_> {
         Some(Expr { kind: ExprKind::Unary(symbol, Box::new(operand)), ty, range })
     }
 
-    /// The call that a symbol stands for between tensors: some operator declares it.
+    /// The call for a symbol between tensors, of the operator that declares it.
     fn tensor_operator(
         &mut self,
         symbol: Symbol,
@@ -181,7 +181,7 @@ impl Checker<'_> {
         if matches!(self.scope.mode, Mode::Shape | Mode::DType | Mode::Check) {
             return self.refuse(catalogue::tensors_in_inference(self.at(&place)));
         }
-        // A comparison says the same with its operands in the other order.
+        // A comparison is equivalent to the mirrored one with swapped operands.
         if !operands.first().is_some_and(|first| first.ty.kind == Kind::Tensor)
             && let Some(mirrored) = mirrored(symbol)
         {
@@ -215,7 +215,7 @@ impl Checker<'_> {
     }
 }
 
-/// The comparison that holds of `b` and `a` where one holds of `a` and `b`.
+/// The comparison of `b` and `a` that is equivalent to one of `a` and `b`.
 fn mirrored(symbol: Symbol) -> Option<Symbol> {
     Some(match symbol {
         Symbol::Lt => Symbol::Gt,
@@ -227,7 +227,7 @@ fn mirrored(symbol: Symbol) -> Option<Symbol> {
     })
 }
 
-/// Where a type stands among the numbers: arithmetic happens in the higher of two.
+/// The rank of a number type: arithmetic happens in the higher of two.
 fn rank(ty: &Ty) -> Option<u8> {
     let rank = match ty.kind {
         Kind::Bool => 0,
@@ -241,8 +241,8 @@ fn rank(ty: &Ty) -> Option<u8> {
     (!ty.optional).then_some(rank)
 }
 
-/// Whether a symbol has a meaning between two values of a type. Whether it has one for every dtype an
-/// element may have is for the operator's `dtypes` to say.
+/// Whether a symbol is defined between two values of a type. Whether it is defined for every dtype of the elements is
+/// checked with the operator's `dtypes`.
 fn has_symbol(kind: &Kind, symbol: Symbol) -> bool {
     let bits = matches!(symbol, Symbol::BitAnd | Symbol::BitOr | Symbol::BitXor);
     match kind {
@@ -253,7 +253,7 @@ fn has_symbol(kind: &Kind, symbol: Symbol) -> bool {
     }
 }
 
-/// Whether two values of a type, or two that may be absent, can be compared for equality.
+/// Whether two values of a type, or two optional ones, can be compared for equality.
 fn is_comparable(ty: &Ty) -> bool {
     match ty.kind {
         Kind::Lists(_) | Kind::Scalar | Kind::Element | Kind::RealElement => !ty.optional,
@@ -261,7 +261,7 @@ fn is_comparable(ty: &Ty) -> bool {
     }
 }
 
-/// Whether two types are the same, whatever the declared lengths of lists.
+/// Whether two types are equal apart from the declared lengths of lists.
 fn same_kind(a: &Ty, b: &Ty) -> bool {
     let kinds = match (&a.kind, &b.kind) {
         (Kind::Ints(_), Kind::Ints(_)) | (Kind::Bools(_), Kind::Bools(_)) => true,

@@ -1,4 +1,4 @@
-//! Calls of operators: which overload is meant, and its arguments in order.
+//! Calls of operators: overload resolution, and the arguments in order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -44,7 +44,7 @@ impl Checker<'_> {
         let best = fitting.into_iter().min_by_key(|(cost, _)| *cost);
         match (best, overloads) {
             (Some((_, id)), _) => self.op_call(id, given, range),
-            // One that cannot be read may be the one that is meant.
+            // An unreadable entry may be the intended one.
             (None, _) if ops.is_broken(name) => None,
             (None, [only]) => self.explain_refusal(ops.op(*only), given, place),
             (None, several) => {
@@ -58,8 +58,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Those of several operators of a name that one namespace has: the spec's own, else none, as the name is written.
-    /// Operators of several other namespaces are ambiguous.
+    /// The operators of a name within one namespace: the spec's own, else none, as the name is written. Operators of
+    /// several other namespaces are ambiguous.
     fn of_one_namespace(
         &mut self,
         name: &str,
@@ -87,7 +87,7 @@ impl Checker<'_> {
         Some(fitting.iter().filter(|fitting| of_it(fitting)).copied().collect())
     }
 
-    /// A scalar function of numbers, which is computed when the formula is.
+    /// A scalar function applied to numbers, evaluated with the formula.
     fn function_of_numbers(&self, name: &str, given: &Given, range: &Range<usize>) -> Option<Expr> {
         let (id, function) = self.scope.ops.function(name)?;
         let is_number = |arg: &Expr| !arg.ty.optional && matches!(arg.ty.kind, Kind::Int | Kind::Float);
@@ -106,7 +106,7 @@ impl Checker<'_> {
         Some(Expr { kind: ExprKind::Function(id, args?), ty: Ty::new(returns), range: range.clone() })
     }
 
-    /// How far the arguments are from an overload's; `None` if they do not fit.
+    /// The total cost of converting the arguments to an overload's; `None` if they do not fit.
     fn overload_cost(&self, op: &Op, given: &Given) -> Option<usize> {
         let Given { positional, named } = given;
         if positional.len() > op.args.len() {
@@ -133,7 +133,7 @@ impl Checker<'_> {
         Some(total)
     }
 
-    /// Says what is wrong with a call where only one operator can be meant.
+    /// Reports the mistake in a call if only one operator can be meant.
     fn explain_refusal(&mut self, op: &Op, given: Given, place: Range<usize>) -> Option<Expr> {
         let Given { positional, named } = given;
         let names: Vec<&str> = op.args.iter().map(|arg| arg.name.as_str()).collect();
@@ -177,7 +177,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The call with every argument in place: given, or the default.
+    /// The call with every argument at its position: given, or the default.
     pub(super) fn op_call(&mut self, id: OpId, given: Given, range: Range<usize>) -> Option<Expr> {
         let op = self.scope.ops.op(id);
         let Given { positional, mut named } = given;
@@ -203,7 +203,7 @@ fn namespace(op: &Op) -> &str {
     op.name.split_once("::").map_or("", |(namespace, _)| namespace)
 }
 
-/// The cost of a conversion when choosing between overloads; `None` if there is none.
+/// The cost of a conversion in overload resolution; `None` if impossible.
 pub(super) fn cost(fit: Fit) -> Option<usize> {
     match fit {
         Fit::Exact => Some(0),
@@ -212,7 +212,7 @@ pub(super) fn cost(fit: Fit) -> Option<usize> {
     }
 }
 
-/// A default as the expression a caller would have written.
+/// A default as the equivalent expression of a caller.
 fn default_expr(default: &Default, want: &Ty, range: Range<usize>) -> Expr {
     let (kind, ty) = match default {
         Default::None => (ExprKind::None, Kind::None),

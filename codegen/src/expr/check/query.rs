@@ -1,4 +1,4 @@
-//! Methods: questions about a value that need no elements, and operators written as methods.
+//! Methods: metadata queries, and operators called as methods.
 
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ impl Checker<'_> {
     }
 }
 
-/// The type of a question's answer, if the receiver has that question.
+/// The type of a query's result, if the receiver has that query.
 fn query_type(query: Query, receiver: &Ty) -> Option<Ty> {
     let tensor = receiver.is_tensor();
     let dtype = *receiver == Ty::new(Kind::DType);

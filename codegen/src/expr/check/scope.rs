@@ -1,4 +1,4 @@
-//! What an expression may refer to.
+//! The names that an expression may refer to.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -6,18 +6,18 @@ use std::collections::{HashMap, HashSet};
 use crate::expr::path;
 use crate::model::{Arg, Function, FunctionId, Op, OpId, Operator, Output, Ty};
 
-/// Whether formulas may call functions that nothing declares.
+/// Whether formulas may call undeclared functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Undeclared {
-    /// Such a call is a mistake.
+    /// Such a call is an error.
     #[default]
     Refused,
-    /// Such a call has the type its place wants: for a draft, whose model says what is to be
-    /// declared, and from which nothing can be generated.
+    /// Such a call has the required type: for a draft, whose model lists the missing declarations, and from which no
+    /// code can be generated.
     Allowed,
 }
 
-/// The kinds of places an expression can stand in.
+/// The kinds of expressions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// `shape:`: gives sizes.
@@ -39,23 +39,23 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether names of tensors stand for one element.
+    /// Whether names of tensors denote one element.
     pub fn is_elementwise(self) -> bool {
         matches!(self, Mode::Pointwise | Mode::FunctionDerivative)
     }
 }
 
-/// What an expression may refer to.
+/// The names that an expression may refer to.
 pub struct Scope<'a> {
     /// Every operator, for calls.
     pub ops: &'a OpTable<'a>,
-    /// The arguments of the operator the expression belongs to.
+    /// The arguments of the expression's operator.
     pub args: &'a [Arg],
     /// Its results.
     pub outputs: &'a [Output],
-    /// Where the expression stands.
+    /// The kind of the expression.
     pub mode: Mode,
-    /// Names that stand for something here only.
+    /// Names defined for this expression only.
     pub locals: &'a [(String, Ty)],
 }
 
@@ -68,12 +68,12 @@ pub struct OpTable<'a> {
     function_by_name: HashMap<&'a str, FunctionId>,
     broken: HashSet<String>,
     met_broken: Cell<bool>,
-    /// Whether formulas may call what is not here.
+    /// Whether formulas may call undeclared functions.
     pub undeclared: Undeclared,
 }
 
 impl<'a> OpTable<'a> {
-    /// Sorts operators and functions by name.
+    /// Indexes operators and functions by name.
     pub fn new(ops: &'a [Op], functions: &'a [Function]) -> OpTable<'a> {
         let (mut by_base, mut by_symbol) =
             (HashMap::<&str, Vec<OpId>>::new(), HashMap::<_, Vec<OpId>>::new());
@@ -120,15 +120,15 @@ impl<'a> OpTable<'a> {
         self.functions
     }
 
-    /// The overloads of a base name. One that is a Rust keyword is called by its Rust function, which
-    /// has an underscore: `where_`.
+    /// The overloads of a base name. A Rust keyword is called by its Rust function's name, which has an underscore:
+    /// `where_`.
     pub fn overloads(&self, base: &str) -> &[OpId] {
         let keyword = || base.strip_suffix('_').filter(|name| !path::is_identifier(name));
         let found = self.by_base.get(base).or_else(|| self.by_base.get(keyword()?));
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// Notes a name whose entry has mistakes, so that nothing is said about those who use it.
+    /// Records a name whose entry has mistakes, so that its users get no diagnostics about it.
     pub fn add_broken(&mut self, name: String) {
         self.broken.insert(name);
     }
@@ -140,13 +140,13 @@ impl<'a> OpTable<'a> {
         broken
     }
 
-    /// Whether an expression named an entry that has mistakes since this was last asked, so that something
-    /// is missing without a message.
+    /// Whether an expression referred to an entry with mistakes since the last call, so that a part is missing without
+    /// a diagnostic.
     pub fn met_broken(&self) -> bool {
         self.met_broken.take()
     }
 
-    /// The operators that a symbol stands for.
+    /// The operators of a symbol.
     pub fn of_symbol(&self, operator: Operator) -> &[OpId] {
         self.by_symbol.get(&operator).map_or(&[], Vec::as_slice)
     }

@@ -8,26 +8,26 @@ use super::domain::is_called_on_reals;
 use super::simplify::scaled;
 use super::{Domain, Known, Sym, branch, conjugate, infix, prefix};
 
-/// Why an expression has no symbolic derivative.
+/// The reason why an expression has no symbolic derivative.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::lower) struct Missing {
     /// The function that declares no derivative.
     pub function: String,
 }
 
-/// How an expression changes with one argument.
+/// The Wirtinger derivatives of an expression with respect to one argument.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::lower) struct Partial {
-    /// The derivative by the argument.
+    /// The derivative with respect to the argument.
     pub by: Sym,
-    /// The derivative by its conjugate.
+    /// The derivative with respect to its conjugate.
     pub by_conjugate: Sym,
 }
 
-/// What a gradient is multiplied with.
+/// The factor of a gradient in the chain rule.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::lower) enum Slope {
-    /// `grad * derivative`, nothing of which is complex or needs to be conjugated.
+    /// `grad * derivative`, without complex values or conjugation.
     Plain(Sym),
     /// `grad * conj(derivative)`, of a holomorphic function.
     Holomorphic(Sym),
@@ -36,7 +36,7 @@ pub(in crate::lower) enum Slope {
 }
 
 impl Slope {
-    /// The same where one expression is replaced by another.
+    /// The slope after a substitution.
     pub fn replace(&self, from: &Sym, to: &Sym) -> Slope {
         match self {
             Slope::Plain(slope) => Slope::Plain(slope.replace(from, to)),
@@ -45,7 +45,7 @@ impl Slope {
         }
     }
 
-    /// Whether no gradient flows.
+    /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
         match self {
             Slope::Plain(slope) | Slope::Holomorphic(slope) => slope.is(0.0),
@@ -68,7 +68,7 @@ impl Partial {
         self.by.is(0.0) && self.by_conjugate.is(0.0)
     }
 
-    /// Both derivatives changed in one way.
+    /// Both derivatives after a transformation.
     pub fn map(&self, change: impl Fn(&Sym) -> Sym) -> Partial {
         Partial::new(change(&self.by), change(&self.by_conjugate))
     }
@@ -79,26 +79,26 @@ impl Partial {
 }
 
 impl Sym {
-    /// What a gradient is multiplied with to be that of one argument.
+    /// The factor that turns the output's gradient into that of one argument.
     ///
     /// # Errors
-    /// If a function on the way declares no derivative.
+    /// If a called function declares no derivative.
     pub fn slope(&self, by: &str, known: &dyn Known) -> Result<Slope, Missing> {
         let partial = self.derive(by, known)?;
         let (result, argument) = (known.result().is_real(), known.domain(by).is_real());
         Ok(match (result, argument) {
-            // Of a real argument both parts are one derivative; what is imaginary of the gradient falls away
-            // as it takes the argument's dtype.
+            // For a real argument both derivatives are one; the gradient's imaginary part is dropped when it gets the
+            // argument's dtype.
             (true, true) => Slope::Plain(infix("+", partial.by, partial.by_conjugate)),
             (false, true) => Slope::Holomorphic(infix("+", partial.by, partial.by_conjugate)),
-            // The derivatives of a real result are each other's conjugates, and so is its gradient its own.
+            // The derivatives of a real result are conjugate to each other, and its gradient is real.
             (true, false) => Slope::Plain(scaled(partial.by_conjugate, 2.0)),
             (false, false) if partial.by_conjugate.is(0.0) => Slope::Holomorphic(partial.by),
             (false, false) => Slope::Both(partial),
         })
     }
 
-    /// The derivatives by one argument and by its conjugate.
+    /// The derivatives with respect to one argument and its conjugate.
     fn derive(&self, by: &str, known: &dyn Known) -> Result<Partial, Missing> {
         Ok(match self {
             Sym::Number(_) | Sym::Literal(_) => Partial::zero(),
@@ -124,7 +124,7 @@ impl Sym {
         })
     }
 
-    /// The derivative of arithmetic, from its operands with theirs.
+    /// The derivative of arithmetic, from its operands and their derivatives.
     fn derive_infix(&self, symbol: &'static str, (a, da): (&Sym, Sym), (b, db): (&Sym, Sym)) -> Sym {
         let (a, b) = (a.clone(), b.clone());
         match symbol {
@@ -136,7 +136,7 @@ impl Sym {
                 infix("-", first, second)
             }
             _ if db.is(0.0) => da,
-            // What is taken away is a whole number of times the divisor.
+            // The subtracted part is an integer multiple of the divisor.
             _ => infix("-", da, infix("*", infix("/", infix("-", a, self.clone()), b), db)),
         }
     }
@@ -144,7 +144,7 @@ impl Sym {
     fn derive_call(&self, name: &str, args: &[Sym], by: &str, known: &dyn Known) -> Result<Partial, Missing> {
         let missing = || Missing { function: name.to_owned() };
         let signature = known.signature(name).ok_or_else(missing)?;
-        // A truth value is constant almost everywhere.
+        // A `bool` is constant almost everywhere.
         if signature.returns == Domain::Plain {
             return Ok(Partial::zero());
         }
@@ -167,7 +167,8 @@ impl Sym {
                     let (outer, names) = known.derivative(name, parameter).ok_or_else(missing)?;
                     let outer = called(outer, &names);
                     if signature.returns == Domain::Real && !among_reals {
-                        // The derivative of a real function is its gradient, twice that by the conjugate.
+                        // For a real function, the derivative equals the gradient: twice the one with respect to the
+                        // conjugate.
                         let half = scaled(outer, 0.5);
                         chained(Partial::new(conjugate(half.clone(), known), half), inner, known)
                     } else {
@@ -181,7 +182,7 @@ impl Sym {
     }
 }
 
-/// The chain rule, for a function of something complex.
+/// The chain rule for a function of a complex argument.
 fn chained(outer: Partial, inner: Partial, known: &dyn Known) -> Partial {
     let conjugated =
         Partial::new(conjugate(inner.by_conjugate.clone(), known), conjugate(inner.by.clone(), known));

@@ -1,11 +1,11 @@
-//! Which values of an expression are real, as the checker's types say, but for attributes that may be complex.
+//! Domains: whether values of an expression are real. As in the checker's types, but attributes may be complex.
 
 use super::{IMAGINARY_UNIT, Known, Sym};
 
-/// The values that an expression may have. Arithmetic happens in the higher of two.
+/// The domain of an expression. Arithmetic happens in the higher of two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::lower) enum Domain {
-    /// A truth value, an integer or a float: a real number that is no element.
+    /// A `bool`, an integer or a float: a real number that is not an element.
     Plain,
     /// An attribute that may be any number.
     Scalar,
@@ -21,8 +21,8 @@ impl Domain {
         matches!(self, Domain::Plain | Domain::Real)
     }
 
-    /// The values of arithmetic between two. An attribute may make a real element complex: in an expression
-    /// it counts as real there, but not in a derivative, which has factors from everywhere.
+    /// The domain of arithmetic between two. An attribute may make a real element complex: expressions treat it as real
+    /// there, but derivatives cannot, since they combine factors of several operands.
     fn with(self, other: Domain) -> Domain {
         match (self, other) {
             (Domain::Scalar, Domain::Real) | (Domain::Real, Domain::Scalar) => Domain::Complex,
@@ -32,7 +32,7 @@ impl Domain {
 }
 
 impl Sym {
-    /// The values that the expression may have.
+    /// The domain of the expression.
     pub fn domain(&self, known: &dyn Known) -> Domain {
         match self {
             Sym::Number(_) | Sym::Literal(_) => Domain::Plain,
@@ -59,7 +59,7 @@ impl Sym {
     }
 }
 
-/// Whether a function is called as one of real numbers.
+/// Whether a function is called on real numbers.
 pub(super) fn is_called_on_reals(args: &[Sym], takes_real: bool, known: &dyn Known) -> bool {
     takes_real && !args.is_empty() && args.iter().all(|arg| arg.is_real(known))
 }

@@ -1,8 +1,8 @@
 //! Pointwise expressions as algebra: read, differentiated, simplified, written as a gradient formula.
 //!
-//! In: the syntax tree of a pointwise expression and the derivatives that scalar functions declare.
-//! Out: the text of a formula over tensors, which is then checked like one a person wrote. Of types it
-//! knows which values are real ([`Domain`]), since that is what derivatives of complex numbers turn on.
+//! In: the syntax tree of a pointwise expression and the declared derivatives of scalar functions. Out: the text of a
+//! formula over tensors, which is then checked like a written one. The only type information is whether values are real
+//! ([`Domain`]), on which derivatives of complex numbers depend.
 
 mod derive;
 mod domain;
@@ -27,7 +27,7 @@ pub(super) const IMAGINARY_UNIT: &str = crate::model::expr::IMAGINARY_UNIT;
 pub(super) enum Sym {
     /// A number as written.
     Number(f64),
-    /// An attribute that is a literal of another kind, such as a text.
+    /// An attribute that is a literal other than a number, such as a text.
     Literal(String),
     /// An argument.
     Name(String),
@@ -39,41 +39,41 @@ pub(super) enum Sym {
     Infix(&'static str, Box<Sym>, Box<Sym>),
     /// `if c { a } else { b }`.
     If(Box<Sym>, Box<Sym>, Box<Sym>),
-    /// The complex conjugate. Expressions call a function for it; derivatives need it without one.
+    /// The complex conjugate. Expressions call a function for it; derivatives need one independent of the spec's
+    /// functions.
     Conj(Box<Sym>),
 }
 
-/// A scalar function as far as algebra goes.
+/// The signature of a scalar function for algebra.
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
-    /// What it returns.
+    /// The domain of its result.
     pub returns: Domain,
-    /// Whether it has a meaning among real numbers, so that real arguments give a real result.
+    /// Whether it is defined on real numbers, so that real arguments give a real result.
     pub takes_real: bool,
 }
 
 /// Facts about scalar functions and names.
 pub(super) trait Known {
-    /// The derivative of a function by a parameter, among real numbers and, if it is holomorphic, among
-    /// complex ones, with the parameters' names; `result` in it is the function's value. `None` if it
-    /// declares none.
+    /// The derivative of a function with respect to a parameter, valid for real numbers and, if it is holomorphic, for
+    /// complex ones, with the parameters' names; `result` denotes the function's value. `None` if it declares none.
     fn derivative(&self, function: &str, parameter: usize) -> Option<(Sym, Vec<String>)>;
-    /// The Wirtinger derivatives by a parameter and by its conjugate, of a function that declares them.
+    /// The Wirtinger derivatives with respect to a parameter and its conjugate, if the function declares them.
     fn wirtinger(&self, function: &str, parameter: usize) -> Option<([Sym; 2], Vec<String>)>;
-    /// What a function takes and returns; `None` if there is no such function.
+    /// The signature of a function; `None` if it does not exist.
     fn signature(&self, function: &str) -> Option<Signature>;
-    /// The operator that computes a function of tensors.
+    /// The operator that computes a function on tensors.
     fn operator(&self, function: &str) -> String;
-    /// The values of the whole expression, as elements of the result.
+    /// The domain of the whole expression.
     fn result(&self) -> Domain;
-    /// The values that a name may have.
+    /// The domain of a name.
     fn domain(&self, name: &str) -> Domain;
-    /// Whether a name is a tensor; attributes are the same for all elements.
+    /// Whether a name is a tensor; attributes are constant over elements.
     fn is_tensor(&self, name: &str) -> bool;
 }
 
 impl Sym {
-    /// Reads a syntax tree; `None` if it holds something that has no algebra.
+    /// Reads a syntax tree; `None` if a part has no algebraic form.
     pub fn read(tree: &syn::Expr) -> Option<Sym> {
         Reader::new().read(tree)
     }
@@ -107,7 +107,7 @@ impl Sym {
         self.rebuild(|part| part.substitute(names, values))
     }
 
-    /// The same expression with its direct parts changed, simplified.
+    /// The expression with its direct parts transformed, simplified.
     fn rebuild(&self, mut change: impl FnMut(&Sym) -> Sym) -> Sym {
         match self {
             Sym::Number(_) | Sym::Literal(_) | Sym::Name(_) => self.clone(),

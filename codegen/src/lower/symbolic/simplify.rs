@@ -1,9 +1,9 @@
-//! Smart constructors: each gives the simplest expression that means the same.
+//! Smart constructors: each gives the simplest equivalent expression.
 
 use super::{IMAGINARY_UNIT, Known, Sym};
 
 impl Sym {
-    /// The expression, if it is a choice.
+    /// The expression itself, if it is a conditional.
     pub(super) fn first_choice(&self) -> Option<&Sym> {
         matches!(self, Sym::If(..)).then_some(self)
     }
@@ -19,7 +19,7 @@ impl Sym {
     }
 }
 
-/// A call. A choice among arguments is a choice among results.
+/// A call. A conditional argument becomes a conditional result.
 pub(super) fn call(name: &str, args: Vec<Sym>) -> Sym {
     if let Some(position) = args.iter().position(|arg| matches!(arg, Sym::If(..))) {
         let mut args = args;
@@ -75,7 +75,7 @@ pub(super) fn infix(symbol: &'static str, a: Sym, b: Sym) -> Sym {
             "*" if b.is(-1.0) => return prefix('-', a),
             _ => {}
         }
-        // A choice moves outward, so that a formula chooses between gradients at last.
+        // A conditional moves outward, so that the formula finally selects between gradients.
         if let Sym::If(condition, yes, no) = a {
             return branch(*condition, infix(symbol, *yes, b.clone()), infix(symbol, *no, b));
         }
@@ -96,15 +96,15 @@ pub(super) fn conjugate(value: Sym, known: &dyn Known) -> Sym {
         Sym::Conj(inner) => *inner,
         Sym::Prefix('-', inner) => prefix('-', conjugate(*inner, known)),
         Sym::If(condition, yes, no) => branch(*condition, conjugate(*yes, known), conjugate(*no, known)),
-        // What is real stays outside, so that only what may be complex is conjugated.
+        // Real factors stay outside, so that only possibly complex ones are conjugated.
         Sym::Infix("*", a, b) if a.is_real(known) => infix("*", *a, conjugate(*b, known)),
         Sym::Infix(symbol @ ("*" | "/"), a, b) if b.is_real(known) => infix(symbol, conjugate(*a, known), *b),
         other => Sym::Conj(Box::new(other)),
     }
 }
 
-/// Twice an expression, or half of it, where a constant takes the factor in. Powers of two are exact, so the
-/// value is the same.
+/// Twice an expression, or half of it; a constant absorbs the factor. Powers of two are exact, so the value is the
+/// same.
 pub(super) fn scaled(value: Sym, by: f64) -> Sym {
     match value {
         Sym::Number(number) => Sym::Number(number * by),
@@ -119,7 +119,7 @@ pub(super) fn scaled(value: Sym, by: f64) -> Sym {
     }
 }
 
-/// Whether a constant in the expression takes a factor in.
+/// Whether a constant in the expression can absorb a factor.
 fn takes_factor(value: &Sym) -> bool {
     match value {
         Sym::Number(_) => true,

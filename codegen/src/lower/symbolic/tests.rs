@@ -1,8 +1,8 @@
-//! Derivatives as formulas, and which of them are simplified.
+//! Derivatives as formulas, and their simplification.
 
 use super::*;
 
-/// Functions by what they are like; and the values of the result.
+/// Functions by their properties; and the domain of the result.
 struct Table(Domain);
 
 impl Known for Table {

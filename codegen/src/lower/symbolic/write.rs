@@ -4,25 +4,25 @@ use std::fmt;
 
 use super::{Known, Partial, Slope, Sym};
 
-/// How a gradient formula is written.
+/// Operators and names for writing a gradient formula.
 pub(in crate::lower) struct Writer<'a> {
     pub known: &'a dyn Known,
     /// The gradient of the output: `grad`, unless an argument has that name.
     pub grad: &'static str,
-    /// The operator that chooses element by element: `select(condition, yes, no)`.
+    /// The element-wise selection operator: `select(condition, yes, no)`.
     pub select: Option<String>,
-    /// The operator that conjugates.
+    /// The conjugation operator.
     pub conjugate: Option<String>,
 }
 
-/// An operator that a formula needs and no entry provides.
+/// An operator that a formula needs but no entry provides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::lower) enum Lacking {
     Select,
     Conjugate,
 }
 
-/// A factor of a gradient and whether it is taken conjugated.
+/// A factor of a gradient and whether it is conjugated.
 #[derive(Clone, Copy)]
 enum Factor {
     AsItIs,
@@ -30,7 +30,7 @@ enum Factor {
 }
 
 impl Writer<'_> {
-    /// The formula that `grad` and a slope make.
+    /// The formula for `grad` and a slope.
     ///
     /// # Errors
     /// If it needs an operator that does not exist.
@@ -94,7 +94,7 @@ impl Writer<'_> {
     fn choice(&self, condition: &Sym, yes: &str, no: &str) -> Result<String, Lacking> {
         let condition_text = self.write(condition)?;
         Ok(if condition.varies(self.known) {
-            // Both sides as tensors where neither is one.
+            // Both branches become tensors if neither is one.
             let select = self.select.as_ref().ok_or(Lacking::Select)?;
             match (yes, no) {
                 ("0", "0") => "0".to_owned(),
@@ -146,7 +146,7 @@ impl Writer<'_> {
             Sym::Name(name) => name.clone(),
             Sym::Call(name, args) => {
                 let args: Vec<String> = args.iter().map(|arg| self.write(arg)).collect::<Result<_, _>>()?;
-                // Of numbers a function is called, of tensors an operator.
+                // On numbers a scalar function is called, on tensors an operator.
                 let operator =
                     if value.varies(self.known) { self.known.operator(name) } else { name.clone() };
                 format!("{operator}({})", args.join(", "))
@@ -154,7 +154,7 @@ impl Writer<'_> {
             Sym::Conj(operand) => self.conjugated(operand)?,
             Sym::Prefix(symbol, operand) => format!("{symbol}{}", self.operand(operand)?),
             Sym::Infix(symbol, a, b) => {
-                // Logic between tensors is bitwise on masks.
+                // Logic on tensors is bitwise on masks.
                 let symbol = match *symbol {
                     "&&" if value.varies(self.known) => "&",
                     "||" if value.varies(self.known) => "|",
@@ -170,7 +170,7 @@ impl Writer<'_> {
     }
 }
 
-/// A number as an expression writes it: an integer where it is one.
+/// A number as literal: an integer if possible.
 struct Number(f64);
 
 impl fmt::Display for Number {

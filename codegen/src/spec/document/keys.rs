@@ -1,15 +1,15 @@
-//! The keys of a spec: one row each, from which the checks, the docs and the JSON schema come.
+//! The keys of a spec: one row each, the source of the checks, the documentation and the JSON schema.
 
 use crate::diagnostics::catalogue::ShownKey;
 
-/// What a key's value looks like.
+/// The kind of a key's value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValueKind {
-    /// Text, also over several lines.
+    /// Text, possibly over several lines.
     Text,
     /// `true` or `false`.
     Flag,
-    /// A list of texts; one text stands for a list of one.
+    /// A list of texts; one text is a list of one.
     TextList,
     /// A mapping from names to texts.
     TextMap,
@@ -23,7 +23,7 @@ pub enum ValueKind {
 
 macro_rules! key_names {
     ($($variant:ident $name:literal,)*) => {
-        /// A key, by which stages after reading look values up: a misspelt one does not compile.
+        /// A key. Later stages look values up by it, so that a misspelt key does not compile.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum KeyName {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
@@ -112,9 +112,9 @@ pub struct KeySpec {
     pub key: KeyName,
     /// The key as it is written.
     pub name: &'static str,
-    /// What its value looks like.
+    /// The kind of its value.
     pub kind: ValueKind,
-    /// What it says, in one line.
+    /// Its meaning, in one line.
     pub doc: &'static str,
 }
 
@@ -143,7 +143,7 @@ const fn key(key: KeyName, kind: ValueKind, doc: &'static str) -> KeySpec {
     KeySpec { key, name: key.name(), kind, doc }
 }
 
-/// The keys at the top of a file, in the order that `opsmith fmt` puts them.
+/// The keys at the top of a file, in the order of `opsmith fmt`.
 pub const FILE_KEYS: &[KeySpec] = &[
     key(KeyName::Edition, ValueKind::Text, "version of the spec language; this generator reads edition 1"),
     key(KeyName::Include, ValueKind::TextList, "other spec files to read, relative to this one"),
@@ -171,7 +171,7 @@ pub const FILE_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// The keys of an entry of `ops:`, in the order that `opsmith fmt` puts them.
+/// The keys of an entry of `ops:`, in the order of `opsmith fmt`.
 pub const OP_KEYS: &[KeySpec] = &[
     key(KeyName::Func, ValueKind::Text, "signature in PyTorch's schema language"),
     key(KeyName::Ignored, ValueKind::TextList, "arguments that callers may give and that change nothing"),
@@ -298,7 +298,7 @@ pub const DECLARATION_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// The keys of an entry of `functions:`, in the order that `opsmith fmt` puts them.
+/// The keys of an entry of `functions:`, in the order of `opsmith fmt`.
 pub const FUNCTION_KEYS: &[KeySpec] = &[
     key(KeyName::Func, ValueKind::Text, "name and parameters, such as `exp(x)`"),
     key(KeyName::Doc, ValueKind::Text, "what the function computes"),
@@ -314,14 +314,14 @@ pub const FUNCTION_KEYS: &[KeySpec] = &[
     ),
 ];
 
-/// What `types` says of a tensor besides dtypes: of whatever dtype it is given, and of the real part's.
+/// The words of `types` besides dtypes: any dtype, and that of the real part.
 pub const ELEMENT_WORDS: [&str; 2] = ["any", "real"];
 
-/// What `attributes` says of an argument.
+/// The constraints of `attributes`.
 pub const CONSTRAINTS: [&str; 9] =
     ["min", "max", "above", "below", "one_of", "multiple_of", "enum", "len", "min_len"];
 
-/// What other systems call a constraint, for "did you mean".
+/// Names of constraints in other systems, for "did you mean".
 pub const CONSTRAINT_SYNONYMS: &[(&str, &str)] = &[
     ("minimum", "min"),
     ("at_least", "min"),
@@ -342,7 +342,7 @@ pub const CONSTRAINT_SYNONYMS: &[(&str, &str)] = &[
     ("named", "enum"),
 ];
 
-/// What other systems call a key, for "did you mean".
+/// Names of keys in other systems, for "did you mean".
 pub const SYNONYMS: &[(&str, &str)] = &[
     ("operators", "ops"),
     ("operations", "ops"),
@@ -365,13 +365,13 @@ pub const SYNONYMS: &[(&str, &str)] = &[
     ("aliases", "alias_of"),
 ];
 
-/// The key among those known that has the meaning of a word.
+/// The known key with the meaning of a word.
 pub fn synonym(word: &str, known: &[&str]) -> Option<&'static str> {
     let found = SYNONYMS.iter().find(|(other, meant)| *other == word && known.contains(meant));
     found.map(|(_, meant)| *meant)
 }
 
-/// The constraint that has the meaning of a word.
+/// The constraint with the meaning of a word.
 pub fn constraint_synonym(word: &str) -> Option<&'static str> {
     CONSTRAINT_SYNONYMS.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant)
 }

@@ -8,7 +8,7 @@ use crate::spec::yaml::{Key, Node, NodeKind, ScalarStyle};
 /// The only version of the spec language so far.
 const EDITION: u32 = 1;
 
-/// Where to look things up and what was wrong so far.
+/// The sources, and the mistakes so far.
 pub(super) struct Reader<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) diagnostics: &'a mut Diagnostics,
@@ -116,7 +116,7 @@ impl Reader<'_> {
                     let complete = entries.len() == pairs.len();
                     read.push((item.span, func, entries, complete));
                 }
-                // A `func` that is there and was refused has been reported.
+                // An invalid `func` has been reported.
                 None if pairs.iter().any(|(key, _)| key.text == "func") => {}
                 None => {
                     let first = pairs.first().map_or(item.span, |(key, _)| key.span);
@@ -164,7 +164,7 @@ impl Reader<'_> {
 
     /// Whether a value has the kind its key wants; reports it if not.
     fn value(&mut self, spec: &'static KeySpec, key: &Key, value: &Node) -> bool {
-        // The items of a list of entries are looked at one by one.
+        // The items of a list of entries are checked one by one.
         if spec.kind != ValueKind::Entries && has_broken(value) {
             return false;
         }
@@ -299,7 +299,7 @@ pub(super) fn text_lists(value: &Node) -> Vec<(Key, Vec<Text>)> {
     entries.iter().map(|(key, value)| (key.clone(), texts(value))).collect()
 }
 
-/// The first thing inside a list or mapping: underlining all of it would show pages.
+/// The start of a list or mapping: underlining all of it would fill pages.
 fn start_of(node: &Node) -> Span {
     match &node.kind {
         NodeKind::Seq(items) => items.first().map_or(node.span, start_of),
@@ -317,7 +317,7 @@ fn kind_of(node: &Node) -> &'static str {
     }
 }
 
-/// Whether something inside has been reported already.
+/// Whether a mistake inside has been reported already.
 fn has_broken(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Broken => true,
@@ -331,7 +331,7 @@ fn is_flow(written: &str) -> bool {
     written.starts_with(['[', '{'])
 }
 
-/// How many brackets an unquoted text opens and does not close; negative if it closes more.
+/// The number of brackets that an unquoted text opens minus those it closes.
 fn plain_open_brackets(node: &Node) -> i32 {
     match &node.kind {
         NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => open_brackets(&scalar.text),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Argument, Return, Schema, SchemaKind};
 use crate::diagnostics::{Diagnostic, Span, catalogue};
 
-/// Rules about names and defaults; each argument is looked at on its own.
+/// Rules about names and defaults, for each argument separately.
 pub(super) fn arguments(
     schema: &Schema,
     locate: &dyn Fn(Range<usize>) -> Span,
@@ -51,7 +51,7 @@ pub(super) fn arguments(
     }
 }
 
-/// Rules about what is written and what is returned.
+/// Rules about written and returned arguments.
 pub(super) fn aliasing(schema: &Schema, locate: &dyn Fn(Range<usize>) -> Span, errors: &mut Vec<Diagnostic>) {
     let place = |range: &Range<usize>| locate(range.clone());
     if schema.name.inplace && schema.self_arg().is_none() {
@@ -81,7 +81,7 @@ pub(super) fn aliasing(schema: &Schema, locate: &dyn Fn(Range<usize>) -> Span, e
     }
 }
 
-/// A returned value may only share memory with an argument that says so the same way.
+/// A returned value may only share memory with an argument that has the same annotation.
 fn returned_alias(
     schema: &Schema,
     ret: &Return,
@@ -115,7 +115,7 @@ fn inplace(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &mut 
         errors.push(catalogue::inplace_self_not_written(place(&this.range), &name));
         return;
     }
-    // A list of tensors written in place returns nothing.
+    // The in-place form of a list of tensors returns nothing.
     let returned = match schema.returns.as_slice() {
         [only] => only.alias == this.alias,
         [] => this.ty.is_list_like(),
@@ -132,7 +132,7 @@ fn inplace(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &mut 
     }
 }
 
-/// Out arguments are returned in order, unless they are lists or all is returned through them.
+/// Out arguments are returned in order, unless they are lists or every result is an out argument.
 fn out_returns(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &mut Vec<Diagnostic>) {
     let outs: Vec<&Argument> = schema.out_args().collect();
     if schema.returns.is_empty() && outs.iter().all(|out| out.ty.is_list_like()) {
@@ -153,7 +153,7 @@ fn out_returns(schema: &Schema, place: &dyn Fn(&Range<usize>) -> Span, errors: &
     }
 }
 
-/// What a signature returns that returns these arguments.
+/// The return part of a signature that returns these arguments.
 fn written_back(args: &[&Argument]) -> String {
     let value = |arg: &&Argument| {
         Return { name: None, ty: arg.ty.clone(), alias: arg.alias.clone(), range: 0..0 }.to_string()

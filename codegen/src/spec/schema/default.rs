@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A default as written and what it means.
+/// A default, as text and as a value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArgumentDefault {
     /// The value.
@@ -33,7 +33,7 @@ pub enum DefaultValue {
     Ident(String),
 }
 
-/// Names for integers, as the enumerations of the C++ library number them.
+/// Names of integers, numbered as the enumerations of the C++ library.
 pub const INT_CONSTANTS: &[(&str, i64)] = &[("Mean", 1), ("Sum", 2)];
 
 impl DefaultValue {
@@ -56,7 +56,7 @@ impl DefaultValue {
         }
     }
 
-    /// What kind of value it is, for messages.
+    /// The kind of the value, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             DefaultValue::None => "`None`",

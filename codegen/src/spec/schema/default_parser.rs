@@ -1,4 +1,4 @@
-//! Default values: reading them, and whether they fit the argument's type.
+//! Default values: parsing, and checks against the argument's type.
 
 use opsmith_core::DType;
 
@@ -7,7 +7,7 @@ use super::parser::Parser;
 use super::{ArgumentDefault, BaseType, DefaultValue, INT_CONSTANTS, Type};
 use crate::diagnostics::{Reported, catalogue, nearest};
 
-/// Deeper lists than this are not a default but an attack on the stack.
+/// Deeper lists are not a default but an attack on the stack.
 const MAX_DEPTH: usize = 8;
 
 const MEMORY_FORMATS: &[&str] =
@@ -83,7 +83,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// `[a, b]`, the bracket being next.
+    /// `[a, b]`, from the bracket on.
     fn default_list(&mut self, depth: usize) -> Result<DefaultValue, Reported> {
         self.bump();
         let mut items = Vec::new();
@@ -102,7 +102,7 @@ impl Parser<'_> {
     }
 }
 
-/// The constant that a name of another language means.
+/// The constant for a name of another language.
 fn python_spelling(name: &str) -> Option<&'static str> {
     match name.to_ascii_lowercase().as_str() {
         "none" | "null" | "nullopt" | "nil" => Some("None"),
@@ -139,11 +139,11 @@ fn unescape(quoted: &str) -> String {
     text
 }
 
-/// Why a default does not fit.
+/// The reason why a default does not fit.
 enum Misfit {
     /// `None` for an argument that is not optional.
     None,
-    /// Another kind of value: that of the whole, or of an item of a list.
+    /// Another kind of value: of the whole, or of an item of a list.
     Kind { is_item: bool, found: &'static str },
     /// A list of another length.
     Length { wanted: u32, found: usize },
@@ -152,7 +152,7 @@ enum Misfit {
 }
 
 impl Misfit {
-    /// The same of an item of a list.
+    /// The same reason, for an item of a list.
     fn of_item(self) -> Misfit {
         match self {
             Misfit::Kind { found, .. } => Misfit::Kind { is_item: true, found },
@@ -165,23 +165,23 @@ fn other_kind(value: &DefaultValue) -> Misfit {
     Misfit::Kind { is_item: false, found: value.kind() }
 }
 
-/// Why `value` is no value of `ty`; `None` if it is one.
+/// The reason why `value` is not a value of `ty`; `None` if it is one.
 fn misfit(ty: &Type, value: &DefaultValue) -> Option<Misfit> {
     match (ty, value) {
         (Type::Optional(_), DefaultValue::None) => None,
         (Type::Optional(inner), value) => misfit(inner, value),
-        // The class of a type that was not understood fits anything.
+        // The placeholder of a type with mistakes accepts any default.
         (Type::Class(path), _) if path.is_empty() => None,
         (_, DefaultValue::None) => Some(Misfit::None),
         (Type::Class(_), value) => Some(other_kind(value)),
         (Type::List(item, length), DefaultValue::List(items)) => {
             let misfits = items.iter().find_map(|value| misfit(item, value)).map(Misfit::of_item);
-            // `T[1]` is a list of any length that may be given as one `T`. An empty list of
-            // another length means "as another argument says".
+            // `T[1]` is a list of any length that may be given as one `T`. An empty list with another declared length
+            // means "as another argument says".
             let wanted = length.filter(|&n| n > 1 && !items.is_empty() && items.len() != n as usize);
             misfits.or_else(|| wanted.map(|wanted| Misfit::Length { wanted, found: items.len() }))
         }
-        // One value stands for a list of equal ones.
+        // One value is a list of equal ones.
         (Type::List(item, Some(_)), value) => misfit(item, value),
         (Type::List(_, None), value) => Some(other_kind(value)),
         (Type::Base(base), value) => base_misfit(*base, value),
@@ -200,7 +200,7 @@ fn base_misfit(base: BaseType, value: &DefaultValue) -> Option<Misfit> {
         | (B::Bool | B::SymBool, V::Bool(_))
         | (B::Str | B::Device, V::Str(_)) => None,
         (B::Int | B::SymInt, V::Ident(name)) => {
-            // `true` for an integer is more likely a truth value than a misspelt `Mean`.
+            // `true` for an integer is more likely a `bool` than a misspelt `Mean`.
             let names: Vec<_> = INT_CONSTANTS.iter().map(|(name, _)| *name).collect();
             match names.contains(&name.as_str()) || nearest(name, names.iter().copied()).is_some() {
                 true => known(name, names),
@@ -216,7 +216,7 @@ fn base_misfit(base: BaseType, value: &DefaultValue) -> Option<Misfit> {
     }
 }
 
-/// What a default of that type looks like.
+/// An example of a default of that type.
 fn expected_default(ty: &Type) -> String {
     let one = match ty.base() {
         Some(BaseType::Int | BaseType::SymInt | BaseType::DeviceIndex) => "an integer such as `1`",

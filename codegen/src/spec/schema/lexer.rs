@@ -1,4 +1,4 @@
-//! Signature text into tokens with byte ranges. Blanks separate tokens and mean nothing else.
+//! Splits signature text into tokens with byte ranges. Blanks only separate tokens.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ pub(super) struct Token {
     pub range: Range<usize>,
 }
 
-/// What a token is. Its text is in the signature.
+/// The kind of a token. Its text is in the signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TokenKind {
     /// Letters, digits and underscores, not starting with a digit.
@@ -67,7 +67,7 @@ fn number_follows(rest: &str) -> bool {
     rest.strip_prefix('.').unwrap_or(rest).starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A sign, then everything that could belong to a number, so that `1abc` is one bad number.
+/// A sign and all characters that could belong to a number, so that `1abc` is one malformed number.
 fn number_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let mut length = usize::from(bytes[0] == b'-');
@@ -81,7 +81,7 @@ fn number_length(rest: &str) -> usize {
     length
 }
 
-/// A string up to its closing quote; a backslash takes the next character's meaning away.
+/// A string up to its closing quote; a backslash escapes the next character.
 fn string(rest: &str, quote: char) -> (TokenKind, usize) {
     let mut escaped = false;
     for (offset, c) in rest.char_indices().skip(1) {

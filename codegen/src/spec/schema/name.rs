@@ -1,20 +1,20 @@
-//! The name of an operator and what its spelling says.
+//! The name of an operator, parsed from its spelling.
 
 use std::fmt;
 
-/// Python's special names that begin with an i of their own. Any other belongs to the `x += y` family:
-/// `__iadd__` is the in-place form of `__add__`.
+/// Python's special names whose base begins with an i. Any other such name belongs to the `x += y` family: `__iadd__`
+/// is the in-place form of `__add__`.
 pub const BEGIN_WITH_I: [&str; 7] =
     ["__index__", "__init__", "__init_subclass__", "__instancecheck__", "__int__", "__invert__", "__iter__"];
 
-/// A name such as `add_.Tensor`, taken apart.
+/// A name such as `add_.Tensor`, in parts.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct OpName {
     /// Namespace, before `::`.
     pub namespace: Option<String>,
     /// The bare name: `add` for `add`, `add_` and `__iadd__`.
     pub base: String,
-    /// What stands after the point; empty if there is none.
+    /// The part after the point; empty if there is none.
     pub overload: String,
     /// Whether it writes `self`: `add_`, `__iadd__`.
     pub inplace: bool,
@@ -25,7 +25,7 @@ pub struct OpName {
 }
 
 impl OpName {
-    /// Takes a spelling apart; `name` is the part before the point.
+    /// Parses a spelling; `name` is the part before the point.
     pub fn new(namespace: Option<&str>, name: &str, overload: &str) -> OpName {
         let mut op = OpName {
             namespace: namespace.map(str::to_owned),

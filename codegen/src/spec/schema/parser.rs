@@ -1,8 +1,8 @@
 //! The recursive descent parser of signatures.
 //!
-//! After a mistake it skips to the next comma or bracket and goes on, so one run reports the
-//! mistakes of every argument. A type that could not be read stands as a nameless class, which the
-//! checks leave alone; a signature with any mistake is not handed out.
+//! After a mistake it skips to the next comma or bracket and goes on, so one run reports the mistakes of every
+//! argument. A type that cannot be parsed becomes a nameless class, which the checks ignore; a signature with any
+//! mistake is not returned.
 
 use std::ops::Range;
 
@@ -25,8 +25,7 @@ pub(super) fn parse(
     let mut errors = parser.errors;
     if let Some(schema) = &schema {
         check::arguments(schema, locate, &mut errors);
-        // The remaining rules relate arguments to returned values: a mistake in either would be
-        // reported twice.
+        // The remaining rules relate arguments to returned values: a mistake in either would be reported twice.
         if errors.is_empty() {
             check::aliasing(schema, locate, &mut errors);
         }
@@ -38,11 +37,10 @@ pub(super) fn parse(
 
 /// The longest known signature has 900 bytes.
 const MAX_BYTES: usize = 16 << 10;
-/// Further mistakes of one signature are not reported: finding each one's place takes time that
-/// grows with the signature.
+/// Limit of reported mistakes per signature: computing each one's span takes time that grows with the signature.
 const MAX_ERRORS: usize = 20;
 
-/// The rest of the signature and what was wrong so far.
+/// The rest of the signature and the mistakes so far.
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     tokens: Vec<Token>,
@@ -61,7 +59,7 @@ impl<'a> Parser<'a> {
         let (args, closed) = self.arguments();
         let mut returns = Vec::new();
         let mut returns_start = self.range().start;
-        // An argument list without an end may have swallowed the arrow.
+        // An unclosed argument list may have consumed the arrow.
         if closed || self.peek() == TokenKind::Arrow {
             if let Some(start) = self.arrow() {
                 returns_start = start;
@@ -81,7 +79,7 @@ impl<'a> Parser<'a> {
         let start = self.range().start;
         let mut words = Vec::new();
         let mut well_formed = true;
-        // name, then `.overload`; a namespace moves the name one word on.
+        // A name, then `.overload`; after a namespace the name is the next word.
         let mut namespace = None;
         let mut overload = "";
         while !matches!(self.peek(), TokenKind::Char('(') | TokenKind::Arrow | TokenKind::End) {
@@ -106,7 +104,7 @@ impl<'a> Parser<'a> {
         } else {
             well_formed &= rest.is_empty();
         }
-        // Blanks inside the name would change it silently.
+        // Blanks inside the name would be dropped silently.
         well_formed &= !self.text[start..end].contains(char::is_whitespace);
         if words.is_empty() {
             self.report(start..start, catalogue::signature_without_name);
@@ -121,7 +119,7 @@ impl<'a> Parser<'a> {
         Some((OpName::new(namespace, name, overload), start..end))
     }
 
-    /// `(arguments)`, the opening parenthesis being next; whether the closing one was found.
+    /// `(arguments)`, from the opening parenthesis on; returns whether the closing one was found.
     fn arguments(&mut self) -> (Vec<Argument>, bool) {
         let mut args = Vec::new();
         let mut star: Option<Range<usize>> = None;
@@ -137,8 +135,8 @@ impl<'a> Parser<'a> {
         (args, closed)
     }
 
-    /// A parenthesized list, the opening parenthesis being next. An item that fails is skipped.
-    /// Whether the closing parenthesis was found.
+    /// A parenthesized list, from the opening parenthesis on. An item that fails is skipped. Returns whether the
+    /// closing parenthesis was found.
     fn list(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Reported>) -> bool {
         let open = self.range();
         self.bump();
@@ -160,7 +158,7 @@ impl<'a> Parser<'a> {
                     return true;
                 }
                 _ => {
-                    // A mistake in the last item, such as an open quote, may have hidden it.
+                    // A mistake in the last item, such as an open quote, may have consumed it.
                     if read.is_ok() {
                         self.report(open, catalogue::parenthesis_not_closed);
                     }
@@ -207,7 +205,7 @@ impl<'a> Parser<'a> {
         self.bump();
         let mut default = None;
         if self.eat(TokenKind::Char('=')) {
-            // Out arguments have no default at all, which is said once.
+            // Out arguments have no default at all; that mistake is reported once.
             let is_out = kwarg_only && alias.as_ref().is_some_and(|alias| alias.mutable);
             default = Some(self.default(&ty, &name, !is_out)?);
         }
@@ -215,7 +213,7 @@ impl<'a> Parser<'a> {
         Ok(Argument { name, ty, alias, default, kwarg_only, range, type_range, name_range })
     }
 
-    /// Refuses an argument that is one word, or has a colon after its name.
+    /// Reports an argument that is one word, or has a colon after its name.
     fn half_argument(&mut self, first: &Range<usize>) -> Result<(), Reported> {
         let word = &self.text[first.clone()];
         let next = self.tokens[self.at + 1].clone();
@@ -240,7 +238,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `->`; the start of what follows it.
+    /// `->`; returns the start of the text after it.
     fn arrow(&mut self) -> Option<usize> {
         if self.peek() != TokenKind::Arrow {
             let gap = self.previous_end();
@@ -335,7 +333,7 @@ impl<'a> Parser<'a> {
         self.tokens.len() - 1
     }
 
-    /// Reports the next token where something else belongs.
+    /// Reports the next token as unexpected.
     pub(super) fn unexpected(&mut self, expected: &str) -> Reported {
         let range = self.range();
         let found = self.text[range.clone()].to_owned();

@@ -10,8 +10,8 @@ use crate::diagnostics::{Reported, catalogue};
 impl Parser<'_> {
     /// A base type with its annotation and any number of `?`, `[]` and `[n]`.
     ///
-    /// A name that is no type is reported and stands as a class without a name, so that the rest of
-    /// the argument is still read.
+    /// An unknown type is reported and becomes a class without a name, so that the rest of the argument is still
+    /// parsed.
     pub(super) fn ty(&mut self) -> Result<(Type, Option<Alias>), Reported> {
         let name_range = self.range();
         let name = self.word();
@@ -77,7 +77,7 @@ impl Parser<'_> {
         Type::Class(self.text[start..self.previous_end()].to_owned())
     }
 
-    /// What follows `[`: a length or nothing, and `]`.
+    /// The part after `[`: an optional length, and `]`.
     fn list_length(&mut self, open: Range<usize>) -> Result<Option<u32>, Reported> {
         if self.eat(TokenKind::Char(']')) {
             return Ok(None);
@@ -98,7 +98,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `(a)`, `(a!)`, `(a|b)`, `(a -> *)`, the parenthesis being next.
+    /// `(a)`, `(a!)`, `(a|b)`, `(a -> *)`, from the parenthesis on.
     fn alias(&mut self) -> Result<Alias, Reported> {
         let start = self.range().start;
         self.bump();

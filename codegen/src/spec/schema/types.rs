@@ -9,7 +9,7 @@ pub enum Type {
     Base(BaseType),
     /// `T?`: may be `None`.
     Optional(Box<Type>),
-    /// `T[]`, or `T[n]`: a list, which a caller may also give as one `T` if it has a length.
+    /// `T[]`, or `T[n]`: a list; with a length, a caller may also give one `T`.
     List(Box<Type>, Option<u32>),
     /// `__torch__.torch.classes.a.B`: an object of a class registered elsewhere.
     Class(String),
@@ -17,7 +17,7 @@ pub enum Type {
 
 macro_rules! base_types {
     ($($variant:ident $name:literal $doc:literal,)*) => {
-        /// A type without parts.
+        /// An atomic type.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum BaseType {
             $(#[doc = $doc] $variant,)*
@@ -35,7 +35,7 @@ macro_rules! base_types {
                 match self { $(BaseType::$variant => $name,)* }
             }
 
-            /// What it is, in a few words.
+            /// Its meaning, in a few words.
             pub const fn doc(self) -> &'static str {
                 match self { $(BaseType::$variant => $doc,)* }
             }
@@ -152,7 +152,7 @@ pub struct Alias {
     pub after: Option<AliasAfter>,
 }
 
-/// What an argument may share memory with after the call.
+/// The possible aliases of an argument after the call.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AliasAfter {
     /// Anything.

@@ -1,15 +1,15 @@
 //! From a byte of a scalar's value to the byte of the file it came from.
 //!
-//! Value and source are walked side by side: escapes are several bytes in the source and one
-//! character in the value, and a line break with its indentation is folded into a blank, or into
-//! line breaks. Where the two do not match as expected the caller falls back to the whole scalar.
+//! Value and source are walked side by side: escapes are several bytes in the source and one character in the value,
+//! and a line break with its indentation is folded into a blank, or into line breaks. If the two do not match, the
+//! caller falls back to the whole scalar.
 
 use std::ops::Range;
 
 use super::{Scalar, ScalarStyle};
 
-/// The bytes of `written`, the scalar as it stands in the file, from which `range` of its value came.
-/// `column` is the number of bytes before it on its line.
+/// The bytes of `written`, the scalar's source text, from which `range` of its value came. `column` is the number of
+/// bytes before it on its line.
 pub(super) fn source_range(
     scalar: &Scalar,
     written: &str,
@@ -18,7 +18,7 @@ pub(super) fn source_range(
 ) -> Option<Range<usize>> {
     let end = range.end.min(scalar.text.len()).max(range.start);
     let mut walk = Walk::new(scalar, written, column);
-    // The end of the character before `range.start` serves an empty range at the end.
+    // An empty range at the end uses the end of the character before `range.start`.
     let mut last_end = None;
     let mut start = None;
     while let Step::Pair(value, source) = walk.next_char()? {
@@ -37,7 +37,7 @@ pub(super) fn source_range(
     Some(start.unwrap_or(last_end)..last_end)
 }
 
-/// Positions in the value and in the source that belong together.
+/// Corresponding positions in the value and in the source.
 struct Walk<'a> {
     style: ScalarStyle,
     value: &'a str,
@@ -76,8 +76,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The span of a block begins with its first line that is not blank, after the indentation:
-    /// the column there is the indentation, and the value's empty lines before it are not in it.
+    /// The span of a block begins with its first line that is not blank, after the indentation: the column there is the
+    /// indentation, and empty lines of the value before it are not in the span.
     fn enter_block(&mut self, column: usize) {
         self.indent = column;
         self.value_at = self.value.len() - self.value.trim_start_matches('\n').len();
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
     fn gap_length(&self, rest: &str) -> usize {
         let block = matches!(self.style, ScalarStyle::Literal | ScalarStyle::Folded);
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-        // Looking further would take quadratic time in a long run of blanks.
+        // A longer search would take quadratic time in a long run of blanks.
         let blanks = if block { 0 } else { rest.bytes().take(1024).take_while(is_blank).count() };
         match &rest.as_bytes()[blanks..] {
             [b'\n', ..] => blanks + 1,
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
             ScalarStyle::Literal => self.skip_indent(),
             ScalarStyle::Folded => {
                 self.skip_indent();
-                // A paragraph's first line break gives nothing, each further one a line break.
+                // The first line break of a paragraph is dropped, each further one is kept.
                 while self.gap_length(&self.source[self.source_at..]) > 0 && !self.value_breaks_here() {
                     self.source_at += self.gap_length(&self.source[self.source_at..]);
                     self.skip_indent();

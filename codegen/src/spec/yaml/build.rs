@@ -1,9 +1,9 @@
 //! Parser events into the tree.
 //!
-//! The events come from the parser inside `serde_yaml`, not from its `Deserialize` interface: its
-//! `Spanned` has no end for lists and mappings, gives one place for a duplicate key where a message
-//! wants both, and stops at the first mistake. The loop below does not recurse, so depth costs no
-//! stack, and everything a hostile file could multiply has a limit.
+//! The events come from the parser inside `serde_yaml`, not from its `Deserialize` interface: its `Spanned` has no end
+//! for lists and mappings, gives one position for a duplicate key where a message needs both, and stops at the first
+//! mistake. The loop below does not recurse, so depth costs no stack, and every quantity that a hostile file could
+//! multiply has a limit.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use super::{Key, Node, NodeKind, Scalar, ScalarStyle, syntax};
 use crate::diagnostics::{Diagnostics, SourceId, SourceMap, Span, catalogue};
 use crate::spec::encoding;
 
-/// Larger files are refused unread: the largest spec known has 0.6 MB.
+/// Larger files are not parsed: the largest known spec has 0.6 MB.
 pub const MAX_BYTES: usize = 32 << 20;
-/// Lists and mappings inside each other.
+/// Maximal nesting of lists and mappings.
 pub const MAX_DEPTH: usize = 64;
 /// Values in a file, which bounds memory: 2,590 operators have about 40,000.
 pub const MAX_NODES: usize = 2_000_000;
-/// Bytes that aliases may copy: less than half of what a file may take, since copies are not all that is kept.
+/// Bytes that aliases may copy: less than half of the memory that a file may take, since copies are not all of it.
 pub const MAX_ALIAS_BYTES: usize = 8 << 20;
-/// Mappings with more keys look for duplicates by hash.
+/// Mappings with more keys detect duplicates by hash.
 const SCANNED_KEYS: usize = 16;
 
-/// Reads a file into a tree. `None` if it is not usable YAML; the diagnostics say why.
+/// Parses a file into a tree. `None` if it is not usable YAML; the diagnostics have the reason.
 pub fn parse(sources: &SourceMap, source: SourceId, diagnostics: &mut Diagnostics) -> Option<Node> {
     let text = sources.text(source);
     if text.len() > MAX_BYTES {
@@ -58,7 +58,7 @@ pub fn parse(sources: &SourceMap, source: SourceId, diagnostics: &mut Diagnostic
     builder.root
 }
 
-/// Stops the reading.
+/// An error that stops parsing.
 type Fatal = Box<crate::diagnostics::Diagnostic>;
 
 /// A list or mapping that is not closed yet.
@@ -76,7 +76,7 @@ enum Items {
     Map { entries: Vec<(Key, Node)>, key: PendingKey, seen: HashMap<String, Span> },
 }
 
-/// What stands before the value to come.
+/// The key of the next value.
 enum PendingKey {
     None,
     Key(Key),
@@ -84,7 +84,7 @@ enum PendingKey {
     Bad,
 }
 
-/// An anchored value, and what a copy of it costs.
+/// An anchored value, and the cost of a copy of it.
 struct Anchored {
     node: Node,
     height: usize,
@@ -164,7 +164,7 @@ impl<'a> Builder<'a> {
                 (NodeKind::Map(entries), last)
             }
         };
-        // A block's end event stands where the next thing begins; the block ends with its last item.
+        // The end event of a block is at the start of the next item; the block ends with its last item.
         let end = if open.flow { end } else { last.unwrap_or(open.start) };
         // An alias as the last item lies elsewhere in the file.
         let span = if end.end >= open.start.start { open.start.to(end) } else { open.start };
@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
             return self.key_read(diagnostics);
         }
         let span = match style {
-            // The block ends with its last line that is not blank, not where the next thing starts.
+            // The block ends with its last line that is not blank, not at the start of the next item.
             ScalarStyle::Literal | ScalarStyle::Folded => self.trimmed(span),
             _ => span,
         };
@@ -203,7 +203,7 @@ impl<'a> Builder<'a> {
         self.value(Node { span, kind }, anchor, 0, diagnostics)
     }
 
-    /// Refuses a key that the mapping has already, or that means something in YAML itself.
+    /// Reports a duplicate key, or one with a special meaning in YAML.
     fn key_read(&mut self, diagnostics: &mut Diagnostics) -> Result<(), Fatal> {
         let Some(Open { items: Items::Map { entries, key, seen }, .. }) = self.open.last_mut() else {
             return Ok(());
@@ -257,7 +257,7 @@ impl<'a> Builder<'a> {
         Span::new(self.source, span.range().start..span.range().start + written.trim_end().len())
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its parent.
     fn value(
         &mut self,
         node: Node,
@@ -292,7 +292,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The tag that stands before a value, on the same line or the lines above it.
+    /// The tag before a value, on the same line or the lines above it.
     fn tag_before(&self, value: Span) -> Span {
         let before = self.text.get(..value.start as usize).unwrap_or_default();
         match before.rfind('!') {
@@ -310,7 +310,7 @@ fn is_flow(style: granit_parser::StructureStyle) -> bool {
     matches!(style, granit_parser::StructureStyle::Flow)
 }
 
-/// What a copy of a tree costs. Recursion is as deep as the tree, which is limited.
+/// The cost of a copy of a tree. Recursion is as deep as the tree, which is limited.
 fn copied_bytes(node: &Node) -> usize {
     size_of::<Node>()
         + match &node.kind {

@@ -5,7 +5,7 @@ use serde_yaml::granit_parser::{ErrorKind as Kind, ScanError};
 use super::build::MAX_DEPTH;
 use crate::diagnostics::{Diagnostic, SourceId, Span, catalogue};
 
-/// What is wrong with the file, where, and what to do.
+/// The diagnostic for a parser error: mistake, span and correction.
 pub(super) fn explain(error: &ScanError, source: SourceId, text: &str) -> Diagnostic {
     let at = text.floor_char_boundary(error.marker().byte_offset().unwrap_or(text.len()));
     let place = Span::new(source, at..next_boundary(text, at));
@@ -16,7 +16,7 @@ pub(super) fn explain(error: &ScanError, source: SourceId, text: &str) -> Diagno
         | Kind::TabInIndentation
         | Kind::TabAtBlockScalarStart
         | Kind::TabInPlainScalar => catalogue::tab(tab_near(source, text, at).unwrap_or(place)),
-        // A tab is often met as something else first.
+        // The parser often reports a tab as another error.
         _ if let Some(tab) = tab_indent_at(source, text, at) => catalogue::tab(tab),
         Kind::UnclosedQuotedScalar
         | Kind::DocumentIndicatorInQuotedScalar
@@ -121,7 +121,7 @@ fn next_boundary(text: &str, at: usize) -> usize {
     }
 }
 
-/// The tab meant by an error that may be placed a line early.
+/// The tab that caused an error, which may be reported one line early.
 fn tab_near(source: SourceId, text: &str, at: usize) -> Option<Span> {
     let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let tab = line + text[line..].find('\t')?;

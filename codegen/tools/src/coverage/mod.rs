@@ -1,8 +1,8 @@
-//! What works with which operator: backends, dtypes, gradients, forms, tests.
+//! Support of operators by feature: backends, dtypes, gradients, forms, tests.
 //!
-//! In: a model, and which operators tests name. Out: [`Coverage`], a row for each operator and
-//! backend. A composition supports the dtypes that every operator it calls supports, and is
-//! differentiable if they are; this understates compositions that convert in between.
+//! In: a model, and the operators that tests name. Out: [`Coverage`], a row for each operator and backend. A
+//! composition supports the dtypes that every operator it calls supports, and is differentiable if they are; this
+//! understates compositions with conversions between calls.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use opsmith_codegen::model::{Element, GradientSource, Model, Op};
 pub struct Coverage {
     /// A row for each operator and backend, in the order of the spec.
     pub rows: Vec<Row>,
-    /// For each backend, what share of the operators has what.
+    /// For each backend, the share of operators with each feature.
     pub totals: Vec<Totals>,
 }
 
@@ -31,28 +31,27 @@ pub struct Row {
     pub backend: &'static str,
     /// The dtypes it computes in.
     pub forward: Vec<&'static str>,
-    /// Those of them for which there are gradients.
+    /// The dtypes among them with gradients.
     pub backward: Vec<&'static str>,
-    /// Whether a gradient could exist: tensors go in and come out, and the spec does not say
-    /// otherwise.
+    /// Whether a gradient could exist: tensors go in and come out, and the spec does not exclude one.
     pub differentiable: bool,
-    /// Where gradients come from: `written`, `derived`, `composition`, `view`; empty if there are none.
+    /// The source of gradients: `written`, `derived`, `composition`, `view`; empty if there are none.
     pub gradients: &'static str,
     /// Whether gradients can be differentiated again.
     pub second_order: bool,
-    /// Where tangents come from; empty if forward mode refuses the operator.
+    /// The source of tangents; empty if forward mode is not supported.
     pub forward_mode: &'static str,
     /// Whether there is an in-place form.
     pub inplace: bool,
     /// Whether there is an out form.
     pub out: bool,
-    /// Whether it has samples: the checks made for every operator with samples call it then.
+    /// Whether it has samples, so that the generic checks call it.
     pub sampled: bool,
-    /// Whether the text of a test names it, which says nothing of what the test asserts.
+    /// Whether a test's text names it, independent of the test's assertions.
     pub named: bool,
 }
 
-/// Shares of one backend, each as a part of a whole.
+/// Shares for one backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Totals {
     /// The backend.
@@ -61,11 +60,11 @@ pub struct Totals {
     pub forward: Share,
     /// Pairs of operator and dtype that compute, of all pairs.
     pub forward_dtypes: Share,
-    /// Operators with gradients, of those that could have some and compute here.
+    /// Operators with gradients, of those on this backend that could have some.
     pub backward: Share,
     /// Operators whose gradients can be differentiated again, of the same.
     pub second_order: Share,
-    /// Operators that tangents flow through, of the same.
+    /// Operators with tangents, of the same.
     pub forward_mode: Share,
     /// Operators with an in-place form, of all.
     pub inplace: Share,
@@ -82,25 +81,25 @@ pub struct Totals {
 /// A part of a whole.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub struct Share {
-    /// How many have it.
+    /// The number that have it.
     pub have: usize,
-    /// How many could.
+    /// The number that could have it.
     pub of: usize,
 }
 
 impl Share {
-    /// In per cent, 100 of nothing.
+    /// In per cent; 100 if the total is 0.
     pub fn per_cent(self) -> f64 {
         if self.of == 0 { 100.0 } else { 100.0 * self.have as f64 / self.of as f64 }
     }
 }
 
-/// Looks at every operator of a spec; `is_named` says whether a test names one.
+/// Covers every operator of a spec; `is_named` returns whether a test names one.
 pub fn coverage(model: &Model, is_named: &dyn Fn(&Op) -> bool) -> Coverage {
     let mut asked = Asked { model, known: HashMap::new() };
     let mut rows = Vec::new();
     for op in model.ops.iter().filter(|op| !op.is_external()) {
-        // Another name does what the operator does.
+        // An alias has the operator's support.
         let meant = op.alias_of.and_then(|id| model.ops.get(id.0)).unwrap_or(op);
         for backend in Backend::ALL {
             let row = row(meant, backend, &mut asked, is_named(op));
@@ -145,7 +144,7 @@ fn row(op: &Op, backend: Backend, asked: &mut Asked<'_>, named: bool) -> Row {
     }
 }
 
-/// Answers about operators, kept because compositions ask again and again.
+/// Cached results for operators, since compositions repeat queries.
 struct Asked<'a> {
     model: &'a Model,
     known: HashMap<(String, Backend), DTypeSet>,
@@ -158,7 +157,7 @@ impl Asked<'_> {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        // A composition that calls itself in a branch adds nothing to what the others demand.
+        // A composition that calls itself in a branch adds no restriction.
         self.known.insert(key.clone(), every_dtype());
         let found = self.computed(op, backend);
         self.known.insert(key, found);
@@ -167,7 +166,7 @@ impl Asked<'_> {
 
     fn computed(&mut self, op: &Op, backend: Backend) -> DTypeSet {
         let body = &op.body;
-        // Views, functions and compositions run nowhere where no kernel does.
+        // Views, functions and compositions are available only on backends with a kernel.
         if !self.model.ops.iter().any(|op| op.body.kernel_of_row(backend).is_some())
             && backend != Backend::Cpu
         {
@@ -191,7 +190,7 @@ fn every_dtype() -> DTypeSet {
     DType::ALL.iter().fold(DTypeSet::EMPTY, |set, dtype| set.union(DTypeSet::of(*dtype)))
 }
 
-/// Whether elements of a tensor can have a gradient: not those of a dtype that is fixed and exact.
+/// Whether elements of a tensor can have a gradient: not those of a fixed exact dtype.
 fn is_inexact(element: Element) -> bool {
     !matches!(element, Element::Fixed(dtype, _) if !dtype.is_differentiable())
 }

@@ -1,7 +1,7 @@
-//! Everything that is known about one operator, for `opsmith explain`.
+//! The description of one operator, for `opsmith explain`.
 //!
-//! In: a checked spec and its configuration. Out: [`Operator`], plain data that a command prints or
-//! writes as JSON. Nothing here evaluates an expression; that needs the runtime.
+//! In: a checked spec and its configuration. Out: [`Operator`], plain data that a command prints or writes as JSON.
+//! Must not evaluate expressions, which needs the runtime.
 
 pub mod source;
 mod uses;
@@ -22,42 +22,42 @@ use source::Sources;
 
 pub use uses::{Use, uses};
 
-/// What is known about an operator.
+/// The description of an operator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Operator {
     /// Its full name.
     pub name: String,
     /// The signature.
     pub signature: String,
-    /// Where it is declared, `ops.yaml:12`.
+    /// The location of its declaration, `ops.yaml:12`.
     pub declared: String,
     /// The documentation.
     pub doc: String,
-    /// The names by which it can be called with boxed arguments, with the form each calls.
+    /// The names for calls with boxed arguments, with the form of each.
     pub names: Vec<Name>,
     /// Rust operators that call it.
     pub operators: Vec<String>,
     /// Its Rust functions.
     pub functions: Vec<Function>,
-    /// What computes the result on each backend.
+    /// The kernels or other bodies on each backend.
     pub kernels: Vec<Kernel>,
-    /// How outputs get their shapes and dtypes.
+    /// The inference rules of the outputs.
     pub inference: Option<Inference>,
     /// Conditions on the arguments.
     pub checks: Vec<String>,
-    /// The operator in terms of others.
+    /// The composition of other operators.
     pub decomposes_to: Option<Decomposition>,
     /// Gradient formulas.
     pub derivatives: Vec<Derivative>,
-    /// Where the operator's gradients come from, in a word; empty if there are none.
+    /// The source of the operator's gradients, in a word; empty if there are none.
     pub gradients_by: &'static str,
-    /// Where tangents come from in forward mode; empty if it refuses the operator.
+    /// The source of tangents in forward mode; empty if it is not supported.
     pub forward_by: &'static str,
     /// The formulas of tangents, as written.
     pub tangents: Vec<String>,
-    /// Why gradients cannot be differentiated again, if they cannot.
+    /// The reason why gradients cannot be differentiated again, if there is one.
     pub second_order_refused: Option<String>,
-    /// Which operators call it.
+    /// The operators that call it.
     pub used_by: Vec<Use>,
 }
 
@@ -81,44 +81,44 @@ pub struct Function {
     pub method: Option<String>,
 }
 
-/// What computes the result for some dtypes of a backend.
+/// The body that computes the result for some dtypes of a backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kernel {
-    /// The backend whose tensors it takes, `CPU`; `any` for what needs none.
+    /// The backend whose tensors it takes, `CPU`; `any` if it is independent of the backend.
     pub backend: String,
-    /// The dtypes of the computation it is for.
+    /// Its compute dtypes.
     pub dtypes: Vec<&'static str>,
     /// `Rust function`, `C++ function`, `expression`, `view`, `composition` or `host function`.
     pub kind: &'static str,
-    /// What the spec says.
+    /// The text in the spec.
     pub text: String,
-    /// Where its source is, `kernels/src/cpu/linalg/mod.rs:32`.
+    /// The location of its source, `kernels/src/cpu/linalg/mod.rs:32`.
     pub source: Option<String>,
-    /// The function that it must be, if it is one that a person writes.
+    /// The required signature, for a hand-written function.
     pub signature: Option<String>,
 }
 
-/// How outputs get their shapes and dtypes.
+/// The inference rules of the outputs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inference {
     /// The rule for each output's shape.
     pub shapes: Vec<Rule>,
-    /// The rule for each output's shape before a run, where only a run tells it all.
+    /// The rule for each output's shape before a run, for data-dependent sizes.
     pub run_shapes: Vec<Rule>,
-    /// The sizes that a run tells, each with what it is at most.
+    /// The data-dependent sizes, each with its upper bound.
     pub run_sizes: Vec<RunSize>,
     /// The rule for each output's dtype.
     pub dtypes: Vec<Rule>,
-    /// The rule for the dtype that chooses the kernel.
+    /// The rule for the dtype that selects the kernel.
     pub compute: Rule,
 }
 
-/// A size of a result that only a run tells.
+/// A data-dependent size of a result.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSize {
     /// Its name in the rules of shapes before a run.
     pub name: String,
-    /// What it is at most.
+    /// Its upper bound.
     pub at_most: Rule,
 }
 
@@ -127,38 +127,37 @@ pub struct RunSize {
 pub struct Rule {
     /// The expression.
     pub rule: String,
-    /// The same in words, for rules that have a name.
+    /// The rule in words, if it has a name.
     pub meaning: Option<String>,
-    /// Where the Rust functions are that the rule calls.
+    /// The locations of the Rust functions that the rule calls.
     pub sources: Vec<String>,
 }
 
-/// An operator in terms of others.
+/// A composition of other operators.
 #[derive(Clone, Debug, Serialize)]
 pub struct Decomposition {
     /// The expression.
     pub expression: String,
     /// The operators it calls.
     pub calls: Vec<String>,
-    /// Where it is written.
+    /// The location of its definition.
     pub source: Option<String>,
 }
 
 /// A gradient formula.
 #[derive(Clone, Debug, Serialize)]
 pub struct Derivative {
-    /// The arguments it gives gradients of.
+    /// The arguments whose gradients it gives.
     pub of: Vec<String>,
     /// The formula as written, or as derived from the expression of one element.
     pub formula: String,
     /// Whether it was derived.
     pub derived: bool,
-    /// What a recorded call keeps for it: arguments, results and attributes. Empty if it needs sizes
-    /// and dtypes at most.
+    /// The arguments, results and attributes that a recorded call saves for it. Empty if it reads metadata only.
     pub saves: Vec<String>,
 }
 
-/// Everything about an operator of the model.
+/// The description of an operator of the model.
 pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
     let model = &checked.model;
     let mut sources = Sources::new(config);
@@ -213,8 +212,7 @@ pub fn describe(checked: &Checked, config: &Config, op: &Op) -> Operator {
     }
 }
 
-/// The kernel that a call computing in a dtype runs on a backend, and why; the reason alone if there is
-/// none.
+/// The kernel that runs for a compute dtype on a backend, with the reason; the reason alone if there is none.
 pub fn choose(op: &Operator, backend: Backend, dtype: Option<DType>) -> (Option<&Kernel>, String) {
     let key = backend.key();
     if let Some(kernel) =
@@ -253,7 +251,7 @@ fn form_name(form: Form) -> &'static str {
     }
 }
 
-/// What computes the result, in the order in which it is looked for.
+/// The bodies of an operator, in order of precedence.
 fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
     let body = &op.body;
     let mut found = Vec::new();
@@ -304,7 +302,7 @@ fn kernels(checked: &Checked, op: &Op, sources: &mut Sources) -> Vec<Kernel> {
     found
 }
 
-/// The kind of a hand-written kernel in words, and its text where it is.
+/// The kind of a hand-written kernel in words, and the location of its source.
 fn kind_and_source(
     body: &Body,
     kernel: &model::Kernel,
@@ -325,7 +323,7 @@ fn kind_and_source(
     }
 }
 
-/// The type that a kernel must have.
+/// The required type of a kernel.
 fn kernel_signature(op: &Op, kernel: &model::Kernel) -> Option<String> {
     match &kernel.source {
         KernelSource::Rust { path, arguments } => {
@@ -333,7 +331,7 @@ fn kernel_signature(op: &Op, kernel: &model::Kernel) -> Option<String> {
             Some(emit::rust_kernel_signature(op, name, arguments, kernel.backend))
         }
         KernelSource::Foreign { symbol, .. } => Some(emit::c_declaration(op, symbol)),
-        // Its type is the interface's.
+        // The interface determines its type.
         KernelSource::Aot { .. } => None,
     }
 }

@@ -1,7 +1,7 @@
-//! Where the code is that a spec names: file and line of Rust and C++ functions and of keys.
+//! Locations of code that a spec names: file and line of Rust and C++ functions and of keys.
 //!
-//! Files are searched as text, not compiled: a module's file first, then what it may re-export from.
-//! A place that cannot be found is said to be unknown, never guessed.
+//! Files are searched as text, not compiled: a module's file first, then the files it may re-export from. A location
+//! that cannot be found is reported as unknown, never guessed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use opsmith_codegen::config::{Config, RustPath};
 use opsmith_codegen::model::Op;
 use opsmith_codegen::pipeline::Checked;
 
-/// The folders that paths of a configuration are named from, with the files that were read.
+/// The root folders for a configuration's paths, with the files that were read.
 pub struct Sources {
-    /// Where C and C++ files are named from.
+    /// The root folder of C and C++ files.
     spec_folder: PathBuf,
     /// The module `kernels::`.
     kernels: PathBuf,
@@ -23,7 +23,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Where a configuration's code is.
+    /// The sources of a configuration.
     pub fn new(config: &Config) -> Sources {
         let folder = config.spec.parent().unwrap_or(Path::new("")).to_owned();
         let module = |path: &RustPath| {
@@ -94,12 +94,12 @@ impl Sources {
         folders.iter().find_map(|folder| {
             let found: Vec<String> =
                 rust_files(folder).iter().filter_map(|file| self.declared_in(file, &name)).collect();
-            // Several functions of that name: which one is meant is not known.
+            // If several functions have that name, the intended one is unknown.
             <[String; 1]>::try_from(found).ok().map(|[place]| place)
         })
     }
 
-    /// What `pub use …::original as function` calls the function.
+    /// The original name of a function in `pub use …::original as function`.
     fn original_name(&mut self, files: &[PathBuf], function: &str) -> Option<String> {
         files.iter().find_map(|file| {
             let text = self.read(file)?;
@@ -109,7 +109,7 @@ impl Sources {
         })
     }
 
-    /// The line that declares a public function, or has a macro make it.
+    /// The line of a public function's declaration, or of the macro call that makes it.
     fn declared_in(&mut self, file: &Path, function: &str) -> Option<String> {
         let text = self.read(file)?;
         let heads = [format!("fn {function}("), format!("fn {function}<")];

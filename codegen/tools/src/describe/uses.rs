@@ -1,4 +1,4 @@
-//! Who calls an operator.
+//! Uses: the callers of an operator.
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ use opsmith_codegen::model::{Model, Op};
 pub struct Use {
     /// The caller.
     pub op: String,
-    /// In its `decompose`, or in the gradient of which arguments.
+    /// The key `decompose`, or the gradient with its arguments.
     pub place: String,
 }
 
-/// Where other operators, or the operator's own gradients, call an operator; in the spec's order.
+/// The uses of an operator in other operators and in its own gradients; in the spec's order.
 pub fn uses(model: &Model, op: &Op) -> Vec<Use> {
     let calls = |expr: &Expr| {
         let mut found = false;

@@ -23,7 +23,7 @@ pub(super) fn compare(pair: Pair<'_>, changes: &mut Changes) {
     results(old, new, changes);
 }
 
-/// The new operator with the old names of arguments, so that a name alone changes no expression.
+/// The new operator with the old names of arguments, so that a renaming alone changes no expression.
 pub(super) fn aligned(old: &Op, new: &Op) -> Op {
     let mut aligned = new.clone();
     for (arg, now) in old.args.iter().zip(matches(old, new)) {
@@ -78,7 +78,7 @@ fn added(old: &Op, new: &Op, matched: &[Option<usize>], changes: &mut Changes) {
 }
 
 fn order(old: &Op, new: &Op, matched: &[Option<usize>], changes: &mut Changes) {
-    // Arguments behind `*` have no position.
+    // Arguments after `*` have no position.
     let positional: Vec<usize> = old
         .args
         .iter()
@@ -142,12 +142,12 @@ fn argument(op: &Op, old: &Arg, new: &Arg, changes: &mut Changes) {
     }
 }
 
-/// The argument's name, and others that stand for it.
+/// The argument's name and aliases.
 fn names(op: &Op, old: &Arg, new: &Arg, push: &mut impl FnMut(&'static str, String, Option<String>)) {
     let name = &old.name;
     if new.name != *name {
         let what = format!("`{name}` is called `{}` now", new.name);
-        // An option is a function of the struct of options, which has one name only.
+        // An option is a function of the struct of options, which has only one name.
         if new.aliases.contains(name) && old.default.is_none() {
             push("argument-renamed-with-alias", what, None);
         } else {
@@ -220,7 +220,7 @@ fn word(value: ValueUse) -> &'static str {
     ValueUse::WORDS.iter().find(|(_, known)| *known == value).map_or("no", |(word, _)| word)
 }
 
-/// Which tensors an argument accepts.
+/// The dtypes of tensors that an argument accepts.
 fn elements(
     name: &str,
     old: Element,
@@ -251,7 +251,7 @@ fn elements(
 fn is_widened(old: &Arg, new: &Arg) -> bool {
     let number = matches!(old.ty.kind, Kind::Int | Kind::Float | Kind::Bool) && new.ty.kind == Kind::Scalar;
     let same_kind = old.ty.kind == new.ty.kind;
-    // A parameter that becomes optional has another type in Rust; a setter takes what it took.
+    // A parameter that becomes optional gets another type in Rust; a setter keeps its type.
     let is_option = old.default.is_some() && new.default.is_some();
     let optional = old.ty.optional == new.ty.optional || (is_option && new.ty.optional);
     (number || same_kind) && optional

@@ -1,4 +1,4 @@
-//! Changes of what an operator does and how: forms, dtypes, gradients, kernels, documents.
+//! Changes of behaviour and implementation: forms, dtypes, gradients, kernels, documents.
 
 use opsmith_core::{Backend, DType};
 
@@ -54,7 +54,7 @@ fn forms(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
     operators(old, new, changes);
 }
 
-/// The argument of which it is a method, and the function's name.
+/// The receiver argument, and the function's name.
 fn method(old: &Op, new: &Op, changes: &mut Changes) {
     let receiver = |op: &Op| op.receiver.map(|index| op.args[index].name.clone());
     match (receiver(old), receiver(new)) {
@@ -76,7 +76,7 @@ fn method(old: &Op, new: &Op, changes: &mut Changes) {
     }
 }
 
-/// The operators of Rust that call it.
+/// The Rust operators that call it.
 fn operators(old: &Op, new: &Op, changes: &mut Changes) {
     let shown = |operator: &Operator| {
         format!("{}`{}`", if operator.reversed { "reversed " } else { "" }, operator.symbol.spelling())
@@ -97,7 +97,7 @@ fn operators(old: &Op, new: &Op, changes: &mut Changes) {
 }
 
 fn dtypes(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
-    // A composition takes what the operators it calls take.
+    // A composition accepts the dtypes of the operators it calls.
     let composes = |op: &Op| op.body.composite.is_some() || op.body.view.is_some();
     for backend in Backend::ALL {
         let (before, now) = (supported(old, backend), supported(new, backend));
@@ -120,12 +120,12 @@ fn dtypes(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// The dtypes that a backend has kernels for.
+/// The dtypes with kernels on a backend.
 fn supported(op: &Op, backend: Backend) -> Vec<DType> {
     op.body.dtypes_of_row(backend).iter().collect()
 }
 
-/// Whether two expressions of two specs say the same.
+/// Whether two expressions of two specs are equivalent.
 pub(super) fn same(a: Option<&Expr>, b: Option<&Expr>, pair: Pair<'_>) -> bool {
     let text = |expr: &Expr, op: &Op, model: &Model| export::expression(expr, op, model);
     a.map(|expr| text(expr, pair.old, pair.old_model)) == b.map(|expr| text(expr, pair.new, pair.new_model))
@@ -178,7 +178,7 @@ fn gradients(pair: Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// Tangents: whether they flow, and what else only tests see.
+/// Tangents: whether they exist, and details visible to tests only.
 fn tangents(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
     let (before, now) = (old.forward.word(), new.forward.word());
     match (before.is_empty(), now.is_empty()) {

@@ -1,4 +1,4 @@
-//! Changes of what is known of results: shapes, dtypes, conditions, whether they are there.
+//! Changes of inference: shapes, dtypes, conditions, presence of results.
 
 use super::Changes;
 use super::behaviour::same;
@@ -84,7 +84,7 @@ fn inference(pair: Pair<'_>, changes: &mut Changes) {
     rule("compute-changed", "dtype of the computation", &before.compute, &now.compute);
 }
 
-/// What graphs know of shapes that only a run tells.
+/// The known part of data-dependent shapes in graphs.
 fn run_shapes(pair: Pair<'_>, (before, now): (&Infer, &Infer), changes: &mut Changes) {
     let name = &pair.old.name;
     let names =
@@ -115,7 +115,7 @@ fn run_shapes(pair: Pair<'_>, (before, now): (&Infer, &Infer), changes: &mut Cha
     }
 }
 
-/// When results that may be absent are there.
+/// Conditions for the presence of optional results.
 fn presence(pair: Pair<'_>, changes: &mut Changes) {
     let Pair { old, new, .. } = pair;
     for (index, (before, now)) in old.outputs.iter().zip(&new.outputs).enumerate() {
@@ -135,7 +135,7 @@ fn presence(pair: Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// Dtypes that go together, by rows.
+/// Allowed combinations of dtypes, by rows.
 fn combinations(Pair { old, new, .. }: Pair<'_>, changes: &mut Changes) {
     let row = |op: &Op, row: &Combination| {
         let inputs =

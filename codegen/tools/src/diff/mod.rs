@@ -1,9 +1,8 @@
-//! What changed between two specs, and what it means for those who call the operators.
+//! Comparison of two specs: the changes and their effect on callers.
 //!
-//! In: two models. Out: a [`Report`]: each change with its rule, its class and what to do about it, and
-//! the version that follows. A change is classified by the caller it hurts more: Rust
-//! code calls functions by position and sets options by name; calls by name give positions and keywords. A change without
-//! a rule is reported, too.
+//! In: two models. Out: a [`Report`]: each change with its rule, its class and a migration, and the resulting version.
+//! A change is classified by the caller it hurts more: Rust code calls functions by position and sets options by name;
+//! calls by name use positions and keywords. A change without a rule is reported, too.
 
 mod arguments;
 mod behaviour;
@@ -19,34 +18,34 @@ use opsmith_codegen::model::Model;
 pub use rules::{RULES, Rule};
 pub use version::{Version, next};
 
-/// How much a change matters to callers.
+/// The effect of a change on callers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Callers notice nothing but other bits.
+    /// Callers notice no difference except in low-order bits.
     Internal,
-    /// There is more to call; what was there works as before.
+    /// There is more to call; existing calls are unaffected.
     Additive,
-    /// Calls that worked do not compile, fail, or mean something else.
+    /// Existing calls do not compile, fail, or change their meaning.
     Breaking,
 }
 
 /// One change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Change {
-    /// How much it matters.
+    /// Its effect.
     pub class: Class,
-    /// The rule that says so.
+    /// The rule that applies.
     pub rule: &'static str,
     /// The operator, or scalar function, by its old name unless it is new.
     pub name: String,
-    /// What is different.
+    /// The difference.
     pub what: String,
-    /// What users have to write instead.
+    /// The replacement in users' code.
     pub migration: Option<String>,
 }
 
-/// Everything that changed.
+/// All changes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
     /// The changes: breaking ones first, then in the order of the specs.

@@ -1,4 +1,4 @@
-//! Which operators came, went, or got another name; those that stayed are compared one by one.
+//! Operators that were added, removed or renamed; the others are compared one by one.
 
 use std::collections::HashMap;
 
@@ -96,8 +96,8 @@ fn pair(pair: Pair<'_>, changes: &mut Changes) {
     others(pair, changes);
 }
 
-/// Whether an operator that went and one that came are one: the same but for the name, or the same
-/// signature and nearly the same name.
+/// Whether a removed and an added operator are one: equal except for the name, or with the same signature and a similar
+/// name.
 fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool {
     let of = |op: &Op| -> Vec<(String, String)> {
         op.args.iter().map(|arg| (arg.name.clone(), arg.ty.to_string())).collect()
@@ -110,7 +110,7 @@ fn is_renamed(old: &Op, old_model: &Model, new: &Op, new_model: &Model) -> bool 
     same_body || opsmith_codegen::diagnostics::nearest(&old.name, [new.name.as_str()]).is_some()
 }
 
-/// Keys of the exported operator that rules look at, or that need none.
+/// Keys of the exported operator that rules cover, or that need none.
 const KNOWN: [&str; 29] = [
     "name",
     "base",
@@ -143,7 +143,7 @@ const KNOWN: [&str; 29] = [
     "forward",
 ];
 
-/// Reports keys of the model that no rule knows, so that nothing is passed over in silence.
+/// Reports keys of the model that no rule covers, so that no difference is ignored silently.
 fn others(pair: Pair<'_>, changes: &mut Changes) {
     let (old, new) = (export::operator(pair.old, pair.old_model), export::operator(pair.new, pair.new_model));
     let (Value::Object(old), Value::Object(new)) = (old, new) else { return };

@@ -1,4 +1,4 @@
-//! Which kinds of change there are, and how each is classed.
+//! The kinds of changes and their classes.
 
 use super::Class;
 
@@ -7,9 +7,9 @@ use super::Class;
 pub struct Rule {
     /// Its name.
     pub name: &'static str,
-    /// How much it matters.
+    /// Its effect on callers.
     pub class: Class,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -100,7 +100,7 @@ pub const RULES: &[Rule] = &[
     rule("other", Breaking, "no rule knows this key of the model, so the worst is assumed"),
 ];
 
-/// The class of a kind of change. A name without a rule is a defect, and counts as breaking.
+/// The class of a kind of change. A name without a rule is a defect, and is classed as breaking.
 pub(super) fn class_of(name: &str) -> Class {
     RULES.iter().find(|rule| rule.name == name).map_or(Breaking, |rule| rule.class)
 }

@@ -1,4 +1,4 @@
-//! Which version follows.
+//! The version after a change.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads `1.2.3`; what follows a `-` or `+` is left out.
+    /// Parses `1.2.3`; a suffix after `-` or `+` is ignored.
     pub fn parse(text: &str) -> Option<Version> {
         let numbers = text.trim().split(['-', '+']).next()?;
         let mut numbers = numbers.split('.').map(str::parse);
@@ -35,8 +35,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// The version after a change, by the rules of semantic versions as cargo reads them: before 1.0 the
-/// second number is the one that breaks.
+/// The version after a change, by cargo's rules of semantic versions: before 1.0 a change of the second number is
+/// breaking.
 ///
 /// After 0.3.1 comes 0.4.0 with a breaking change and 0.3.2 with any other; after 1.3.1 come 2.0.0,
 /// 1.4.0 and 1.3.2.
@@ -47,7 +47,7 @@ pub fn next(version: Version, worst: Option<Class>) -> Version {
         (Some(Class::Breaking), 1.., _) => Version { major: major + 1, minor: 0, patch: 0 },
         (Some(Class::Breaking), 0, 1..) => Version { major, minor: minor + 1, patch: 0 },
         (Some(Class::Additive), 1.., _) => Version { major, minor: minor + 1, patch: 0 },
-        // Before 0.1 every version may break.
+        // Before 0.1 every version may be breaking.
         _ => Version { major, minor, patch: patch + 1 },
     }
 }

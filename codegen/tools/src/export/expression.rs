@@ -1,6 +1,6 @@
 //! Expressions as trees of JSON.
 //!
-//! Each node has `is`, what it is, `type`, and its parts under names that depend on `is`.
+//! Each node has its kind `is`, its `type`, and its parts under names that depend on `is`.
 
 use serde_json::{Value, json};
 

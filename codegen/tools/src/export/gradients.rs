@@ -1,4 +1,4 @@
-//! Gradients, tangents, and what tests know of them, as JSON.
+//! Gradients, tangents, and data of tests for them, as JSON.
 
 use opsmith_core::Backend;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use opsmith_codegen::model::{
     ToleranceOf,
 };
 
-/// A backward formula, and what a recorded call keeps for it.
+/// A backward formula, and the values that a recorded call saves for it.
 pub(super) fn backward(derivative: &Derivative, op: &Op, model: &Model) -> Value {
     let Derivative { arguments, formula, text, backends, derived } = derivative;
     let saves: Vec<Value> = reads(formula)
@@ -33,7 +33,7 @@ pub(super) fn backward(derivative: &Derivative, op: &Op, model: &Model) -> Value
     })
 }
 
-/// How tangents flow.
+/// The rule of forward mode.
 pub(super) fn forward(forward: &Forward, op: &Op, model: &Model) -> Value {
     match forward {
         Forward::None => Value::Null,
@@ -94,7 +94,7 @@ fn sample_tensor(tensor: &SampleTensor) -> Value {
     json!({ "shape": shape, "elements": elements })
 }
 
-/// What tests allow.
+/// A tolerance of tests.
 pub(super) fn tolerance(tolerance: &Tolerance) -> Value {
     let Tolerance { of, allow, reason } = tolerance;
     let of = match of {

@@ -26,7 +26,7 @@ pub(super) fn argument(arg: &Arg) -> Value {
     json!({
         "name": name,
         "type": ty.to_string(),
-        // An argument without default has no such key: `null` is a value of its own.
+        // An argument without a default has no such key: `null` is a value.
         "required": default.is_none(),
         "default": default.as_ref().map(default_value),
         "keyword_only": keyword_only,
@@ -45,7 +45,7 @@ pub(super) fn argument(arg: &Arg) -> Value {
     })
 }
 
-/// A result; the condition under which it is there is an expression, exported by the caller.
+/// A result; the condition for its presence is an expression, exported by the caller.
 pub(super) fn output(output: &Output, condition: Option<Value>) -> Value {
     let Output { name, ty, element: of, differentiable, constant, hidden, present: _ } = output;
     json!({
@@ -59,7 +59,7 @@ pub(super) fn output(output: &Output, condition: Option<Value>) -> Value {
     })
 }
 
-/// A row of dtypes that go together.
+/// A row of an allowed combination of dtypes.
 pub(super) fn combination(row: &Combination, op: &Op) -> Value {
     let Combination { inputs, outputs } = row;
     json!({
@@ -70,7 +70,7 @@ pub(super) fn combination(row: &Combination, op: &Op) -> Value {
     })
 }
 
-/// A default as a value of JSON.
+/// A default as a JSON value.
 pub(crate) fn default_value(default: &Default) -> Value {
     match default {
         Default::None => Value::Null,
@@ -85,7 +85,7 @@ pub(crate) fn default_value(default: &Default) -> Value {
     }
 }
 
-/// The elements of a tensor as a kernel sees them.
+/// The element type that kernels receive for a tensor.
 fn element(element: Element) -> Value {
     match element {
         Element::NotTensor => Value::Null,
@@ -142,7 +142,7 @@ pub(super) fn supplied(supplied: &Supplied) -> Value {
     })
 }
 
-/// What was kept as it was written.
+/// A value kept as written.
 pub(super) fn note(note: &Note) -> Value {
     match note {
         Note::Null => Value::Null,

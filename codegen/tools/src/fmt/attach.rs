@@ -1,11 +1,11 @@
-//! Finds each comment the item it is about.
+//! Attaches each comment to its item.
 //!
-//! A comment behind something belongs to it; one on a line of its own belongs to the item below, or,
-//! if it is indented like the items of a block that ends there, to the end of that block.
+//! A comment after an item on the same line belongs to it; one on a line of its own belongs to the item below, or, if
+//! it is indented like the items of a block that ends there, to the end of that block.
 
 use super::tree::{Comment, Item, Kind, List, Trivia, Value};
 
-/// Hangs the comments into the tree.
+/// Attaches the comments to the tree.
 pub(super) fn attach(root: &mut Value, comments: &[Comment], text: &str) {
     let mut attach = Attach { comments, next: 0, text };
     if let Kind::Map(list) | Kind::Seq(list) = &mut root.kind {
@@ -17,7 +17,7 @@ pub(super) fn attach(root: &mut Value, comments: &[Comment], text: &str) {
 
 struct Attach<'a> {
     comments: &'a [Comment],
-    /// The first comment that has no place yet.
+    /// The first comment that is not attached yet.
     next: usize,
     text: &'a str,
 }
@@ -92,7 +92,7 @@ impl<'a> Attach<'a> {
         }
     }
 
-    /// A comment at the end of the item's line, or above it if there is one already.
+    /// Attaches a comment to the end of the item's line, or above it if there is one already.
     fn behind(&mut self, item: &mut Item, comment: &Comment) {
         match &item.trailing {
             None => item.trailing = Some(comment.text.clone()),
@@ -105,7 +105,7 @@ impl<'a> Attach<'a> {
         self.comments.get(self.next).filter(|comment| comment.start < limit)
     }
 
-    /// The comments before a place, and whether blank lines set them off.
+    /// The comments before a position, and whether blank lines separate them.
     fn take_before(&mut self, place: usize, blank_at_end: bool) -> Vec<Trivia> {
         let mut taken = Vec::new();
         while let Some(comment) = self.peek(place) {
@@ -136,7 +136,7 @@ impl<'a> Attach<'a> {
         dash.map_or(0, |dash| self.column(dash))
     }
 
-    /// Whether nothing but blanks stands before a place on its line.
+    /// Whether only blanks precede a position on its line.
     fn is_alone(&self, place: usize) -> bool {
         self.text[self.line_start(place)..place].trim().is_empty()
     }

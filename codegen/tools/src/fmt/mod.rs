@@ -1,9 +1,9 @@
 //! `opsmith fmt`: a spec in its canonical form, with every comment.
 //!
-//! In: the text of one spec file. Out: the same spec with keys in the order of the key tables, one way
-//! to indent and to quote, and lines of at most [`WIDTH`] columns where text can be broken. What is
-//! written is read again and compared with what was read before anyone sees it. Must not know what a
-//! key means: `tree` reads, `attach` finds each comment its place, `write` prints.
+//! In: the text of one spec file. Out: the same spec with keys in the order of the key tables, canonical indentation
+//! and quotes, and lines of at most [`WIDTH`] columns where text can be broken. The result is parsed again and compared
+//! with the input before it is returned. Must not know the meaning of keys: `tree` reads, `attach` attaches comments,
+//! `write` prints.
 
 mod attach;
 mod scalar;
@@ -15,30 +15,29 @@ use opsmith_codegen::spec::document::Document;
 use opsmith_codegen::spec::encoding;
 use opsmith_codegen::spec::yaml::{self, Node, NodeKind};
 
-/// Columns that a line has at most, unless a word or a comment is longer.
+/// Maximal columns of a line, unless a word or a comment is longer.
 pub const WIDTH: usize = 110;
 
-/// Why a text was not formatted.
+/// The reason why a text was not formatted.
 pub enum Refusal {
-    /// The file has mistakes; which ones, and the texts they refer to.
+    /// The file has mistakes: the diagnostics, and the texts they refer to.
     Mistakes(SourceMap, Diagnostics),
-    /// The result would not say the same, which is a defect of the formatter.
+    /// The result would have another meaning, which is a defect of the formatter.
     Defect(String),
 }
 
-/// The canonical form of a spec. `name` is what messages call it.
+/// The canonical form of a spec. `name` is its name in messages.
 ///
 /// `"ops:\n- {doc: 'D', func: 'f(Tensor x) -> Tensor'}\nedition: 1\n"` becomes
 /// `"edition: 1\n\nops:\n- {func: f(Tensor x) -> Tensor, doc: D}\n"`.
 ///
 /// # Errors
-/// If the file cannot be read as a spec: syntax, keys, or kinds of values. What an expression means
-/// is not looked at.
+/// If the file cannot be read as a spec: syntax, keys, or kinds of values. Expressions are not checked.
 pub fn format(name: &str, text: &str) -> Result<String, Refusal> {
     format_bytes(name, text.as_bytes().to_vec())
 }
 
-/// The same of a file that was not looked at yet.
+/// As [`format()`], for the bytes of a file.
 ///
 /// # Errors
 /// As [`format()`]; bytes that are not UTF-8 are a mistake.
@@ -72,7 +71,7 @@ pub fn includes(text: &str) -> Vec<String> {
     document.iter().flat_map(|document| &document.include).map(|file| file.as_str().to_owned()).collect()
 }
 
-/// Whether the text says what the tree says.
+/// Checks that the text has the same meaning as the tree.
 fn same_meaning(before: &Node, written: &str) -> Result<(), String> {
     let mut sources = SourceMap::new();
     let mut diagnostics = Diagnostics::default();
@@ -83,7 +82,7 @@ fn same_meaning(before: &Node, written: &str) -> Result<(), String> {
     }
 }
 
-/// Whether two trees say the same, in whatever order keys stand and however scalars are quoted.
+/// Whether two trees have the same meaning, independent of the order of keys and the quotes of scalars.
 fn equal(a: &Node, b: &Node) -> bool {
     match (&a.kind, &b.kind) {
         (NodeKind::Null, NodeKind::Null) => true,
@@ -99,7 +98,7 @@ fn equal(a: &Node, b: &Node) -> bool {
     }
 }
 
-/// Whether the text has exactly the comments that were read.
+/// Checks that the text has exactly the comments that were read.
 fn same_comments(before: &[tree::Comment], written: &str) -> Result<(), String> {
     let (_, after) = tree::read(written)?;
     let sorted = |comments: &[tree::Comment]| {

@@ -1,8 +1,8 @@
-//! How a text is written: plain where that says the same, else in quotes, else as a block.
+//! The notation of a text: plain where that is equivalent, else in quotes, else as a block.
 
 use opsmith_codegen::spec::yaml::ScalarStyle;
 
-/// Where a scalar stands.
+/// The context of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
     /// The value of a key, or an item of a block list.
@@ -16,13 +16,13 @@ pub(super) enum Context {
 /// A scalar on one line.
 pub(super) fn inline(text: &str, style: ScalarStyle, context: Context) -> String {
     let was_quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-    // Quotes around a symbol, or around what other readers of YAML take for a number, say that it is text.
+    // Quotes around a symbol, or around text that other YAML readers parse as a number, mark it as text.
     let is_symbol = !text.contains(char::is_alphanumeric);
     let quotes_say_something = was_quoted && (is_symbol || looks_like_another_type(text));
     if !quotes_say_something && is_plain(text, context) { text.to_owned() } else { quoted(text) }
 }
 
-/// Whether a text means itself without quotes.
+/// Whether a text is unchanged without quotes.
 fn is_plain(text: &str, context: Context) -> bool {
     let mut letters = text.chars();
     let (Some(first), second) = (letters.next(), letters.next()) else { return false };
@@ -44,7 +44,7 @@ fn is_plain(text: &str, context: Context) -> bool {
         && !(in_flow && text.contains([',', '[', ']', '{', '}']))
 }
 
-/// Whether a character may stand in a file as itself, in any kind of scalar.
+/// Whether a character is allowed unescaped in any kind of scalar.
 fn is_printable(c: char) -> bool {
     !c.is_control()
         && !c.is_whitespace()
@@ -85,9 +85,8 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A text of several lines as the lines of a block: its head (`|`, `>-`, …) and what is under it, not
-/// indented yet. `step` is how much deeper than the parent the lines will stand, `width` how long they
-/// may be. `None` if a block cannot say it.
+/// A text of several lines as the lines of a block: its header (`|`, `>-`, …) and its lines, not indented yet. `step`
+/// is the additional indentation of the lines, `width` their maximal length. `None` if a block cannot represent it.
 pub(super) fn block(
     text: &str,
     style: ScalarStyle,
@@ -98,7 +97,7 @@ pub(super) fn block(
     let chomp = match text.len() - body.len() {
         0 => "-",
         1 => "",
-        // A block with more line ends than one at its end would take in the blank lines behind it.
+        // A block that keeps several final line breaks would also keep the blank lines after it.
         _ => return None,
     };
     let mut lines = body.split('\n');
@@ -118,7 +117,7 @@ pub(super) fn block(
     if !folds {
         return Some((format!("|{indicator}{chomp}"), lines.map(str::to_owned).collect()));
     }
-    // In a folded block a line end is written as a blank line.
+    // In a folded block a line break is written as a blank line.
     let mut written = Vec::new();
     let mut previous_text = false;
     for line in lines.by_ref() {
@@ -135,7 +134,7 @@ pub(super) fn block(
     Some((format!(">{indicator}{chomp}"), written))
 }
 
-/// Where a line may be broken.
+/// Positions where a line may be broken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaks {
     /// At any blank.
@@ -144,8 +143,8 @@ pub(super) enum Breaks {
     Code,
 }
 
-/// A line broken at single blanks so that the first piece has at most `first` columns and the others
-/// `rest`, if there are places to break it.
+/// A line broken at single blanks so that the first piece has at most `first` columns and the others `rest`, if there
+/// are positions to break it.
 pub(super) fn wrap(line: &str, breaks: Breaks, first: usize, rest: usize) -> Vec<String> {
     let mut pieces: Vec<String> = vec![String::new()];
     for (index, part) in unbroken(line, breaks).into_iter().enumerate() {
@@ -168,7 +167,7 @@ fn unbroken(line: &str, breaks: Breaks) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut previous = "";
     for (index, word) in line.split(' ').enumerate() {
-        // Two blanks stay together, and no line begins like an item or a key.
+        // Two blanks stay together, and no line may begin like an item or a key.
         let possible = !word.is_empty()
             && !previous.is_empty()
             && !previous.ends_with('\t')
@@ -189,7 +188,7 @@ fn unbroken(line: &str, breaks: Breaks) -> Vec<String> {
     parts
 }
 
-/// How many columns a text takes.
+/// The width of a text in columns.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,7 +1,7 @@
 //! A file as lists and mappings whose items can carry comments, with names of anchors and aliases.
 //!
-//! In: text that is known to be usable YAML. Out: the tree, and the comments in file order, which
-//! [`super::attach`] hangs into the tree.
+//! In: text that is usable YAML. Out: the tree, and the comments in file order, which [`super::attach`] attaches to the
+//! tree.
 
 use serde_yaml::granit_parser::{self, Event, Parser, ScalarStyle as Style, StructureStyle};
 
@@ -16,7 +16,7 @@ pub(super) struct Comment {
     pub start: usize,
 }
 
-/// What stands on lines of its own above an item.
+/// A line of its own above an item.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Trivia {
     /// A comment with its `#`.
@@ -43,7 +43,7 @@ pub(super) struct Item {
 pub(super) struct Value {
     /// Its anchor's name.
     pub anchor: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its first byte.
     pub start: usize,
@@ -51,7 +51,7 @@ pub(super) struct Value {
     pub end: usize,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// Nothing.
@@ -71,7 +71,7 @@ pub(super) enum Kind {
 pub(super) struct List {
     /// The items.
     pub items: Vec<Item>,
-    /// What stands behind the last one.
+    /// The lines after the last one.
     pub footer: Vec<Trivia>,
     /// Whether it was written in brackets.
     pub flow: bool,
@@ -165,7 +165,7 @@ impl Builder {
     fn end(&mut self, end: usize) {
         let Some(open) = self.open.pop() else { return };
         let last = open.list.items.last().map_or(open.start, |item| item.value.end);
-        // A block's end event stands where the next thing begins.
+        // The end event of a block is at the start of the next item.
         let end = if open.list.flow { end } else { last };
         let first = open.list.items.first().map_or(open.start, Item::start);
         let start = if open.list.flow { open.start } else { first };
@@ -186,14 +186,14 @@ impl Builder {
         let anchor = self.anchor.take();
         let mut value = Value { anchor, kind, start: range.start, end: range.end };
         if text.is_empty() && style == ScalarStyle::Plain {
-            // Nothing has no place of its own; it is where its key ends.
+            // An empty value has no position; use the end of its key.
             let key = self.open.last().and_then(|open| open.key.as_ref());
             (value.start, value.end) = key.map_or((range.start, range.start), |key| (key.end, key.end));
         }
         self.value(value);
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its parent.
     fn value(&mut self, value: Value) {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(value);

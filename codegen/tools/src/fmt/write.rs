@@ -47,7 +47,7 @@ pub(super) fn write(root: Value) -> String {
     out
 }
 
-/// How items of a block are set apart.
+/// The separation of items of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spacing {
     /// Not at all.
@@ -56,7 +56,7 @@ enum Spacing {
     Entries,
 }
 
-/// Takes what stands at the top of the file and is set off from the first key by a blank line.
+/// Removes and returns the comments at the top of the file that a blank line separates from the first key.
 fn file_head(file: &mut List) -> Vec<Trivia> {
     let Some(first) = file.items.first_mut() else { return Vec::new() };
     let head = first.leading.iter().rposition(|trivia| *trivia == Trivia::Blank).map_or(0, |blank| blank + 1);
@@ -72,7 +72,7 @@ fn sort(list: &mut List, table: &[KeySpec]) {
     list.items.sort_by_key(|item| position(item).unwrap_or(usize::MAX));
 }
 
-/// Sorts the keys of an entry. What stands above the first key stands above the whole entry.
+/// Sorts the keys of an entry. Lines above the first key are above the whole entry.
 fn sort_entry(entry: &mut Item, table: &[KeySpec]) {
     if let Kind::Map(map) = &mut entry.value.kind {
         sort(map, table);
@@ -136,7 +136,7 @@ fn block(out: &mut String, list: &List, indent: usize, spacing: Spacing) {
         .for_each(|trivia| push_trivia(out, trivia, deeper));
 }
 
-/// What stands above an item at a column, with what stands above its own first item if they share a line.
+/// The lines above an item at a column, with those above its own first item if they share a line.
 fn above(item: &Item, indent: usize) -> Vec<Trivia> {
     let mut trivia = item.leading.clone();
     if let Kind::Map(list) | Kind::Seq(list) = &item.value.kind
@@ -219,7 +219,7 @@ fn list_item(out: &mut String, item: &Item, indent: usize) {
                 block(out, list, indent + 2, Spacing::Tight);
             }
             None => {
-                // The comments of the first one stand above the dash already.
+                // The comments of the first one are above the dash already.
                 let mut inner = String::new();
                 block(&mut inner, list, indent + 2, Spacing::Tight);
                 let first_line = first_item_offset(list, indent + 2, &inner);
@@ -230,7 +230,7 @@ fn list_item(out: &mut String, item: &Item, indent: usize) {
     }
 }
 
-/// Where the first item begins in the text of a block, behind the comments above it.
+/// The offset of the first item in the text of a block, after the comments above it.
 fn first_item_offset(list: &List, indent: usize, text: &str) -> usize {
     let Some(first) = list.items.first() else { return 0 };
     let comments = above(first, indent).into_iter().filter(|trivia| *trivia != Trivia::Blank).count();
@@ -245,13 +245,13 @@ fn end_line(out: &mut String, trailing: &Option<String>) {
     out.push('\n');
 }
 
-/// Where a text behind a key or dash stands.
+/// The position of a text after a key or dash.
 struct Place {
     /// The column of the key or dash.
     indent: usize,
-    /// How much deeper a block of text is.
+    /// The additional indentation of a block of text.
     step: usize,
-    /// Where its line may be broken.
+    /// Positions where its line may be broken.
     breaks: Breaks,
 }
 
@@ -320,7 +320,7 @@ fn flow(value: &Value) -> String {
     };
     match &value.kind {
         Kind::Null => "~".to_owned(),
-        // A blank, so that no bracket or comma is taken for a part of the name.
+        // A blank separates it from a bracket or comma, which could be part of the name.
         Kind::Alias(name) => format!("*{name} "),
         Kind::Scalar(text, style) => inline(text, *style, Context::Flow),
         Kind::Seq(list) => {

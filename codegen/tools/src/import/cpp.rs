@@ -1,7 +1,7 @@
-//! C++ expressions, as far as gradient formulas use them.
+//! C++ expressions in gradient formulas.
 //!
-//! In: the text of a formula. Out: a tree, or why it is none. What names mean is for `translate` to
-//! say; this module knows the grammar alone.
+//! In: the text of a formula. Out: a tree, or the reason why there is none. Covers the grammar only; the meaning of
+//! names is in `translate`.
 
 mod lexer;
 
@@ -49,20 +49,20 @@ impl Name {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// As C++ writes it.
+    /// The C++ text.
     pub fn text(&self) -> String {
         let template = self.template.as_ref().map_or_else(String::new, |text| format!("<{text}>"));
         format!("{}{template}", self.path.join("::"))
     }
 }
 
-/// No formula nests as deep, and the parser recurses.
+/// Deeper than any formula; the parser recurses.
 const MAX_DEPTH: usize = 48;
 
-/// Reads one expression.
+/// Parses one expression.
 ///
 /// # Errors
-/// What the text has that is not understood.
+/// The unsupported part of the text.
 pub(super) fn parse(text: &str) -> Result<Cpp, String> {
     let tokens = lex(text)?;
     let mut parser = Parser { tokens: &tokens, at: 0, depth: 0 };
@@ -245,7 +245,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `<T, 3>`, if what follows shows that it is no comparison.
+    /// `<T, 3>`, if the text after it shows that it is not a comparison.
     fn template(&mut self) -> Option<String> {
         if !self.is("<") {
             return None;

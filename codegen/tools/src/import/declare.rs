@@ -1,8 +1,8 @@
-//! Signatures of functions that formulas call and no file declares.
+//! Signatures of undeclared functions in formulas.
 //!
-//! In: the model of a draft in which such calls were allowed. Out: one declaration for each way a
-//! function is called: what it takes is what calls give it, what it returns is what their places want.
-//! A function whose result nothing decides is not declared, and whoever calls it is not translated.
+//! In: the model of a draft that allowed such calls. Out: one declaration for each way a function is called: its
+//! parameters have the types of the calls' arguments, its result the required type. A function whose result type is
+//! undetermined is not declared, and formulas that call it are not translated.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ struct Use {
 enum Argument {
     /// Its type.
     Known(Ty),
-    /// The call of another such function, whose type is not decided here.
+    /// The result of another such function, whose type is not determined here.
     Result(String),
 }
 
-/// Declares what the formulas of a draft call.
+/// Declares the functions that the formulas of a draft call.
 pub(super) fn declarations(ops: &[Op]) -> Vec<Declaration> {
     let mut uses: BTreeMap<String, Vec<Use>> = BTreeMap::new();
     for op in ops {
@@ -84,7 +84,7 @@ fn formulas(op: &Op) -> impl Iterator<Item = &Expr> {
     op.derivatives.iter().map(|derivative| &derivative.formula).chain(terms)
 }
 
-/// A call of a function that is not declared, as a draft has it.
+/// A call of an undeclared function in a draft.
 fn undeclared(expr: &Expr) -> Option<(&str, &[Expr])> {
     match &expr.kind {
         ExprKind::Native(name, arguments) if !name.contains("::") => Some((name, arguments)),
@@ -102,7 +102,7 @@ fn collect(part: &Expr, uses: &mut BTreeMap<String, Vec<Use>>) {
     uses.entry(name.to_owned()).or_default().push(Use { arguments: arguments.collect(), result });
 }
 
-/// The type that most places want.
+/// The type that most calls require.
 fn common_result(uses: &[Use]) -> Option<Ty> {
     let mut counts: Vec<(&Ty, usize)> = Vec::new();
     for result in uses.iter().filter_map(|call| call.result.as_ref()) {
@@ -114,7 +114,7 @@ fn common_result(uses: &[Use]) -> Option<Ty> {
     counts.iter().rev().max_by_key(|(_, count)| *count).map(|(ty, _)| (*ty).clone())
 }
 
-/// Makes a known signature fit another call, or adds one.
+/// Widens a known signature to fit another call, or adds one.
 fn merge(signatures: &mut Vec<Vec<Ty>>, types: Vec<Ty>) {
     for known in signatures.iter_mut().filter(|known| known.len() == types.len()) {
         let both: Option<Vec<Ty>> = known.iter().zip(&types).map(|(a, b)| unify(a, b)).collect();
@@ -126,7 +126,7 @@ fn merge(signatures: &mut Vec<Vec<Ty>>, types: Vec<Ty>) {
     signatures.push(types);
 }
 
-/// The type that takes both.
+/// The common type of both.
 fn unify(a: &Ty, b: &Ty) -> Option<Ty> {
     let optional = a.optional || b.optional;
     let kind = match (&a.kind, &b.kind) {
@@ -144,11 +144,11 @@ fn unify(a: &Ty, b: &Ty) -> Option<Ty> {
     Some(Ty { kind, optional })
 }
 
-/// A type as signatures spell it.
+/// A type in the syntax of signatures.
 fn type_name(ty: &Ty) -> Option<String> {
     let name = match &ty.kind {
         Kind::DType => "ScalarType".to_owned(),
-        // Nothing but its absence is known.
+        // Only its absence is known.
         Kind::None => return Some("Tensor?".to_owned()),
         Kind::Unit | Kind::Element | Kind::RealElement | Kind::Foreign(_) => return None,
         Kind::Tuple(items) => {

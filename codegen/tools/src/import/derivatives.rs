@@ -1,7 +1,7 @@
 //! `derivatives.yaml` to formulas.
 //!
-//! In: the file's tree, and which arguments and results each signature has. Out: [`Derivatives`], one an
-//! entry, whose formulas are C++ still.
+//! In: the file's tree, and the arguments and results of each signature. Out: [`Derivatives`], one per entry, with
+//! formulas still in C++.
 
 use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
 use opsmith_codegen::lower::note;
@@ -21,15 +21,15 @@ pub(super) struct Derivatives {
     pub output_differentiability: Vec<String>,
     /// Whether formulas are grouped by dispatch key.
     pub by_dispatch_key: bool,
-    /// Keys with values that are no formulas.
+    /// Keys with values that are not formulas.
     pub rest: Vec<(String, Note)>,
 }
 
 /// A formula.
 pub(super) struct Formula {
-    /// The arguments whose gradients it gives, or the results whose tangents.
+    /// The arguments whose gradients it gives, or the results whose tangents it gives.
     pub key: String,
-    /// Which of the two.
+    /// The kind of formula.
     pub direction: Direction,
     /// The dispatch key it belongs to, if it is not the default one.
     pub dispatch_key: Option<String>,
@@ -46,10 +46,10 @@ pub(super) enum Direction {
     Forward,
 }
 
-/// The dispatch key of formulas that hold wherever no other is given.
+/// The default dispatch key of formulas.
 const DEFAULT_KEY: &str = "Default";
 
-/// Reads the entries. Those without a readable signature are reported.
+/// Reads the entries. Those with a malformed signature are reported.
 pub(super) fn read(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Vec<Derivatives> {
     let mut entries = Vec::new();
     for item in root.as_seq().unwrap_or_default() {
@@ -93,8 +93,8 @@ pub(super) fn read(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnosti
 }
 
 impl Derivatives {
-    /// Whether each output has a gradient. A formula that reads `grad` of several outputs says, where
-    /// nothing else is said, that only the first has one.
+    /// Whether each output has a gradient. By default, a formula that reads `grad` of several outputs implies that only
+    /// the first has one.
     pub fn flags(&self) -> Vec<String> {
         let outputs = self.schema.returns.len();
         if !self.output_differentiability.is_empty() || outputs < 2 {

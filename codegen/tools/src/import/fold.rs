@@ -1,8 +1,8 @@
 //! Families of entries to one entry with forms.
 //!
-//! PyTorch declares `f`, `f_` and `f.out` one by one; here `f` is declared and the others are its forms.
-//! In: entries. Out: [`Folded`] entries, each with the entries it stands for. What does not say the
-//! same as the generated form would stays an entry of its own.
+//! PyTorch declares `f`, `f_` and `f.out` one by one; here `f` is declared and the others are its forms. In: entries.
+//! Out: [`Folded`] entries, each with the entries it replaces. An entry that differs from the generated form stays an
+//! entry of its own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,44 +11,44 @@ use opsmith_codegen::analysis::naming;
 use opsmith_codegen::model::Note;
 use opsmith_codegen::spec::schema::{Argument, BaseType, OpName, Return, Schema, SchemaKind, Type};
 
-/// An entry of the spec to be written.
+/// An entry of the new spec.
 pub(super) struct Folded {
     /// The signature.
     pub schema: Schema,
-    /// The entry of that signature; none if the file leaves it to PyTorch's generator.
+    /// The entry of that signature; `None` if PyTorch's generator makes it.
     pub main: Option<usize>,
     /// The in-place form.
     pub inplace: Option<Form>,
     /// The out form.
     pub out: Option<Form>,
-    /// The Rust function, if not the one that follows from the name.
+    /// The Rust function, if it differs from the default for the name.
     pub rust_name: Option<String>,
 }
 
 /// A form of an entry.
 pub(super) struct Form {
-    /// Its full name.
+    /// Its own entry; `None` if PyTorch's generator makes it.
     pub name: String,
     /// Its own entry; none if the file leaves it to PyTorch's generator.
     pub native: Option<usize>,
 }
 
 impl Folded {
-    /// The entries this one stands for.
+    /// The entries that this one replaces.
     pub fn members(&self) -> impl Iterator<Item = usize> {
         let forms = [&self.inplace, &self.out].into_iter().flatten();
         self.main.into_iter().chain(forms.filter_map(|form| form.native))
     }
 
-    /// The forms that the file leaves to PyTorch's generator.
+    /// The forms made by PyTorch's generator.
     pub fn generated(&self) -> impl Iterator<Item = &str> {
         let forms = [&self.inplace, &self.out].into_iter().flatten();
         forms.filter(|form| form.native.is_none()).map(|form| form.name.as_str())
     }
 }
 
-/// Folds what says the same. `apart` are signatures that something else refers to by themselves,
-/// `generated` those that no entry has and something else refers to.
+/// Folds equivalent entries. `apart` are signatures that are referred to on their own, `generated` those without an
+/// entry that are referred to.
 pub(super) fn fold(natives: &[Native], apart: &HashSet<&str>, generated: &[&Schema]) -> Vec<Folded> {
     let mut by_base: HashMap<(Option<&str>, &str), Vec<usize>> = HashMap::new();
     for (index, native) in natives.iter().enumerate() {
@@ -116,7 +116,7 @@ fn relatives<'m>(
     by_base.get(&(name.namespace.as_deref(), name.base.as_str())).map_or(&[], Vec::as_slice)
 }
 
-/// Whether `schema` is what the in-place form of `functional` would be.
+/// Whether `schema` is equal to the in-place form of `functional`.
 fn is_inplace_of(schema: &Schema, functional: &Schema) -> bool {
     let (Some(target), Some(first)) = (schema.args.first(), functional.args.first()) else { return false };
     let writes_first = target.is_mutable() && schema.args[1..].iter().all(|arg| !arg.is_mutable());
@@ -130,7 +130,7 @@ fn is_inplace_of(schema: &Schema, functional: &Schema) -> bool {
         && same_arguments(&schema.args.iter().collect::<Vec<_>>(), &functional.args)
 }
 
-/// Whether `schema` is what the out form of `functional` would be.
+/// Whether `schema` is equal to the out form of `functional`.
 fn is_out_of(schema: &Schema, functional: &Schema) -> bool {
     let inputs: Vec<&Argument> = schema.args.iter().filter(|arg| !arg.is_out()).collect();
     schema.kind() == SchemaKind::Out
@@ -142,7 +142,7 @@ fn is_out_of(schema: &Schema, functional: &Schema) -> bool {
         && same_arguments(&inputs, &functional.args)
 }
 
-/// Whether arguments are the same but for being written.
+/// Whether arguments are equal apart from write annotations.
 fn same_arguments(some: &[&Argument], others: &[Argument]) -> bool {
     let default = |arg: &Argument| arg.default.as_ref().map(|default| default.text.clone());
     some.len() == others.len()
@@ -159,7 +159,7 @@ fn one_tensor(returns: &[Return]) -> bool {
     matches!(returns, [only] if is_tensor(&only.ty) && only.alias.is_none())
 }
 
-/// The out form that `autogen` asks PyTorch's generator for, where ours is the same.
+/// The out form requested by `autogen` from PyTorch's generator, if ours is equal.
 fn generated_out(entry: &mut Folded, native: &Native) {
     let plain = native.schema.returns.iter().all(|value| is_tensor(&value.ty) && value.alias.is_none());
     if entry.out.is_some() || native.schema.returns.is_empty() || !plain {
@@ -173,7 +173,7 @@ fn generated_out(entry: &mut Folded, native: &Native) {
     }
 }
 
-/// An in-place entry whose functional form is left to PyTorch's generator.
+/// An in-place entry whose functional form PyTorch's generator makes.
 fn generated_functional(native: &Native, index: usize) -> Option<Folded> {
     let schema = &native.schema;
     let (target, rest) = schema.args.split_first()?;
@@ -202,12 +202,12 @@ fn generated_functional(native: &Native, index: usize) -> Option<Folded> {
     })
 }
 
-/// Gives each entry Rust functions of its own: the usual ones if they are free.
+/// Gives each entry distinct Rust functions: the default ones if they are free.
 fn name_functions(folded: &mut [Folded]) {
     let mut taken: HashSet<String> =
         naming::RESERVED_FUNCTIONS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut options = HashSet::new();
-    // Those that write nothing come first: they are what users call.
+    // Entries that write no argument come first: they are the ones that users call.
     let (plain, writing): (Vec<_>, Vec<_>) =
         folded.iter_mut().partition(|entry| entry.schema.kind() == SchemaKind::Functional);
     for entry in plain.into_iter().chain(writing) {
@@ -248,7 +248,7 @@ fn functions(entry: &Folded, rust_name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What an entry says that its form does not already say: everything but what is written otherwise.
+/// The fields of an entry that its form does not imply and that are not translated.
 pub(super) fn kept<'n>(native: &'n Native, translated: &[&str]) -> Vec<(&'n str, &'n Note)> {
     let rest = native.fields.iter().filter(|(field, _)| !translated.contains(&field.as_str()));
     rest.map(|(field, value)| (field.as_str(), value)).collect()

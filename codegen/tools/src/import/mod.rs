@@ -1,11 +1,11 @@
 //! PyTorch's `native_functions.yaml` and `derivatives.yaml` to one spec.
 //!
-//! In: the texts of the two files. Out: the text of a spec that has no mistakes, and a [`Report`] that
-//! accounts for every entry, field and formula. Nothing is dropped: what the spec language has no key
-//! for is kept under `origin`, kernels under `supplied`, and a formula that is not translated as
-//! `opaque("…")`. A formula counts as translated if the checker resolved every name and type in it.
+//! In: the texts of the two files. Out: the text of a spec without mistakes, and a [`Report`] that accounts for every
+//! entry, field and formula. Nothing is dropped: fields without a key in the spec language are kept under `origin`,
+//! kernels under `supplied`, and untranslated formulas as `opaque("…")`. A formula counts as translated if the checker
+//! resolved every name and type in it.
 //!
-//! No operator is named here; what the files leave to C++ headers is a table, `operators.txt`.
+//! Must not name operators; information that the files leave to C++ headers is in a table, `operators.txt`.
 
 mod cpp;
 mod declare;
@@ -34,15 +34,15 @@ use translate::{Operators, Translator};
 
 pub use report::{Opaque, Report, Row};
 
-/// What an import gives.
+/// The result of an import.
 pub struct Import {
     /// The spec.
     pub spec: String,
-    /// What became of everything the files say.
+    /// The account of the files' contents.
     pub report: Report,
 }
 
-/// Why nothing was imported.
+/// The reason why nothing was imported.
 pub struct Refused {
     /// The texts that the mistakes are in.
     pub sources: SourceMap,
@@ -53,16 +53,16 @@ pub struct Refused {
 /// A file: its name for messages, and its text.
 #[derive(Clone, Copy)]
 pub struct Input<'t> {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: &'t str,
-    /// What it says.
+    /// Its text.
     pub text: &'t str,
 }
 
 /// Imports the two files.
 ///
 /// # Errors
-/// If one of them cannot be read, or has entries whose signature cannot.
+/// If one of them cannot be parsed, or has entries with malformed signatures.
 pub fn import(native: Input<'_>, derivatives: Input<'_>) -> Result<Import, Box<Refused>> {
     let mut sources = SourceMap::new();
     let mut diagnostics = Diagnostics::new();
@@ -87,7 +87,7 @@ pub fn import(native: Input<'_>, derivatives: Input<'_>) -> Result<Import, Box<R
     Ok(Import { spec, report })
 }
 
-/// Everything on its way into the spec.
+/// The state of an import.
 struct Work<'n> {
     natives: &'n [Native],
     entries: Vec<Folded>,
@@ -106,22 +106,22 @@ struct Formulas<'n> {
     rest: Vec<(String, Note)>,
 }
 
-/// A formula and what became of it.
+/// A formula and its translation state.
 struct Stated<'n> {
     source: &'n Formula,
     state: State,
 }
 
-/// What became of a formula.
+/// The translation state of a formula.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum State {
-    /// A word that stands for a rule.
+    /// A word that denotes a rule.
     Word(String),
-    /// A formula in our language.
+    /// A formula in the spec language.
     Translated(String),
-    /// C++ still, and why.
+    /// Still C++, with the reason.
     Opaque(String),
-    /// Kept under `origin`, and why the language has no place for it.
+    /// Kept under `origin`, with the reason why the language cannot express it.
     Kept(String),
 }
 
@@ -134,15 +134,15 @@ const HEAD: &str =
 `supplied` names the kernels of PyTorch, `origin` holds what no key of this language says, and
 `opaque(…)` a formula that is C++ still.";
 
-/// So many rounds find every formula that does not pass; each takes at least one out.
+/// Maximal number of rounds, enough to find every failing formula; each round removes at least one.
 const MAX_ROUNDS: usize = 64;
 
 impl<'n> Work<'n> {
     fn new(natives: &'n [Native], derivatives: &'n [Derivatives]) -> Work<'n> {
-        // A form whose derivative is declared apart is an entry apart.
+        // A form with a derivative of its own is a separate entry.
         let known: HashSet<&str> = natives.iter().map(|native| native.func.as_str()).collect();
         let apart = derivatives.iter().map(|entry| entry.func.as_str()).filter(|func| known.contains(func));
-        // A signature that only PyTorch's generator makes is known by its derivative.
+        // A signature that only PyTorch's generator makes is known from its derivative.
         let generated = derivatives.iter().filter(|entry| !known.contains(entry.func.as_str()));
         let generated: Vec<&Schema> = generated.map(|entry| &entry.schema).collect();
         let entries = fold::fold(natives, &apart.collect(), &generated);
@@ -182,7 +182,7 @@ impl<'n> Work<'n> {
         }
     }
 
-    /// Each formula into our language, as far as its text goes.
+    /// Translates the text of each formula.
     fn translate(&mut self) {
         let operators = Operators::new(self.entries.iter().map(|entry| &entry.schema));
         for (position, formulas) in &mut self.formulas {
@@ -193,14 +193,14 @@ impl<'n> Work<'n> {
         }
     }
 
-    /// Declares what the translated formulas call, by a draft in which they may call anything.
+    /// Declares the functions in translated formulas, by a draft in which any call is allowed.
     fn declare(&mut self) {
         let (text, _) = write::spec(self, HEAD);
         let draft = pipeline::check_draft("draft", &text, Undeclared::Allowed);
         self.declarations.extend(declare::declarations(&draft.model.ops));
     }
 
-    /// Takes out what the checker refuses until it refuses nothing.
+    /// Removes rejected formulas until the checker accepts all.
     fn settle(&mut self) -> Result<String, Box<Refused>> {
         let mut rounds = 0;
         loop {
@@ -214,7 +214,7 @@ impl<'n> Work<'n> {
             let mut unusable = Vec::new();
             for error in checked.diagnostics.errors() {
                 let start = error.primary.span.start as usize;
-                // Formulas come before the entry they are in.
+                // Formulas come before their entry.
                 let place = places.iter().find(|(range, _)| range.contains(&start)).map(|(_, place)| *place);
                 match place {
                     Some(Place::Formula { entry, index }) => progress |= self.refuse(entry, index, error),
@@ -237,7 +237,7 @@ impl<'n> Work<'n> {
         }
     }
 
-    /// Makes a formula C++ again; if it is that already, the language has no place for it.
+    /// Reverts a formula to C++; if it already was, the language cannot express it.
     fn refuse(&mut self, entry: usize, index: usize, error: &Diagnostic) -> bool {
         let found = self.formulas.get_mut(&entry).and_then(|found| found.list.get_mut(index));
         match found {
@@ -260,7 +260,7 @@ impl<'n> Work<'n> {
     }
 }
 
-/// What the checker says, in one line.
+/// The checker's message, in one line.
 fn reason(error: &Diagnostic) -> String {
     match error.primary.text.as_str() {
         "" => error.message.clone(),
@@ -268,7 +268,7 @@ fn reason(error: &Diagnostic) -> String {
     }
 }
 
-/// What stands at a place of the written spec.
+/// The part of the written spec at a position.
 #[derive(Clone, Copy)]
 enum Place {
     Formula { entry: usize, index: usize },
@@ -293,12 +293,12 @@ fn translated(translator: &Translator<'_>, formula: &Formula) -> State {
 }
 
 impl Formulas<'_> {
-    /// Whether a key of the spec can say the flags.
+    /// Whether a key of the spec can express the flags.
     fn flags_are_plain(&self) -> bool {
         are_plain(&self.output_differentiability)
     }
 
-    /// What no key of the spec says.
+    /// The fields that no key of the spec expresses.
     fn kept(&self) -> Vec<(String, Note)> {
         let mut kept = self.rest.clone();
         if !self.flags_are_plain() {

@@ -1,7 +1,7 @@
-//! `native_functions.yaml` to entries: a signature, and everything else an entry says.
+//! `native_functions.yaml` to entries: a signature, and all other fields.
 //!
-//! In: the file's tree. Out: [`Native`] entries in file order. No field is interpreted here, so none
-//! can be lost.
+//! In: the file's tree. Out: [`Native`] entries in file order. Fields are not interpreted here, so that none can be
+//! lost.
 
 use opsmith_codegen::diagnostics::{Diagnostics, SourceMap};
 use opsmith_codegen::lower::note;
@@ -19,10 +19,10 @@ pub(super) struct Native {
     pub fields: Vec<(String, Note)>,
 }
 
-/// A field that has no signature to belong to.
+/// The field of the signature.
 pub(super) const FUNC: &str = "func";
 
-/// Reads the entries. Those without a readable signature are reported.
+/// Reads the entries. Those with a malformed signature are reported.
 pub(super) fn read(root: &Node, sources: &SourceMap, diagnostics: &mut Diagnostics) -> Vec<Native> {
     let mut entries = Vec::new();
     for item in root.as_seq().unwrap_or_default() {
@@ -67,8 +67,8 @@ impl Native {
         self.schema.name.to_string()
     }
 
-    /// The kernels by backend: one row for each of the backends a key lists. An entry without a table
-    /// is made of other operators, which the file leaves unsaid.
+    /// The kernels by backend: one row for each of the backends in a key. An entry without a table is a composition,
+    /// which the file does not state.
     pub fn kernels(&self) -> Vec<(String, String)> {
         let Some(Note::Map(table)) = self.field("dispatch") else {
             return vec![("CompositeImplicitAutograd".to_owned(), self.default_kernel())];
@@ -81,7 +81,7 @@ impl Native {
         rows
     }
 
-    /// The function that an entry without a table names: its own, as C++ spells it.
+    /// The function of an entry without a table: its own C++ name.
     fn default_kernel(&self) -> String {
         let name = &self.schema.name;
         let out = if self.schema.out_args().next().is_some() { "_out" } else { "" };

@@ -1,4 +1,4 @@
-//! What became of everything that the two files say.
+//! The account of everything in the two files.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ pub struct Row {
     pub file: &'static str,
     /// The field or kind of formula.
     pub feature: String,
-    /// How often it occurs.
+    /// Number of occurrences.
     pub count: usize,
-    /// How often a key of the spec says the same.
+    /// Number of occurrences expressed by a key of the spec.
     pub translated: usize,
-    /// How often it is kept as it was: under `origin` or `supplied`, or as `opaque(…)`.
+    /// Number of occurrences kept unchanged: under `origin` or `supplied`, or as `opaque(…)`.
     pub kept: usize,
 }
 
-/// A formula that is C++ still.
+/// A formula that is still C++.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opaque {
     /// The signature it belongs to.
@@ -31,16 +31,16 @@ pub struct Opaque {
     pub forward: bool,
     /// The formula.
     pub text: String,
-    /// Why it was not translated.
+    /// The reason why it was not translated.
     pub reason: String,
 }
 
-/// What became of everything.
+/// The account of an import.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// The entries of the native functions.
     pub natives: usize,
-    /// The entries of the spec that stand for them.
+    /// The entries of the spec that replace them.
     pub entries: usize,
     /// The functions that formulas call and that the importing project must supply.
     pub declarations: usize,
@@ -94,7 +94,7 @@ fn native_rows(work: &Work<'_>, report: &mut Report) {
     };
     push("func", work.natives.len(), work.natives.len());
     for (field, count) in fields {
-        // Kernels are named under `supplied`, which is what the language has for them.
+        // Kernels are named under `supplied`, the language's key for them.
         let all = write::TRANSLATED.contains(&field);
         let translated = if field == "autogen" { generated(work) } else { count };
         push(field, count, if all || field == "autogen" { translated } else { 0 });
@@ -104,7 +104,7 @@ fn native_rows(work: &Work<'_>, report: &mut Report) {
     push("kernels of dispatch", kernels, kernels);
 }
 
-/// The entries whose generated forms are forms of ours, every one.
+/// The number of entries whose generated forms are all forms of ours.
 fn generated(work: &Work<'_>) -> usize {
     let made: std::collections::HashSet<String> = work
         .entries

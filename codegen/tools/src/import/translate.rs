@@ -1,10 +1,10 @@
 //! C++ formulas to formulas of the spec language.
 //!
-//! In: a tree, and the signature it belongs to. Out: text, whose names and types the checker then
-//! resolves; nothing is taken on trust here. What has no counterpart is refused with the reason.
+//! In: a tree, and its signature. Out: text, whose names and types the checker then resolves. An expression without a
+//! counterpart is an error with the reason.
 //!
-//! No operator is named: rules are about how C++ calls things (`_symint`, `x.f_()` on a value nobody
-//! else sees, the bundle of options) and about questions that need no elements (`sym_sizes()`).
+//! Must not name operators: rules are about C++ conventions (`_symint`, `x.f_()` on a temporary value, the bundle of
+//! options) and about metadata queries (`sym_sizes()`).
 
 mod words;
 
@@ -14,13 +14,13 @@ use super::cpp::{Cpp, Name};
 use opsmith_codegen::model::expr::QUERIES;
 use opsmith_codegen::spec::schema::{BaseType, Schema, Type};
 
-/// Signatures by base name, as formulas call them.
+/// Signatures by base name, as in formulas.
 pub(super) struct Operators<'s> {
     by_base: HashMap<String, Vec<&'s Schema>>,
 }
 
 impl<'s> Operators<'s> {
-    /// Sorts signatures by name.
+    /// Indexes signatures by name.
     pub fn new(schemas: impl Iterator<Item = &'s Schema>) -> Operators<'s> {
         let mut by_base: HashMap<String, Vec<&Schema>> = HashMap::new();
         for schema in schemas {
@@ -38,7 +38,7 @@ impl<'s> Operators<'s> {
     }
 }
 
-/// What a formula may refer to.
+/// The names that a formula may refer to.
 pub(super) struct Translator<'a> {
     pub operators: &'a Operators<'a>,
     /// The signature of the entry.
@@ -48,7 +48,7 @@ pub(super) struct Translator<'a> {
 /// A piece of translated text.
 struct Piece {
     text: String,
-    /// How tightly it binds: 0 for a choice, 10 for a name or a call.
+    /// Its binding strength: 0 for a conditional, 10 for a name or a call.
     level: u8,
     /// Facts about its type.
     hint: Hint,
@@ -56,7 +56,7 @@ struct Piece {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hint {
-    /// A tensor that is there.
+    /// A tensor that is present.
     Tensor,
     /// A tensor or another value that may be absent.
     Optional,
@@ -76,12 +76,12 @@ impl Piece {
         Piece { text: text.into(), level: ATOM, hint }
     }
 
-    /// In brackets, if it binds less tightly than its place wants.
+    /// Adds brackets if it binds less tightly than its context requires.
     fn at(self, level: u8) -> String {
         if self.level < level { format!("({})", self.text) } else { self.text }
     }
 
-    /// As a value that is there.
+    /// The piece as a value that is present.
     fn present(self) -> Piece {
         match self.hint {
             Hint::Optional => Piece::atom(format!("{}.unwrap()", self.at(ATOM)), Hint::Unknown),
@@ -91,7 +91,7 @@ impl Piece {
 }
 
 impl Translator<'_> {
-    /// The formula in our language.
+    /// The formula in the spec language.
     pub fn translate(&self, tree: &Cpp) -> Result<String, String> {
         Ok(self.piece(tree)?.text)
     }
@@ -144,7 +144,7 @@ impl Translator<'_> {
             "&&" | "||" => (self.condition(left)?, self.condition(right)?),
             _ => (self.piece(left)?.present(), self.piece(right)?.present()),
         };
-        // Rust compares no comparisons, and binds `&` more tightly than C++ does.
+        // Rust does not chain comparisons, and binds `&` more tightly than C++ does.
         let own = if matches!(level, 1 | 2 | 7 | 8) { level } else { UNARY };
         let right_level = if matches!(level, 1 | 2) { level } else { level + 1 };
         let right_level = if own == UNARY { UNARY } else { right_level };
@@ -152,7 +152,7 @@ impl Translator<'_> {
         Ok(Piece { text, level, hint: Hint::Unknown })
     }
 
-    /// A truth value; of something that may be absent, whether it is there.
+    /// A condition; for an optional value, whether it is present.
     fn condition(&self, tree: &Cpp) -> Translated {
         let piece = self.piece(tree)?;
         Ok(match piece.hint {
@@ -197,7 +197,7 @@ impl Translator<'_> {
             })
     }
 
-    /// Names that stand for gradients, tangents and results.
+    /// Names of gradients, tangents and results.
     fn gradient_name(&self, name: &str) -> Option<Hint> {
         let outputs = &self.schema.returns;
         let is_output = |name: &str| outputs.iter().any(|value| value.name.as_deref() == Some(name));
@@ -261,7 +261,7 @@ impl Translator<'_> {
             "optional" | "Tensor" if arguments.is_empty() => return Ok(Piece::atom("None", Hint::Unknown)),
             "optional" | "Scalar" | "SymInt" | "static_cast" | "IntArrayRef" | "OptionalArrayRef"
             | "SymIntArrayRef" | "int64_t" | "double" => return one(),
-            // What the class holds, one by one.
+            // The parts of the class, one by one.
             "TensorGeometry" => {
                 let tensor = one()?.at(ATOM);
                 let text = format!("{tensor}.sizes(), {tensor}.strides(), {tensor}.storage_offset()");
@@ -277,7 +277,7 @@ impl Translator<'_> {
         Ok(Piece::atom(format!("{}({arguments})", words::callable(&spelling)), Hint::Tensor))
     }
 
-    /// A function's name without what C++ adds to it.
+    /// A function's name without C++ decorations.
     fn function(&self, name: &Name) -> String {
         let plain = |name: &str| name.strip_suffix("_symint").unwrap_or(name).to_owned();
         let last = plain(name.last());
@@ -291,7 +291,7 @@ impl Translator<'_> {
         plain(&own.cloned().collect::<Vec<_>>().join("_")).to_lowercase()
     }
 
-    /// `f` for `f_`: the written value is new, so that nothing else sees it.
+    /// `f` for `f_`: the written value is a temporary, so no other code sees the write.
     fn value_form(&self, name: &str) -> String {
         match name.strip_suffix('_').filter(|base| self.operators.has(base)) {
             Some(base) => base.to_owned(),
@@ -299,7 +299,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The arguments of a call; `skip` of them are given otherwise.
+    /// The arguments of a call, without `skip` of them that are passed separately.
     fn arguments(&self, callee: &str, arguments: &[Cpp], skip: usize) -> Result<String, String> {
         let overloads = self.operators.overloads(callee);
         let mut texts = Vec::new();
@@ -319,7 +319,7 @@ impl Translator<'_> {
                 let mut fitting = overloads.iter().filter(fits).peekable();
                 fitting.peek().is_some() && fitting.all(|schema| accepts(&schema.args[position + skip].ty))
             };
-            // `{}` is whatever the parameter's type has by itself.
+            // `{}` is the default value of the parameter's type.
             if matches!(argument, Cpp::Braces(items) if items.is_empty()) && wants(Type::is_optional) {
                 texts.push("None".to_owned());
                 continue;
@@ -344,7 +344,7 @@ impl Translator<'_> {
                     return Ok(Piece::atom(format!("{}.is_some()", receiver.at(ATOM)), Hint::Plain));
                 }
                 ("value", _) => return Ok(receiver.present()),
-                // A number stays what it is; its kind decides nothing in a gradient.
+                // A number keeps its kind, which is irrelevant in a gradient.
                 ("toDouble" | "toFloat" | "toComplexDouble", Hint::Plain) => return Ok(receiver),
                 (_, _) if words::asks_if_empty(method) => {
                     let text = format!("{}.len() == 0", receiver.present().at(ATOM));
@@ -378,7 +378,7 @@ impl Translator<'_> {
             let method = words::callable(&method);
             return Ok(Piece::atom(format!("{}.{method}({translated})", receiver.at(ATOM)), Hint::Tensor));
         }
-        // A method of C++ alone, as a function of its object.
+        // A C++-only method, as a function of its object.
         let separator = if translated.is_empty() { "" } else { ", " };
         let text = format!("{}({}{separator}{translated})", words::callable(&method), receiver.text);
         Ok(Piece::atom(text, Hint::Unknown))

@@ -9,7 +9,7 @@ use super::native::Native;
 use super::{Formulas, Place, State, Work};
 use opsmith_codegen::model::Note;
 
-/// Fields that a key of the spec says.
+/// Fields that a key of the spec expresses.
 pub(super) const TRANSLATED: [&str; 2] = ["dispatch", "tags"];
 
 /// The text of the spec.
@@ -130,7 +130,7 @@ fn formulas(
     }
 }
 
-/// What no key says, by form.
+/// The fields that no key expresses, by form.
 fn origin(out: &mut String, members: &[&Native], tags: &[&str], formulas: Option<&Formulas<'_>>) {
     let mut rows: Vec<(String, Vec<(String, Note)>)> = Vec::new();
     for native in members {
@@ -177,7 +177,7 @@ fn flow(note: &Note) -> String {
     }
 }
 
-/// A text inside brackets, where commas and brackets mean something.
+/// A text inside brackets, where commas and brackets are special.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     match !text.is_empty() && text.chars().all(plain) && !is_special(text) {
@@ -205,7 +205,7 @@ fn single_quoted(text: &str) -> String {
     }
 }
 
-/// Words that YAML takes for something else than text.
+/// Words that YAML does not parse as text.
 fn is_special(text: &str) -> bool {
     matches!(text, "null" | "Null" | "NULL" | "~" | "")
 }

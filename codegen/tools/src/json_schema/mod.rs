@@ -1,8 +1,7 @@
 //! A JSON Schema of spec files, for completion and hover in editors.
 //!
-//! In: the key tables that the reader itself checks keys with. Out: a schema of draft 7, which
-//! yaml-language-server reads. It knows keys and kinds of values; what an expression means is for
-//! `opsmith check`.
+//! In: the key tables that the reader itself uses. Out: a schema of draft 7, for yaml-language-server. It covers keys
+//! and kinds of values; expressions are checked by `opsmith check`.
 
 use opsmith_core::{Backend, DType, DTypeSet};
 use serde_json::{Map, Value, json};
@@ -58,7 +57,7 @@ fn entries(list: &str) -> &'static [KeySpec] {
     }
 }
 
-/// Text. What looks like a number or a truth value to YAML is text too.
+/// Text. Values that YAML parses as numbers or booleans are text too.
 fn text() -> Value {
     json!({ "type": ["string", "number", "boolean"] })
 }
@@ -77,7 +76,7 @@ fn words(key: &str) -> Value {
     }
 }
 
-/// What the tables of keys do not say and an editor can use.
+/// Details for editors that the key tables do not have.
 fn details(key: &str, value: &mut Value) {
     match key {
         "edition" => *value = json!({ "enum": [1, "1"] }),

@@ -1,7 +1,7 @@
-//! Dtypes that an entry asks for and the bounds of its kernel leave out.
+//! Dtypes of an entry that the bounds of its kernel exclude.
 //!
-//! In: a function as it is written, the dtypes of its type parameters. Out: the first bound that excludes some of them.
-//! Only traits of [`ELEMENT_TRAITS`] are judged; of others the compiler has the last word.
+//! In: a parsed function, the dtypes of its type parameters. Out: the first bound that excludes some of them. Only
+//! traits of [`ELEMENT_TRAITS`] are checked; others are left to the compiler.
 
 use opsmith_core::{DTypeSet, ELEMENT_TRAITS};
 use quote::ToTokens as _;
@@ -16,7 +16,7 @@ struct Bound<'a> {
     path: &'a syn::Path,
 }
 
-/// The first mistake in the bounds of a function whose type parameters are given these dtypes, in a sentence.
+/// The first mistake in the bounds of a function for these dtypes of its type parameters, in a sentence.
 pub(super) fn excluded(function: &Function, dtypes: &[DTypeSet]) -> Option<String> {
     let generics = &function.signature.generics;
     let names: Vec<String> = generics.type_params().map(|param| param.ident.to_string()).collect();
@@ -37,7 +37,7 @@ pub(super) fn excluded(function: &Function, dtypes: &[DTypeSet]) -> Option<Strin
     Some(format!("its bound `{}{place}: {path}` leaves out {}", bound.parameter, left_out.join(", ")))
 }
 
-/// All bounds of type parameters, whether they stand beside them or in a `where`.
+/// All bounds of type parameters, in the parameter list or in a `where` clause.
 fn bounds(generics: &syn::Generics) -> Vec<Bound<'_>> {
     let mut found = Vec::new();
     for param in generics.type_params() {
@@ -80,7 +80,7 @@ fn add<'a>(
     }
 }
 
-/// The dtypes that have a trait; `None` for a trait that is not known.
+/// The dtypes that implement a trait; `None` for an unknown trait.
 fn allowed(function: &Function, path: &syn::Path) -> Option<DTypeSet> {
     let mut names: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
     if let [name] = &names[..] {

@@ -1,8 +1,8 @@
-//! The Rust functions that a spec names, looked up in the sources of the crate that has them.
+//! The Rust functions that a spec names, looked up in the sources of their crate.
 //!
-//! In: a model and where its crate's sources are. Out: a diagnostic for each function that is certainly
-//! missing, or certainly of another type. The files are parsed, not compiled: where a macro, a condition or
-//! another crate may decide, nothing is said, and the compiler has the last word.
+//! In: a model and the location of its crate's sources. Out: a diagnostic for each function that is certainly missing,
+//! or certainly has another type. The files are parsed, not compiled: where a macro, a condition or another crate may
+//! decide, there is no diagnostic, and the compiler decides.
 
 mod bounds;
 mod resolve;
@@ -24,15 +24,15 @@ use opsmith_codegen::pipeline::Checked;
 use resolve::{Crate, Found};
 use signature::Wanted;
 
-/// Looks for the functions in Rust that the entries name, in the sources of the crate that has them. A
-/// build leaves that to the compiler, which knows more.
+/// Looks up the Rust functions that the entries name, in the sources of their crate. A build leaves this to the
+/// compiler.
 pub fn check(checked: &mut Checked, config: &Config) {
     let found = wrong_functions(&checked.model, config, &checked.sources);
     checked.diagnostics.extend(found);
     proc_macro2::extra::invalidate_current_thread_spans();
 }
 
-/// What is wrong with the functions that a model's own entries name.
+/// The diagnostics of the functions that a model's own entries name.
 fn wrong_functions(model: &Model, config: &Config, sources: &SourceMap) -> Vec<Diagnostic> {
     let mut lookup = Lookup {
         kernels: Root::of(config, &config.kernels),
@@ -54,17 +54,17 @@ fn wrong_functions(model: &Model, config: &Config, sources: &SourceMap) -> Vec<D
     lookup.found
 }
 
-/// The module that paths start in, and the crate it is in.
+/// The root module of paths, and its crate.
 struct Root {
     code: Crate,
     /// The module's path inside the crate.
     module: Vec<String>,
-    /// The folder that messages name files from.
+    /// The folder that file names in messages are relative to.
     folder: PathBuf,
 }
 
 impl Root {
-    /// The module that a configuration names, if its crate's sources are where they are expected.
+    /// The module in a configuration, if its crate's sources are at the expected location.
     fn of(config: &Config, module: &RustPath) -> Option<Root> {
         let names: Vec<String> = module.names().map(str::to_owned).collect();
         let (first, rest) = names.split_first()?;
@@ -81,7 +81,7 @@ impl Root {
     }
 }
 
-/// The root file of the crate that a spec belongs to, and the crate's folder.
+/// The root file of a spec's crate, and the crate's folder.
 fn own_root(spec: &Path) -> Option<(PathBuf, PathBuf)> {
     let spec = std::path::absolute(spec).ok()?;
     let folder = spec.ancestors().skip(1).find(|folder| folder.join("Cargo.toml").is_file())?;
@@ -99,7 +99,7 @@ fn own_root(spec: &Path) -> Option<(PathBuf, PathBuf)> {
 
 struct Lookup<'a> {
     kernels: Option<Root>,
-    /// Where kernels are named from, by backend.
+    /// The root modules of kernels, by backend.
     backends: Vec<(Backend, Option<Root>)>,
     sources: &'a SourceMap,
     found: Vec<Diagnostic>,
@@ -151,7 +151,7 @@ impl Lookup<'_> {
         self.found.extend(diagnostic);
     }
 
-    /// Where a path stands inside an entry.
+    /// The span of a path inside an entry.
     fn place(&self, path: &str, entry: Span) -> Span {
         let text = self.sources.slice(entry);
         let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
@@ -185,7 +185,7 @@ fn expressions(op: &Op) -> impl Iterator<Item = &Expr> {
     checks.chain(rules).chain(formulas).chain(&op.body.composite)
 }
 
-/// Looks a function up and compares it with what is wanted.
+/// Looks up a function and compares it with the required type.
 fn look(root: Option<&Root>, path: &str, place: Span, wanted: &Wanted) -> Option<Diagnostic> {
     let root = root?;
     let names: Vec<&str> = root.module.iter().map(String::as_str).chain(path.split("::")).collect();

@@ -1,4 +1,4 @@
-//! Names of a crate's modules, from its files: what a path stands for, or that nothing has its name.
+//! Name resolution in a crate's modules, from its files: the item of a path, or its certain absence.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use syn::{Item, UseTree};
 
-/// Re-exports of re-exports; a longer chain, or one that goes round, is left to the compiler.
+/// Maximal length of a chain of re-exports; longer or cyclic ones are left to the compiler.
 const MAX_STEPS: usize = 32;
 
 /// The sources of a crate.
@@ -16,32 +16,32 @@ pub(super) struct Crate {
     files: RefCell<HashMap<PathBuf, Option<Rc<[Item]>>>>,
 }
 
-/// What a path stands for.
+/// The result of resolving a path.
 pub(super) enum Found {
-    /// A function whose text is here.
+    /// A function with its source.
     Function(Box<Function>),
-    /// Something that the files do not tell.
+    /// Undetermined from the files.
     Unknown,
-    /// Nothing, for sure.
+    /// Certainly missing.
     Missing {
-        /// The part of the path that is not there.
+        /// The missing part of the path.
         name: String,
-        /// The file in which it would be.
+        /// The file that it is missing from.
         file: PathBuf,
-        /// The names of that kind that are there.
+        /// The existing names of that kind.
         known: Vec<String>,
     },
 }
 
-/// A function as it is written.
+/// A parsed function.
 pub(super) struct Function {
     pub signature: syn::Signature,
-    /// Whether only its module sees it.
+    /// Whether it is private to its module.
     pub private: bool,
     pub file: PathBuf,
-    /// Names of types that the module says itself, so that they mean something of its own.
+    /// Names of types that the module itself defines, which hide others.
     pub own_types: Vec<String>,
-    /// The paths that the module imports, each ending in the name it has there.
+    /// The paths that the module imports, each ending in its local name.
     pub imports: Vec<Vec<String>>,
 }
 
@@ -56,25 +56,25 @@ impl Function {
 struct Module {
     items: Rc<[Item]>,
     file: PathBuf,
-    /// Where files of its modules are; `None` where an attribute decides.
+    /// The folder of its modules' files; `None` if an attribute decides.
     folder: Option<PathBuf>,
     parent: Option<Rc<Module>>,
 }
 
-/// What a name inside a module is looked up as.
+/// The namespace in which a name is looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Namespace {
     Modules,
     Functions,
 }
 
-/// A name that is looked for in the imports of a module.
+/// A name that is looked up in the imports of a module.
 struct Wanted<'a> {
     module: &'a Rc<Module>,
     name: &'a str,
     namespace: Namespace,
     steps: usize,
-    /// Whether globs count.
+    /// Whether glob imports are considered.
     globs: bool,
 }
 
@@ -110,7 +110,7 @@ impl Crate {
         }
     }
 
-    /// The items of a file; `None` if it cannot be read as Rust, which the compiler will say.
+    /// The items of a file; `None` if it cannot be parsed, which the compiler will report.
     fn items(&self, file: &Path) -> Option<Rc<[Item]>> {
         if let Some(known) = self.files.borrow().get(file) {
             return known.clone();
@@ -125,7 +125,8 @@ impl Crate {
         self.seen(module, name, namespace, steps, false)
     }
 
-    /// A name as a module itself sees it, or as others do. What a module imports with a private glob is its own.
+    /// The item of a name, seen from the module itself or from others. A private glob import is visible to the module
+    /// only.
     fn seen(
         &self,
         module: &Rc<Module>,
@@ -149,7 +150,7 @@ impl Crate {
                 }
                 Item::Use(item) => {
                     let private = matches!(item.vis, syn::Visibility::Inherited);
-                    // What the root imports is seen by every module of the crate.
+                    // Imports of the root are visible in every module of the crate.
                     let globs = from_inside || !private || module.parent.is_none();
                     let wanted = Wanted { module, name, namespace, steps, globs };
                     self.imported(&wanted, &item.tree, &mut Vec::new())
@@ -159,7 +160,7 @@ impl Crate {
             };
             match found {
                 Member::Missing => {}
-                // A glob may hide nothing, so what is said outright wins.
+                // A glob import may hide nothing, so explicit names take precedence.
                 Member::Unknown if matches!(item, Item::Use(_)) => uncertain = true,
                 found => return found,
             }
@@ -167,7 +168,7 @@ impl Crate {
         if uncertain { Member::Unknown } else { Member::Missing }
     }
 
-    /// A name that a `use` may bring in; `prefix` is the path before the tree.
+    /// A name that a `use` may import; `prefix` is the path before the tree.
     fn imported(&self, wanted: &Wanted<'_>, tree: &UseTree, prefix: &mut Vec<String>) -> Member {
         let Wanted { module, name, namespace, steps, globs } = *wanted;
         let named = |last: &str, prefix: &[String]| {
@@ -208,7 +209,7 @@ impl Crate {
         }
     }
 
-    /// What an import names. One that names nothing may be of the other namespace, or of another crate.
+    /// The target of an import. A missing one may be of the other namespace, or of another crate.
     fn target(&self, module: &Rc<Module>, path: &[String], namespace: Namespace, steps: usize) -> Member {
         let Some((last, names)) = path.split_last() else { return Member::Unknown };
         match self.walk(module, names, steps) {
@@ -221,7 +222,7 @@ impl Crate {
         }
     }
 
-    /// The module of a path as a `use` in a module says it.
+    /// The module of a path in a module's `use`.
     fn walk(&self, module: &Rc<Module>, path: &[String], steps: usize) -> Option<Rc<Module>> {
         let mut at = module.clone();
         for (index, name) in path.iter().enumerate() {
@@ -288,7 +289,7 @@ fn root_of(module: &Rc<Module>) -> Rc<Module> {
     at
 }
 
-/// A function as it is written, unless an attribute may change or drop it.
+/// A parsed function, unless an attribute may change or drop it.
 fn function(module: &Module, item: &syn::ItemFn) -> Member {
     if item.attrs.iter().any(|attr| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr"))
         || item.attrs.iter().any(|attr| !is_built_in(attr))
@@ -302,7 +303,7 @@ fn function(module: &Module, item: &syn::ItemFn) -> Member {
     Member::Function(Box::new(Function { signature, private, file, own_types, imports }))
 }
 
-/// The paths that an item imports under their own names; the last name of all that a module has is `*`.
+/// The paths that an item imports under their own names; a glob import ends in `*`.
 fn imports(item: &Item) -> Vec<Vec<String>> {
     fn collect(tree: &UseTree, prefix: &[String], found: &mut Vec<Vec<String>>) {
         let joined = |name: String| [prefix, &[name]].concat();
@@ -321,7 +322,7 @@ fn imports(item: &Item) -> Vec<Vec<String>> {
     found
 }
 
-/// The names of types that an item defines, or gives to something else.
+/// The names of types that an item defines, or imports under a new name.
 fn own_types(item: &Item) -> Vec<String> {
     fn renamed(tree: &UseTree, found: &mut Vec<String>) {
         match tree {
@@ -346,7 +347,7 @@ fn own_types(item: &Item) -> Vec<String> {
     }
 }
 
-/// Whether an item that is neither a function nor a module has a name.
+/// Whether an item other than a function or module has a name.
 fn defines(item: &Item, name: &str) -> bool {
     match item {
         Item::Const(item) => item.ident == name,
@@ -362,7 +363,7 @@ fn defines(item: &Item, name: &str) -> bool {
     }
 }
 
-/// Whether an item may become functions and modules of any name.
+/// Whether an item may expand to functions and modules of any name.
 fn may_define_anything(item: &Item) -> bool {
     let attrs = match item {
         // `macro_rules!` has a name and defines only a macro.
@@ -418,7 +419,7 @@ fn is_built_in(attr: &syn::Attribute) -> bool {
     attr.path().segments.first().is_some_and(|first| KNOWN.iter().any(|known| first.ident == known))
 }
 
-/// A name that is certainly not there, with those that are.
+/// A certainly missing name, with the existing ones.
 fn missing(module: &Module, name: &str, namespace: Namespace) -> Found {
     let known = module.items.iter().filter_map(|item| match item {
         Item::Fn(item) if namespace == Namespace::Functions => Some(item.sig.ident.to_string()),

@@ -1,4 +1,4 @@
-//! A function's parameters as they are wanted and as they are written.
+//! Comparison of a function's required and actual parameters.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use opsmith_core::DTypeSet;
 use super::bounds;
 use super::resolve::Function;
 
-/// What a function must take.
+/// The required parameters of a function.
 pub(super) struct Wanted {
-    /// The number of element types, where it is known.
+    /// The number of element types, if known.
     generics: Option<usize>,
-    /// The types of its parameters; `None` for one that may be of several.
+    /// The types of its parameters; `None` for one that may have several types.
     parameters: Vec<Option<Type>>,
-    /// The dtypes that each element type stands for, where they are known.
+    /// The dtypes covered by each element type, if known.
     dtypes: Vec<DTypeSet>,
 }
 
@@ -27,17 +27,17 @@ impl Wanted {
         Wanted { generics: (generics > 0).then_some(generics), parameters, dtypes: Vec::new() }
     }
 
-    /// The same with the dtypes that its type parameters stand for.
+    /// The same function with the dtypes of its type parameters.
     pub fn of_dtypes(self, dtypes: Vec<DTypeSet>) -> Wanted {
         Wanted { dtypes, ..self }
     }
 
-    /// A function of so many parameters of whatever type.
+    /// A function with this number of parameters of any types.
     pub fn count(parameters: usize) -> Wanted {
         Wanted { generics: None, parameters: vec![None; parameters], dtypes: Vec::new() }
     }
 
-    /// Why a function is certainly another one.
+    /// The reason why a function certainly differs.
     pub fn misfit(&self, function: &Function) -> Option<String> {
         let signature = &function.signature;
         let plural = |count: usize, noun: &str| match count {
@@ -79,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// The parameters as a person would write them.
+/// The parameters in Rust syntax.
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let types: Vec<String> = self
@@ -91,7 +91,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// A type as far as it tells what it is, whatever names are imported.
+/// A type, as far as it is determined independent of imported names.
 enum Shape {
     Reference {
         mutable: bool,
@@ -106,7 +106,7 @@ enum Shape {
     Unknown,
 }
 
-/// The names that mean one thing wherever they stand.
+/// The names with one meaning in all contexts.
 const KNOWN: [&str; 24] = [
     "View",
     "ViewMut",
@@ -135,7 +135,7 @@ const KNOWN: [&str; 24] = [
 ];
 
 impl Shape {
-    /// The shape of a type; names that the function's module gives to something else say nothing.
+    /// The shape of a type; names that the function's module redefines are ignored.
     fn of(ty: &Type, function: Option<&Function>) -> Shape {
         match ty {
             Type::Reference(reference) => Shape::Reference {
@@ -172,7 +172,7 @@ impl Shape {
         Shape::Named { name, inner }
     }
 
-    /// Whether two types are certainly not the same.
+    /// Whether two types are certainly different.
     fn differs(&self, other: &Shape) -> bool {
         match (self, other) {
             (Shape::Unknown, _) | (_, Shape::Unknown) => false,

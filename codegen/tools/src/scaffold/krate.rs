@@ -8,7 +8,7 @@ use opsmith_codegen::analysis::naming;
 
 use super::{Change, Refusal, is_package_name, render};
 
-/// How the crate finds `opsmith`, `opsmith-codegen` and `opsmith-testing`.
+/// The source of the dependencies `opsmith`, `opsmith-codegen` and `opsmith-testing`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Dependencies {
     /// From the registry, of this version.
@@ -17,10 +17,10 @@ pub enum Dependencies {
     Path(String),
 }
 
-/// What the crate's files hold; `false` is for a folder with no workspace around it.
+/// The files of the crate; `false` is for a folder outside any workspace.
 ///
 /// # Errors
-/// If no package can have that name.
+/// If the name is not valid for a package.
 pub fn krate(
     folder: &Path,
     name: &str,
@@ -44,7 +44,7 @@ pub fn krate(
         name,
         library => library.as_str(),
         methods => naming::methods(name),
-        // A function of C cannot be called like a library's namespace, so the library's name stands first.
+        // C functions have no namespace, so the library's name is a prefix.
         symbol => library.to_lowercase(),
         opsmith => dependency("opsmith", "generated"),
         codegen => dependency("opsmith-codegen", "codegen"),

@@ -1,7 +1,7 @@
-//! Files that people start from: a new crate (`opsmith init`), a new operator (`opsmith new`).
+//! File templates: a new crate (`opsmith init`), a new operator (`opsmith new`).
 //!
-//! In: names and a signature. Out: [`Change`]s to files, which the command makes all or not at all.
-//! Nothing here touches the disk but to read what is there. The texts are templates beside this file.
+//! In: names and a signature. Out: [`Change`]s to files, which the command makes all or not at all. Only reads from the
+//! disk. The templates are beside this file.
 
 mod krate;
 mod op;
@@ -21,18 +21,18 @@ pub use op::{KernelLanguage, NewOperator, operator};
 pub struct Change {
     /// The file.
     pub path: PathBuf,
-    /// All that it shall hold.
+    /// The new contents.
     pub text: String,
-    /// Whether it is there already.
+    /// Whether it exists already.
     pub exists: bool,
 }
 
-/// Why nothing can be written.
+/// The reason why nothing can be written.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The spec would have mistakes; which ones, and the texts they refer to.
+    /// The spec would have mistakes: the diagnostics, and the texts they refer to.
     Mistakes(SourceMap, Diagnostics),
-    /// In words.
+    /// Another reason, in words.
     Because(String),
 }
 
@@ -49,7 +49,7 @@ fn render(template: &str, context: Value) -> Result<String, Refusal> {
     Ok(format!("{}\n", text.trim_end()))
 }
 
-/// Whether a text can be the name of a package, and of its library with underscores for hyphens.
+/// Whether a text can be the name of a package, and, with underscores for hyphens, of its library.
 pub fn is_package_name(name: &str) -> bool {
     let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     letters && opsmith_codegen::expr::path::is_identifier(&name.replace('-', "_"))

@@ -1,4 +1,4 @@
-//! A new operator: its entry, a kernel that is to be written, and a test that calls it.
+//! A new operator: its entry, a kernel skeleton, and a test that calls it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use opsmith_codegen::spec::document::Document;
 use opsmith_codegen::spec::schema::{BaseType, Schema, Type};
 use opsmith_codegen::spec::yaml;
 
-/// Columns that a line of Rust has at most.
+/// Maximal columns of a line of Rust.
 const LINE: usize = 100;
 
-/// What the kernel is written in.
+/// The language of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelLanguage {
     /// A generic Rust function.
@@ -30,7 +30,7 @@ pub enum KernelLanguage {
     Cuda,
 }
 
-/// What is to be written for a new operator.
+/// The planned changes for a new operator.
 #[derive(Clone, Debug)]
 pub struct NewOperator {
     /// Its full name.
@@ -39,11 +39,11 @@ pub struct NewOperator {
     pub changes: Vec<Change>,
     /// The file with the kernel.
     pub kernel: PathBuf,
-    /// The test, as `cargo test --test` calls it.
+    /// The test, as a name for `cargo test --test`.
     pub test: String,
 }
 
-/// Plans a new operator in the crate that a spec belongs to.
+/// Plans a new operator in the crate of a spec.
 ///
 /// # Errors
 /// If the signature or the spec has mistakes, or a file would be overwritten.
@@ -78,21 +78,21 @@ pub fn operator(config: &Config, signature: &str, language: KernelLanguage) -> R
     Ok(NewOperator { name: full_name, changes, kernel, test: stem })
 }
 
-/// Where the files of a crate are.
+/// The locations of a crate's files.
 struct Place {
     /// The module with Rust kernels, a folder with a `mod.rs`.
     rust: PathBuf,
-    /// Where C++ files are, and the same as the spec names it.
+    /// The folder of C++ files, and its name in the spec.
     foreign: (PathBuf, &'static str),
-    /// The same for CUDA.
+    /// The folder of CUDA files, and its name in the spec.
     cuda: (PathBuf, &'static str),
-    /// Where integration tests are.
+    /// The folder of integration tests.
     tests: PathBuf,
     /// The library that tests use.
     library: String,
     /// Whether the kernels are modules of the crate itself, not of the stock library.
     own: bool,
-    /// What begins the name of a C function.
+    /// The prefix of C function names.
     prefix: String,
 }
 
@@ -182,7 +182,7 @@ fn entry(
             format!("{{CPU: \"{stem}::{stem}\", CUDA: \"{}\"}}", file(&place.cuda, "cu"))
         }
     };
-    // The build says nothing of a gradient that is refused in words, and warns of one that is missing.
+    // A build accepts an explicit refusal of a gradient, and warns of a missing one.
     let gradients = schema
         .args
         .iter()
@@ -204,7 +204,7 @@ fn entry(
     }
 }
 
-/// The spec with one more entry behind the last one, everything else as it was.
+/// The spec with one more entry at the end, otherwise unchanged.
 fn insert(name: &str, spec: &str, entry: &str) -> Result<String, Refusal> {
     let mut sources = SourceMap::new();
     let mut diagnostics = Diagnostics::default();
@@ -228,14 +228,14 @@ fn insert(name: &str, spec: &str, entry: &str) -> Result<String, Refusal> {
     Ok(format!("{}\n\n{entry}{}", text[..end].trim_end(), &text[end.saturating_add(1).min(text.len())..]))
 }
 
-/// A Rust function that is to be written, in a module of its own.
+/// A Rust kernel skeleton, in a module of its own.
 fn rust_kernel(op: &Op, stem: &str, place: &Place, changes: &mut Vec<Change>) -> Result<PathBuf, Refusal> {
     let path = place.rust.join(format!("{stem}.rs"));
     let parameters = emit::rust_kernel_parameters(op);
     let text = parameters.join(", ");
     let is_used =
         |name: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
-    // In the order that rustfmt gives them.
+    // In rustfmt's order.
     let imports = [
         "Complex32",
         "Complex64",
@@ -267,7 +267,7 @@ fn rust_kernel(op: &Op, stem: &str, place: &Place, changes: &mut Vec<Change>) ->
             function => stem,
             parameters => on_lines(&parameters, stem.len() + "pub fn <T: Element>() -> Result<()> {".len()),
             imports => imports.join(", "),
-            // What the root of the library does not have is in the runtime's.
+            // Items that the library's root lacks are in the runtime's.
             runtime => if place.own { "::runtime" } else { "_runtime" },
         },
     )?;
@@ -284,7 +284,7 @@ fn on_lines(parameters: &[String], rest: usize) -> String {
     if line.len() + rest <= LINE { line } else { format!("\n    {},\n", parameters.join(",\n    ")) }
 }
 
-/// A module's text with one more public module, in order.
+/// A module's text with one more public module, in sorted order.
 fn with_module(text: &str, module: &str) -> String {
     let line = format!("pub mod {module};");
     let mut lines: Vec<&str> = text.lines().collect();
@@ -311,7 +311,7 @@ fn foreign_kernel(
     let (folder, _) = if extension == "cu" { &place.cuda } else { &place.foreign };
     let path = folder.join(format!("{stem}.{extension}"));
     let declaration = emit::c_declaration(op, &format!("{}{stem}", place.prefix));
-    // Nothing uses the parameters yet, and warnings about that help nobody.
+    // The parameters are unused until the kernel is written; warnings about that would not help.
     let (head, parameters) = declaration.split_once(", ").unwrap_or((&declaration, ""));
     let parameters =
         parameters.trim_end_matches(')').split(", ").map(|name| format!("[[maybe_unused]] {name}"));

@@ -8,8 +8,8 @@ use opsmith_codegen::lower::types;
 use opsmith_codegen::model::{Arg, Element, ItemKind, Kind, Op, Ty};
 use opsmith_codegen::spec::schema::Schema;
 
-/// The value of `samples` of an entry: one call, in which arguments that can be left out are. None if an
-/// argument has a type that samples cannot give.
+/// The value of `samples` of an entry: one call, with optional arguments omitted. `None` if an argument has a type that
+/// samples do not support.
 pub(super) fn entry(schema: &Schema) -> Option<String> {
     let required = schema.args.iter().filter(|arg| arg.default.is_none() && !arg.ty.is_optional());
     let values =
@@ -17,7 +17,7 @@ pub(super) fn entry(schema: &Schema) -> Option<String> {
     Some(format!("[{{{}}}]", values.collect::<Option<Vec<_>>>()?.join(", ")))
 }
 
-/// A value as a sample has it.
+/// A value in a sample's notation.
 fn sample_value(ty: &Ty) -> Option<String> {
     Some(match &ty.kind {
         Kind::Tensor => "\"spread(2, 3)\"".to_owned(),
@@ -37,7 +37,7 @@ fn sample_value(ty: &Ty) -> Option<String> {
     })
 }
 
-/// The text of a test file. Arguments with defaults are left out.
+/// The text of a test file. Arguments with defaults are omitted.
 pub(super) fn test(op: &Op, stem: &str, library: &str) -> Result<String, Refusal> {
     let mut imports = std::collections::BTreeSet::new();
     let (mut bindings, mut arguments) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ pub(super) fn test(op: &Op, stem: &str, library: &str) -> Result<String, Refusal
     )
 }
 
-/// A type where a value alone does not say it.
+/// A type annotation where the value alone is ambiguous.
 fn annotation(arg: &Arg) -> &'static str {
     match (&arg.ty.kind, arg.ty.optional) {
         (Kind::Tensors, false) => ": [Tensor; 2]",
@@ -81,7 +81,7 @@ fn annotation(arg: &Arg) -> &'static str {
     }
 }
 
-/// A value of an argument's type, and how it is passed.
+/// A value of an argument's type, and the expression that passes it.
 fn value(arg: &Arg, name: &str) -> (String, String) {
     let tensor = match arg.element {
         Element::Fixed(dtype, _) if dtype.is_int() => "Tensor::from_slice(&[0i64, 1, 0, 1, 1, 0], &[2, 3])?",

@@ -1,4 +1,4 @@
-//! How much memory a thread has at once: an allocator that counts.
+//! Peak memory of a thread: an allocator that counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Forgets the highest count so far; returns the present one.
+/// Resets the peak; returns the present count.
 pub fn start() -> usize {
     let now = NOW.get();
     PEAK.set(now);
@@ -36,12 +36,12 @@ fn add(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's promises are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // What another thread allocated may be freed here.
+        // Memory allocated by another thread may be freed here.
         NOW.set(NOW.get().saturating_sub(layout.size()));
         // SAFETY: the caller promises a block of this allocator, which is the system's.
         unsafe { System.dealloc(pointer, layout) }

@@ -1,6 +1,6 @@
-//! Random changes of specs: of bytes, tokens, lines, and of what a spec is made of.
+//! Random mutations of specs: of bytes, tokens, lines, and of syntactic parts.
 
-/// Numbers that a seed decides (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
 
 /// Changes texts with pieces of others.
 pub struct Mutator<'c> {
-    /// Where pieces come from.
+    /// The source of pieces.
     pub corpus: &'c [String],
 }
 
@@ -158,7 +158,7 @@ impl Mutator<'_> {
     /// The text with one to eight changes.
     pub fn mutate(&self, text: &str, random: &mut Random) -> String {
         let mut text = text.to_owned();
-        // Most changes break so much that a second one is never reached.
+        // Most mutations break so much that a second one has no effect.
         let changes = 1 + random.below(8) / (1 + random.below(4));
         for _ in 0..changes {
             text = self.change(&text, random);

@@ -1,8 +1,8 @@
-//! What tests of several files share.
+//! Shared code of several test files.
 
 pub mod specs;
 
-/// The stock spec as one text: the entries of the files that it includes stand behind its own.
+/// The stock spec as one text: the entries of included files come after its own.
 #[allow(dead_code, reason = "not every file of tests reads it")]
 pub fn stock_text() -> String {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

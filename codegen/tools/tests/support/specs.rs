@@ -1,4 +1,4 @@
-//! Specs written at random: every style of YAML, with comments wherever one may stand.
+//! Random specs: every style of YAML, with comments wherever they are allowed.
 
 /// Random choices, so that a failing case can be made smaller.
 pub struct Choices {
@@ -8,7 +8,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// The bytes decide; when they are used up, every choice is the first.
+    /// The bytes determine the choices; once they are used up, every choice is the first.
     pub fn new(bytes: Vec<u8>) -> Choices {
         Choices { bytes, next: 0, comments: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl Choices {
         format!("{text}.{}", ["", " with: a colon", " # and more", " [", "  "][self.below(5)])
     }
 
-    /// Nothing, or a comment behind something.
+    /// Nothing, or a comment at the end of a line.
     fn behind(&mut self) -> String {
         if self.one_in(6) { format!(" {}", self.comment()) } else { String::new() }
     }
@@ -131,7 +131,7 @@ fn entry(choices: &mut Choices, out: &mut String, indent: usize, index: usize) {
     }
 }
 
-/// What stands behind a key in brackets. Nothing there spans lines.
+/// The text after a key in brackets, within one line.
 fn flow_pair(choices: &mut Choices, key: &str, index: usize) -> String {
     match key {
         "func" => format!("func: \"f{index}(Tensor a, Tensor b) -> Tensor\""),

@@ -1,4 +1,4 @@
-//! What `ops.yaml` names: kernels, shapes, functions of numbers. Paths there start in this module.
+//! The Rust functions that `ops.yaml` names: kernels, shapes, scalar functions. Paths there start in this module.
 
 pub mod grid;
 pub mod permutation;

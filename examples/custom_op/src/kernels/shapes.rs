@@ -1,4 +1,4 @@
-//! Shapes that no rule of the spec language gives.
+//! Shapes that no rule of the spec language expresses.
 
 use opsmith::runtime::{Dims, checked};
 use opsmith::{Result, Tensor};

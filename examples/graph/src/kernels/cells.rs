@@ -26,7 +26,7 @@ pub fn gated_cell<T: Element>(
         [&x, &weight, &recurrent, &bias, &hidden, &cell].map(numbers);
     let [lengths, peephole, gain, mask] =
         [&lengths, &peephole, &gain, &mask].map(|view| view.as_ref().map(numbers));
-    // What is absent changes nothing.
+    // An absent operand has no effect.
     let of = |list: &Option<Vec<f64>>, at: usize, absent: f64| list.as_ref().map_or(absent, |list| list[at]);
     let product = |row: &[f64], matrix: &[f64], column: usize| {
         let columns = matrix.len() / row.len();

@@ -5,10 +5,10 @@ use opsmith::runtime::Error;
 use opsmith::runtime::infer::InferContext;
 use opsmith::runtime::infer::symbolic::Size;
 
-/// Where `project` stands in the signature. It is found there whichever of the inputs before it are absent.
+/// The position of `project` in the signature, independent of absent inputs before it.
 const PROJECT: usize = 10;
 
-/// `output` has the shape of `cell`; `state` has as many columns as `project`, if that is there.
+/// `output` has the shape of `cell`; `state` has as many columns as `project`, if that is present.
 pub fn gated_cell(context: &mut InferContext<'_>) -> Result<()> {
     let (rows, width) = (context.size("x", 0)?, context.size("weight", 1)?);
     for (name, dim, wanted) in
@@ -34,7 +34,7 @@ pub fn join_rows(context: &mut InferContext<'_>) -> Result<()> {
     let mut columns = None;
     let mut dtype = None;
     for position in 0..context.instances("parts")? {
-        // By declaration and position, since each input may be several.
+        // By declared position and index, since each input may be a list.
         let part = context.variadic_input(0, position)?.ok_or_else(|| Error::argument("a part is absent"))?;
         let sizes = part.shape.sizes().unwrap_or_default();
         let [height, width] = sizes else {

@@ -1,7 +1,7 @@
 //! The builder of graphs: calls by names of operators.
 //!
-//! In: specifications of inputs, and calls. Out: a graph, or every call that is refused. The calls are recorded and then
-//! traced as a function that makes them, so inference, conversion and composition are those of every call.
+//! In: specifications of inputs, and calls. Out: a graph, or the error of every rejected call. The calls are recorded
+//! and then traced as a function that makes them, so inference, conversion and composition are those of eager calls.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub struct GraphBuilder {
 /// A tensor of a graph that is being built: an input, or a result of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle {
-    /// The call, or none if it is an input.
+    /// The call, or `None` for an input.
     pub(crate) call: Option<usize>,
     pub(crate) position: usize,
 }
@@ -54,7 +54,7 @@ pub enum BuilderArg {
     Tensors(Vec<Handle>),
     /// A list of tensors of the graph of which some may be absent.
     OptionalTensors(Vec<Option<Handle>>),
-    /// Anything else; tensors in it are constants of the graph.
+    /// Any other argument; tensors in it are constants of the graph.
     Value(Value),
 }
 
@@ -118,14 +118,14 @@ impl GraphBuilder {
         Handle { call: None, position: self.inputs.len() - 1 }
     }
 
-    /// Adds a call of an operator by its full name, with arguments by position. What is wrong with it is said
-    /// when the graph is finished, together with everything else.
+    /// Adds a call of an operator by its full name, with arguments by position. Its errors are reported when the graph
+    /// is finished, together with all others.
     #[track_caller]
     pub fn call(&mut self, name: &str, args: impl IntoIterator<Item = BuilderArg>) -> Handle {
         self.call_with(name, args, [])
     }
 
-    /// As [`GraphBuilder::call`], with arguments by name, too.
+    /// As [`GraphBuilder::call`], with additional arguments by name.
     #[track_caller]
     pub fn call_with<'a>(
         &mut self,
@@ -145,8 +145,8 @@ impl GraphBuilder {
     /// The graph of the calls, with the given outputs.
     ///
     /// # Errors
-    /// Every call that is refused, in order, with the shapes of its inputs as formulas where sizes are symbols. A
-    /// call that needs the result of a refused one is not among them. And if the rank of an input is unknown.
+    /// Every rejected call, in order, with the shapes of its inputs as formulas where sizes are symbols. A call that
+    /// needs the result of a rejected one is not among them. Also if the rank of an input is unknown.
     pub fn finish(self, outputs: impl IntoIterator<Item = Handle>) -> Result<Graph, GraphErrors> {
         let outputs: Vec<Handle> = outputs.into_iter().collect();
         check_ranks(&self.inputs, false)
@@ -158,22 +158,22 @@ impl GraphBuilder {
             Ok(graph) => return Ok(graph),
             Err(refused) => refused,
         };
-        // What is wrong at the sizes that were tried is said in terms of the symbols, where it is wrong at all.
+        // Errors of symbolic inference are preferred to those at the sampled sizes, if a call has both.
         let inferred = InferredCalls::of(&self.inputs, &self.calls, &outputs);
         let mut inferred: HashMap<usize, Error> = inferred.errors.into_iter().collect();
         let better = |(call, error)| inferred.remove(&call).unwrap_or(error);
         Err(GraphErrors::several(refused.into_iter().map(better).collect()))
     }
 
-    /// A graph of the calls for inputs of any rank and size, which is traced for those that come.
+    /// A graph of the calls for inputs of any rank and size, traced when the inputs are known.
     ///
     /// # Errors
-    /// Every call that is refused whatever ranks and sizes are, as from [`GraphBuilder::finish`].
+    /// Every call that is rejected for all ranks and sizes, as from [`GraphBuilder::finish`].
     pub fn open(self, outputs: impl IntoIterator<Item = Handle>) -> Result<OpenGraph, GraphErrors> {
         OpenGraph::new(self, outputs.into_iter().collect())
     }
 
-    /// The graph for inputs like the given ones; else what was refused, by the number of the call.
+    /// The graph for inputs with the given specifications; else the errors, by the number of the call.
     pub(crate) fn trace(
         &self,
         inputs: &[InputSpec],
@@ -200,7 +200,7 @@ impl GraphBuilder {
         traced.map_err(|error| match errors.into_inner() {
             none if none.is_empty() => vec![(self.calls.len(), error)],
             mut errors => {
-                // Where sizes are symbols, tracing notes at which ones it failed.
+                // For symbolic sizes, tracing adds the sampled sizes to the error.
                 for (_, refused) in &mut errors {
                     let noted =
                         error.notes().iter().fold(refused.clone(), |refused, note| refused.with_note(note));

@@ -1,7 +1,7 @@
 //! Deferred calls by name.
 //!
-//! In: recorded calls, and a function that makes one. Out: the results of each call, and every call that was refused.
-//! The function may trace a call, or only infer it: then results are meta tensors.
+//! In: recorded calls, and a function that makes one. Out: the results of each call, and the error of every rejected
+//! one. The function may trace a call, or only infer it: then results are meta tensors.
 
 use std::panic::Location;
 
@@ -17,7 +17,7 @@ use crate::check::{FURTHEST_BACK, chain_text};
 use crate::ir::Site;
 use crate::trace::{InputSpec, input_name};
 
-/// A call that was noted.
+/// A recorded call.
 pub(crate) struct Call {
     pub name: String,
     pub args: Vec<BuilderArg>,
@@ -28,7 +28,7 @@ pub(crate) struct Call {
 /// A function that makes a call, with arguments by position and by name.
 pub(crate) type Make<'a> = dyn FnMut(&Call, &[Value], &[(String, Value)]) -> Result<Vec<Tensor>> + 'a;
 
-/// Makes every call that does not need the result of a refused one.
+/// Makes every call that does not need the result of a rejected one.
 pub(crate) fn replay<'a>(calls: &'a [Call], inputs: &'a [Tensor], make: &mut Make<'_>) -> Results<'a> {
     let mut results = Results { inputs, of_calls: Vec::with_capacity(calls.len()), errors: Vec::new() };
     for (number, call) in calls.iter().enumerate() {
@@ -47,7 +47,7 @@ pub(crate) fn replay<'a>(calls: &'a [Call], inputs: &'a [Tensor], make: &mut Mak
 /// The results of calls.
 pub(crate) struct Results<'a> {
     inputs: &'a [Tensor],
-    /// The results of each call; none of one that was refused, or needs one that was.
+    /// The results of each call; `None` for a call that was rejected or needs one that was.
     pub of_calls: Vec<Option<Vec<Tensor>>>,
     /// Errors, by the number of the call.
     pub errors: Vec<(usize, Error)>,
@@ -56,15 +56,15 @@ pub(crate) struct Results<'a> {
 type Arguments = (Vec<Value>, Vec<(String, Value)>);
 
 impl Results<'_> {
-    /// The tensors of handles; none if one is not there.
+    /// The tensors of handles; `None` if one does not exist.
     pub fn all(&mut self, handles: &[Handle]) -> Option<Vec<Tensor>> {
         let last = self.of_calls.len();
-        // All of them are looked for, so that every one that is not there is reported.
+        // All are looked up, so that every missing one is reported.
         let found: Vec<Option<Tensor>> = handles.iter().map(|handle| self.get(last, *handle)).collect();
         found.into_iter().collect()
     }
 
-    /// A tensor that a call of a number asks for.
+    /// A tensor that a call uses, given the call's number.
     fn get(&mut self, asked_by: usize, handle: Handle) -> Option<Tensor> {
         let (list, what) = match handle.call {
             None => (Some(self.inputs), "input".to_owned()),
@@ -107,7 +107,7 @@ impl Results<'_> {
     }
 }
 
-/// The tensors of the graph that a call takes, in order.
+/// The tensors of the graph that a call uses, in order.
 pub(crate) fn handles(call: &Call) -> Vec<Handle> {
     let each = |arg: &BuilderArg| match arg {
         BuilderArg::Tensor(handle) => vec![*handle],
@@ -118,7 +118,7 @@ pub(crate) fn handles(call: &Call) -> Vec<Handle> {
     call.args.iter().chain(call.named.iter().map(|(_, arg)| arg)).flat_map(each).collect()
 }
 
-/// The calls from which a call got its first tensor, as a note; nothing if it takes none.
+/// The calls that lead to a call's first tensor, as a note; empty if it has none.
 pub(crate) fn chain(calls: &[Call], inputs: &[InputSpec], number: usize) -> String {
     let mut links = Vec::new();
     let mut at = Some(number);
@@ -134,7 +134,7 @@ pub(crate) fn chain(calls: &[Call], inputs: &[InputSpec], number: usize) -> Stri
     chain_text(&links)
 }
 
-/// The operator that a call means among those of all libraries in the program, by the rule of calls by name.
+/// The operator of a name among all libraries in the program, by the rule of calls by name.
 pub(crate) fn resolve(name: &str, args: &[Value], named: &[(&str, Value)]) -> Result<&'static OpDef> {
     match internals::choose_linked(name, args, named)? {
         (op, Form::Functional) => Ok(op),

@@ -1,7 +1,8 @@
 //! Symbolic inference of deferred calls by name, with unknown sizes and even unknown ranks.
 //!
-//! In: recorded calls, and the specifications of inputs. Out: the meta of every tensor, or every call that is refused at
-//! all sizes. Meta tensors are placeholders for results, so that calls by name are read as ever.
+//! In: recorded calls, and the specifications of inputs. Out: the meta of every tensor, or the error of every call that
+//! is rejected at all sizes. Meta tensors are placeholders for results, so that arguments are read as in any call by
+//! name.
 
 use std::collections::HashMap;
 
@@ -23,14 +24,14 @@ use crate::trace::{Dim, InputSpec};
 pub(crate) struct InferredCalls {
     pub inference: CallInference,
     pub inputs: Vec<Meta>,
-    /// The results of each call; none of one that was refused, or needs one that was.
+    /// The results of each call; `None` for a call that was rejected or needs one that was.
     pub of_calls: Vec<Option<Vec<Meta>>>,
     /// Errors, by the number of the call.
     pub errors: Vec<(usize, Error)>,
 }
 
 impl InferredCalls {
-    /// Infers calls one after the other. The tensors of `outputs` must exist, too.
+    /// Infers calls in order. Missing tensors of `outputs` are errors too.
     pub fn of(specs: &[InputSpec], calls: &[Call], outputs: &[Handle]) -> InferredCalls {
         let mut inference = CallInference::default();
         let inputs = inputs(specs, &mut inference);
@@ -47,7 +48,7 @@ impl InferredCalls {
             })?;
             Ok(metas.into_iter().map(|meta| known.stand_in(meta)).collect())
         });
-        // Outputs that are not there are mistakes as well.
+        // Missing outputs are errors as well.
         let _ = results.all(outputs);
         let metas = |tensors: Vec<Tensor>| tensors.iter().map(|tensor| known.meta(tensor)).collect();
         let of_calls =
@@ -95,7 +96,7 @@ fn inputs(specs: &[InputSpec], inference: &mut CallInference) -> Vec<Meta> {
     metas
 }
 
-/// The results that callers get.
+/// The results visible to callers.
 fn visible(op: &'static OpDef, mut outs: Vec<Meta>, present: u64) -> Result<Vec<Meta>> {
     if matches!(op.schema.returns, [only] if only.ty.kind == ArgKind::Tensors) {
         return Ok(outs);
@@ -114,14 +115,14 @@ fn visible(op: &'static OpDef, mut outs: Vec<Meta>, present: u64) -> Result<Vec<
 #[derive(Default)]
 struct Known {
     by_address: HashMap<usize, Meta>,
-    /// Kept, so that no other gets its address.
+    /// Keeps placeholders alive, so that their addresses stay unique.
     kept: Vec<Tensor>,
 }
 
 impl Known {
     /// A placeholder for a tensor of a meta.
     fn stand_in(&mut self, meta: Meta) -> Tensor {
-        // Reading of arguments depends on whether there are dimensions at all.
+        // The reading of arguments distinguishes tensors without dimensions.
         let sizes: &[i64] = if meta.shape.rank() == Some(0) { &[] } else { &[2] };
         let tensor = Tensor::described(Layout::contiguous(sizes), meta.dtype, meta.device);
         self.by_address.insert(tensor.storage().address(), meta);
@@ -129,7 +130,7 @@ impl Known {
         tensor
     }
 
-    /// The meta of a tensor; one that is no placeholder is a constant.
+    /// The meta of a tensor; one that is not a placeholder is a constant.
     fn meta(&self, tensor: &Tensor) -> Meta {
         match self.by_address.get(&tensor.storage().address()) {
             Some(meta) => meta.clone(),

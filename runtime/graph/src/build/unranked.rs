@@ -1,7 +1,7 @@
 //! Graphs of calls for inputs of unknown rank.
 //!
-//! In: calls by name, and inputs of which even the rank may be unknown. Out: the metas of all tensors before there are
-//! inputs; for given inputs, graphs traced for their rank, which are kept.
+//! In: calls by name, and inputs whose sizes or rank may be unknown. Out: the metas of all tensors before there are
+//! inputs; for given inputs, graphs traced for their rank, which are cached.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -28,8 +28,8 @@ use crate::trace::{Dim, InputSpec, input_name};
 
 /// A graph of calls by name whose inputs may have any number of dimensions, made by [`GraphBuilder::open`].
 ///
-/// It is checked and described as it is. Running it traces the calls for the ranks that come, with a symbol for each
-/// size that is not given as a number, or for the very sizes where no symbol serves; both are kept.
+/// It can be checked and described without inputs. A run traces the calls for the ranks of its inputs, with a symbol
+/// for each size not given as a number, or for the exact sizes if symbols are not possible; both graphs are cached.
 pub struct OpenGraph {
     pub(crate) builder: GraphBuilder,
     pub(crate) outputs: Vec<Handle>,
@@ -37,12 +37,12 @@ pub struct OpenGraph {
     graphs: Mutex<Graphs>,
 }
 
-/// For how many shapes it is known which graph serves.
+/// Capacity of the cache from shapes to graphs.
 const KEPT_SHAPES: usize = 64;
 
 #[derive(Default)]
 struct Graphs {
-    /// By the ranks of all inputs; none where sizes cannot be symbols.
+    /// Graphs by the ranks of all inputs; `None` where sizes cannot be symbols.
     by_rank: HashMap<Vec<usize>, Option<Arc<Graph>>>,
     by_shape: HashMap<Vec<Vec<i64>>, Arc<Graph>>,
 }
@@ -63,8 +63,7 @@ impl OpenGraph {
         Ok(OpenGraph { builder, outputs, inferred, graphs: Mutex::default() })
     }
 
-    /// The conditions on unknown sizes and ranks. A mistake at all sizes and ranks was refused when
-    /// the graph was made.
+    /// The conditions on unknown sizes and ranks. Errors at all sizes and ranks were reported when the graph was made.
     pub fn check(&self) -> &Checked {
         &self.inferred.inference.checked
     }
@@ -83,8 +82,8 @@ impl OpenGraph {
         &self.inferred.inference.context.symbols
     }
 
-    /// A table of every tensor: what makes it, dtype, shape, layout, bytes, and the calls from the first to the last
-    /// that needs it. Sizes are numbers, formulas, or −1 where nothing is known; a shape of unknown rank is (-2).
+    /// A table of every tensor: its maker, dtype, shape, layout, bytes, and the range of calls that use it. Sizes are
+    /// numbers, formulas, or −1 if unknown; a shape of unknown rank is (-2).
     pub fn describe(&self) -> String {
         let text = table::table(&unranked_view::view_model(self));
         text + "memory: planned when ranks and sizes are known\n"
@@ -108,10 +107,10 @@ impl OpenGraph {
         self.graph_for(inputs)?.run(inputs)
     }
 
-    /// The graph that serves such inputs, traced when the first ones come.
+    /// The graph for inputs of such shapes, traced at first use.
     ///
     /// # Errors
-    /// If the inputs are not what the graph was made for, or an operator refuses them.
+    /// If the inputs do not match the graph's specifications, or an operator rejects them.
     pub fn graph_for<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Arc<Graph>> {
         let specs = &self.builder.inputs;
         if inputs.len() != specs.len() {
@@ -147,7 +146,7 @@ impl OpenGraph {
         };
         let graph = match of_rank.as_mut().filter(serves) {
             Some(graph) => Arc::clone(graph),
-            // Symbols may be for fewer sizes than the calls.
+            // The graph with symbols may accept fewer sizes than the calls.
             None => Arc::new(self.trace_shapes(inputs)?),
         };
         if graphs.by_shape.len() >= KEPT_SHAPES {
@@ -157,7 +156,7 @@ impl OpenGraph {
         Ok(graph)
     }
 
-    /// The graph for ranks, with a symbol for each size that no number is given for; none if there is no such graph.
+    /// The graph for ranks, with a symbol for each size not given as a number; `None` if there is no such graph.
     fn trace_ranks(&self, shapes: &[Vec<i64>]) -> Option<Graph> {
         let ranked =
             self.builder.inputs.iter().zip(shapes).map(|(spec, shape)| match spec.is_of_any_rank() {

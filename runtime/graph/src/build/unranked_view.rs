@@ -1,6 +1,7 @@
 //! The view model of a graph of unknown rank.
 //!
-//! In: such a graph. Out: a row for each tensor, a box for each input, constant, call and output, as of any graph.
+//! In: an open graph. Out: a row for each tensor, and a box for each input, constant, call and output, as for any
+//! graph.
 
 use std::collections::HashMap;
 
@@ -156,7 +157,7 @@ impl Drawer<'_> {
     }
 }
 
-/// The last call that takes each tensor; outputs are needed after all calls.
+/// The last call that uses each tensor; outputs are used after all calls.
 fn last_uses(graph: &OpenGraph) -> HashMap<Handle, usize> {
     let calls = &graph.builder.calls;
     let used =
@@ -172,7 +173,7 @@ fn lifetime(first: usize, last: Option<&usize>) -> String {
     }
 }
 
-/// The tensors that a call was given as such.
+/// The constant tensors among a call's arguments.
 fn constants(call: &Call) -> Vec<Tensor> {
     let values = call.args.iter().chain(call.named.iter().map(|(_, arg)| arg));
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Symbolic inference of a sequence of calls.
 //!
 //! In: operators, and the metas of their arguments. Out: the metas of their results, and the conditions on sizes, each
-//! with the call that requires it. Nothing here knows graphs or builders.
+//! with the call that requires it. Must not know graphs or builders.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,9 +24,9 @@ pub struct Requirement {
     pub condition: String,
     /// The operator that requires it.
     pub op: &'static str,
-    /// Why, as the operator's spec or rule says it.
+    /// The reason, from the operator's spec or rule.
     pub reason: String,
-    /// The call.
+    /// The call's site.
     pub site: Site,
 }
 
@@ -39,10 +39,9 @@ impl fmt::Display for Requirement {
 /// The result of checking a graph without mistakes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Checked {
-    /// The conditions on unknown sizes, in the order of the graph's nodes.
+    /// The conditions on symbolic sizes, in the order of the graph's nodes.
     pub requirements: Vec<Requirement>,
-    /// How many results have sizes from functions that run on numbers only; they are looked at again when sizes are
-    /// known.
+    /// Number of results whose sizes come from opaque functions; they are confirmed when sizes are known.
     pub to_confirm: usize,
 }
 
@@ -68,28 +67,28 @@ impl fmt::Display for Checked {
 pub(crate) struct CallInference {
     pub context: Context,
     pub checked: Checked,
-    /// How many of the context's guards were looked at.
+    /// Number of the context's guards that were processed.
     seen: usize,
-    /// Calls that took long to infer, by the operator's name.
+    /// Cached inferences of slow calls, by the operator's name.
     known: HashMap<&'static str, Vec<Known>>,
 }
 
-/// A call that was inferred before.
+/// A cached inference.
 struct Known {
     args: Vec<Owned>,
     outputs: Outputs,
 }
 
-/// How many calls of an operator are kept.
+/// Number of cached calls per operator.
 const KEPT: usize = 16;
 
 impl CallInference {
     /// Infers a call.
     ///
     /// # Errors
-    /// Mistakes at all sizes, and results that cannot be inferred before sizes are known, with the operator.
+    /// Errors at all sizes, and results that cannot be inferred before sizes are known, with the operator.
     pub fn call(&mut self, op: &'static OpDef, args: &[Argument<'_>], site: &Site) -> Result<Outputs> {
-        // The conditions of that call are assumed by now.
+        // The conditions of the cached call are already assumed.
         let same = |known: &&Known| known.args.iter().zip(args).all(|(known, arg)| same(known, arg));
         if let Some(known) = self.known.get(op.name).and_then(|known| known.iter().find(same)) {
             return Ok(known.outputs.clone());
@@ -133,7 +132,7 @@ impl CallInference {
         inference
     }
 
-    /// Takes the guards so far as declared conditions on sizes, which no call requires.
+    /// Treats the guards so far as declared conditions on sizes, which no call requires.
     pub fn skip_guards(&mut self) {
         self.seen = self.context.guards().len();
     }
@@ -161,7 +160,7 @@ impl CallInference {
                 reason: guard.reason.clone(),
                 site: site.clone(),
             };
-            // A call may meet an undecidable condition several times.
+            // A call may produce the same undecidable condition several times.
             if checked.requirements.last() != Some(&requirement) {
                 checked.requirements.push(requirement);
             }
@@ -170,7 +169,7 @@ impl CallInference {
     }
 }
 
-/// Whether an argument is one that was there before, as far as inference can tell.
+/// Whether an argument equals a cached one for the purpose of inference.
 fn same(known: &Owned, arg: &Argument<'_>) -> bool {
     match (known, arg) {
         (Owned::Tensor(a), Argument::Tensor(b)) => same_meta(a, b),
@@ -185,7 +184,7 @@ fn same(known: &Owned, arg: &Argument<'_>) -> bool {
 }
 
 fn same_meta(a: &Meta, b: &Meta) -> bool {
-    // Two unknown sizes need not be equal, and elements may decide.
+    // Two unknown sizes need not be equal, and elements may influence the result.
     let is_known = |meta: &Meta| meta.shape.sizes().is_some_and(|sizes| !sizes.iter().any(Size::is_unknown));
     a.dtype == b.dtype
         && a.device == b.device

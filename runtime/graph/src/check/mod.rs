@@ -1,8 +1,8 @@
 //! Checking: all mistakes of a graph at once.
 //!
-//! In: a graph, with symbolic sizes or with values of its symbols. Out: the conditions on sizes, or every node that
-//! inference refuses, each with operator, call site, shapes of its inputs and the nodes before it. Consequences of a
-//! refused node are not reported again.
+//! In: a graph, with symbolic sizes or with values of its symbols. Out: the conditions on sizes, or the error of every
+//! node that inference rejects, each with operator, call site, shapes of its inputs and the nodes before it. Nodes that
+//! depend on a rejected one are not reported.
 
 pub(crate) mod infer;
 mod symbolic;
@@ -24,18 +24,18 @@ use symbolic::SymbolicGraph;
 pub struct GraphErrors(Vec<Error>);
 
 impl GraphErrors {
-    /// A list that is not empty.
+    /// An error unless the list is empty.
     pub(crate) fn of(errors: Vec<Error>) -> Result<(), GraphErrors> {
         if errors.is_empty() { Ok(()) } else { Err(GraphErrors(errors)) }
     }
 
-    /// Some mistakes.
+    /// Several mistakes.
     pub(crate) fn several(errors: Vec<Error>) -> GraphErrors {
         GraphErrors(errors)
     }
 
-    /// One error with all of them in its text, for functions that return one. Not a conversion, since `?` in
-    /// closures would have two to choose from.
+    /// One error with all mistakes in its text, for functions that return one error. Not a `From` conversion, since `?`
+    /// in closures would then be ambiguous.
     #[must_use]
     pub fn into_error(self) -> Error {
         let text = self.to_string();
@@ -50,7 +50,7 @@ impl GraphErrors {
         GraphErrors(vec![error])
     }
 
-    /// The mistakes in the order of the graph's steps.
+    /// The mistakes in the order of the graph's nodes.
     pub fn errors(&self) -> &[Error] {
         &self.0
     }
@@ -80,11 +80,11 @@ impl fmt::Debug for GraphErrors {
 impl std::error::Error for GraphErrors {}
 
 impl Graph {
-    /// Infers every shape and dtype for all sizes that the graph is for: what is wrong at each of them is an error,
-    /// and what is right only at some is said in what comes back. `println!("{}", graph.check()?)` shows it.
+    /// Infers every shape and dtype for all sizes of the graph: a node that fails at each of them is an error, and a
+    /// condition that only some sizes satisfy is in the result. `println!("{}", graph.check()?)` shows it.
     ///
     /// # Errors
-    /// Every step that its operator refuses.
+    /// Every node that its operator rejects.
     pub fn check(&self) -> Result<Checked, GraphErrors> {
         let mut checked = self.check_itself()?;
         for (symbol, value, graph) in self.variants() {
@@ -105,7 +105,7 @@ impl Graph {
             return GraphErrors::of(at_example.into_iter().map(|(_, error)| error).collect())
                 .map(|()| Checked::default());
         }
-        // An error at one size may be an error at that one only.
+        // An error of inference at one size need not be an error at all.
         let refused: HashSet<usize> = at_example.iter().map(|(visited, _)| *visited).collect();
         let (mut errors, formulas) = walk(SymbolicGraph::new(self, &refused));
         for (visited, error) in at_example {
@@ -121,14 +121,14 @@ impl Graph {
     /// As [`Graph::check`], where symbols have values, by name.
     ///
     /// # Errors
-    /// As [`Graph::check`]; and if there is no symbol of a name, or the graph is not for a size.
+    /// As [`Graph::check`]; and if a name is not a symbol's, or the graph does not accept a size.
     pub fn check_at(&self, symbols: &[(&str, i64)]) -> Result<(), GraphErrors> {
         let (graph, symbols) = self.variant_at(symbols);
         let symbols = graph.values_by_name(&symbols).map_err(GraphErrors::one)?;
         GraphErrors::of(graph.errors_where(&symbols)?.into_iter().map(|(_, error)| error).collect())
     }
 
-    /// The mistakes where symbols have values, each with the number of its step among all that are visited.
+    /// The mistakes at values of the symbols, each with the number of its node among all visited ones.
     fn errors_where(&self, symbols: &Bindings) -> Result<Vec<(usize, Error)>, GraphErrors> {
         check_guards(self, symbols).map_err(GraphErrors::one)?;
         let layouts: Vec<_> = self.tensors.iter().map(|info| info.layout.evaluate(symbols)).collect();
@@ -138,20 +138,20 @@ impl Graph {
     }
 }
 
-/// Inference of a graph, step by step.
+/// Inference of a graph, node by node.
 pub(crate) trait Steps<'a> {
     fn graph(&self) -> &'a Graph;
 
-    /// Infers a step that has no others inside; it is the so-many-th that is visited.
+    /// Infers a node without regions; `visited` is its number among all visited nodes.
     ///
     /// # Errors
-    /// Whatever its operator reports, with the place of its call.
+    /// Errors of the operator, with the call site.
     fn step(&mut self, node: &Node, visited: usize) -> Result<()>;
 
-    /// Takes the results of a step as the graph has them.
+    /// Takes the results of a node from the graph, without inference.
     ///
     /// # Errors
-    /// If they cannot be.
+    /// If their layouts are invalid.
     fn results(&mut self, node: &Node) -> Result<()>;
 }
 
@@ -169,7 +169,7 @@ impl<'a> Steps<'a> for Binder<'a> {
     }
 }
 
-/// Visits every step. Out: the mistakes, each with the number of its step among all that were visited.
+/// Visits every node. Returns the mistakes, each with the number of its node among all visited ones.
 fn walk<'a, S: Steps<'a>>(steps: S) -> (Vec<(usize, Error)>, S) {
     let graph = steps.graph();
     let failed = vec![false; graph.buffers.len()];
@@ -182,16 +182,16 @@ fn walk<'a, S: Steps<'a>>(steps: S) -> (Vec<(usize, Error)>, S) {
 
 struct Checker<S> {
     steps: S,
-    /// Buffers whose tensors are not known, since what makes them was refused.
+    /// Buffers whose tensors are unknown, since the node that makes them was rejected.
     failed: Vec<bool>,
     visited: usize,
     errors: Vec<(usize, Error)>,
-    /// The graph's boxes and edges, once there is a mistake.
+    /// The graph's boxes and edges, computed at the first mistake.
     drawing: Option<Drawing>,
 }
 
 impl<'a, S: Steps<'a>> Checker<S> {
-    /// Checks a step, which is, or is inside of, the graph's step of a number.
+    /// Checks a node that is, or lies in a region of, the top-level node `number`.
     fn node(&mut self, node: &Node, number: usize) {
         self.visited += 1;
         let visited = self.visited;
@@ -223,13 +223,13 @@ impl<'a, S: Steps<'a>> Checker<S> {
         }
         for out in &node.outs {
             let buffer = graph.buffer_of(*out).index();
-            // Memory from outside is known whatever was to be written to it.
+            // The layout of memory from outside is known even if a write to it was rejected.
             self.failed[buffer] |= matches!(graph.buffers[buffer].kind, BufferKind::Internal);
         }
     }
 }
 
-/// The steps from which a step got its first input, from the last to the first.
+/// The nodes that lead to a node's first input, from the last to the first.
 fn chain(drawing: &Drawing, number: usize) -> String {
     let mut at = drawing.boxes.iter().position(|boxed| boxed.step == Some(number));
     let mut links: Vec<String> = Vec::new();
@@ -246,10 +246,10 @@ fn chain(drawing: &Drawing, number: usize) -> String {
     chain_text(&links)
 }
 
-/// How many steps back a chain goes; further back, they tell nothing new.
+/// Maximal length of a chain of nodes; earlier nodes add no information.
 pub(crate) const FURTHEST_BACK: usize = 8;
 
-/// The note of a chain, from the last link to the first; nothing if there is none.
+/// The note of a chain, from the last link to the first; empty if there is none.
 pub(crate) fn chain_text(links: &[String]) -> String {
     match links {
         [] => String::new(),

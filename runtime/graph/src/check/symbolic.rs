@@ -1,8 +1,7 @@
 //! Symbolic inference of a graph.
 //!
-//! In: a graph, node by node. Out: errors for nodes that are wrong at all sizes, and the conditions on sizes of
-//! the others. Formulas found by tracing are compared with those of inference, and replace them only where inference
-//! has none.
+//! In: a graph, node by node. Out: errors for nodes that fail at all sizes, and the conditions on sizes of the others.
+//! Formulas found by tracing are compared with those of inference; inferred ones take precedence if they exist.
 
 use std::collections::HashSet;
 
@@ -19,12 +18,12 @@ pub(crate) struct SymbolicGraph<'a> {
     graph: &'a Graph,
     pub inference: CallInference,
     metas: Vec<Option<Meta>>,
-    /// The steps that are refused at the sizes of the example, by their number among all that are visited. Others
-    /// are not wrong at all sizes, whatever inference cannot tell.
+    /// The nodes that are rejected at the sizes of the example, by number among all visited ones. The others do not
+    /// fail at all sizes, even if inference cannot decide them.
     refused: &'a HashSet<usize>,
 }
 
-/// An argument, as long as inference looks at it.
+/// An argument, owned while inference reads it.
 enum Held<'a> {
     Given(symbolic::Argument<'a>),
     Tensors(Vec<Meta>),
@@ -38,7 +37,7 @@ impl<'a> SymbolicGraph<'a> {
         SymbolicGraph { graph, inference, metas: vec![None; graph.tensors.len()], refused }
     }
 
-    /// Makes sure that something is known of a tensor; what no step made so far is as the formulas say.
+    /// Sets the meta of a tensor that no node made so far, from the graph's formulas.
     fn make(&mut self, id: TensorId) {
         if self.metas[id.index()].is_none() {
             self.metas[id.index()] = Some(self.by_formulas(id));
@@ -91,7 +90,7 @@ impl<'a> SymbolicGraph<'a> {
                 Argument::Value(value) => Held::Given(symbolic::Argument::Plain(value.as_arg())),
                 Argument::Int(size) => Held::Given(symbolic::Argument::Int(size)),
                 Argument::Ints(sizes) => Held::Given(symbolic::Argument::Ints(sizes)),
-                // Rules take no such numbers: what tracing found stands.
+                // Rules do not support such numbers: the traced result stays.
                 Argument::Scalar(_) | Argument::Float(_) => return self.results(node),
             });
         }
@@ -110,7 +109,7 @@ impl<'a> SymbolicGraph<'a> {
         Ok(())
     }
 
-    /// A result of a call: new memory or a view, unless the call writes to memory that exists.
+    /// A result of a call: new memory or a view, or existing memory that the call writes.
     fn output(&mut self, id: TensorId, mut meta: Meta, node: &Node, op: &'static OpDef) -> Result<()> {
         let is_view = matches!(node.kind, NodeKind::View { .. });
         let is_new = self.metas[id.index()].is_none()
@@ -183,6 +182,6 @@ fn constant(info: &TensorInfo, kind: &BufferKind) -> Option<Tensor> {
     let BufferKind::Constant(whole) = kind else { return None };
     let layout = info.layout.evaluate(&Bindings::default())?;
     layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
-    // SAFETY: the layout was just found to lie inside the memory, all of which the function found written.
+    // SAFETY: the layout was just checked to lie inside the memory, all of which was written before the trace.
     Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
 }

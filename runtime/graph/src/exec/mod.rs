@@ -28,36 +28,36 @@ use crate::show::table::counted;
 
 use executable::Executable;
 
-/// Where the generators that a function makes stand, by number.
+/// The states of generators that the function makes, by number.
 pub(crate) type GeneratorStates = Scratch<GeneratorState>;
 
 impl Graph {
     /// Runs the graph.
     ///
-    /// The first run for some sizes makes a plan for them, which later runs use. Runs from several threads
-    /// at a time have a plan each.
+    /// The first run for some sizes makes a plan for them, which later runs use. Concurrent runs from several threads
+    /// have a plan each.
     ///
     /// # Errors
-    /// If the inputs are not what the graph was made for, and whatever kernels report.
+    /// If the inputs do not match the graph's specifications, and errors of kernels.
     pub fn run<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Result<Vec<Tensor>> {
         let mut outputs = Vec::with_capacity(self.outputs.len());
         self.run_into(inputs, &mut outputs)?;
         Ok(outputs)
     }
 
-    /// Sets the number of threads that run independent steps. Results are the same, bit for bit. It helps
-    /// where branches take long, some tens of microseconds a step and more, and costs memory, as what runs
-    /// together is alive together; so a graph has one thread unless it is told otherwise.
+    /// Sets the number of threads that run independent nodes; 1 by default. Results are the same, bit for bit. More
+    /// threads help if independent nodes take some tens of microseconds or more, and need more memory, since concurrent
+    /// nodes' buffers are live together.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
         self.state = RunState::default();
         self.variants.iter_mut().for_each(|variant| variant.graph.set_threads(threads));
     }
 
-    /// As [`Graph::run`], with the outputs in a list that is kept from run to run: what it held before is let go
-    /// of first, so that the same memory and handles can serve again. Once the sizes were seen, and if nobody else
-    /// holds the outputs of the run before, this asks the system for no memory, and nor do the kernels of the
-    /// stock library.
+    /// As [`Graph::run`], with the outputs in a list that is reused between runs: its former contents are released
+    /// first, so that their memory and handles can be reused. After the first run for some sizes, and if no other
+    /// handle to the previous outputs exists, neither this function nor the kernels of the stock library allocate
+    /// system memory.
     ///
     /// # Errors
     /// As [`Graph::run`].
@@ -70,7 +70,7 @@ impl Graph {
         self.run_drawing(inputs, outputs, &mut places)
     }
 
-    /// As [`Graph::run_into`], with the function's generators at given places, which are where they get to after.
+    /// As [`Graph::run_into`], with given states of the function's generators, which are updated.
     pub(crate) fn run_drawing<T: Borrow<Tensor>>(
         &self,
         inputs: &[T],
@@ -116,7 +116,7 @@ impl Graph {
     /// The value of each symbol that is known before the graph runs.
     pub(crate) fn symbol_values<T: Borrow<Tensor>>(&self, inputs: &[T]) -> Bindings {
         self.symbols.values(|symbol| match self.source(symbol) {
-            // A shape with too few dimensions is refused later.
+            // A shape with too few dimensions is rejected later.
             SymbolSource::Input { input, dim } => {
                 Some(inputs[input].borrow().shape().get(dim).copied().unwrap_or(0))
             }
@@ -219,7 +219,7 @@ fn run_all(steps: &[Step], tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result
     steps.iter().try_for_each(|step| run_step(step, tensors, lists))
 }
 
-/// Runs the steps of one level after those of another; those of one level in several threads.
+/// Runs the nodes level by level; those of one level in several threads.
 fn run_levels(
     threads: usize,
     levels: &[usize],
@@ -235,7 +235,7 @@ fn run_levels(
             run_step(alone, tensors, lists)?;
             continue;
         }
-        // The error of the first step that failed, so that it is the same one in each run.
+        // The error of the first node that failed, in node order, so that the error is deterministic.
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
         let tensors: &[Tensor] = tensors;
         threads::run(threads, together.len(), &|number| {
@@ -253,10 +253,10 @@ fn run_levels(
     Ok(())
 }
 
-/// How many arguments are passed without memory to gather them in.
+/// Maximal number of arguments gathered on the stack.
 const FEW: usize = 8;
 
-/// An argument as kernels get it.
+/// An argument in the form for kernels.
 #[inline(always)]
 fn ready<'a>(arg: &'a StepArg, tensors: &'a [Tensor], lists: &'a [Value]) -> Arg<'a> {
     match arg {
@@ -267,7 +267,7 @@ fn ready<'a>(arg: &'a StepArg, tensors: &'a [Tensor], lists: &'a [Value]) -> Arg
     }
 }
 
-/// Runs a step that has no others inside.
+/// Runs a step without regions.
 #[inline]
 fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
@@ -290,8 +290,8 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
                 }
             };
             // SAFETY: tracing inferred the outputs and converted the inputs; the plan's layouts are inside its memory,
-            // where an output lies over an input only if the operator is element-wise, and the run has borrowed
-            // the storages.
+            // where an output overlaps an input only if the operator is element-wise; the run has borrowed the
+            // storages.
             let result = unsafe { internals::run_kernel(*kernel, &KernelCall::new(op, args, outs)) };
             result.map_err(|error| {
                 let names = op.schema.args.iter().map(|arg| arg.name);
@@ -301,12 +301,12 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
         }
         StepKind::Copy => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
-            // SAFETY: the run has borrowed the storages; tracing, or verification, made the two apart.
+            // SAFETY: the run has borrowed the storages; tracing or verification ensured that the two do not overlap.
             unsafe { internals::convert(&tensors[step.outs[0].index()], &tensors[source.index()]) }
         }
         StepKind::Add => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
-            // SAFETY: the run has borrowed the storages; tracing, or verification, made the two apart.
+            // SAFETY: the run has borrowed the storages; tracing or verification ensured that the two do not overlap.
             unsafe { internals::add(&tensors[step.outs[0].index()], &tensors[source.index()]) }
         }
         _ => Err(malformed(step)),
@@ -335,7 +335,7 @@ fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<(
                 result = run_all(body, tensors, lists);
                 moved += 1;
                 for (id, step) in moving {
-                    // SAFETY: the last position of the tensor lies inside its buffer, as tracing or verification found.
+                    // SAFETY: tracing or verification checked that the tensor's last position lies inside its buffer.
                     unsafe { tensors[id.index()].shift(*step) };
                 }
             }
@@ -348,7 +348,7 @@ fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<(
     }
 }
 
-/// The truth value that a predicate holds.
+/// The value of a predicate.
 fn truth(predicate: &Tensor) -> Result<bool> {
     // SAFETY: the predicate has one element, in memory that this run has borrowed.
     Ok(unsafe { internals::read_one(predicate)? } != Scalar::Bool(false))

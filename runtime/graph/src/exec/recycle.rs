@@ -1,7 +1,7 @@
 //! Memory and handles that a plan shares with its callers: inputs, results, and the tensors over them.
 //!
 //! In: inputs, and outputs of the previous run. Out: tensors of the plan over the inputs' memory, and outputs. Outputs
-//! that no caller holds any more are reused, so a warm run does not allocate here.
+//! without another owner are reused, so a warm run does not allocate here.
 
 use std::borrow::Borrow;
 
@@ -15,8 +15,8 @@ use crate::ir::TensorId;
 use crate::plan::{External, Plan};
 
 impl Plan {
-    /// Reclaims the previous run's output handles, so that a warm run allocates none. A handle over an input, which
-    /// would have to be made anew, is kept for this run; the memory that any other shows is released.
+    /// Reclaims the previous run's output handles, so that a warm run allocates none. Handles over inputs, which would
+    /// have to be made anew, are kept for this run; memory of all others is released.
     pub(crate) fn take_back(&mut self, outputs: &mut Vec<Tensor>) {
         if outputs.len() != self.handles.len() {
             return outputs.clear();
@@ -35,19 +35,19 @@ impl Plan {
         }));
     }
 
-    /// Allocates results, except those whose previous memory has no owner any more.
+    /// Allocates results, except those whose previous memory has no other owner.
     pub(crate) fn renew_results(&mut self) -> Result<()> {
         self.results.iter().try_for_each(|result| renew(&mut self.tensors, result))
     }
 
-    /// Writes zeros, which are elements of every dtype, where a loaded graph may read unwritten memory.
+    /// Writes zeros, which are valid for every dtype, where a loaded graph may read unwritten memory.
     pub(crate) fn clear(&self) -> Result<()> {
-        // SAFETY: the root shows all of its buffer, which is memory of this plan's own, or was just made for its result,
-        // and no step runs yet.
+        // SAFETY: the root covers its whole buffer, which is private memory of this plan or was just allocated for its
+        // result, and no node runs yet.
         self.cleared.iter().try_for_each(|id| unsafe { internals::clear(&self.tensors[id.index()]) })
     }
 
-    /// Lets go of the inputs' memory.
+    /// Releases the inputs' memory.
     pub(crate) fn let_go(&mut self) {
         for (position, _) in &self.lists {
             match &mut self.list_values[*position] {
@@ -99,12 +99,12 @@ impl Plan {
 /// Points tensors at other memory, with their offsets increased by `elements`.
 fn point_at(tensors: &mut [Tensor], outside: &External, storage: &Storage, elements: i64) {
     for id in &outside.tensors {
-        // SAFETY: the caller's storage has the buffer's elements from there on.
+        // SAFETY: the caller's storage has the buffer's elements from this offset on.
         unsafe { tensors[id.index()].point_at(storage, elements) };
     }
 }
 
-/// Allocates an output, unless its previous memory has no owner any more.
+/// Allocates an output, unless its previous memory has no other owner.
 fn renew(tensors: &mut [Tensor], outside: &External) -> Result<()> {
     let own = outside.tensors.len();
     let alone = tensors[outside.root.index()].storage().references() == own
@@ -115,7 +115,7 @@ fn renew(tensors: &mut [Tensor], outside: &External) -> Result<()> {
     let root = &tensors[outside.root.index()];
     let storage = Storage::on(root.device(), root.storage().bytes())?;
     for id in &outside.tensors {
-        // SAFETY: the storage is as large as the one before, and steps write its elements.
+        // SAFETY: the storage has the size of the former one, and nodes write its elements.
         unsafe { tensors[id.index()].point_at(&storage, 0) };
     }
     Ok(())

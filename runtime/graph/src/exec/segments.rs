@@ -1,8 +1,8 @@
-//! Segments: graphs between the nodes whose results have data-dependent sizes.
+//! Segments: the parts of a graph between nodes whose results have data-dependent sizes.
 //!
 //! In: a graph with such nodes. Out: segments. A segment is a graph of its own, whose inputs are the memory of earlier
-//! segments; its sizes are known when it begins, so it is planned and runs like any graph. The node between two segments
-//! runs as in eager mode, since the size of its result is unknown.
+//! segments; its sizes are known when it begins, so it is planned and run like any graph. The node at the end of a
+//! segment runs as in eager mode, since the size of its result is unknown.
 
 use std::borrow::Borrow;
 
@@ -26,15 +26,15 @@ use crate::plan::schedule::levels;
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub graph: Graph,
-    /// The buffer of each input after those of the whole graph.
+    /// The buffers of the inputs after those of the whole graph.
     pub given: Vec<BufferId>,
-    /// The buffer of each output, unless it is the last segment.
+    /// The buffers of the outputs; for the last segment they are those of the graph.
     pub left: Vec<BufferId>,
-    /// The step whose results have unknown sizes.
+    /// The node whose results have data-dependent sizes.
     pub last: Option<Node>,
 }
 
-/// The segments of a graph; none if every size is known before it runs.
+/// The segments of a graph; empty if every size is known before it runs.
 pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
     let unknown: Vec<TensorId> = graph.sized_by_nodes().collect();
     if unknown.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
         let is_last = number + 1 == count;
         let mut segment = Graph { nodes, state: Executable::whole(), ..graph.bare() };
         let internal = |id: usize| matches!(graph.buffers[id].kind, BufferKind::Internal);
-        // The sizes that were found are read off the tensors they belong to.
+        // The data-dependent sizes are read from the shapes of their tensors.
         let sized: Vec<BufferId> = unknown.iter().map(|id| graph.buffer_of(*id)).collect();
         let is_output = |id: usize| graph.outputs.iter().any(|output| graph.buffer_of(*output).index() == id);
         let mut given: Vec<BufferId> = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
     segments
 }
 
-/// Reads sizes that earlier segments found off the inputs that hand their tensors over.
+/// Replaces sources of sizes that earlier segments found by the inputs that pass their tensors.
 fn read_sizes_of_inputs(segment: &mut Graph) {
     for source in &mut segment.sources {
         if let SymbolSource::Node { tensor, dim } = *source
@@ -97,7 +97,7 @@ fn read_sizes_of_inputs(segment: &mut Graph) {
     }
 }
 
-/// The nodes of each segment, and the node that finds sizes at its end; the last segment has none.
+/// The nodes of each segment, and the node with data-dependent sizes at its end; the last segment has none.
 fn stretches(graph: &Graph, unknown: &[TensorId]) -> Vec<(Vec<Node>, Option<Node>)> {
     let mut stretches = Vec::new();
     let mut nodes = Vec::new();
@@ -124,7 +124,7 @@ fn touched<'a>(graph: &Graph, nodes: impl Iterator<Item = &'a Node>) -> Vec<bool
     touched
 }
 
-/// Runs the segments one after the other.
+/// Runs the segments in order.
 pub(crate) fn run<T: Borrow<Tensor>>(
     graph: &Graph,
     segments: &[Segment],
@@ -147,7 +147,7 @@ pub(crate) fn run<T: Borrow<Tensor>>(
             memory[buffer.index()] = Some(result);
         }
         for (number, input) in graph.inputs.iter().enumerate() {
-            // Views of an input are of its elements in row-major order.
+            // Views of an input refer to its elements in row-major order.
             let whole = inputs[number].borrow().contiguous_untracked()?.detach();
             memory[graph.buffer_of(*input).index()] = Some(whole);
         }
@@ -158,7 +158,7 @@ pub(crate) fn run<T: Borrow<Tensor>>(
     Err(Error::graph("the graph has no last segment"))
 }
 
-/// Runs the step that ends a segment as in eager mode.
+/// Runs the node that ends a segment as in eager mode.
 fn run_last(
     graph: &Graph,
     node: &Node,
@@ -184,8 +184,8 @@ fn run_last(
         let mut layout = info.layout.evaluate(symbols).ok_or_else(unknown)?;
         layout.offset = layout.offset.checked_add(whole.layout().offset).ok_or_else(unknown)?;
         layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64)?;
-        // Views of constants may have another dtype than their base, which is all of the memory.
-        // SAFETY: the layout was just found to lie inside the memory, all of which was written.
+        // Views of constants may have another dtype than their base, which covers the whole memory.
+        // SAFETY: the layout was just checked to lie inside the memory, all of which was written.
         Ok(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
     };
     let mut values =
@@ -211,7 +211,7 @@ fn run_last(
     Ok(outs)
 }
 
-/// Whether a result has the sizes that were known before, and as many as tracing found to be equal.
+/// Checks that a result has the sizes known before, and that sizes unified by tracing are equal.
 fn check_found(graph: &Graph, id: TensorId, out: &Tensor, symbols: &Bindings) -> Result<()> {
     let expected = &graph.tensor(id).layout.sizes;
     if expected.len() != out.dim() {

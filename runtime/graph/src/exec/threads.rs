@@ -1,8 +1,8 @@
 //! The pool of threads for nodes of one schedule level.
 //!
-//! In: a number of calls, and a function of the call's number. Out: all calls made, by this thread and others. The
-//! threads live as long as the program; giving them work does not allocate. One graph uses them at a time: another
-//! that runs meanwhile runs alone.
+//! In: a number of calls, and a function of the call's number. Out: all calls made, by this thread and the pool's. The
+//! pool's threads live as long as the program; a job does not allocate. One graph uses the pool at a time: another
+//! concurrent run uses only its own thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -23,11 +23,11 @@ use std::{
     thread::Builder,
 };
 
-/// Turns that a thread looks for work before it sleeps: some twenty microseconds, as long as waking takes. In a model a
-/// thread sleeps at once, which is one of the orders.
+/// Iterations of a thread's spin before it sleeps: some twenty microseconds, as long as waking takes. In a loom model a
+/// thread sleeps at once, which is one of the possible orders.
 const TURNS: usize = if cfg!(loom) { 0 } else { 4000 };
 
-/// A pool without threads; a macro, since loom's locks cannot be made in a constant.
+/// A pool without threads; a macro, since loom's locks have no constant constructor.
 macro_rules! pool {
     () => {
         Pool {
@@ -52,23 +52,23 @@ pub(crate) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
     POOL.run(threads, count, call);
 }
 
-/// The same in a model of something else, which has no pool: those of models live as long as these.
+/// As the pool's `run`, for loom models of other parts, which have no pool: a model's threads must end with it.
 #[cfg(loom)]
 pub(crate) fn run(_threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(call);
 }
 
 struct Pool {
-    /// The number of threads; locked by their user.
+    /// The number of threads; locked by the pool's present user.
     busy: Mutex<usize>,
     shared: Shared,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Grows with every job.
+    /// The number of jobs so far.
     round: AtomicU64,
-    /// The next call to make.
+    /// The number of the next call.
     next: AtomicUsize,
     start: Condvar,
     done: Condvar,
@@ -76,10 +76,10 @@ struct Shared {
 
 struct State {
     job: Option<Job>,
-    /// Threads that work on the job.
+    /// Number of threads that work on the job.
     active: usize,
     panic: Option<Box<dyn Any + Send>>,
-    /// Whether threads end instead of waiting; a model ends so.
+    /// Whether threads should end instead of wait; only loom models close a pool.
     is_closed: bool,
 }
 
@@ -88,11 +88,11 @@ struct State {
 struct Job {
     call: *const (dyn Fn(usize) + Sync),
     count: usize,
-    /// How many threads may help; the others look on.
+    /// Maximal number of helping threads.
     helpers: usize,
 }
 
-// SAFETY: the function may be called from several threads, and lives until all have finished (`run` waits).
+// SAFETY: the function may be called from several threads, and lives until all have finished, for which `run` waits.
 unsafe impl Send for Job {}
 
 impl Pool {
@@ -103,8 +103,8 @@ impl Pool {
         while *known < wanted && shared.spawn(*known) {
             *known += 1;
         }
-        // SAFETY: only the lifetime is forgotten; this function returns, or unwinds, when no thread has the job
-        // and none can take it any more.
+        // SAFETY: only the lifetime is erased; this function returns, or unwinds, when no thread has the job and none
+        // can get it.
         let call: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(call) };
         shared.next.store(0, Ordering::Relaxed);
         {
@@ -112,12 +112,12 @@ impl Pool {
             state.job = Some(Job { call, count, helpers: wanted });
             shared.round.fetch_add(1, Ordering::Release);
         }
-        // Threads that wake up too late find nothing to do, and nobody waits for them.
+        // Threads that wake up too late find no job, and `withdraw` does not wait for them.
         shared.start.notify_all();
         let own = catch_unwind(AssertUnwindSafe(|| shared.take_calls(call, count)));
         let panic = shared.withdraw();
         if let Some(panic) = own.err().or(panic) {
-            // Unwinding with the lock would poison it, and every later run would be alone.
+            // Unwinding with the lock held would poison it, and every later run would be single-threaded.
             drop(known);
             resume_unwind(panic);
         }
@@ -125,14 +125,14 @@ impl Pool {
 }
 
 impl Shared {
-    /// Starts a thread of the pool; without it, fewer threads give the same results.
+    /// Starts a thread of the pool; if that fails, fewer threads give the same results.
     fn spawn(&'static self, number: usize) -> bool {
-        // The round so far: the thread waits for the next one.
+        // The present round: the thread waits for the next one.
         let seen = self.round.load(Ordering::Acquire);
         Builder::new().name("opsmith-graph".to_owned()).spawn(move || self.work(number, seen)).is_ok()
     }
 
-    /// Makes calls of a job until each is taken.
+    /// Makes calls of a job until none is left.
     fn take_calls(&self, call: &(dyn Fn(usize) + Sync), count: usize) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// Takes the job back and waits for the threads that have it; the panic of one of them.
+    /// Withdraws the job and waits for the threads that have it; returns the panic of one of them.
     fn withdraw(&self) -> Option<Box<dyn Any + Send>> {
         let mut state = lock(&self.state);
         state.job = None;
@@ -161,7 +161,7 @@ impl Shared {
                 Next::Missed => continue,
                 Next::Closed => return,
             };
-            // SAFETY: `withdraw` waits until this thread, which is counted, has counted itself off below.
+            // SAFETY: `withdraw` waits until this thread, which is counted as active, leaves the count below.
             let call = unsafe { &*job.call };
             let result = catch_unwind(AssertUnwindSafe(|| self.take_calls(call, job.count)));
             let mut state = lock(&self.state);
@@ -175,7 +175,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job that this thread has not seen, and joins it if it still is there and wants this thread.
+    /// Waits for a new job, and joins it if it is not withdrawn and needs this thread.
     fn next_job(&self, number: usize, seen: &mut u64) -> Next {
         for _ in 0..TURNS {
             if self.round.load(Ordering::Acquire) != *seen {
@@ -203,7 +203,7 @@ impl Shared {
 enum Next {
     /// A job, which counts the thread as active.
     Job(Job),
-    /// A job that was withdrawn before, or that wants fewer threads.
+    /// A job that was withdrawn before, or that needs fewer threads.
     Missed,
     /// The end of the pool.
     Closed,

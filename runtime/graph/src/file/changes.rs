@@ -1,10 +1,10 @@
-//! Differences between an operator as saved and as this program has it.
+//! Differences between the saved and the present definition of an operator.
 
 use opsmith_runtime::op::{DefaultValue, ElementType, OpDef};
 
 use super::format::{Arg, Operator};
 
-/// An operator as it is now.
+/// The record of a present definition.
 pub(super) fn record(op: &OpDef) -> Operator {
     let arg = |(position, arg): (usize, &opsmith_runtime::op::ArgDef)| Arg {
         name: arg.name.to_owned(),
@@ -56,7 +56,7 @@ fn element_text(ty: &ElementType) -> String {
     }
 }
 
-/// Every difference between an operator as it was and as it is, a sentence each.
+/// Every difference between the saved and the present definition, a sentence each.
 pub(super) fn between(was: &Operator, is: &Operator) -> Vec<String> {
     let mut found = Vec::new();
     for (position, old) in was.args.iter().enumerate() {

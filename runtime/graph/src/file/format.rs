@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ir::{BufferId, SymbolicScalar, TensorId};
 
-/// Grows with each change that an older program cannot read.
+/// Grows with each change that older programs cannot read.
 pub(super) const VERSION: u32 = 3;
 pub(super) const FORMAT: &str = "opsmith graph";
 
-/// The part that says whether the rest can be read.
+/// The part that determines whether the rest can be read.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub format: String,
@@ -22,7 +22,7 @@ pub(super) struct Head {
 pub(super) struct Document {
     pub format: String,
     pub version: u32,
-    /// Every operator that the graph calls, as it was.
+    /// The definition of every called operator when the graph was saved.
     pub operators: BTreeMap<String, Operator>,
     /// The SHA-256 of the file of constants.
     pub constants: String,
@@ -39,9 +39,9 @@ pub(super) struct Graph {
     pub buffers: Vec<Buffer>,
     pub tensors: Vec<Tensor>,
     pub nodes: Vec<Node>,
-    /// Whether element-wise calls may write over inputs that nothing needs any more.
+    /// Whether element-wise calls may write over dead inputs.
     pub reuse: bool,
-    /// Graphs that run in place of this one where symbols have values.
+    /// Graphs that run instead of this one for certain values of symbols.
     pub variants: Vec<Variant>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Variant {
     pub graph: Graph,
 }
 
-/// The properties of an operator that callers of its kernel depend on.
+/// The properties of an operator that callers of its kernel rely on.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Operator {
@@ -73,7 +73,7 @@ pub(super) struct Arg {
     #[serde(rename = "type")]
     pub ty: String,
     pub default: Option<String>,
-    /// The element type that kernels see, if it is a tensor.
+    /// The element type for kernels, if it is a tensor.
     pub elements: Option<String>,
     pub row_major: bool,
 }
@@ -140,7 +140,7 @@ pub(super) struct Tensor {
     pub offset: Size,
 }
 
-/// A number, a sum of products of symbols, or nothing that is known.
+/// A number, a sum of products of symbols, or unknown.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Size {
@@ -153,7 +153,7 @@ pub(super) enum Size {
 #[serde(deny_unknown_fields)]
 pub(super) struct Term {
     pub times: i64,
-    /// Symbols, each as often as it is a factor.
+    /// Symbols, each repeated by its exponent.
     pub of: Vec<u32>,
 }
 
@@ -189,7 +189,7 @@ pub(super) enum Argument {
     None,
     Bool(bool),
     Int(i64),
-    /// As text, which holds every float exactly.
+    /// Text, which represents every float exactly.
     Float(String),
     Scalar(Number),
     Str(String),

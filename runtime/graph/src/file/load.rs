@@ -1,5 +1,5 @@
-//! Loading: from texts to a graph. Nothing in them is trusted: every number is looked up before it is used, operators
-//! are compared with those of this program, and the graph is bound to the sizes of its example before it is returned.
+//! Loading: from texts to a graph. The texts are not trusted: every number is checked before use, operators are
+//! compared with those of this program, and the graph is bound to the sizes of its example before it is returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ use crate::ir::{
 use crate::plan::bind;
 use crate::plan::verify::malformed;
 
-/// The graph that `graph.json` and `constants.safetensors` hold.
+/// The graph in `graph.json` and `constants.safetensors`.
 pub(super) fn graph(structure: &[u8], constants: &[u8]) -> Result<Graph> {
     let unreadable = |error: serde_json::Error| malformed(format!("`graph.json` cannot be read: {error}"));
     let head: Head = serde_json::from_slice(structure).map_err(unreadable)?;
@@ -50,7 +50,7 @@ pub(super) fn graph(structure: &[u8], constants: &[u8]) -> Result<Graph> {
         .graph(&mut BTreeMap::new())
 }
 
-/// Says everything that became of the operators that the graph calls.
+/// Reports all changes of the operators that the graph calls.
 fn refuse_changes(document: &Document) -> Result<()> {
     let mut found = Vec::new();
     for (name, was) in &document.operators {
@@ -113,7 +113,7 @@ impl Loader<'_> {
                 .collect::<Result<_>>()?,
             reuse: document.reuse,
             loaded: true,
-            // A graph with generators or shape constants of its own is not saved with them.
+            // Graphs with generators or shape constants of their own are not saved.
             ..Graph::default()
         };
         symbols(&document.symbols, &mut graph)?;
@@ -190,8 +190,8 @@ impl Loader<'_> {
         let count = (bytes.len() / dtype.size()) as i64;
         // SAFETY: every element is written below.
         let tensor = unsafe { Tensor::with_memory(&[count], dtype, Device::CPU)? };
-        // SAFETY: the new tensor is nobody else's, and has as many bytes; those of a bool were looked at, and
-        // every byte is a value of the other dtypes.
+        // SAFETY: the new tensor has no other owner, and has the same number of bytes; those of a `bool` were checked,
+        // and all bytes are valid for the other dtypes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data_ptr(), bytes.len()) };
         tensor.on(device(&root.device)?)
     }
@@ -242,7 +242,7 @@ impl Loader<'_> {
     }
 
     fn size(&self, size: &format::Size) -> Result<Size> {
-        /// No formula that tracing finds is longer or of a higher degree.
+        /// Maximal length of formulas found by tracing; their degree is bounded, too.
         const TERMS: usize = 64;
         const DEGREE: usize = 8;
         match size {
@@ -328,9 +328,9 @@ pub(super) fn unknown(what: &str, number: u32) -> Error {
     malformed(format!("there is no {what} {number}"))
 }
 
-/// Adds the symbols to a graph that has all else. Quotients are made again, so their bounds and names follow.
+/// Adds the symbols to a graph that is otherwise complete. Quotients are derived again, with their bounds and names.
 fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
-    /// Tracing finds some for each input, quotient and step that finds sizes.
+    /// Limit of symbols; tracing adds a few for each input, quotient and node with data-dependent sizes.
     const MOST: usize = 1024;
     if symbols.len() > MOST {
         return Err(malformed(format!("the graph has {} symbols, at most {MOST} are read", symbols.len())));
@@ -357,7 +357,7 @@ fn symbols(symbols: &[format::Symbol], graph: &mut Graph) -> Result<()> {
                     let dividend = Size::from(Symbol(of as u32)) + Size::Const(plus);
                     graph.symbols.quotient(&dividend, &Size::Const(by));
                 }
-                // Nor is one that there is already, or that is a formula.
+                // An existing symbol or a formula is not valid here either.
                 if graph.symbols.len() == count {
                     return Err(malformed(format!("`{name}` is no quotient of an input's size")));
                 }

@@ -1,8 +1,8 @@
 //! Graphs as files: JSON for structure, safetensors for constants.
 //!
-//! In: a graph. Out: a folder with `graph.json` and `constants.safetensors`; and back. `format` says what the
-//! JSON is, `save` and `load` convert, `changes` compares operators with those of this program. Nothing that was read
-//! is trusted: `structure` looks at it once, `verify` whenever it is bound to sizes.
+//! In: a graph. Out: a folder with `graph.json` and `constants.safetensors`; and back. `format` defines the JSON,
+//! `save` and `load` convert, `changes` compares operators with those of this program. Loaded data is not trusted:
+//! `structure` checks it once, `verify` at each bind to sizes.
 
 mod changes;
 mod format;
@@ -24,11 +24,11 @@ const CONSTANTS: &str = "constants.safetensors";
 impl Graph {
     /// Writes the graph into a folder, which is made if it does not exist.
     ///
-    /// Constants are written as they are now. Calls keep the places they came from, as text.
+    /// Constants are written with their present elements. Calls keep their sites, as text.
     ///
     /// # Errors
-    /// If a file cannot be written, or the graph uses what cannot be: a random generator other than the default
-    /// one, or an operator that was declared while the program ran.
+    /// If a file cannot be written, or the graph uses a random generator other than the default one, or an operator
+    /// declared at run time.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
         let (structure, constants) = save::texts(self)?;
@@ -37,7 +37,7 @@ impl Graph {
             let path = folder.join(name);
             replace(&path, |file| file.write_all(bytes)).map_err(|error: std::io::Error| io(&path, &error))
         };
-        // The structure knows which constants belong to it, so half of a pair is noticed.
+        // The structure has a digest of the constants, so a mismatched pair is detected.
         write(CONSTANTS, &constants)?;
         write(STRUCTURE, structure.as_bytes())
     }
@@ -45,10 +45,10 @@ impl Graph {
     /// Reads a graph from a folder that [`Graph::save`] wrote.
     ///
     /// # Errors
-    /// If a file cannot be read or is not of the format; if an operator is not what it was when the graph was
-    /// saved, with everything that changed; and if the graph would do what operators do not allow.
+    /// If a file cannot be read or does not have the format; if an operator has changed since the graph was saved, with
+    /// all changes; and if the graph breaks a rule of an operator.
     pub fn load(folder: impl AsRef<Path>) -> Result<Graph> {
-        /// Structure of a million steps takes less.
+        /// More than the structure of a million nodes.
         const LARGEST: u64 = 1 << 30;
         let folder = folder.as_ref();
         let read = |name: &str| {

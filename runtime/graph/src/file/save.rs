@@ -56,7 +56,7 @@ impl Constant {
         let count = whole.storage().bytes();
         let args = [Arg::Tensor(whole)];
         let _held = Borrows::acquire(&args, &[])?;
-        // SAFETY: whoever made the constant has written it, and it is borrowed.
+        // SAFETY: the constant's creator has written it, and it is borrowed.
         let bytes = unsafe { internals::bytes_of(whole.storage())? };
         let (dtype, parts) = stored(whole.dtype());
         Ok(Constant { dtype, shape: vec![count / whole.dtype().size() * parts], bytes })
@@ -68,7 +68,7 @@ macro_rules! stored {
         $variant:ident: $rust:ty, $name:literal, $kind:ident, $size:literal, $numpy:literal, $safetensors:ident,
         $($columns:tt)*
     })*) => {
-        /// The dtype of safetensors, and the count of such numbers in an element.
+        /// The safetensors dtype, and the number of its values per element.
         pub(super) fn stored(dtype: DType) -> (Dtype, usize) {
             let parts = if dtype.is_complex() { 2 } else { 1 };
             match dtype { $(DType::$variant => (Dtype::$safetensors, parts),)* }
@@ -229,7 +229,7 @@ fn symbol(graph: &Graph, symbol: Symbol) -> Result<format::Symbol> {
     })
 }
 
-/// A symbol and a number, divided by a number.
+/// The symbol and the divisor of a quotient.
 fn quotient(origin: &Origin) -> Option<format::Source> {
     let Origin::Derived(Derivation::Quotient(dividend, Size::Const(by))) = origin else { return None };
     let [symbol] = dividend.symbols()[..] else { return None };
@@ -318,7 +318,7 @@ fn argument(arg: &ir::Argument) -> Result<Argument> {
     })
 }
 
-/// Rust's shortest text that reads as the same float.
+/// Rust's shortest text that parses to the same float.
 fn float(value: f64) -> String {
     format!("{value:?}")
 }

@@ -1,5 +1,5 @@
-//! Size-independent invariants of a loaded graph: every number names something, symbols have bounds, calls have the
-//! arguments of their operators, views share memory with their bases, loops move tensors of their own.
+//! Size-independent invariants of a loaded graph: all references are valid, symbols have bounds, calls have the
+//! arguments of their operators, views share memory with their bases, and loops move private tensors.
 //!
 //! In: a loaded graph. Out: nothing, or an error. Checked once; `verify` has the invariants that depend on sizes.
 
@@ -16,13 +16,13 @@ use super::load::unknown;
 use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, SymbolSource, SymbolicScalar, TensorId};
 use crate::plan::verify::malformed;
 
-/// Whether a graph keeps the rules that no size decides.
+/// Checks all invariants that do not depend on sizes.
 pub(super) fn check(graph: &Graph) -> Result<()> {
     references(graph)?;
     symbols(graph)?;
     graph.tensors.iter().try_for_each(|info| {
         let root = graph.tensor(graph.buffers[info.buffer.index()].root);
-        // A truth value is 0 or 1, which no other dtype promises of its bytes.
+        // A `bool` must be 0 or 1, which reinterpreted bytes of another dtype need not be.
         let is_bool = |dtype| dtype == DType::Bool;
         let alike = info.device == root.device
             && info.dtype.size() == root.dtype.size()
@@ -33,7 +33,7 @@ pub(super) fn check(graph: &Graph) -> Result<()> {
     Rules { graph, moving }.nodes(&graph.nodes, &HashSet::new(), true)
 }
 
-/// Whether every number in a graph names something.
+/// Checks that every reference in a graph is valid.
 fn references(graph: &Graph) -> Result<()> {
     let tensor = |id: TensorId| match graph.tensors.get(id.index()) {
         Some(_) => Ok(()),
@@ -86,7 +86,7 @@ fn of_node(node: &Node, tensor: &dyn Fn(TensorId) -> Result<()>) -> Result<()> {
     regions.iter().flat_map(|region| &region.nodes).try_for_each(|node| of_node(node, tensor))
 }
 
-/// Whether the dimensions that symbols are read from exist.
+/// Checks that the dimensions that symbols are read from exist.
 fn symbols(graph: &Graph) -> Result<()> {
     let has_dim = |id: TensorId, dim: usize| {
         graph.tensors.get(id.index()).is_some_and(|info| dim < info.layout.sizes.len())
@@ -104,7 +104,7 @@ fn symbols(graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-/// The tensors that loops move, each of which moves in one of them.
+/// The tensors that loops move, each in one loop only.
 fn moving(nodes: &[Node]) -> Result<HashSet<TensorId>> {
     fn visit(nodes: &[Node], found: &mut HashSet<TensorId>) -> bool {
         nodes.iter().all(|node| {
@@ -131,7 +131,7 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// The steps of the graph or of a region; `moving` are the tensors that the loop around them moves.
+    /// Checks the nodes of the graph or of a region; `moving` are the tensors that the surrounding loop moves.
     fn nodes(&self, nodes: &[Node], moving: &HashSet<TensorId>, is_top: bool) -> Result<()> {
         nodes.iter().try_for_each(|node| {
             self.node(node, moving, is_top)
@@ -174,12 +174,12 @@ impl Rules<'_> {
             }
         }
         let regions = node.kind.regions();
-        // A loop inside of a loop leaves the tensors of the one around it alone.
+        // An inner loop does not access the moving tensors of the loop around it.
         regions.into_iter().try_for_each(|region| self.nodes(&region.nodes, &inside, false))
     }
 
-    /// Whether tensors that move are only copied from and to, by the loop that moves them: the rest of a step takes
-    /// a tensor to stay where it is.
+    /// Checks that moving tensors are only sources or targets of copies, in the loop that moves them: other nodes
+    /// assume a fixed offset.
     fn moving_are_copied(&self, node: &Node, moving: &HashSet<TensorId>) -> Result<()> {
         let mut astray = false;
         let mut look = |id: TensorId| {
@@ -210,14 +210,14 @@ impl Rules<'_> {
     }
 }
 
-/// Whether a step has the arguments of its operator's signature.
+/// Checks a node's arguments against its operator's signature.
 fn signature(graph: &Graph, op: &OpDef, node: &Node) -> Result<()> {
     let tensor = |id: &TensorId| {
         let info = graph.tensor(*id);
         Tensor::meta(&[], info.dtype, info.device)
     };
     let scalar = |scalar: &SymbolicScalar| scalar.map(|_| Ok(1)).map(SymbolicScalar::scalar);
-    // Numbers stand for what sizes decide: a signature asks for types alone.
+    // A size-dependent argument is replaced by a number: a signature restricts types alone.
     let value = |arg: &Argument| {
         Ok::<Value, Error>(match arg {
             Argument::Tensor(id) => Value::Tensor(tensor(id)?),
@@ -235,7 +235,7 @@ fn signature(graph: &Graph, op: &OpDef, node: &Node) -> Result<()> {
     let values = node.args.iter().map(value).collect::<Result<Vec<Value>>>()?;
     let args: Vec<Arg<'_>> = values.iter().map(Value::as_arg).collect();
     let defs = op.schema.args;
-    // As calls by name: an operator says itself what an empty list stands for.
+    // As in calls by name, operators define the meaning of an empty list.
     let is_list = |kind: ArgKind, arg: Arg<'_>| {
         matches!((kind, arg), (ArgKind::Ints(_), Arg::Ints(_)) | (ArgKind::Bools(_), Arg::Bools(_)))
     };

@@ -5,7 +5,7 @@ use opsmith_runtime::infer::symbolic::{Bindings, Guard, Origin, Size, Symbol, Sy
 use super::{Buffer, BufferId, Graph, Node, SymbolSource, TensorId, TensorInfo};
 
 impl Graph {
-    /// The steps in the order they run.
+    /// The nodes in execution order.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -15,7 +15,7 @@ impl Graph {
         &self.tensors
     }
 
-    /// Every piece of memory.
+    /// Every buffer.
     pub fn buffers(&self) -> &[Buffer] {
         &self.buffers
     }
@@ -30,17 +30,17 @@ impl Graph {
         &self.outputs
     }
 
-    /// The sizes that are not known before the graph runs.
+    /// The symbolic sizes.
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// Where the value of each symbol is read, in the order of [`Graph::symbols`].
+    /// The source of each symbol's value, in the order of [`Graph::symbols`].
     pub fn symbol_sources(&self) -> &[SymbolSource] {
         &self.sources
     }
 
-    /// The conditions on sizes under which the graph is right.
+    /// The conditions on sizes under which the graph is valid.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
@@ -50,7 +50,7 @@ impl Graph {
         size.named(&self.symbols).to_string()
     }
 
-    /// Where the value of a symbol is read. A symbol without an entry is read nowhere, as a derived one.
+    /// The source of a symbol's value. A symbol without an entry is derived.
     pub(crate) fn source(&self, symbol: Symbol) -> SymbolSource {
         self.sources.get(symbol.0 as usize).copied().unwrap_or(SymbolSource::Derived)
     }
@@ -65,7 +65,7 @@ impl Graph {
         self.sources.push(source);
     }
 
-    /// The tensors of which elements decide sizes, in the order of their symbols.
+    /// The tensors with data-dependent sizes, in the order of their symbols.
     pub(crate) fn sized_by_nodes(&self) -> impl Iterator<Item = TensorId> {
         self.sources.iter().filter_map(|source| match source {
             SymbolSource::Node { tensor, .. } => Some(*tensor),
@@ -78,7 +78,7 @@ impl Graph {
         self.symbols.values(|symbol| self.symbols.example(symbol))
     }
 
-    /// Whether elements decide how large a tensor is.
+    /// Whether a tensor has a data-dependent size.
     pub(crate) fn is_found_by_node(&self, id: TensorId) -> bool {
         self.sized_by_nodes().any(|tensor| tensor == id)
     }

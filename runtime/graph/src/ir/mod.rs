@@ -1,9 +1,9 @@
 //! The intermediate representation: buffers, tensors over them, and nodes in execution order.
 //!
-//! A buffer is memory; a tensor is a layout over a buffer, as in eager mode, so views and in-place calls
-//! need no translation: a view is another tensor of the same buffer, an in-place call a node that writes
-//! to an existing buffer. The order of nodes is an order of execution; two nodes commute if neither writes to
-//! memory that the other touches ([`Node::for_each_read`], [`Node::for_each_write`]).
+//! A buffer is memory; a tensor is a layout over a buffer, as in eager mode, so views and in-place calls need no
+//! translation: a view is another tensor of the same buffer, an in-place call is a node that writes to an existing
+//! buffer. The order of nodes is an execution order; two nodes commute if neither writes to memory that the other reads
+//! or writes ([`Node::for_each_read`], [`Node::for_each_write`]).
 //!
 //! Sizes are formulas over the graph's symbols ([`Size`]); without symbols all are numbers.
 
@@ -52,11 +52,11 @@ impl BufferId {
     }
 }
 
-/// A function as data: what it computes, in which order, on which memory.
+/// A function as data: its operations, their order, and their memory.
 #[derive(Clone, Default, Debug)]
 pub struct Graph {
     pub(crate) symbols: Symbols,
-    /// Where the value of each symbol is read.
+    /// The source of each symbol's value.
     pub(crate) sources: Vec<SymbolSource>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) tensors: Vec<TensorInfo>,
@@ -64,27 +64,27 @@ pub struct Graph {
     pub(crate) inputs: Vec<TensorId>,
     pub(crate) input_names: Vec<String>,
     pub(crate) outputs: Vec<TensorId>,
-    /// Conditions under which the graph is right for other sizes than those it was traced with; equations.
+    /// Guards: conditions under which the graph is valid for other sizes than the traced ones.
     pub(crate) guards: Vec<Guard>,
-    /// Where generators that the function makes start in each run.
+    /// Initial states, in each run, of generators that the function makes.
     pub(crate) generators: Vec<GeneratorState>,
     /// The inputs with respect to which the function computes gradients.
     pub(crate) grad_inputs: Vec<usize>,
-    /// Whether element-wise calls may write over inputs that nothing needs any more.
+    /// Whether element-wise calls may write over dead inputs.
     pub(crate) reuse: bool,
-    /// How many threads run steps that do not depend on each other; one after the other below 2.
+    /// Number of threads that run independent nodes; one thread below 2.
     pub(crate) threads: usize,
-    /// Whether it was loaded, so that every plan is verified.
+    /// Whether it was loaded from a file, so that every plan is verified.
     pub(crate) loaded: bool,
-    /// Constants whose elements decided shapes; a loaded graph has its own, which never change.
+    /// Constants whose elements determined shapes; a loaded graph has private ones, which never change.
     pub(crate) shape_constants: Vec<ShapeConstant>,
-    /// Graphs for sizes at which the function takes other steps.
+    /// Graphs for sizes at which the function makes other calls.
     pub(crate) variants: Vec<Variant>,
-    /// What runs keep; all else is data.
+    /// The cached state of runs; all other fields are data.
     pub(crate) state: RunState,
 }
 
-/// Where the value of a symbol is read; the symbol's other properties are in the table of symbols.
+/// The source of a symbol's value; its other properties are in the table of symbols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SymbolSource {
     /// The size of an input along a dimension.
@@ -96,12 +96,12 @@ pub enum SymbolSource {
     },
     /// A data-dependent size: known once its node has run.
     Node {
-        /// The tensor whose first dimension it is.
+        /// The tensor whose size it is.
         tensor: TensorId,
         /// The dimension.
         dim: usize,
     },
-    /// It is computed from other symbols.
+    /// Computed from other symbols.
     Derived,
 }
 
@@ -110,29 +110,29 @@ pub enum SymbolSource {
 pub struct Buffer {
     /// Its role.
     pub kind: BufferKind,
-    /// The tensor that shows all of it.
+    /// The tensor over the whole buffer.
     pub root: TensorId,
 }
 
 /// The role of a buffer.
 #[derive(Clone, Debug)]
 pub enum BufferKind {
-    /// Memory that a caller brings, by the input's position.
+    /// Memory of the caller, by the input's position.
     Input(usize),
-    /// Memory that the function found: a tensor made outside it. A node may write to it.
+    /// Memory captured by the function: a tensor made outside it. A node may write to it.
     Constant(Tensor),
-    /// Memory of the graph's own.
+    /// Private memory of the graph.
     Internal,
 }
 
-/// A tensor: a layout over a buffer. In one run of a traced function the layout is one of numbers.
+/// A tensor: a layout over a buffer. In the trace of a single run, the layout consists of numbers.
 #[derive(Clone, Debug)]
 pub struct TensorInfo<L = SymbolicLayout> {
     /// Its memory.
     pub buffer: BufferId,
     /// Its element type.
     pub dtype: DType,
-    /// Where it is.
+    /// Its device.
     pub device: Device,
     /// Sizes, strides and offset.
     pub layout: L,
@@ -143,86 +143,83 @@ pub struct TensorInfo<L = SymbolicLayout> {
 pub struct SymbolicLayout {
     /// Elements along each dimension.
     pub sizes: SmallVec<[Size; 4]>,
-    /// Elements to step in memory for one step along each dimension.
+    /// Stride in elements along each dimension.
     pub strides: SmallVec<[Size; 4]>,
-    /// Elements to skip at the start of the buffer.
+    /// Offset of the first element in the buffer.
     pub offset: Size,
 }
 
-/// One step. Numbers that depend on sizes are formulas; in one run of a traced function they are values, of which tracing
-/// does not know yet on what they depend.
+/// A node: one step. Size-dependent numbers are formulas; in the trace of a single run they are values whose dependence
+/// on sizes is not determined yet.
 #[derive(Clone, Debug)]
 pub struct Node<N = Size> {
     /// The kind of work.
     pub kind: NodeKind<N>,
     /// Its arguments, in the order of the operator's signature.
     pub args: Vec<Argument<N>>,
-    /// The tensors it makes or writes to.
+    /// The tensors that it makes or writes.
     pub outs: SmallVec<[TensorId; 1]>,
-    /// The call in the traced function that it came from.
+    /// The site of its call in the traced function.
     pub site: Site,
 }
 
 /// The kind of a node.
 #[derive(Clone, Debug)]
 pub enum NodeKind<N = Size> {
-    /// Runs an operator's kernel on inputs that are as it wants them.
+    /// Runs an operator's kernel on converted inputs.
     Call {
         /// The operator.
         op: &'static OpDef,
-        /// The dtype that chooses the kernel.
+        /// The dtype that selects the kernel.
         compute: DType,
     },
-    /// Makes a tensor over memory that exists. Nothing runs.
+    /// Makes a tensor over existing memory, without a kernel.
     View {
         /// The operator.
         op: &'static OpDef,
     },
     /// Writes the only argument, broadcast and converted, into the only output.
     Copy,
-    /// Adds the only argument to the only output, which may show one element at several indices.
+    /// Adds the only argument to the only output, whose indices may overlap in memory.
     Add,
-    /// Runs one of two branches: the first if the only argument, a truth value, is true. Both write the
-    /// outputs.
+    /// Runs one of two branches: the first if the only argument, a predicate, is true. Both write the outputs.
     Cond {
-        /// The steps of each branch.
+        /// The nodes of each branch.
         branches: Box<[Region<N>; 2]>,
     },
-    /// Runs a body as long as a condition holds. The outputs are the state: written before, and by each
-    /// run of the body.
+    /// Runs a body while a condition holds. The outputs are the state: written before the loop, and by each iteration.
     While {
         /// Computes the predicate from the state.
         condition: Region<N>,
-        /// A truth value that the condition writes.
+        /// A `bool` that the condition writes.
         predicate: TensorId,
         /// Computes the next state.
         body: Region<N>,
     },
-    /// Runs a body once for each position along a dimension. The outputs are the state and the stacks of
-    /// results.
+    /// Runs a body once for each position along a dimension. The outputs are the state and the stacked results.
     Scan {
-        /// How often the body runs.
+        /// Number of iterations.
         length: N,
-        /// Tensors inside that show another part of their buffer in each run.
+        /// Tensors in the body whose offset changes with the iteration.
         moving: Vec<Moving<N>>,
-        /// The steps of one run.
+        /// The nodes of one iteration.
         body: Region<N>,
     },
 }
 
-/// Steps inside a step.
+/// Nodes inside a node.
 #[derive(Clone, Debug)]
 pub struct Region<N = Size> {
-    /// The steps in the order they run.
+    /// The nodes in execution order.
     pub nodes: Vec<Node<N>>,
 }
 
-/// A tensor that moves over its buffer from one run of a body to the next.
+/// A tensor whose offset changes from one iteration to the next.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moving<N = Size> {
-    /// The tensor; its layout is that of the first run.
+    /// The tensor; its layout is that of the first iteration.
     pub tensor: TensorId,
-    /// How many elements further it starts in each run.
+    /// Change of its offset per iteration, in elements.
     pub step: N,
 }
 
@@ -235,11 +232,11 @@ pub enum Argument<N = Size> {
     Tensors(Vec<TensorId>),
     /// A list of tensors of which some may be absent.
     OptionalTensors(Vec<Option<TensorId>>),
-    /// Anything else; holds no tensor.
+    /// Any other argument; it has no tensor.
     Value(Value),
     /// An integer that depends on sizes.
     Int(N),
-    /// Integers of which some depend on sizes.
+    /// Integers, some of which depend on sizes.
     Ints(Vec<N>),
     /// A number that depends on sizes.
     Scalar(SymbolicScalar<N>),
@@ -259,15 +256,15 @@ pub enum SymbolicScalar<N = Size> {
     Reciprocal(N),
 }
 
-/// Where a node was asked for.
+/// The site of a node's call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Site {
-    /// Nowhere: it was added by a pass, or loaded without its place.
+    /// None: a pass added the node, or it was loaded without a site.
     #[default]
     Unknown,
-    /// In this program.
+    /// A location in this program.
     Here(&'static Location<'static>),
-    /// In the program that saved the graph.
+    /// A location in the program that saved the graph.
     Elsewhere(String),
 }
 
@@ -284,7 +281,7 @@ impl fmt::Display for Site {
 }
 
 impl SymbolicLayout {
-    /// A layout of numbers.
+    /// The layout of given numbers.
     pub fn of(layout: &Layout) -> SymbolicLayout {
         SymbolicLayout {
             sizes: layout.sizes.iter().map(|size| Size::Const(*size)).collect(),
@@ -293,7 +290,7 @@ impl SymbolicLayout {
         }
     }
 
-    /// The layout where symbols have values; `None` if something is unknown.
+    /// The layout for these values of symbols; `None` if a part is unknown.
     pub fn evaluate(&self, symbols: &Bindings) -> Option<Layout> {
         let number = |size: &Size| size.bind(symbols);
         Some(Layout {
@@ -305,10 +302,10 @@ impl SymbolicLayout {
 }
 
 impl<N> SymbolicScalar<N> {
-    /// The same number of another integer.
+    /// The same kind of number, of another integer.
     ///
     /// # Errors
-    /// That of the function.
+    /// Errors of the function.
     pub(crate) fn map<M, E>(&self, of: impl FnOnce(&N) -> Result<M, E>) -> Result<SymbolicScalar<M>, E> {
         Ok(match self {
             SymbolicScalar::Int(number) => SymbolicScalar::Int(of(number)?),

@@ -1,6 +1,7 @@
 //! Parts of nodes: operators, regions, numbers and tensors, read or replaced.
 //!
-//! In: a node. Out: its parts in a fixed order, or the same node with others. Must not know what nodes do when they run.
+//! In: a node. Out: its parts in a fixed order, or the same node with other parts. Must not know the execution of
+//! nodes.
 
 use opsmith_runtime::op::OpDef;
 use smallvec::SmallVec;
@@ -28,7 +29,7 @@ impl<N> NodeKind<N> {
         }
     }
 
-    /// The steps inside.
+    /// The regions of the node.
     pub fn regions(&self) -> SmallVec<[&Region<N>; 2]> {
         match self {
             NodeKind::Cond { branches } => branches.iter().collect(),
@@ -38,7 +39,7 @@ impl<N> NodeKind<N> {
         }
     }
 
-    /// The steps inside, to be changed.
+    /// The regions of the node, mutable.
     pub fn regions_mut(&mut self) -> SmallVec<[&mut Region<N>; 2]> {
         match self {
             NodeKind::Cond { branches } => branches.iter_mut().collect(),
@@ -58,8 +59,8 @@ impl<N> NodeKind<N> {
         }
     }
 
-    /// The same kind of work with other numbers, which come in the order of [`NodeKind::numbers`], and other regions,
-    /// in the order of [`NodeKind::regions`].
+    /// The same kind of node with other numbers, in the order of [`NodeKind::numbers`], and other regions, in the order
+    /// of [`NodeKind::regions`].
     ///
     /// # Errors
     /// The first one of the functions.
@@ -100,13 +101,12 @@ impl<N> Argument<N> {
 }
 
 impl<N> Node<N> {
-    /// Calls `visit` with each tensor that the node, or a step inside it, reads. One that makes a view
-    /// reads nothing.
+    /// Calls `visit` with each tensor that the node, or a node in its regions, reads. A view reads nothing.
     pub fn for_each_read(&self, visit: &mut dyn FnMut(TensorId)) {
         match &self.kind {
             NodeKind::View { .. } => return,
             NodeKind::Add => self.outs.iter().copied().for_each(&mut *visit),
-            // The predicate is written inside, and read by the loop itself, as its state is.
+            // The predicate is written in a region, and read by the loop itself, as is its state.
             NodeKind::While { predicate, .. } => {
                 visit(*predicate);
                 self.outs.iter().copied().for_each(&mut *visit);
@@ -120,7 +120,7 @@ impl<N> Node<N> {
         }
     }
 
-    /// Calls `visit` with each tensor that the node, or a step inside it, writes to.
+    /// Calls `visit` with each tensor that the node, or a node in its regions, writes.
     pub fn for_each_write(&self, visit: &mut dyn FnMut(TensorId)) {
         if matches!(self.kind, NodeKind::View { .. }) {
             return;

@@ -1,6 +1,6 @@
-//! What a graph has besides nodes: constants that decided shapes, and variants.
+//! Parts of a graph besides nodes: shape constants, and variants.
 //!
-//! In: the tracer's findings. Out: data, and an error for a shape constant that changed.
+//! In: results of tracing. Out: data, and an error for a shape constant that changed.
 
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::Symbol;
@@ -8,7 +8,7 @@ use opsmith_runtime::storage::Storage;
 
 use super::{Graph, Site};
 
-/// A constant whose elements decided a shape when a function was traced.
+/// A shape constant: its elements determined a shape when a function was traced.
 #[derive(Clone)]
 pub(crate) struct ShapeConstant {
     pub storage: Storage,
@@ -25,7 +25,7 @@ impl std::fmt::Debug for ShapeConstant {
 }
 
 impl ShapeConstant {
-    /// Refuses to go on if the constant has changed since.
+    /// Checks that the constant has not changed since the trace.
     ///
     /// # Errors
     /// If it has.

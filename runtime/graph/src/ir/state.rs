@@ -1,21 +1,20 @@
-//! The place in a graph for the state of its runs, of which the graph knows nothing.
+//! The slot of a graph for the state of its runs, opaque to the graph.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// State that is made from a graph when it first runs. A copy of a graph starts without, and so does a graph that
-/// was changed.
+/// State computed from a graph at its first run. Copies and changed graphs start without it.
 #[derive(Default)]
 pub(crate) struct RunState(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl RunState {
-    /// State that is there before the first run.
+    /// State given before the first run.
     pub fn of<T: Any + Send + Sync>(state: T) -> RunState {
         RunState(OnceLock::from(Box::new(state) as Box<dyn Any + Send + Sync>))
     }
 
-    /// The state, made if there is none yet. All callers ask for one type.
+    /// The state, computed if there is none yet. All callers use one type.
     #[inline]
     pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> &T {
         let held = self.0.get_or_init(|| Box::new(make()));

@@ -1,8 +1,8 @@
 //! Common subexpression elimination.
 //!
-//! Two nodes are one if they do the same with the same arguments, no write to memory they read lies between them,
-//! and their results are not written later. The second one's tensors become tensors over the first one's
-//! memory. Two outputs stay apart, as callers may write to them.
+//! Two nodes are merged if they do the same with the same arguments, no write to memory they read lies between them,
+//! and their results are not written later. The second one's tensors become tensors over the first one's memory. Two
+//! outputs stay separate, as callers may write to them.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub(super) fn merge(graph: &mut Graph) {
     graph.outputs.iter_mut().for_each(|output| *output = instead[output.index()]);
 }
 
-/// The tensors that show another part of their buffer in each run of a loop.
+/// The tensors whose offset changes with a loop's iterations.
 fn moving(nodes: &[Node]) -> Vec<TensorId> {
     let mut found = Vec::new();
     for node in nodes {
@@ -67,21 +67,21 @@ type Look = (BufferId, DType, Vec<Size>);
 struct Merger<'a> {
     graph: &'a mut Graph,
     is_output: Vec<bool>,
-    /// How often each buffer was written so far.
+    /// Number of writes to each buffer so far.
     versions: Vec<usize>,
-    /// How often memory was written that belongs to somebody else.
+    /// Number of writes to memory from outside.
     outside: usize,
     /// The representative of each tensor.
     instead: Vec<TensorId>,
     moves: Vec<TensorId>,
     of_buffer: Vec<Vec<TensorId>>,
     alike: HashMap<Look, TensorId>,
-    /// Steps that were kept, by what they do, with their results.
+    /// The nodes that were kept, by the text of their work, with their results.
     known: HashMap<String, Vec<TensorId>>,
 }
 
 impl Merger<'_> {
-    /// The first tensor that shows the same elements.
+    /// The first tensor with the same elements.
     fn same(&mut self, id: TensorId) -> TensorId {
         let id = self.instead[id.index()];
         let info = self.graph.tensor(id);
@@ -93,7 +93,7 @@ impl Merger<'_> {
         *self.alike.entry((info.buffer, info.dtype, layout)).or_insert(id)
     }
 
-    /// Whether a step was done before. If so, its results are replaced.
+    /// Whether an equal node was kept before. If so, its results replace this node's.
     fn is_done(&mut self, node: &Node, number: usize, facts: &Facts) -> bool {
         let buffer = |id: &TensorId| self.graph.buffer_of(*id).index();
         let can_be = match node.kind {

@@ -1,4 +1,4 @@
-//! Removal of unreferenced tensors and buffers; the rest is numbered again.
+//! Removal of unreferenced tensors and buffers, and renumbering of the rest.
 
 use super::for_each_mention;
 use crate::ir::{BufferId, Graph, SymbolSource, TensorId};
@@ -31,7 +31,7 @@ pub(super) fn compact(graph: &mut Graph) {
     graph.buffers.iter_mut().for_each(|buffer| tensor(&mut buffer.root));
 }
 
-/// The new number of each that is kept.
+/// The new number of each one that is kept.
 fn numbers(kept: &[bool]) -> Vec<u32> {
     let mut next = 0;
     let number = |kept: &bool| {

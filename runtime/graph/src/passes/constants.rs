@@ -19,7 +19,7 @@ use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, TensorId};
 use crate::plan::bind::argument;
 use crate::plan::verify::broadcasts;
 
-/// How large results may be whatever they are made from.
+/// Results up to this size are folded even if they are larger than their inputs.
 const SMALL: usize = 64 << 10;
 
 pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
@@ -35,7 +35,7 @@ pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
     for (number, kept) in kept.iter_mut().enumerate() {
         let node = &graph.nodes[number];
         let Some(layouts) = foldable(graph, &facts, &constants, number) else { continue };
-        // What fails now fails again when the graph runs, and is reported there.
+        // A failing node stays; its error is reported when the graph runs.
         let Ok(results) = compute(graph, node, &layouts) else { continue };
         *kept = false;
         let buffers: SmallVec<[usize; 1]> =
@@ -49,7 +49,7 @@ pub(super) fn fold(graph: &mut Graph, passes: &Passes) {
     graph.nodes.retain(|_| kept.next().unwrap_or(true));
 }
 
-/// The layouts of a step's results, if it can be done now.
+/// The layouts of a node's results, if it can be computed now.
 fn foldable(graph: &Graph, facts: &Facts, constants: &[bool], number: usize) -> Option<Vec<Layout>> {
     let node = &graph.nodes[number];
     let custom = node.kind.op().is_some_and(|op| op.custom.is_some());
@@ -84,11 +84,11 @@ fn part_of_constant(graph: &Graph, id: TensorId) -> Option<Tensor> {
     let BufferKind::Constant(whole) = &graph.buffers[info.buffer.index()].kind else { return None };
     let layout = info.layout.evaluate(&Bindings::default())?;
     layout.check_inside((whole.storage().bytes() / info.dtype.size()) as i64).ok()?;
-    // SAFETY: the layout was just found to lie inside the constant, all of which is written.
+    // SAFETY: the layout was just checked to lie inside the constant, all of which is written.
     Some(unsafe { Tensor::from_parts(whole.storage().clone(), layout, info.dtype, info.device) })
 }
 
-/// The results of a step.
+/// The results of a node.
 fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>> {
     let only_constants = || Error::graph("a step that is folded reads constants only");
     let mut tensor = |id: TensorId| part_of_constant(graph, id).ok_or_else(only_constants);
@@ -122,7 +122,7 @@ fn compute(graph: &Graph, node: &Node, layouts: &[Layout]) -> Result<Vec<Tensor>
     Ok(outs)
 }
 
-/// Refuses a call that is not the one that inference knows, as one of a graph that was read may be.
+/// Rejects a call that differs from its inference, as one of a loaded graph may.
 fn check_call(op: &OpDef, compute: DType, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     let inferred =
         op.inferred(args).ok_or_else(|| Error::graph("the operator's inference is not known"))??;

@@ -1,8 +1,8 @@
 //! Elimination of view nodes, which run nothing, and of redundant copies.
 //!
-//! A view that depends on sizes stays where inference has to compute its layout again. A copy is redundant if
-//! its source is unchanged for as long as the copy is needed, and has the same layout: then the tensors over
-//! the copy become tensors over the source.
+//! A view whose layout depends on sizes stays if binding has to infer it. A copy is redundant if its source is
+//! unchanged while the copy is live, and has the same layout: then the tensors over the copy become tensors over the
+//! source.
 
 use opsmith_runtime::infer::symbolic::Size;
 
@@ -48,7 +48,7 @@ fn drop_copies(graph: &mut Graph) {
     }
     let mut kept = kept.into_iter();
     graph.nodes.retain(|_| kept.next().unwrap_or(true));
-    // A copy may have been replaced by one that was replaced itself.
+    // A replacement may itself have been replaced.
     let last = |mut id: TensorId| {
         while instead[id.index()] != id {
             id = instead[id.index()];
@@ -59,7 +59,7 @@ fn drop_copies(graph: &mut Graph) {
     graph.outputs.iter_mut().for_each(|id| *id = last(*id));
 }
 
-/// The source and the copy of a step that copies for nothing.
+/// The source and the target of a redundant copy.
 fn needless(
     graph: &Graph,
     facts: &Facts,
@@ -84,7 +84,7 @@ fn needless(
         });
     let stays = facts.last_write[to].is_none_or(|write| write < number)
         && !(is_outside(graph, to) && facts.writes_outside);
-    // An output has all of its memory, and alone.
+    // An output needs its memory whole, and not shared.
     let may_be_output = !facts.is_output[from]
         || (matches!(graph.buffers[to].kind, BufferKind::Internal)
             && !facts.is_output[to]

@@ -1,23 +1,23 @@
 //! Writers of buffers: the facts that all passes share.
 //!
-//! In: a graph. Out: for each buffer how often it is written, the node that makes it, and whether a caller
-//! sees it. Nodes in regions count as the node around them; their results count as made by no node, so that
-//! passes leave them alone.
+//! In: a graph. Out: for each buffer its number of writes, the node that makes it, and whether it is visible to a
+//! caller. Nodes in regions count as the node around them; their results count as made by no node, so that passes do
+//! not change them.
 
 use crate::ir::{BufferKind, Graph, NodeKind};
 
 /// The facts about each buffer.
 pub(super) struct Facts {
-    /// How many steps write each buffer.
+    /// Number of nodes that write each buffer.
     pub writes: Vec<usize>,
-    /// The last step that writes each buffer.
+    /// The last node that writes each buffer.
     pub last_write: Vec<Option<usize>>,
-    /// The only step that writes each buffer of the graph's own, if it writes all of it.
+    /// The only node that writes each private buffer, if it writes the whole buffer.
     pub maker: Vec<Option<usize>>,
-    /// Whether an output shows it.
+    /// Whether an output is a tensor over it.
     pub is_output: Vec<bool>,
-    /// Whether any memory is written that belongs to somebody else. Two tensors from outside may be the same
-    /// memory, so a write to one is taken as a write to all.
+    /// Whether any node writes memory from outside. Two tensors from outside may share memory, so a write to one counts
+    /// as a write to all.
     pub writes_outside: bool,
 }
 
@@ -54,7 +54,7 @@ impl Facts {
     }
 }
 
-/// Whether a buffer is memory that others may hold.
+/// Whether a buffer is memory from outside, which may have other owners.
 pub(super) fn is_outside(graph: &Graph, buffer: usize) -> bool {
     !matches!(graph.buffers[buffer].kind, BufferKind::Internal)
 }

@@ -15,21 +15,22 @@ mod order;
 
 use crate::ir::{Argument, Graph, Node, NodeKind, RunState, TensorId, Variant};
 
-/// A way to make a graph do less.
+/// A transformation that reduces the work or memory of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pass {
     /// Constant folding: nodes that depend on constants alone run once.
     ConstantFolding,
     /// Common subexpression elimination.
     CommonSubexpressions,
-    /// Drops views, and copies that change nothing.
+    /// Drops views, and redundant copies.
     ViewElimination,
     /// Dead code elimination.
     DeadCode,
-    /// Runs steps earlier that free memory and take none, such as updates of parameters by gradients.
+    /// Moves nodes that free memory and allocate none, such as updates of parameters by gradients, to an earlier
+    /// position.
     EarlyRelease,
-    /// Lets element-wise calls write over inputs that nothing needs any more. Which ones is decided when
-    /// sizes are known: [`Graph::memory`] shows it.
+    /// Lets element-wise calls write over dead inputs. The choice is made when sizes are known: [`Graph::memory`] shows
+    /// it.
     InPlaceReuse,
 }
 
@@ -46,7 +47,7 @@ const ORDER: [(Pass, Run); 6] = [
     (Pass::InPlaceReuse, |graph, _| graph.reuse = true),
 ];
 
-/// Which passes run.
+/// A selection of passes.
 ///
 /// ```
 /// use opsmith_graph::{Pass, Passes};
@@ -70,31 +71,31 @@ impl Passes {
         Passes { wanted: [false; ORDER.len()], frozen: false }
     }
 
-    /// The same with a pass.
+    /// The selection with a pass.
     #[must_use]
     pub fn with(mut self, pass: Pass) -> Passes {
         self.wanted[position(pass)] = true;
         self
     }
 
-    /// The same without a pass.
+    /// The selection without a pass.
     #[must_use]
     pub fn without(mut self, pass: Pass) -> Passes {
         self.wanted[position(pass)] = false;
         self
     }
 
-    /// The same, where tensors that the function found outside keep their elements for ever, as a trained
-    /// model's do, so that what is computed from them alone is computed once.
+    /// The selection, with captured tensors declared constant, as a trained model's are, so that nodes that depend on
+    /// them alone are folded.
     ///
-    /// Without it only constants without other owners are folded, since others may change between runs.
+    /// By default only constants without other owners are folded, since others may change between runs.
     #[must_use]
     pub fn frozen(mut self) -> Passes {
         self.frozen = true;
         self
     }
 
-    /// Whether a pass runs.
+    /// Whether a pass is selected.
     pub fn contains(&self, pass: Pass) -> bool {
         self.wanted[position(pass)]
     }
@@ -112,14 +113,14 @@ impl Pass {
 }
 
 impl Graph {
-    /// The graph after some passes. Results stay as they are, bit for bit; what no result needs and no
-    /// caller sees may not be done any more, and so not report an error either.
+    /// The graph after some passes. Results stay the same, bit for bit; nodes without effect on results or a caller's
+    /// memory may be dropped, together with their errors.
     #[must_use]
     pub fn optimize(&self, passes: &Passes) -> Graph {
         self.optimize_with(passes, |_, _, _| {})
     }
 
-    /// As [`Graph::optimize`], showing the graph before and after each pass:
+    /// As [`Graph::optimize`], with a callback that gets the graph before and after each pass:
     /// `graph.optimize_with(&Passes::all(), |pass, before, after| println!("{pass:?}\n{}", after.describe()))`.
     #[must_use]
     pub fn optimize_with(&self, passes: &Passes, mut look: impl FnMut(Pass, &Graph, &Graph)) -> Graph {
@@ -147,8 +148,8 @@ impl Graph {
     }
 }
 
-/// Calls `visit` with each mention of a tensor in a node and in the steps inside it, also those that nothing
-/// reads or writes.
+/// Calls `visit` with each reference to a tensor in a node and its regions, including tensors that are neither read nor
+/// written.
 fn for_each_mention(node: &mut Node, visit: &mut dyn FnMut(&mut TensorId)) {
     for arg in &mut node.args {
         match arg {
@@ -169,7 +170,7 @@ fn for_each_mention(node: &mut Node, visit: &mut dyn FnMut(&mut TensorId)) {
     }
 }
 
-/// Whether a call gives the same bits whenever it is made with the same inputs.
+/// Whether a call gives the same bits each time for the same inputs.
 fn repeats(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Call { op, .. } => op.facts.deterministic,

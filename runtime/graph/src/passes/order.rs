@@ -1,7 +1,7 @@
-//! Early release: nodes that free memory and take none, such as updates of parameters by gradients, run earlier.
+//! Early release: nodes that free memory and allocate none, such as updates of parameters by gradients, run earlier.
 //!
-//! A node moves before others as long as neither writes to memory that the other touches, so every node sees the
-//! memory that it saw before; a run refuses inputs that share memory with what the graph writes. Nodes that draw random
+//! A node moves before others as long as neither writes to memory that the other reads or writes, so every node reads
+//! the same elements as before; a run rejects inputs that share memory with the graph's targets. Nodes that draw random
 //! numbers, and those with regions, stay.
 
 use super::repeats;
@@ -39,12 +39,12 @@ pub(super) fn release_early(graph: &mut Graph) {
     graph.nodes = order.into_iter().filter_map(|number| nodes[number].take()).collect();
 }
 
-/// The memory that a step touches.
+/// The memory that a node reads or writes.
 struct Touched {
     reads: Vec<usize>,
     writes: Vec<usize>,
-    /// Whether nothing may pass it: a view, whose tensors others mention, one with steps inside, or one that
-    /// finds sizes which others need.
+    /// Whether no node may move past it: a view, whose tensors other nodes reference, a node with regions, or one with
+    /// data-dependent sizes that other nodes need.
     stays: bool,
 }
 
@@ -55,7 +55,7 @@ impl Touched {
         node.for_each_read(&mut |id| reads.push(graph.buffer_of(id).index()));
         node.for_each_write(&mut |id| writes.push(graph.buffer_of(id).index()));
         if matches!(node.kind, NodeKind::View { .. }) {
-            // Whoever touches the memory may mention the view.
+            // A node that accesses the memory may reference the view.
             views_of.extend(node.outs.iter().map(|out| graph.buffer_of(*out).index()));
         }
         writes.extend(views_of);

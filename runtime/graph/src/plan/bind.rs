@@ -1,9 +1,9 @@
 //! Binding: the layout of every tensor of a graph at known sizes.
 //!
-//! In: a graph and a value for each symbol. Out: a meta tensor for each of its tensors. Nothing is trusted: inference
-//! runs again for every node, so a size that an operator refuses is refused here, with the operator and its call site,
-//! and a formula that inference contradicts is an error. Nodes of a loaded graph are verified (`file::verify`) with the
-//! very layouts that a plan gets.
+//! In: a graph and a value for each symbol. Out: a meta tensor for each of its tensors. Traced formulas are not
+//! trusted: inference runs again for every node, so a size that an operator rejects is an error here, with the operator
+//! and its call site, and so is a formula that contradicts inference. Nodes of a loaded graph are verified
+//! (`plan::verify`) with the layouts of the plan.
 
 use opsmith_runtime::arg::{Arg, Value};
 use opsmith_runtime::error::{Error, Result, ShapeText};
@@ -16,32 +16,32 @@ use smallvec::SmallVec;
 use super::verify::Verifier;
 use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, Region, SymbolicScalar, TensorId};
 
-/// A graph's tensors at known sizes, and its arguments as calls get them.
+/// A graph's tensors at known sizes, and its arguments in the form of calls.
 pub(crate) struct Bound {
     /// A value for each symbol.
     pub symbols: Bindings,
-    /// The layout of each tensor; none of those that no node reached.
+    /// The layout of each tensor; `None` for those that no node uses.
     pub layouts: Vec<Option<Layout>>,
-    /// Buffers that a run clears first, since a loaded graph may read unwritten elements of them.
+    /// Buffers to clear before each run, since a loaded graph may read unwritten elements of them.
     pub cleared: Vec<BufferId>,
 }
 
 /// Computes every layout.
 ///
 /// # Errors
-/// If the sizes break a guard, an operator refuses them, or inference contradicts a formula.
+/// If the sizes violate a guard, an operator rejects them, or a formula contradicts inference.
 pub(crate) fn bind(graph: &Graph, symbols: Bindings) -> Result<Bound> {
     check_guards(graph, &symbols)?;
     let mut layouts: Vec<Option<Layout>> =
         graph.tensors.iter().map(|info| info.layout.evaluate(&symbols)).collect();
     let mut cleared = Vec::new();
-    // Without symbols, tracing found every number.
+    // Without symbols, all numbers of the trace are exact.
     if graph.loaded || !graph.symbols.is_empty() {
         let mut binder = Binder::new(graph, &symbols);
         binder.verifier = graph.loaded.then(|| Verifier::new(graph, &symbols));
         binder.start(&layouts)?;
         binder.nodes(&graph.nodes)?;
-        // No node is left of a view that a pass dropped, so nobody but the callers may ask for it.
+        // The node of a view may have been dropped by a pass, so an output over it is bound here.
         graph.outputs.iter().try_for_each(|output| binder.tensor(*output).map(drop))?;
         cleared = binder.verifier.take().map_or_else(|| Ok(Vec::new()), Verifier::finish)?;
         for (layout, meta) in layouts.iter_mut().zip(binder.metas) {
@@ -51,7 +51,7 @@ pub(crate) fn bind(graph: &Graph, symbols: Bindings) -> Result<Bound> {
     Ok(Bound { symbols, layouts, cleared })
 }
 
-/// Binds a graph to the sizes of its example, and looks at every tensor, also those that no step touches.
+/// Binds a graph to the sizes of its example, and checks every tensor, including unused ones.
 ///
 /// # Errors
 /// As [`bind`].
@@ -77,7 +77,7 @@ pub(crate) fn everything(graph: &Graph) -> Result<()> {
     })
 }
 
-/// Refuses sizes that the graph is not for.
+/// Rejects sizes that violate a guard.
 pub(crate) fn check_guards(graph: &Graph, symbols: &Bindings) -> Result<()> {
     for (symbol, info) in graph.symbols.all().zip(graph.symbols.infos()) {
         let Some(value) = symbols.get(symbol) else { continue };
@@ -115,12 +115,12 @@ pub(crate) fn check_guards(graph: &Graph, symbols: &Bindings) -> Result<()> {
     .with_help("trace the function again with that size, or write it so that it does the same for all sizes"))
 }
 
-/// Runs inference step by step.
+/// Runs inference node by node.
 pub(crate) struct Binder<'a> {
     pub graph: &'a Graph,
     symbols: &'a Bindings,
     metas: Vec<Option<Tensor>>,
-    /// Looks over the steps of a graph that was read.
+    /// Verifies the nodes of a loaded graph.
     verifier: Option<Verifier<'a>>,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Binder<'a> {
         self.metas = vec![None; layouts.len()];
         for buffer in &self.graph.buffers {
             if let BufferKind::Constant(whole) = &buffer.kind {
-                // Inference may ask for the elements of what is declared in `value_depends`.
+                // Inference may read elements of arguments declared in `value_depends`.
                 self.metas[buffer.root.index()] = Some(whole.clone());
             } else if !matches!(buffer.kind, BufferKind::Internal) {
                 let layout = layouts[buffer.root.index()].clone();
@@ -152,7 +152,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// A tensor whose layout the formulas give, over the memory of its buffer.
+    /// A tensor over its buffer's memory, with the layout given by its formulas.
     pub fn tensor(&mut self, id: TensorId) -> Result<Tensor> {
         if let Some(tensor) = &self.metas[id.index()] {
             return Ok(tensor.clone());
@@ -172,7 +172,7 @@ impl<'a> Binder<'a> {
                     error.message()
                 ))
             })?;
-            // SAFETY: the layout was just found to lie inside; there are no elements to read, or those of a constant.
+            // SAFETY: the layout was just checked to lie inside; the memory is a meta storage, or a constant's.
             let tensor = unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) };
             self.metas[id.index()] = Some(tensor);
         }
@@ -186,7 +186,7 @@ impl<'a> Binder<'a> {
     /// Infers the results of a node.
     ///
     /// # Errors
-    /// Whatever its operator reports, with the place of its call.
+    /// Errors of the operator, with the call site.
     pub fn node_with_place(&mut self, node: &Node) -> Result<()> {
         self.node(node).map_err(|error| {
             let error = if error.op().is_some() { error } else { in_node(error, node, self) };
@@ -251,12 +251,12 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// The results of a node, made or written.
+    /// The results of a node, new or written.
     fn results(&mut self, node: &Node) -> Result<SmallVec<[Tensor; 1]>> {
         node.outs.iter().map(|out| self.tensor(*out)).collect()
     }
 
-    /// The steps inside of a step, of which those of branches and bodies may not run.
+    /// Binds the regions of a node; those of branches and bodies may not run.
     fn inside(&mut self, node: &Node) -> Result<()> {
         match &node.kind {
             NodeKind::Cond { branches } => {
@@ -287,14 +287,14 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// Steps that may not run; gives what is written if they do, and forgets that.
+    /// Binds a region that may not run; returns the buffers it writes, and resets that state.
     fn perhaps(&mut self, region: &Region) -> Result<Option<Vec<bool>>> {
         let before = self.verifier.as_ref().map(Verifier::written_so_far);
         self.nodes(&region.nodes)?;
         Ok(self.verifier.as_mut().zip(before).map(|(verifier, before)| verifier.forget(before)))
     }
 
-    /// A result of a call: new memory, unless the call writes to memory that exists.
+    /// A result of a call: new memory, or existing memory that the call writes.
     fn output(&mut self, id: TensorId, sizes: &[i64]) -> Result<()> {
         let info = self.graph.tensor(id);
         let is_root = self.graph.buffers[info.buffer.index()].root == id;
@@ -314,7 +314,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// Refuses a layout that the formulas contradict.
+    /// Rejects a layout that contradicts the formulas.
     fn agree(&self, id: TensorId, layout: &Layout) -> Result<()> {
         let formulas = &self.graph.tensor(id).layout;
         let number = |size: &Size| size.bind(self.symbols);
@@ -348,8 +348,8 @@ fn in_node(error: Error, node: &Node, binder: &Binder<'_>) -> Error {
     error.in_op(op.name, opsmith_runtime::arg::describe_operands(names.zip(values.iter().map(Value::as_arg))))
 }
 
-/// Refuses a layout that does not lie inside memory of `elements` elements. Strides of dimensions without a second
-/// position step nowhere, but are computed with.
+/// Rejects a layout that does not lie inside memory of `elements` elements. Strides of dimensions with at most one
+/// position have no effect, but take part in arithmetic.
 fn check_inside(layout: &Layout, capacity: usize) -> Result<()> {
     let counts = |number: &i64| (-MAX_NUMEL..=MAX_NUMEL).contains(number);
     if !layout.strides.iter().chain([&layout.offset]).all(counts) {
@@ -361,12 +361,12 @@ fn check_inside(layout: &Layout, capacity: usize) -> Result<()> {
 /// The value of a formula.
 ///
 /// # Errors
-/// If it is not known, or leaves 64 bits.
+/// If it is unknown, or overflows 64 bits.
 pub(crate) fn number(size: &Size, symbols: &Bindings) -> Result<i64> {
     size.bind(symbols).ok_or_else(|| Error::graph(format!("the size {size} is not known")))
 }
 
-/// An argument as a call gets it.
+/// An argument in the form of a call.
 pub(crate) fn argument(
     arg: &Argument,
     symbols: &Bindings,

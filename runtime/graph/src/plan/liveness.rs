@@ -1,8 +1,8 @@
 //! Liveness and buffer assignment.
 //!
 //! In: a graph, the sizes of its buffers, and the schedule level of each node. Out: a [`BufferAssignment`]: for each
-//! buffer its live range, and whether it is a caller's, a constant, a result, or a part of the arena. Nothing is
-//! allocated, so a graph can be shown as it would run.
+//! buffer its live range, and its location: a caller's memory, a constant, a result, or the arena. Allocates nothing,
+//! so that a graph's memory can be shown without a run.
 
 use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
@@ -11,56 +11,56 @@ use opsmith_runtime::layout::Layout;
 use super::offsets::{self, Lifetime};
 use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
 
-/// Where a buffer lies.
+/// The location of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BufferLocation {
-    /// Nothing needs it.
+    /// Unused.
     Nowhere,
-    /// In memory that a caller brings.
+    /// In an input, memory of the caller.
     Input,
-    /// In memory that the function found.
+    /// In a constant.
     Constant,
-    /// In memory that callers get.
+    /// In an output, memory given to the caller.
     Result,
     /// In the arena of a device.
     Arena {
-        /// The device that has the arena.
+        /// The device of the arena.
         device: Device,
-        /// Where it starts, in bytes.
+        /// Offset in bytes.
         offset: usize,
     },
 }
 
-/// Memory of a device for everything that only the graph sees.
+/// Memory of a device for all private buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arena {
     pub device: Device,
-    /// How much memory it has.
+    /// Its size.
     pub bytes: usize,
-    /// How much it needs at least.
+    /// Lower bound of its size.
     pub lower_bound: usize,
 }
 
-/// Where all buffers lie, and when they are needed.
+/// The locations and live ranges of all buffers.
 pub(crate) struct BufferAssignment {
     pub locations: Vec<BufferLocation>,
-    /// The first and last level at which each buffer is needed.
+    /// The first and last level at which each buffer is live.
     pub live_ranges: Vec<Option<(usize, usize)>>,
-    /// The buffer whose memory a buffer takes over, if it does.
+    /// The buffer whose memory a buffer reuses, if any.
     pub shares: Vec<Option<usize>>,
     pub written: Vec<bool>,
     /// An arena for each device that has a buffer in one.
     pub arenas: Vec<Arena>,
 }
 
-/// When buffers are needed.
+/// The live ranges of buffers.
 pub(crate) struct Liveness {
-    /// The first and last level that needs each buffer.
+    /// The first and last level that uses each buffer.
     pub live_ranges: Vec<Option<(usize, usize)>>,
-    /// How many nodes need each buffer at the last level.
+    /// Number of nodes that use each buffer at its last level.
     at_last: Vec<usize>,
     written: Vec<bool>,
-    /// The buffers that outputs show.
+    /// Whether an output is a tensor over the buffer.
     is_result: Vec<bool>,
 }
 
@@ -73,7 +73,7 @@ impl Liveness {
             written: vec![false; count],
             is_result: vec![false; count],
         };
-        // The node that touched a buffer last, so that one node counts once.
+        // The last node that used a buffer, so that each node is counted once.
         let mut counted = vec![usize::MAX; count];
         for (number, node) in graph.nodes.iter().enumerate() {
             let level = levels[number];
@@ -108,10 +108,10 @@ impl Liveness {
 }
 
 impl BufferAssignment {
-    /// Arranges the buffers of a graph, of which the `cleared` ones are needed from the start.
+    /// Assigns the buffers of a graph; the `cleared` ones are live from the start.
     ///
     /// # Errors
-    /// If the size of a buffer that is needed is not known, or all of them are more than can be addressed.
+    /// If the size of a live buffer is unknown, or their sum cannot be addressed.
     pub fn new(
         graph: &Graph,
         layouts: &[Option<Layout>],
@@ -135,7 +135,7 @@ impl BufferAssignment {
                 }
             }
         }
-        // The first buffer of each chain is placed, for as long as any of them is needed.
+        // The first buffer of each chain is placed, for the live ranges of the whole chain.
         let first_of = |mut buffer: usize| {
             while let Some(before) = shares[buffer] {
                 buffer = before;
@@ -194,8 +194,8 @@ impl BufferAssignment {
     }
 }
 
-/// The buffers of an element-wise call's input and output if the output can have the input's memory: nothing
-/// needs the input any more, and its elements lie where the output's do.
+/// The buffers of an element-wise call's input and output if the output can reuse the input's memory: the input is dead
+/// afterwards, and both have the same layout.
 fn takes_over(
     graph: &Graph,
     liveness: &Liveness,
@@ -220,7 +220,7 @@ fn takes_over(
             && device_of(graph, from) == device_of(graph, to)
             && layouts[id.index()].as_ref()? == wanted
             && layouts[graph.buffers[from].root.index()].as_ref()?.numel() == wanted.numel();
-        // Read at other positions too, its elements would be gone before.
+        // Elements read at other positions as well would be overwritten too early.
         let mut only_so = true;
         let mut look = |other: TensorId| {
             only_so &= graph.buffer_of(other).index() != from
@@ -236,12 +236,12 @@ fn takes_over(
     })
 }
 
-/// The device that has a buffer.
+/// The device of a buffer.
 fn device_of(graph: &Graph, buffer: usize) -> Device {
     graph.tensor(graph.buffers[buffer].root).device
 }
 
-/// Refuses sizes of which not even the sum of all buffers' bytes can be counted.
+/// Rejects sizes for which the sum of all buffers' bytes overflows.
 fn check_total(graph: &Graph, layouts: &[Option<Layout>]) -> Result<()> {
     let sizes = graph.buffers.iter().filter_map(|buffer| {
         let layout = layouts[buffer.root.index()].as_ref()?;
@@ -255,10 +255,10 @@ fn check_total(graph: &Graph, layouts: &[Option<Layout>]) -> Result<()> {
     }
 }
 
-/// How large a buffer is.
+/// The size of a buffer in bytes.
 ///
 /// # Errors
-/// If its size is not known.
+/// If its size is unknown.
 pub(crate) fn bytes(graph: &Graph, layouts: &[Option<Layout>], buffer: usize) -> Result<usize> {
     let root = graph.buffers[buffer].root;
     let layout = layouts[root.index()]

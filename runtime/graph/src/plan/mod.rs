@@ -1,8 +1,8 @@
 //! Planning: a graph made executable at known sizes.
 //!
-//! In: a graph and the layouts that [`bind`] found. Out: a [`Plan`], with memory allocated and kernels looked up, which
+//! In: a graph and the layouts found by [`bind`]. Out: a [`Plan`], with memory allocated and kernels looked up, which
 //! runs without allocating. A tensor of the plan lies in the arena, in a constant, or in memory that changes from run
-//! to run (an input's, an output's); only those of the last kind are pointed elsewhere before a run.
+//! to run (an input's, an output's); only tensors of the last kind are updated before a run.
 
 pub(crate) mod bind;
 pub(crate) mod liveness;
@@ -31,35 +31,35 @@ use schedule::levels;
 
 /// A graph at known sizes, ready to run.
 pub(crate) struct Plan {
-    /// Every tensor of the graph, by number; those that nothing needs have no elements.
+    /// Every tensor of the graph, by number; unused ones have no elements.
     pub tensors: Vec<Tensor>,
-    /// In the order of levels.
+    /// The steps, ordered by level.
     pub steps: Vec<Step>,
-    /// Where the steps of each level end; none if they run one after the other.
+    /// The end of each level in `steps`; empty for sequential execution.
     pub levels: Vec<usize>,
     pub threads: usize,
     /// The tensors over each input, by position.
     pub inputs: Vec<External>,
-    /// The memory that outputs are written to.
+    /// The memory of outputs.
     pub results: Vec<External>,
-    /// Lists that hold tensors of `inputs` or `results`, and are filled again before a run.
+    /// Lists with tensors of `inputs` or `results`, which are refilled before a run.
     pub lists: Vec<(usize, Vec<Option<TensorId>>)>,
     /// Arguments that are lists of tensors.
     pub list_values: Vec<Value>,
     /// External memory that is read, and that is written.
     pub reads: Vec<TensorId>,
     pub writes: Vec<TensorId>,
-    /// For each output: its tensor if that lies in an input, and a handle from the run before to show it with.
+    /// For each output: its tensor if it lies in an input, and a handle of the previous run to reuse.
     pub handles: Vec<(Option<TensorId>, Option<Tensor>)>,
-    /// Generators that the function makes, with their numbers.
+    /// Private copies of generators that the function makes, with their numbers.
     pub generators: Vec<(usize, Generator)>,
-    /// The tensors that a run borrows. The lists are empty between runs, and keep their memory.
+    /// The tensors that a run borrows. The lists are empty between runs, but keep their capacity.
     pub borrowed: [Vec<Tensor>; 2],
     /// Roots of buffers that are cleared before each run.
     pub cleared: Vec<TensorId>,
-    /// Where tensors over inputs point between runs.
+    /// The storage of tensors over inputs between runs.
     pub nowhere: Storage,
-    /// How much memory the arenas have.
+    /// Size of the arenas in bytes.
     pub arena_bytes: usize,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct External {
     pub written: bool,
 }
 
-/// One step, with everything looked up.
+/// One step, with kernel and arguments looked up.
 pub(crate) struct Step {
     pub kind: StepKind,
     pub args: Box<[StepArg]>,
@@ -91,7 +91,7 @@ pub(crate) enum StepArg {
     Tensor(TensorId),
     /// A list of tensors, by its position in [`Plan::list_values`].
     List(usize),
-    /// An attribute that owns nothing, as calls get it.
+    /// An attribute that owns nothing, in the form of calls.
     Plain(Arg<'static>),
     Value(Value),
 }
@@ -151,7 +151,7 @@ impl Builder<'_> {
         let arenas = assignment.arenas.iter().map(|arena| Storage::on(arena.device, arena.bytes));
         let arenas = arenas.collect::<Result<Vec<Storage>>>()?;
         self.plan.arena_bytes = assignment.arenas.iter().map(|arena| arena.bytes).sum();
-        // The storage of each buffer, and where the buffer starts in it.
+        // The storage of each buffer, and the buffer's offset in it.
         let mut locations: Vec<Option<(Storage, usize)>> = vec![None; graph.buffers.len()];
         for (number, buffer) in graph.buffers.iter().enumerate() {
             match (assignment.locations[number], &buffer.kind) {
@@ -192,12 +192,12 @@ impl Builder<'_> {
             let (storage, start) = home.unwrap_or_else(|| (self.plan.nowhere.clone(), 0));
             let mut layout = match &self.bound.layouts[number] {
                 Some(layout) => layout.clone(),
-                // Nothing reached it, so nothing needs it.
+                // A tensor that binding did not reach is unused.
                 None => Layout::contiguous(&[0]),
             };
             layout.offset += (start / info.dtype.size()) as i64;
-            // SAFETY: a buffer is as large as its root, inside which every layout of it was found to lie;
-            // nodes write elements before others read them, as they did in the order they were recorded in.
+            // SAFETY: a buffer is as large as its root, and binding checked that every layout over it lies inside;
+            // nodes write elements before others read them, as in the recorded order.
             self.plan.tensors.push(unsafe { Tensor::from_parts(storage, layout, info.dtype, info.device) });
             let outside = match graph.buffers[buffer].kind {
                 BufferKind::Input(input) => Some(&mut self.plan.inputs[input]),
@@ -214,7 +214,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The graph's own steps, by the levels at which they run.
+    /// The top-level nodes, by schedule level.
     fn top(&mut self, levels: &[usize]) -> Result<()> {
         let nodes = &self.graph.nodes;
         if self.plan.threads < 2 {
@@ -250,7 +250,7 @@ impl Builder<'_> {
         self.steps(&region.nodes)
     }
 
-    /// Whether a call has integers that its kernel checks even if there is nothing to write.
+    /// Whether a call has integer tensors that its kernel checks even if the results are empty.
     fn reads_integers(&self, op: &OpDef, node: &Node) -> bool {
         let mut found = false;
         for (argument, arg) in node.args.iter().enumerate() {
@@ -262,7 +262,7 @@ impl Builder<'_> {
         found
     }
 
-    /// The step of a node; `None` if there is nothing to do.
+    /// The step of a node; `None` if there is nothing to run.
     fn step(&mut self, node: &Node) -> Result<Option<Step>> {
         let empty =
             !node.outs.is_empty() && node.outs.iter().all(|out| self.plan.tensors[out.index()].numel() == 0);
@@ -301,8 +301,8 @@ impl Builder<'_> {
         Ok(Some(Step { kind, args, outs: node.outs.clone(), site: node.site.clone() }))
     }
 
-    /// In place of a generator that the function makes, one that is this plan's alone, so that runs at the same
-    /// time do not draw from each other's.
+    /// Replaces a generator that the function makes by a private one of this plan, so that concurrent runs do not share
+    /// one.
     fn own_generator(&mut self, value: Value) -> Value {
         let Value::Generator(shared) = &value else { return value };
         let Some(Start { number, state }) = shared.start() else { return value };

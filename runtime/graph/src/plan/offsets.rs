@@ -6,35 +6,35 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// Offsets are multiples of this, so that a tensor of any dtype can start there.
+/// Alignment of offsets, sufficient for every dtype.
 pub(crate) const ALIGNMENT: usize = 64;
 
 /// One buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lifetime {
-    /// How large it is.
+    /// Its size.
     pub bytes: usize,
-    /// The first level that needs it.
+    /// The first level that uses it.
     pub first: usize,
-    /// The last level that needs it.
+    /// The last level that uses it.
     pub last: usize,
 }
 
-/// Where buffers lie.
+/// The offsets of all buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct OffsetAssignment {
     /// The offset of each buffer in bytes.
     pub offsets: Vec<usize>,
-    /// How much memory they take together.
+    /// Size of the memory that contains all buffers.
     pub bytes: usize,
 }
 
 /// Places buffers by best fit.
 ///
-/// In the order of time first, which takes no longer than sorting; where that leaves holes, the largest first,
-/// as long as few enough are alive together that looking at each pair of them is cheap.
+/// First in order of time, which is as fast as sorting; if that leaves gaps, also by size, largest first, provided that
+/// few enough buffers are live together to compare all pairs.
 pub(crate) fn assign(lifetimes: &[Lifetime]) -> OffsetAssignment {
-    /// Pairs that are compared in a few milliseconds.
+    /// Number of pairs that can be compared in a few milliseconds.
     const FEW_PAIRS: usize = 400_000;
     let in_order = place_in_order(lifetimes);
     if in_order.bytes <= most_alive(lifetimes, round_up) || pairs(lifetimes) > FEW_PAIRS {
@@ -44,7 +44,7 @@ pub(crate) fn assign(lifetimes: &[Lifetime]) -> OffsetAssignment {
     if by_size.bytes < in_order.bytes { by_size } else { in_order }
 }
 
-/// The largest sum of bytes of buffers that are needed at one level: no plan takes less.
+/// The maximum over levels of the bytes of live buffers: no assignment needs less.
 pub(crate) fn lower_bound(lifetimes: &[Lifetime]) -> usize {
     most_alive(lifetimes, |bytes| bytes)
 }
@@ -55,7 +55,7 @@ fn most_alive(lifetimes: &[Lifetime], size: impl Fn(usize) -> usize) -> usize {
         changes.push((lifetime.first, true, size(lifetime.bytes)));
         changes.push((lifetime.last + 1, false, size(lifetime.bytes)));
     }
-    // At one level, ends come before begins.
+    // Within one level, ends sort before begins.
     changes.sort_unstable();
     let (mut alive, mut most) = (0, 0);
     for (_, begins, bytes) in changes {
@@ -65,14 +65,14 @@ fn most_alive(lifetimes: &[Lifetime], size: impl Fn(usize) -> usize) -> usize {
     most
 }
 
-/// The buffers in the order in which they begin; those of one level by size.
+/// The buffers in order of their first level; those of one level by size.
 fn by_beginning(lifetimes: &[Lifetime]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|&index| lifetimes[index].bytes > 0).collect();
     order.sort_by_key(|&index| (lifetimes[index].first, Reverse(lifetimes[index].bytes)));
     order
 }
 
-/// How many pairs of buffers are needed at one level.
+/// Number of pairs of buffers with overlapping live ranges.
 fn pairs(lifetimes: &[Lifetime]) -> usize {
     let mut alive: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
     let mut count = 0;
@@ -86,7 +86,7 @@ fn pairs(lifetimes: &[Lifetime]) -> usize {
     count
 }
 
-/// Places buffers as they begin, each in the smallest gap that is free then.
+/// Places buffers in order of their first level, each in the smallest free gap.
 fn place_in_order(lifetimes: &[Lifetime]) -> OffsetAssignment {
     let mut offsets = vec![0; lifetimes.len()];
     let mut free = Free::default();
@@ -109,7 +109,7 @@ fn place_in_order(lifetimes: &[Lifetime]) -> OffsetAssignment {
 struct Free {
     gaps: BTreeMap<usize, usize>,
     by_size: BTreeSet<(usize, usize)>,
-    /// Where memory ends that was ever taken.
+    /// The highest offset ever used.
     top: usize,
 }
 
@@ -122,7 +122,7 @@ impl Free {
             }
             return offset;
         }
-        // Nothing fits: a gap at the end grows.
+        // No gap is large enough: the last one grows.
         let offset = match self.gaps.last_key_value() {
             Some((&offset, &gap)) if offset + gap == self.top => {
                 self.remove(offset, gap);
@@ -159,7 +159,7 @@ impl Free {
     }
 }
 
-/// Places the largest buffers first, each in the smallest gap between those that are needed with it.
+/// Places the largest buffers first, each in the smallest gap between those with overlapping live ranges.
 fn place_by_size(lifetimes: &[Lifetime]) -> OffsetAssignment {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|&index| lifetimes[index].bytes > 0).collect();
     order.sort_by_key(|&index| (Reverse(lifetimes[index].bytes), lifetimes[index].first));
@@ -188,7 +188,7 @@ fn place_by_size(lifetimes: &[Lifetime]) -> OffsetAssignment {
     OffsetAssignment { offsets, bytes: total }
 }
 
-/// Buffers by when they are needed: a tree over time, in which each stands at the few nodes that cover it.
+/// Buffers by live range: a segment tree over levels, in which each is stored at the few nodes that cover its range.
 struct Placed {
     levels: usize,
     covering: Vec<Vec<usize>>,
@@ -217,7 +217,7 @@ impl Placed {
         self.beginning[lifetime.first].push(index);
     }
 
-    /// Those that are needed when a buffer begins, and those that begin while it is needed.
+    /// Visits the buffers that are live when a buffer begins, and those that begin in its live range.
     fn for_each_beside(&self, lifetime: Lifetime, mut visit: impl FnMut(usize)) {
         let mut node = lifetime.first + self.levels;
         while node > 0 {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_gap_of_the_wrong_size_is_avoided() {
-        // In the order of time the last one finds only a gap of 64 bytes at the start.
+        // In order of time, only a gap of 64 bytes at the start is left for the last one.
         let of = |bytes, first, last| Lifetime { bytes, first, last };
         let lifetimes = [of(64, 0, 1), of(128, 0, 4), of(192, 2, 3), of(64, 3, 4)];
         assert_eq!(assign(&lifetimes).bytes, lower_bound(&lifetimes));

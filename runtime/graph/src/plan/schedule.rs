@@ -1,12 +1,12 @@
 //! Schedule levels: nodes that may run concurrently.
 //!
-//! In: a graph. Out: a level for each node. Nodes of one level touch no memory that another of them writes, so they
-//! may run in any order, or together; memory is planned by levels, so that sharing it adds no conflict. A node with
-//! regions has a level of its own, and so has each that draws random numbers, which keep the order of nodes.
+//! In: a graph. Out: a level for each node. Nodes of one level do not access memory that another of them writes, so
+//! they may run in any order, or concurrently; memory is planned by levels, so that memory reuse adds no conflict. A
+//! node with regions has a level of its own, and so has each node that draws random numbers, which keep their order.
 
 use crate::ir::{Graph, Node, NodeKind};
 
-/// When each step runs: one after the other, or together where a graph has several threads.
+/// The schedule level of each node; a sequential order if the graph has one thread.
 pub(crate) fn levels(graph: &Graph) -> Vec<usize> {
     if graph.threads < 2 {
         return (0..graph.nodes.len()).collect();
@@ -14,12 +14,12 @@ pub(crate) fn levels(graph: &Graph) -> Vec<usize> {
     let count = graph.buffers.len();
     // The first level at which a buffer may be read, and written.
     let (mut readable, mut writable) = (vec![0; count], vec![0; count]);
-    // No step may come before the last one that was alone; none after all of them.
+    // No node may be scheduled before the last one with its own level; such a node comes after all before it.
     let (mut earliest, mut end) = (0, 0);
     let mut levels = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
         if matches!(node.kind, NodeKind::View { .. }) {
-            // Nothing runs.
+            // A node without a kernel.
             levels.push(earliest);
             continue;
         }
@@ -45,7 +45,7 @@ pub(crate) fn levels(graph: &Graph) -> Vec<usize> {
     levels
 }
 
-/// Whether a step runs while no other does.
+/// Whether a node has a level of its own.
 fn is_alone(node: &Node) -> bool {
     let repeats = node.kind.op().is_none_or(|op| op.facts.deterministic);
     !repeats || !node.kind.regions().is_empty()

@@ -1,9 +1,9 @@
 //! Size-dependent invariants of a loaded graph, checked at each bind.
 //!
-//! In: each node with the arguments and results that binding found. Out: nothing, or an error; and the buffers
-//! that a run has to clear first. Afterwards every tensor of a node lies inside its memory, every call has the
-//! arguments that its kernel was promised, its results are those of inference and apart from its inputs, and no
-//! unwritten element is read. The layouts are those of the plan.
+//! In: each node with the arguments and results found by binding. Out: nothing, or an error; and the buffers that a run
+//! has to clear first. Afterwards every tensor of a node lies inside its memory, every call has the arguments that its
+//! kernel requires, its results match inference and do not overlap its inputs, and no unwritten element is read. The
+//! layouts are those of the plan.
 
 use opsmith_runtime::arg::Arg;
 use opsmith_runtime::error::{Error, Result, ShapeText};
@@ -17,17 +17,17 @@ use opsmith_runtime::tensor::Tensor;
 use crate::ir::{BufferId, BufferKind, Graph, Moving, Node, NodeKind, TensorId};
 use crate::plan::bind::number;
 
-/// The state of memory while nodes are bound one after the other.
+/// The state of memory while nodes are bound in order.
 pub(crate) struct Verifier<'a> {
     graph: &'a Graph,
     symbols: &'a Bindings,
-    /// Whether a step before wrote to a buffer, or a caller did.
+    /// Whether an earlier node, or a caller, wrote to a buffer.
     begun: Vec<bool>,
-    /// Whether all of a buffer was written, whichever way branches and loops went.
+    /// Whether a whole buffer was written on every path through branches and loops.
     whole: Vec<bool>,
-    /// Buffers of which a node may read unwritten elements: they are cleared before a run.
+    /// Buffers with unwritten elements that a node may read: they are cleared before a run.
     cleared: Vec<bool>,
-    /// Whether any step writes to a buffer.
+    /// Whether any node writes to a buffer.
     written: Vec<bool>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Verifier<'a> {
         Verifier { graph, symbols, begun, whole, cleared: vec![false; graph.buffers.len()], written }
     }
 
-    /// Looks at a step and its arguments before inference does.
+    /// Checks a node and its arguments before inference.
     pub fn before(&mut self, node: &Node, args: &[Arg<'_>]) -> Result<()> {
         let mut reads = Vec::new();
         node.args.iter().for_each(|arg| arg.for_each_tensor(|id| reads.push(id)));
@@ -72,7 +72,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Refuses shapes by elements that the graph changes: they would be those of before.
+    /// Rejects shapes that depend on elements which the graph changes: inference would read the old ones.
     fn decided(&self, op: &OpDef, node: &Node) -> Result<()> {
         for (def, arg) in op.schema.args.iter().zip(&node.args).filter(|(def, _)| def.value != ValueUse::None)
         {
@@ -92,8 +92,8 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Whether a scan has as many positions as what it goes over, and what it moves stays inside its memory. The
-    /// tensors it moves are looked at where they are used.
+    /// Checks that a scan has as many iterations as positions, and that moving tensors stay inside their memory. The
+    /// tensors themselves are checked where they are used.
     fn scan(&self, length: &Size, moving: &[Moving], args: &[Arg<'_>]) -> Result<()> {
         let length = number(length, self.symbols)?;
         if !args.iter().all(|arg| arg.tensor().shape().first() == Some(&length)) {
@@ -101,7 +101,7 @@ impl<'a> Verifier<'a> {
         }
         for moving in moving {
             let step = number(&moving.step, self.symbols)?;
-            // Beyond, offsets of one position more could not be counted.
+            // Beyond this limit, offsets one position further could overflow.
             if !(-MAX_NUMEL..=MAX_NUMEL).contains(&step) {
                 return Err(malformed("a scan leaves its memory"));
             }
@@ -109,7 +109,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Whether tensors that a scan moves lie inside their memory at its last position, too.
+    /// Checks that the moving tensors of a scan lie inside their memory at the last iteration, too.
     pub fn moved(
         &self,
         length: &Size,
@@ -157,7 +157,7 @@ impl<'a> Verifier<'a> {
                     ShapeText(&spec.sizes)
                 )));
             }
-            // Views share memory by what the graph says, which here is one tensor's over another's.
+            // Tensors over one buffer share memory here as in a run, so overlapping outputs are found.
             if outs[..number].iter().any(|other| other.overlaps(out)) {
                 return Err(malformed(format!("two results of `{}` share memory", op.name)));
             }
@@ -181,7 +181,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Notes what a step wrote, whose results are the given tensors.
+    /// Records the writes of a node with the given results.
     pub fn after(&mut self, node: &Node, outs: &[Tensor]) {
         if matches!(node.kind, NodeKind::View { .. }) {
             return;
@@ -189,35 +189,35 @@ impl<'a> Verifier<'a> {
         for (id, out) in node.outs.iter().zip(outs) {
             let buffer = self.graph.buffer_of(*id).index();
             self.begun[buffer] = true;
-            // What steps inside a branch or loop write was noted there.
+            // Writes in regions were recorded there.
             if node.kind.regions().is_empty() {
                 self.whole[buffer] |= self.shows_all(out);
             }
         }
     }
 
-    /// Whether a tensor shows each element of its memory.
+    /// Whether a tensor covers every element of its memory.
     fn shows_all(&self, tensor: &Tensor) -> bool {
         let bytes = tensor.numel() as usize * tensor.dtype().size();
         bytes == tensor.storage().bytes() && !tensor.layout().has_internal_overlap()
     }
 
-    /// What is written so far, to be compared with what is after steps that may not run.
+    /// The writes so far, for comparison after a region that may not run.
     pub fn written_so_far(&self) -> Vec<bool> {
         self.whole.clone()
     }
 
-    /// Takes back what was written in steps that may not run.
+    /// Removes the writes of a region that may not run.
     pub fn forget(&mut self, before: Vec<bool>) -> Vec<bool> {
         std::mem::replace(&mut self.whole, before)
     }
 
-    /// Notes what was written whichever of two ways was gone.
+    /// Records the writes common to both of two paths.
     pub fn join(&mut self, one: &[bool]) {
         self.whole.iter_mut().zip(one).for_each(|(whole, one)| *whole &= one);
     }
 
-    /// Looks at a predicate that steps inside a loop write.
+    /// Checks a predicate written by a loop's condition.
     pub fn predicate(&mut self, id: TensorId, tensor: &Tensor, node: &Node) -> Result<()> {
         self.read(id, node)?;
         check_predicate(Some(Arg::Tensor(tensor)))
@@ -226,7 +226,7 @@ impl<'a> Verifier<'a> {
     /// The buffers to clear before a run.
     ///
     /// # Errors
-    /// If nothing writes an output.
+    /// If an output is never written.
     pub fn finish(mut self) -> Result<Vec<BufferId>> {
         for id in &self.graph.outputs {
             let buffer = self.graph.buffer_of(*id).index();
@@ -257,7 +257,7 @@ pub(crate) fn broadcasts(source: &[i64], target: &[i64]) -> bool {
         && source.iter().rev().zip(target.iter().rev()).all(|(from, to)| from == to || *from == 1)
 }
 
-/// The error of a graph that `Graph::save` did not write.
+/// The error of a graph that was not written by `Graph::save`.
 pub(crate) fn malformed(text: impl Into<String>) -> Error {
     Error::graph(text).with_help("the files were not written by `Graph::save`, or were changed since")
 }

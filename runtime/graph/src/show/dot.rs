@@ -6,7 +6,7 @@ use super::model::{BoxKind, ViewModel};
 use crate::ir::Graph;
 
 impl Graph {
-    /// The graph for Graphviz: `dot -Tsvg graph.dot > graph.svg`. Steps are boxes, lines carry shapes.
+    /// The graph for Graphviz: `dot -Tsvg graph.dot > graph.svg`. Nodes are boxes, edges are labelled with shapes.
     pub fn to_dot(&self) -> String {
         text(&ViewModel::of(self, None))
     }

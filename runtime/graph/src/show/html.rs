@@ -12,8 +12,8 @@ use crate::ir::Graph;
 const PAGE: &str = include_str!("page.html");
 
 impl Graph {
-    /// The graph as one page to open in a browser: steps with the places of their calls, shapes on the lines
-    /// between them, what each tensor is, and memory over time at the sizes that the graph was traced with.
+    /// The graph as one page to open in a browser: nodes with their call sites, shapes on the edges, details of each
+    /// tensor, and memory over time at the sizes of the trace.
     pub fn to_html(&self) -> String {
         let memory = self.memory().ok();
         let view = ViewModel::of(self, memory.as_ref());
@@ -21,7 +21,7 @@ impl Graph {
         page(&view, &facts(memory.as_ref()), picture)
     }
 
-    /// The arena over time: a rectangle for each buffer, or for those that take over one another's memory.
+    /// The arena over time: a rectangle for each buffer, or for a chain of buffers that reuse memory.
     fn picture(&self, memory: &MemoryReport, view: &ViewModel) -> Value {
         let in_arena = memory.buffers.iter().filter_map(|report| match (report.place, report.span) {
             (Place::Arena { offset, .. }, Some((first, last))) if report.bytes > 0 => Some(json!({
@@ -38,7 +38,7 @@ impl Graph {
     }
 }
 
-/// The page of a view model; without a picture of memory it says that sizes are not known.
+/// The page of a view model; without a picture of memory it states that sizes are unknown.
 pub(crate) fn page(view: &ViewModel, facts: &[[String; 2]], picture: Option<Value>) -> String {
     let boxes = view.drawing.boxes.iter().map(|boxed| {
         json!({

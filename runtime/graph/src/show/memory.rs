@@ -1,7 +1,7 @@
 //! The memory report of a graph.
 //!
 //! In: a graph and values of its symbols. Out: a [`MemoryReport`]: for each buffer its location and live range, as in
-//! the plan of a run. Nothing is allocated.
+//! the plan of a run. Allocates nothing.
 
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::infer::symbolic::{Bindings, Origin, SymbolInfo};
@@ -15,39 +15,39 @@ use crate::plan::schedule::levels;
 /// The memory of a graph at known sizes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryReport {
-    /// Bytes of the arenas, one a device, in which everything lies that only the graph sees.
+    /// Bytes of the arenas, one per device, which contain all private buffers.
     pub planned: usize,
-    /// The largest sum of bytes that are needed there at one level: no plan takes less.
+    /// The maximum over levels of their live bytes: no plan needs less.
     pub lower_bound: usize,
-    /// Bytes of outputs, which callers get.
+    /// Bytes of outputs.
     pub results: usize,
     /// Bytes of constants.
     pub constants: usize,
     /// Bytes of inputs.
     pub inputs: usize,
-    /// Every buffer that takes memory.
+    /// Every buffer with memory.
     pub buffers: Vec<BufferReport>,
-    /// The layout of each tensor that a step or a caller needs.
+    /// The layout of each tensor that is used.
     pub(crate) layouts: Vec<Option<Layout>>,
 }
 
-/// Where a buffer lies, and when it is needed.
+/// The location and live range of a buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BufferReport {
     /// The buffer.
     pub buffer: BufferId,
-    /// The tensor that shows all of it.
+    /// The tensor over the whole buffer.
     pub tensor: TensorId,
-    /// How large it is.
+    /// Its size.
     pub bytes: usize,
-    /// The first and last level that needs it, if a step does. Steps that run one after another have a
-    /// level each, in the order of [`Graph::nodes`]; with several threads those that run together have one.
+    /// The first and last level that uses it, if a node does. Nodes in sequential execution have a level each, in the
+    /// order of [`Graph::nodes`]; with several threads, nodes that run together share one.
     pub span: Option<(usize, usize)>,
-    /// Where it lies.
+    /// Its location.
     pub place: Place,
 }
 
-/// Where a buffer lies.
+/// The location of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// In memory of an input.
@@ -58,25 +58,24 @@ pub enum Place {
     Output,
     /// In the arena of its device.
     Arena {
-        /// Where it starts, in bytes.
+        /// Offset in bytes.
         offset: usize,
-        /// The buffer whose memory it takes over, as an element-wise call writes where it reads.
+        /// The buffer whose memory it reuses, as the output of an element-wise call does.
         over: Option<BufferId>,
     },
 }
 
 impl Graph {
-    /// The memory of the graph at the sizes that it was traced with. A graph with sizes that depend on
-    /// elements is planned in segments when it runs; the report is of all of it at once.
+    /// The memory of the graph at the sizes of the trace. A graph with data-dependent sizes is planned in segments when
+    /// it runs; the report covers all of it at once.
     ///
     /// # Errors
-    /// If a size is not known before the graph runs.
+    /// If a size is unknown before the graph runs.
     pub fn memory(&self) -> Result<MemoryReport> {
         self.memory_at(&[])
     }
 
-    /// The memory of the graph where symbols have values, by name; others have those that the graph was
-    /// traced with.
+    /// The memory of the graph at values of symbols, by name; the others have their values from the trace.
     ///
     /// ```
     /// use opsmith_graph::{Graph, InputSpec};
@@ -90,7 +89,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// If there is no symbol of a name, the graph is not for a size, or a size is not known before it runs.
+    /// If a name is not a symbol's, the graph does not accept a size, or a size is unknown before it runs.
     pub fn memory_at(&self, symbols: &[(&str, i64)]) -> Result<MemoryReport> {
         let (graph, symbols) = self.variant_at(symbols);
         graph.memory_where(graph.values_by_name(&symbols)?)
@@ -146,7 +145,7 @@ impl Graph {
         Ok(Bound { symbols, layouts, cleared: Vec::new() })
     }
 
-    /// The values of the symbols: given ones by name, or those that the graph was traced with.
+    /// The values of the symbols: given by name, or from the trace.
     pub(crate) fn values_by_name(&self, given: &[(&str, i64)]) -> Result<Bindings> {
         let free: Vec<&SymbolInfo> =
             self.symbols.infos().iter().filter(|info| !matches!(info.origin, Origin::Derived(_))).collect();

@@ -25,18 +25,18 @@ pub(crate) struct ViewModel {
 
 /// A tensor.
 pub(crate) struct TensorRow {
-    /// The memory that it shows.
+    /// The buffer of the tensor.
     pub buffer: u32,
     /// The node or input that makes it.
     pub by: String,
     pub dtype: String,
     pub shape: String,
     pub layout: String,
-    /// Its elements' bytes, if their number is known.
+    /// Bytes of its elements, if their number is known.
     pub bytes: Option<usize>,
-    /// From which to which step its memory is needed.
+    /// The range of nodes in which its memory is live.
     pub lifetime: String,
-    /// Where its memory is.
+    /// The location of its memory.
     pub memory: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct DrawnBox {
     pub name: String,
     /// The call site, or other text.
     pub site: String,
-    /// The step's number, if it is one.
+    /// The node's number, if it is one.
     pub step: Option<usize>,
     /// The operators in its regions.
     pub inside: Vec<&'static str>,
@@ -79,7 +79,7 @@ pub(crate) struct DrawnBox {
     pub outs: Vec<u32>,
 }
 
-/// A tensor on its way from one box to another.
+/// A tensor between two boxes.
 pub(crate) struct Edge {
     pub from: usize,
     pub to: usize,
@@ -94,7 +94,7 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// Adds a box; gives its number.
+    /// Adds a box; returns its number.
     pub fn add(&mut self, kind: BoxKind, name: String, site: String, outs: Vec<u32>) -> usize {
         self.boxes.push(DrawnBox { kind, name, site, step: None, inside: Vec::new(), outs });
         self.boxes.len() - 1
@@ -102,7 +102,7 @@ impl Drawing {
 }
 
 impl ViewModel {
-    /// That of a graph.
+    /// The view model of a graph.
     pub fn of(graph: &Graph, memory: Option<&MemoryReport>) -> ViewModel {
         ViewModel {
             summary: [
@@ -198,7 +198,7 @@ fn shape(graph: &Graph, info: &TensorInfo) -> String {
     format!("({})", sizes.join(", "))
 }
 
-/// A layout in words; at the sizes that the graph was traced with it is the given one, as far as that is known.
+/// A layout as text; at the sizes of the trace it is `example`, if that is known.
 fn layout(graph: &Graph, info: &TensorInfo, example: Option<Layout>) -> String {
     let offset = graph.text(&info.layout.offset);
     let is_counted = |layout: &Layout| checked_numel(&layout.sizes).is_ok();
@@ -224,7 +224,7 @@ fn place(report: &BufferReport) -> String {
     }
 }
 
-/// The name of what makes each tensor, if it is a step.
+/// The name of the node that makes each tensor, if there is one.
 fn makers(graph: &Graph) -> Vec<Option<String>> {
     fn visit(nodes: &[crate::ir::Node], inside: &str, makers: &mut [Option<String>]) {
         for (number, node) in nodes.iter().enumerate() {
@@ -256,7 +256,7 @@ fn source(graph: &Graph, id: TensorId) -> String {
     }
 }
 
-/// The boxes and lines of a graph.
+/// The boxes and edges of a graph.
 pub(crate) fn drawing(graph: &Graph) -> Drawing {
     let mut drawer = Drawer {
         graph,
@@ -271,7 +271,7 @@ pub(crate) fn drawing(graph: &Graph) -> Drawing {
 struct Drawer<'a> {
     graph: &'a Graph,
     drawing: Drawing,
-    /// The box that made each tensor, and that wrote each buffer last.
+    /// The box that made each tensor, and the last box that wrote each buffer.
     made: Vec<Option<usize>>,
     written: Vec<Option<usize>>,
 }
@@ -310,7 +310,7 @@ impl Drawer<'_> {
             let inside = node.kind.regions().into_iter().flat_map(|region| &region.nodes);
             self.drawing.boxes[at].inside = inside.map(|node| node.kind.name()).collect();
             for (tensor, from) in reads.into_iter().zip(sources) {
-                // What a step with others inside makes and reads there comes from nowhere else.
+                // A tensor made and read inside the regions of one node has no edge.
                 if let Some(from) = from {
                     self.drawing.edges.push(Edge { from, to: at, tensor: tensor.0 });
                 }
@@ -331,14 +331,14 @@ impl Drawer<'_> {
         }
     }
 
-    /// The box that a tensor comes from.
+    /// The source box of a tensor.
     fn source(&mut self, id: TensorId) -> Option<usize> {
         let buffer = self.graph.buffer_of(id).index();
         let known = self.made[id.index()].max(self.written[buffer]);
         if known.is_none() && matches!(self.graph.buffers[buffer].kind, BufferKind::Constant(_)) {
             let root = self.graph.buffers[buffer].root;
             let name = format!("%{}", root.0);
-            // One for each step that reads it: lines across the whole picture would tell less.
+            // A separate box for each node that reads it: edges across the whole picture would be less readable.
             return Some(self.drawing.add(BoxKind::Constant, name, "constant".to_owned(), vec![root.0]));
         }
         known

@@ -12,17 +12,16 @@ use super::model::ViewModel;
 use crate::ir::Graph;
 
 impl Graph {
-    /// A table of every tensor: what makes it, dtype, shape, layout, bytes, the steps from the first to the last
-    /// that needs its memory, and where that is. Bytes and places are those at the sizes that the graph was
-    /// traced with.
+    /// A table of every tensor: its maker, dtype, shape, layout, bytes, the range of nodes in which its memory is live,
+    /// and the memory's location. Bytes and locations are those at the sizes of the trace.
     pub fn describe(&self) -> String {
         self.table(self.memory().ok().as_ref())
     }
 
-    /// As [`Graph::describe`], where symbols have values, by name.
+    /// As [`Graph::describe`], at values of symbols, by name.
     ///
     /// # Errors
-    /// If there is no symbol of a name, or the graph is not for a size.
+    /// If a name is not a symbol's, or the graph does not accept a size.
     pub fn describe_at(&self, symbols: &[(&str, i64)]) -> Result<String> {
         let (graph, symbols) = self.variant_at(symbols);
         Ok(graph.table(Some(&graph.memory_at(&symbols)?)))
@@ -38,7 +37,7 @@ impl Graph {
     }
 }
 
-/// All but the memory.
+/// The table without the memory.
 pub(crate) fn table(view: &ViewModel) -> String {
     let mut text = view.summary.join(", ");
     text.push('\n');

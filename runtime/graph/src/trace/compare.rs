@@ -14,16 +14,16 @@ pub(crate) fn contents_equal(a: &Storage, b: &Storage) -> bool {
     if b.is_meta() || a.bytes() != b.bytes() {
         return false;
     }
-    // SAFETY: traced functions make storages whole with `from_slice` or `scalar`, and nothing writes while runs are
-    // compared.
+    // SAFETY: traced functions initialise storages completely with `from_slice` or `scalar`, and no code writes them
+    // while runs are compared.
     match unsafe { (internals::bytes_of(a), internals::bytes_of(b)) } {
         (Ok(a), Ok(b)) => a == b,
-        // Bytes that cannot be read are not known to be equal.
+        // Unreadable bytes count as different.
         _ => false,
     }
 }
 
-/// Whether two steps do the same, apart from their arguments.
+/// Whether two nodes do the same, apart from their arguments.
 pub(crate) fn kinds_equal(a: &NodeKind<i64>, b: &NodeKind<i64>) -> bool {
     match (a, b) {
         (NodeKind::Call { op: a, compute: x }, NodeKind::Call { op: b, compute: y }) => {

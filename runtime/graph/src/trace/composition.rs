@@ -1,8 +1,8 @@
 //! Symbolic inference of compositions.
 //!
-//! In: an operator computed by others, and arguments with symbolic or unknown sizes. Out: the shapes and dtypes of its
-//! results. A composition is code that reads sizes, so it runs on meta tensors, at several points where sizes are
-//! symbols (`infer_at_samples`), and for several ranks where a rank is unknown. Its calls are recorded and dropped.
+//! In: a composition, and arguments with symbolic or unknown sizes. Out: the shapes and dtypes of its results. A
+//! composition is code that reads sizes, so it runs on meta tensors, at several points if sizes are symbols
+//! (`infer_at_samples`), and for several ranks if a rank is unknown. Its calls are recorded and dropped.
 
 use opsmith_runtime::autograd;
 use opsmith_runtime::device::Device;
@@ -20,11 +20,11 @@ use super::recorder;
 /// Sample ranks for an unknown one; operators treat all higher ranks like one of these.
 const RANKS: std::ops::Range<usize> = 0..6;
 
-/// Infers a composition, for which [`opsmith_runtime::infer::symbolic::infer()`] says no more than that it is one.
+/// Infers a composition, for which [`opsmith_runtime::infer::symbolic::infer()`] has no rules.
 ///
 /// # Errors
-/// Those of the composition at every size and rank, and of [`opsmith_runtime::infer::symbolic::infer()`]; also if this thread traces a
-/// function.
+/// Errors of the composition at every size and rank, and of [`opsmith_runtime::infer::symbolic::infer()`]; also if this
+/// thread traces a function.
 pub fn infer_composition(
     op: &'static OpDef,
     args: &[Argument<'_>],
@@ -44,7 +44,7 @@ fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
         let (outs, compute, present) = (sampled.outs.into(), sampled.compute, sampled.present);
         return Ok(Outputs { outs, compute, present });
     }
-    // It may only be that no point was tried that it accepts; what it says of one tells more.
+    // Perhaps no accepted point was tried; the error at the example values is more specific.
     let example = |size: &Size| {
         size.known()
             .or_else(|| size.evaluate(|symbol| context.symbols.example(symbol).or(Some(6))))
@@ -61,7 +61,7 @@ fn at_sizes(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
 /// has no composition.
 ///
 /// # Errors
-/// Whatever the operators in it report.
+/// Errors of its operators.
 fn run_composition(
     op: &'static OpDef,
     args: &[Argument<'_>],
@@ -76,7 +76,7 @@ fn run_composition(
     })
 }
 
-/// The agreement of all ranks that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
+/// The common result of all ranks that the composition accepts: dtypes, and ranks of results, whose sizes stay unknown.
 fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Outputs> {
     let mut common: Option<Outputs> = None;
     let mut refused = None;
@@ -99,14 +99,14 @@ fn at_ranks(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) ->
     Ok(common)
 }
 
-/// The error of a composition at the sizes that were tried; it may accept others.
+/// The error of a composition at the sampled sizes; it may accept others.
 fn tried(error: Error) -> Error {
     error.with_note("for sizes that were tried in place of unknown ones; none of those was accepted").with_help(
         "if there are sizes that fit, give them as numbers: which ones a composition accepts can only be tried",
     )
 }
 
-/// Sizes that are tried for unknown ones, until one is accepted.
+/// Values tried for unknown sizes, until one is accepted.
 const SIZES: [i64; 6] = [6, 12, 4, 2, 3, 1];
 
 fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: usize) -> Result<Outputs> {
@@ -144,7 +144,7 @@ fn at_rank(op: &'static OpDef, args: &[Argument<'_>], context: &Context, rank: u
     Err(refused)
 }
 
-/// The agreement of two results, left in the first.
+/// The common part of two results, stored in the first.
 fn unite(common: &mut Outputs, other: &Outputs) -> Result<()> {
     let kinds_equal = common.outs.len() == other.outs.len()
         && common.present == other.present

@@ -1,8 +1,8 @@
 //! Control flow that depends on values: branches and loops, eager and in graphs.
 //!
-//! In: tensors, and functions for branches and bodies. Out: tensors. In eager mode the predicate is read
-//! and Rust's control flow does the rest. In a traced function both branches, or one iteration of a body, are recorded
-//! as regions of one node, whose results have memory of their own.
+//! In: tensors, and functions for branches and bodies. Out: tensors. In eager mode the predicate is read and Rust's
+//! control flow is used. In a traced function both branches, or one iteration of a body, are recorded as regions of one
+//! node, whose results have memory of their own.
 
 use opsmith_runtime::copy;
 use opsmith_runtime::error::{Error, Result, ShapeText};
@@ -16,8 +16,8 @@ use crate::ir::{Moving, NodeKind};
 
 /// Runs one of two functions: the first if the predicate, a single truth value, is true.
 ///
-/// Both must return as many tensors of the same shapes and dtypes. In a traced function both are recorded,
-/// and the one to run is chosen when the graph runs.
+/// Both must return the same number of tensors, of the same shapes and dtypes. In a traced function both are recorded,
+/// and the choice is made when the graph runs.
 ///
 /// ```
 /// use opsmith_graph::cond;
@@ -29,8 +29,8 @@ use crate::ir::{Moving, NodeKind};
 /// ```
 ///
 /// # Errors
-/// If the predicate is not a single `bool`, or what the functions return differs in a traced function, and
-/// whatever they report.
+/// If the predicate is not a single `bool`, or the results of the functions differ in a traced function, and errors of
+/// the functions.
 pub fn cond<R: IntoTensors, S: IntoTensors>(
     predicate: &Tensor,
     then: impl FnOnce() -> Result<R>,
@@ -56,13 +56,13 @@ pub fn cond<R: IntoTensors, S: IntoTensors>(
     Ok(outs)
 }
 
-/// Runs a body as long as a condition holds, with the state that the run before returned.
+/// Runs a body while a condition holds, with the state returned by the previous iteration.
 ///
-/// Shapes and dtypes of the state stay as they are.
+/// Shapes and dtypes of the state must not change.
 ///
 /// # Errors
-/// If the condition does not return a single `bool`, the body a state of other shapes or dtypes, and whatever
-/// they report.
+/// If the condition does not return a single `bool`, the body returns a state of other shapes or dtypes, and errors of
+/// the functions.
 pub fn while_loop(
     state: &[Tensor],
     condition: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -97,13 +97,13 @@ pub fn while_loop(
 
 /// Runs a body for each position along the first dimension of some tensors.
 ///
-/// The body gets the state and the tensors' elements at the position, and returns the next state and results.
-/// Returned are the last state and the results of all runs, stacked along a new first dimension. Not recorded
-/// for gradients: a loop in Rust is.
+/// The body gets the state and the tensors' elements at the position, and returns the next state and results. Returns
+/// the last state and the results of all iterations, stacked along a new first dimension. Not recorded for gradients;
+/// use a loop in Rust for those.
 ///
 /// # Errors
-/// If the tensors have different sizes along their first dimension, the body returns a state or results of
-/// other shapes or dtypes than before, and whatever it reports.
+/// If the tensors have different sizes along their first dimension, the body returns a state or results of other shapes
+/// or dtypes than before, and errors of the body.
 #[allow(clippy::type_complexity, reason = "a body returns two lists, and a type of its own would hide that")]
 pub fn scan(
     state: &[Tensor],
@@ -221,7 +221,7 @@ fn step(whole: &Tensor) -> i64 {
 fn stack(result: &Tensor, length: i64) -> Result<Tensor> {
     let sizes: Dims = std::iter::once(length).chain(result.shape().iter().copied()).collect();
     opsmith_runtime::layout::checked_numel(&sizes)?;
-    // SAFETY: each run of the body writes the elements of its position.
+    // SAFETY: each iteration writes the elements of its position.
     unsafe { Tensor::uninitialized(&sizes, result.dtype(), result.device()) }
 }
 
@@ -239,8 +239,8 @@ fn check_predicate(predicate: &Tensor) -> Result<()> {
 
 /// New memory for a tensor's elements, which the caller copies.
 fn like(tensor: &Tensor) -> Result<Tensor> {
-    // SAFETY: the handle is new, and each use in this file writes every element, by a branch or the next line, before it
-    // reads one.
+    // SAFETY: the handle is new, and each use in this file writes every element, in a branch or on the next line,
+    // before it reads one.
     unsafe { Tensor::uninitialized(tensor.shape(), tensor.dtype(), tensor.device()) }
 }
 
@@ -255,7 +255,7 @@ fn carry(state: &[Tensor]) -> Result<Vec<Tensor>> {
     carried.collect()
 }
 
-/// Overwrites the state with the next one, which may show parts of it.
+/// Overwrites the state with the next one, which may be views of it.
 fn advance(carried: &[Tensor], next: &[Tensor]) -> Result<()> {
     let apart = next.iter().map(|tensor| {
         let shared = carried.iter().any(|state| state.shares_storage(tensor));
@@ -271,7 +271,7 @@ fn write(targets: &[Tensor], results: &[Tensor], who: &str) -> Result<()> {
     targets.iter().zip(results).try_for_each(|(target, result)| copy::copy(target, result))
 }
 
-/// Refuses tensors that are being recorded for gradients, which would end here unnoticed.
+/// Rejects tensors that require a gradient, whose graph would end here silently.
 fn refuse_recording(tensors: &[Tensor]) -> Result<()> {
     if internals::recording() && tensors.iter().any(Tensor::requires_grad) {
         return Err(Error::graph("control flow in a traced function is not recorded for gradients")

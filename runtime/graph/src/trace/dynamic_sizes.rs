@@ -1,7 +1,7 @@
-//! Data-dependent sizes: calls whose results have sizes that depend on elements, while a function is traced.
+//! Data-dependent sizes: calls whose result sizes depend on elements, in a traced function.
 //!
-//! In: a call with tensors without elements. Out: its results, with a placeholder for each data-dependent size. Which
-//! sizes those are, which of them are equal, and their bounds are `run_sizes` of the operator's spec; no kernel runs.
+//! In: a call with meta tensors. Out: its results, with a placeholder for each data-dependent size. Those sizes, their
+//! equalities and their bounds are declared in `run_sizes` of the operator's spec; no kernel runs.
 
 use opsmith_core::DType;
 use opsmith_runtime::arg::Arg;
@@ -15,11 +15,11 @@ use opsmith_runtime::tensor::Tensor;
 
 use super::recorder;
 
-/// Whether inference of a call wants elements that a traced function does not have.
+/// Whether inference of a call needs elements that a traced function does not have.
 pub(crate) fn depends_on_values(op: &OpDef, args: &[Arg<'_>]) -> bool {
     let by_run = op.rules.is_some_and(|rules| !rules.run_sizes.is_empty());
     op.schema.args.iter().zip(args).any(|(def, arg)| {
-        // Where elements are of use but not needed, inference goes without them.
+        // Where elements are useful but not required, inference runs without them.
         let wants = match def.value {
             ValueUse::None => false,
             ValueUse::Optional => by_run,
@@ -29,7 +29,7 @@ pub(crate) fn depends_on_values(op: &OpDef, args: &[Arg<'_>]) -> bool {
     })
 }
 
-/// Whether elements that decide about results are not there.
+/// Whether elements that determine results are missing.
 fn lacks_elements(def: &ArgDef, arg: &Arg<'_>) -> bool {
     let mut lacks = false;
     arg.for_each_tensor(|tensor| lacks |= def.value.counts(tensor.dtype()) && tensor.storage().is_meta());
@@ -76,11 +76,11 @@ pub(crate) fn call(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Outputs> {
 enum RunSize {
     /// A number.
     Known(i64),
-    /// It is known when the step has run.
+    /// A data-dependent size, known when the node has run.
     Found {
-        /// Its symbol in the operator's spec; sizes of one symbol are equal. `None` if it is computed from one.
+        /// Its symbol in the operator's spec; sizes with one symbol are equal. `None` if it is computed from a symbol.
         symbol: Option<Symbol>,
-        /// The largest it may be, as far as is known.
+        /// Its upper bound, as far as known.
         most: i64,
     },
 }
@@ -116,7 +116,7 @@ fn record(
             RunSize::Found { symbol, most } => found(dim, *symbol, *most),
         });
         let sizes: Vec<i64> = sizes.collect();
-        // SAFETY: this thread traces, so the tensor has no elements.
+        // SAFETY: this thread traces, so the tensor is a meta tensor.
         outs.push(unsafe { Tensor::uninitialized(&sizes, *dtype, device)? });
     }
     recorder::call(op, compute, args, &outs, false)?;
@@ -126,7 +126,7 @@ fn record(
     Ok(outs)
 }
 
-/// The meta of an argument: all of a tensor but its elements, and the elements of a constant.
+/// The description of an argument: a tensor without its elements, except those of a constant.
 fn described(arg: Arg<'_>) -> Owned {
     let meta = |tensor: &Tensor| match tensor.storage().is_meta() {
         true => Meta::describe(tensor),

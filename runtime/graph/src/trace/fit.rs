@@ -1,8 +1,8 @@
 //! Formulas of numbers that vary with the sizes of a trace.
 //!
 //! In: sample points, and a number for each. Out: the formula over symbols that gives these numbers. Sizes that a
-//! function divides get formulas of quotients, symbols that are computed from others; finding them takes more points
-//! than other formulas, to tell one quotient from another. The finder itself is the runtime's ([`Samples`]).
+//! function divides get formulas of quotients, which are derived symbols; fitting them takes more points than other
+//! formulas, to distinguish quotients. The fitting itself is the runtime's ([`Samples`]).
 
 use std::cell::{Cell, RefCell};
 
@@ -13,16 +13,16 @@ use super::sample_points::Point;
 
 pub(crate) struct FormulaFinder {
     samples: Samples,
-    /// How many symbols are of inputs, if quotients of them are looked for.
+    /// The number of input symbols, if quotients of them are tried.
     divided: Option<usize>,
-    /// All symbols; those of quotients that were found come last.
+    /// All symbols; those of new quotients come last.
     symbols: RefCell<Symbols>,
     /// Whether some numbers had no formula.
     unfitted: Cell<bool>,
 }
 
 impl FormulaFinder {
-    /// A finder of formulas over the `free` ones of the symbols. With `divided`, so many first symbols may be divided.
+    /// Fits formulas over the `free` symbols. With `divided`, quotients of the first `divided` symbols are tried.
     pub fn new(points: &[Point], free: &[usize], symbols: &Symbols, divided: Option<usize>) -> FormulaFinder {
         let column =
             |&symbol: &usize| (Symbol(symbol as u32), points.iter().map(|point| point[symbol]).collect());
@@ -39,7 +39,7 @@ impl FormulaFinder {
         self.unfitted.get()
     }
 
-    /// The symbols that formulas are made of, those of quotients last.
+    /// The symbols used by formulas, those of quotients last.
     pub fn into_symbols(self) -> Symbols {
         self.symbols.into_inner()
     }

@@ -1,7 +1,7 @@
 //! Generalisation: one graph from several traces of a function.
 //!
 //! In: the trace of each run ([`Run`]) and its sizes. Out: a graph in which numbers that differ between runs are
-//! formulas; where that is impossible, the graph of the first run, guarded to its sizes.
+//! formulas; if that is impossible, the graph of the first run, guarded to its sizes.
 
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::infer::symbolic::{Condition, Guard, Origin, Size, Symbol, SymbolInfo, Symbols};
@@ -20,13 +20,13 @@ use crate::ir::{
     SymbolicScalar, TensorId, TensorInfo,
 };
 
-/// Why runs make no common graph.
+/// The reason why runs have no common graph.
 struct Differs(String);
 
 type Merged<T> = Result<T, Differs>;
 
-/// Makes a graph of runs at the given points. Sizes that elements decide are equal as `unified` says; with `divides`
-/// numbers may be formulas of quotients. Out also: whether formulas were missing.
+/// Merges runs at the given points. `unified` gives the equalities of data-dependent sizes; with `divides`, numbers may
+/// be formulas of quotients. Also returns whether formulas were missing.
 pub(crate) fn merge(
     specs: &[InputSpec],
     symbols: &[InputSymbol],
@@ -36,7 +36,7 @@ pub(crate) fn merge(
     divides: bool,
 ) -> (Graph, bool) {
     let mut table = table(symbols, &points[0], &runs[0].raw.unknown);
-    // No formula may name a size that is always equal to another.
+    // A formula must use the representative of equal sizes only.
     let of_inputs = 0..symbols.len();
     let own = unified.iter().enumerate().filter(|(size, tie)| size == *tie);
     let free: Vec<usize> = of_inputs.chain(own.map(|(size, _)| symbols.len() + size)).collect();
@@ -56,7 +56,7 @@ pub(crate) fn merge(
                 single.graph(&runs[..1]).unwrap_or_else(|_| unreachable!("one run agrees with itself"));
             let guards = guards(&table.symbols, &points[0], &reason);
             let mut graph = Graph { symbols: table.symbols, sources: table.sources, guards, ..graph };
-            // Inputs keep their symbols, so that it is the guard that refuses another size, with its reason.
+            // Inputs keep their symbols, so that a guard rejects another size, with its reason.
             for (spec, id) in specs.iter().zip(graph.inputs.clone()) {
                 graph.tensors[id.index()].layout = spec.layout(symbols);
             }
@@ -70,7 +70,7 @@ pub(crate) fn merge(
     (graph, unfitted)
 }
 
-/// A graph of nothing but symbols: those of inputs, then data-dependent sizes.
+/// A graph of symbols only: those of inputs, then data-dependent sizes.
 fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize]) -> Graph {
     let mut table = Graph::default();
     for (symbol, example) in symbols.iter().zip(examples) {
@@ -81,8 +81,8 @@ fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize
     }
     for (number, size) in unknown.iter().enumerate() {
         let &DataDependentSize { tensor, dim, example, most } = size;
-        // With symbols among the inputs the bound is one at this point only. A bound of 1 or 0 was not traced with,
-        // where functions take other steps.
+        // With symbols among the inputs, the bound holds at this point only. A bound of 1 or 0 was not traced with,
+        // since functions may make other calls there.
         let (most, example) = match symbols.is_empty() && most != i64::MAX {
             true => (Size::Const(most), example.min(most)),
             false => (Size::Unknown, example),
@@ -94,7 +94,7 @@ fn table(symbols: &[InputSymbol], examples: &Point, unknown: &[DataDependentSize
     table
 }
 
-/// Guards that let every symbol have one size.
+/// Guards that fix every symbol to one size.
 fn guards(symbols: &Symbols, sizes: &Point, reason: &str) -> Vec<Guard> {
     let guard = |((symbol, info), size): ((Symbol, &SymbolInfo), &i64)| Guard {
         condition: Condition::Equal(Size::from(symbol), Size::Const(*size)),
@@ -112,7 +112,7 @@ impl Merger {
     fn graph(&self, runs: &[Run]) -> Merged<Graph> {
         let raws: Vec<&RawTrace> = runs.iter().map(|run| &run.raw).collect();
         let nodes: Vec<&[Node<i64>]> = raws.iter().map(|raw| raw.nodes.as_slice()).collect();
-        // Steps are compared first: they say where runs part, tensors only that they did.
+        // Nodes are compared first: they show where runs diverge, tensors only that they do.
         let nodes = self.nodes(&nodes)?;
         let first = &runs[0];
         if runs.iter().any(|run| {
@@ -161,7 +161,7 @@ impl Merger {
         let fit = |of: &dyn Fn(&Layout) -> i64| -> Merged<Size> {
             match self.numbers.fit(layouts.iter().map(|layout| of(layout))) {
                 Some(size) => Ok(size),
-                // Inference finds it again when the sizes are known.
+                // Binding infers it again when the sizes are known.
                 None if derived => Ok(Size::Unknown),
                 None => Err(differs()),
             }
@@ -250,7 +250,7 @@ impl Merger {
                 });
                 self.value(&values.collect::<Option<Vec<&Value>>>()?)
             }
-            // A run records its numbers as values, of which this finds out whether they depend on sizes.
+            // A run records its numbers as values; this function determines whether they depend on sizes.
             Argument::Int(_) | Argument::Ints(_) | Argument::Scalar(_) | Argument::Float(_) => None,
         }
     }
@@ -303,7 +303,7 @@ impl Merger {
             _ => None,
         });
         let floats = floats.collect::<Option<Vec<f64>>>()?;
-        // Whole numbers up to here are exact.
+        // Integers up to here are exact floats.
         const EXACT: f64 = (1i64 << 53) as f64;
         let whole = |number: f64| (number.trunc() == number && number.abs() < EXACT).then_some(number as i64);
         if let Some(whole) = floats.iter().map(|number| whole(*number)).collect::<Option<Vec<_>>>() {
@@ -317,7 +317,7 @@ impl Merger {
     }
 }
 
-/// Which tensors inference finds again when sizes are known: new results of calls, and views by operators.
+/// Whether binding can infer each tensor again: new results of calls, and views by operators.
 fn derived(nodes: &[Node], raw: &RawTrace) -> Vec<bool> {
     let mut found = vec![false; raw.tensors.len()];
     mark_derived(nodes, raw, &mut found);
@@ -358,8 +358,7 @@ fn buffer(graph: &mut Graph, number: u32, input: Option<usize>, storages: &[&Raw
         (info.dtype, info.device)
     };
     let layout = Layout::contiguous(&[(first.storage.bytes() / dtype.size()) as i64]);
-    // SAFETY: the layout is the storage's memory, which whoever made it has written, or as much of it as
-    // tensors show.
+    // SAFETY: the layout covers the storage's memory, which its creator has written, or the part of it under tensors.
     let whole = unsafe { Tensor::from_parts(first.storage.clone(), layout.clone(), dtype, device) };
     let root = TensorId(graph.tensors.len() as u32);
     graph.tensors.push(TensorInfo {

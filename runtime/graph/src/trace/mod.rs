@@ -2,9 +2,9 @@
 //!
 //! In: a function over tensors, and the dtypes and sizes of its inputs. Out: a [`Graph`]. The function runs on meta
 //! tensors while the dispatcher's work is recorded (`recorder`). If sizes are symbols it runs several times, at several
-//! sizes (`sample_points`); each number that varies, sizes, strides, attributes, becomes a formula (`generalize`). So
-//! the code is that of eager mode and may compute with `x.shape()`. Where no formula fits a number, or the traces take
-//! different steps, the graph is guarded to the first sizes.
+//! sizes (`sample_points`); each varying number (size, stride, attribute) becomes a formula (`generalize`). The
+//! function is the one for eager mode and may compute with `x.shape()`. If no formula fits a number, or the traces
+//! differ in their calls, the graph is guarded to the first sizes.
 
 pub(crate) mod compare;
 pub(crate) mod composition;
@@ -42,11 +42,11 @@ pub struct InputSpec {
     pub name: Option<String>,
     /// Its element type.
     pub dtype: DType,
-    /// Where it is.
+    /// Its device.
     pub device: Device,
     /// Its sizes.
     pub dims: Vec<Dim>,
-    /// Whether gradients by it are asked for inside the function.
+    /// Whether the function computes gradients with respect to it.
     pub requires_grad: bool,
 }
 
@@ -55,9 +55,9 @@ pub struct InputSpec {
 pub enum Dim {
     /// A number.
     Fixed(i64),
-    /// A size that differs from run to run, and is no other input's.
+    /// A size that differs from run to run, independent of all others.
     Unknown,
-    /// Alone, any number of dimensions of any sizes.
+    /// As the only dimension: any rank.
     AnyRank,
     /// A size that differs from run to run; equal names are equal sizes.
     Symbol {
@@ -75,7 +75,7 @@ impl Dim {
     }
 }
 
-/// A number; −1 is a size that is not known, and −2, alone, any number of dimensions.
+/// A number; −1 is an unknown size, and −2, alone, an unknown rank.
 impl From<i64> for Dim {
     fn from(size: i64) -> Dim {
         match size {
@@ -92,14 +92,14 @@ impl From<&str> for Dim {
     }
 }
 
-/// The name of an input, given or by position.
+/// The name of an input, given or from its position.
 pub(crate) fn input_name(inputs: &[InputSpec], position: usize) -> String {
     let given = inputs.get(position).and_then(|input| input.name.clone());
     given.unwrap_or_else(|| format!("input{position}"))
 }
 
 impl InputSpec {
-    /// An input on the CPU of some dtype and sizes: `InputSpec::new(DType::F32, ["batch".into(), 64.into()])`.
+    /// An input on the CPU: `InputSpec::new(DType::F32, ["batch".into(), 64.into()])`.
     pub fn new(dtype: DType, dims: impl IntoIterator<Item = Dim>) -> InputSpec {
         InputSpec {
             name: None,
@@ -110,12 +110,12 @@ impl InputSpec {
         }
     }
 
-    /// An input on the CPU of some dtype and any number of dimensions, for [`super::GraphBuilder::open`].
+    /// An input on the CPU of any rank, for [`super::GraphBuilder::open`].
     pub fn of_any_rank(dtype: DType) -> InputSpec {
         InputSpec::new(dtype, [Dim::AnyRank])
     }
 
-    /// Whether it has any number of dimensions.
+    /// Whether it may have any rank.
     pub fn is_of_any_rank(&self) -> bool {
         self.dims == [Dim::AnyRank]
     }
@@ -134,7 +134,7 @@ impl InputSpec {
         self
     }
 
-    /// The same input, by which gradients are asked for inside the function.
+    /// The same input, with respect to which the function computes gradients.
     #[must_use]
     pub fn requiring_grad(mut self) -> InputSpec {
         self.requires_grad = true;
@@ -143,7 +143,7 @@ impl InputSpec {
 }
 
 impl InputSpec {
-    /// The row-major layout of the sizes, with the numbers of the symbols.
+    /// The row-major layout of the sizes, with the positions of the symbols.
     pub(crate) fn layout(&self, symbols: &[InputSymbol]) -> SymbolicLayout {
         let size = |dim: &Dim| match dim {
             Dim::Fixed(size) => Size::Const(*size),
@@ -243,11 +243,11 @@ pub(crate) struct Run {
 impl Graph {
     /// Traces a function, with inputs of the given specifications.
     ///
-    /// The function is the one that runs in eager mode. It must do the same each time it runs, since with symbols
-    /// it runs several times, for sizes of many kinds. Where it does something else at some of them, the graph is
-    /// guarded to the first; a branch that it takes at none of them is not seen. Tensors that it finds outside
-    /// are part of the graph, and may be changed by it. Two data-dependent sizes are assumed equal only if the trace
-    /// fails otherwise; a run where they differ is an error.
+    /// The function is the one for eager mode. It must be deterministic, since with symbols it runs several times, for
+    /// sizes of many kinds. If its calls differ between sizes, the graph is guarded to the first; a branch that no
+    /// traced size takes is not recorded. Tensors captured from outside are constants of the graph, which it may write.
+    /// Two data-dependent sizes are assumed equal only if the trace fails otherwise; a run where they differ is an
+    /// error.
     ///
     /// ```
     /// use opsmith_graph::{Graph, InputSpec};
@@ -259,7 +259,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// Whatever the function reports; and if it reads elements of a tensor, which do not exist yet.
+    /// Errors of the function; if it reads elements of a tensor, which do not exist yet.
     pub fn trace<R: IntoTensors>(
         function: impl Fn(&[Tensor]) -> Result<R>,
         inputs: impl IntoIterator<Item = impl Into<InputSpec>>,
@@ -273,7 +273,7 @@ impl Graph {
 
 type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 
-/// Records a function whose results are a list. For the settled sizes another graph runs.
+/// Traces a function whose results are a list. Sizes in `fixed` have variants of their own.
 fn trace(function: Function<'_>, specs: Vec<InputSpec>, fixed: &FixedSymbols) -> Result<Graph> {
     let symbols = sample_points::symbols(&specs)?;
     let run = |point: &Point| run_at(function, &specs, point);
@@ -285,7 +285,7 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, fixed: &FixedSymbols) ->
     let unknown = runs[0].raw.unknown.len();
     let mut unified = Vec::new();
     if unknown > 0 {
-        // The first run shows how many sizes depend on elements; each is one more symbol.
+        // The first run determines the number of data-dependent sizes; each is one more symbol.
         let steps = |unified: &[usize]| {
             let point = &sample_points::points(&symbols, unified, 0)[0];
             attempt(function, &specs, point).err().map(|stopped| stopped.steps)
@@ -293,14 +293,14 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, fixed: &FixedSymbols) ->
         unified = unify::find(unknown, &steps).unwrap_or_else(|| (0..unknown).collect());
         points = sample_points::points(&symbols, &unified, 0);
         runs = vec![noted(&points[0], true)?];
-        // What is said to be the example should be a size that there can be. Bounds may depend on one another.
+        // The example should be a possible size. Bounds may depend on one another.
         for _ in 0..unknown {
             let bounds: Vec<i64> = runs[0].raw.unknown.iter().map(|size| size.most).collect();
             let mut point = points[0].clone();
             if !sample_points::keep_bounds(&mut point, symbols.len(), &unified, &bounds) {
                 break;
             }
-            // A function that fails there says so at sizes that there are, when it runs.
+            // If the function fails at these sizes, a run at actual sizes will report it.
             let Ok(found) = run(&point) else { break };
             (points[0], runs) = (point, vec![found]);
         }
@@ -310,7 +310,7 @@ fn trace(function: Function<'_>, specs: Vec<InputSpec>, fixed: &FixedSymbols) ->
     }
     let (mut graph, unfitted) = merge(&specs, &symbols, &points, &unified, &runs, false);
     if unfitted && !symbols.is_empty() {
-        // Formulas of quotients need more points. The function is not asked to run at all of them.
+        // Formulas of quotients need more points, but the function does not run at all of them.
         let example = points.swap_remove(0);
         points = sample_points::points(&symbols, &unified, sample_points::MANY);
         points[0] = example;

@@ -1,7 +1,7 @@
 //! The observer of a traced function: passes the events of its thread to the recorder.
 //!
-//! In: events of tensors, generators and calls. Out: nodes and notes of the [`recorder`]. Only [`recorder::record`]
-//! installs it.
+//! In: events of tensors, generators and calls. Out: nodes and other records of the [`recorder`]. Only
+//! [`recorder::record`] installs it.
 
 use opsmith_core::DType;
 use opsmith_runtime::arg::Arg;
@@ -20,7 +20,7 @@ use super::rng;
 pub(crate) struct Observing(());
 
 impl Observing {
-    /// Begins; the recorder is ready.
+    /// Begins to observe; the recorder is ready.
     pub fn begin() -> Observing {
         internals::trace(Some(Observers { tensors: &Events, generators: &Events, calls: &Events }));
         Observing(())

@@ -1,9 +1,8 @@
 //! Recording of the dispatcher's work while a function is traced.
 //!
-//! In: allocations, views, copies and kernel calls, from the places where they happen in eager mode.
-//! Out: a [`RawTrace`]. Recording at that level leaves inference, conversion, composition and
-//! differentiation to the code that always does them, so a graph runs exactly the kernels that eager
-//! mode runs. Traced tensors have sizes and no elements (`Storage::meta`).
+//! In: allocations, views, copies and kernel calls, from the functions that do them in eager mode. Out: a [`RawTrace`].
+//! At this level inference, conversion, composition and differentiation are the code of eager mode, so a graph runs
+//! exactly the kernels that eager mode runs. Traced tensors are meta tensors (`Storage::meta`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -37,9 +36,9 @@ pub(crate) struct RawTrace {
     pub nodes: Vec<Node<i64>>,
     /// Data-dependent sizes.
     pub unknown: Vec<DataDependentSize>,
-    /// Constants whose elements decided a shape.
+    /// Constants whose elements determined a shape.
     pub shape_constants: Vec<ShapeConstant>,
-    /// Where generators that the function makes start.
+    /// Initial states of generators that the function makes.
     pub generators: Vec<GeneratorState>,
 }
 
@@ -49,14 +48,14 @@ pub(crate) struct DataDependentSize {
     pub dim: usize,
     /// Its placeholder.
     pub example: i64,
-    /// Its upper bound, as far as is known.
+    /// Its upper bound, as far as known.
     pub most: i64,
 }
 
 pub(crate) struct RawStorage {
-    /// Kept, so that no other storage gets its address.
+    /// Keeps the storage alive, so that its address stays unique.
     pub storage: Storage,
-    /// The tensors over it, the first over all of it.
+    /// The tensors over it; the first covers it.
     pub tensors: SmallVec<[u32; 2]>,
 }
 
@@ -65,10 +64,10 @@ pub(crate) struct RawStorage {
 pub(crate) struct Recorder {
     trace: RawTrace,
     by_address: HashMap<usize, u32>,
-    /// The tensors that do not move, by storage, dtype and layout: a list of all would take long to search where a
-    /// function takes many views of one tensor.
+    /// The tensors that do not move, by storage, dtype and layout: a linear search would be slow for a function with
+    /// many views of one tensor.
     by_layout: HashMap<LayoutKey, u32>,
-    /// Steps of the regions around the current one, which is `trace.nodes`.
+    /// Nodes of the regions around the current one, which is `trace.nodes`.
     outside: Vec<Vec<Node<i64>>>,
     /// Memory of tensors that the function makes from numbers.
     made: Vec<Storage>,
@@ -79,10 +78,10 @@ pub(crate) struct Recorder {
     pub(crate) generators: Generators,
 }
 
-/// Where a recorded function stopped.
+/// The failure of a recorded function.
 pub(crate) struct Stopped {
     pub error: Error,
-    /// How many steps it had done.
+    /// Number of nodes recorded before it.
     pub steps: usize,
 }
 
@@ -94,10 +93,10 @@ impl From<Error> for Stopped {
 
 /// Runs a function while this thread records; the recording ends even if it panics.
 ///
-/// # Errors
-/// If this thread records already, and those of the function.
-///
 /// `examples` are placeholders for data-dependent sizes.
+///
+/// # Errors
+/// If this thread records already, and errors of the function.
 pub(crate) fn record<R>(
     examples: Vec<i64>,
     function: impl FnOnce() -> Result<R>,
@@ -122,7 +121,7 @@ pub(crate) fn record<R>(
     Ok((result, RawTrace { generators, shape_constants, ..recorder.trace }))
 }
 
-/// Runs a function on meta tensors and drops the record: only shapes and dtypes of its results are wanted.
+/// Runs a function on meta tensors and drops the record, for the shapes and dtypes of its results.
 ///
 /// # Errors
 /// As [`record`].
@@ -134,7 +133,7 @@ pub(crate) fn rehearse<R>(args: &[Arg<'_>], function: impl FnOnce() -> Result<R>
     record(Vec::new(), run).map(|(result, _)| result).map_err(|stopped| stopped.error)
 }
 
-/// Where the step that is recorded was asked for.
+/// The site of the recorded node's call.
 fn site() -> Site {
     internals::site().map_or(Site::Unknown, Site::Here)
 }
@@ -143,7 +142,7 @@ pub(crate) fn with<R>(body: impl FnOnce(&mut Recorder) -> R) -> R {
     RECORDER.with_borrow_mut(|recorder| body(recorder.as_mut().expect("the thread records")))
 }
 
-/// Notes a kernel that would run, on outputs that others know if they are `shared`.
+/// Records a kernel; its outputs are visible to other code if `shared`.
 pub(crate) fn call(
     op: &'static OpDef,
     compute: DType,
@@ -157,10 +156,10 @@ pub(crate) fn call(
     push(NodeKind::Call { op, compute }, args, outs)
 }
 
-/// Lets automatic differentiation notice a write, as the kernel would.
+/// Counts a write, as the kernel would, so that automatic differentiation detects it.
 ///
 /// # Errors
-/// If the function made the tensor from numbers: eager mode makes it anew in each run, a graph has it once.
+/// If the function made the tensor from numbers: eager mode makes it anew in each run, but a graph has it once.
 fn count_writes(outs: &[Tensor]) -> Result<()> {
     let is_made = |out: &Tensor| {
         let made = |recorder: &mut Recorder| recorder.made.iter().any(|made| made.same(out.storage()));
@@ -175,10 +174,10 @@ fn count_writes(outs: &[Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// Notes a call whose results may depend on elements.
+/// Records a call whose results may depend on elements.
 ///
 /// # Errors
-/// If the function changes what they are.
+/// If the function changes those elements.
 pub(crate) fn shape_depends_on(op: &'static OpDef, args: &[Arg<'_>]) -> Result<()> {
     with(|recorder| {
         let site = site();
@@ -191,24 +190,24 @@ pub(crate) fn changes(storage: &Storage) -> bool {
     with(|recorder| recorder.elements.is_written(storage))
 }
 
-/// Notes a tensor that the function makes from numbers.
+/// Records a tensor that the function makes from numbers.
 pub(crate) fn made(tensor: &Tensor) {
     with(|recorder| recorder.made.push(tensor.storage().clone()));
 }
 
-/// Notes views of the first argument.
+/// Records views of the first argument.
 pub(crate) fn view(op: &'static OpDef, args: &[Arg<'_>], outs: &[Tensor]) -> Result<()> {
     push(NodeKind::View { op }, args, outs)
 }
 
-/// Notes a copy of elements.
+/// Records a copy of elements.
 pub(crate) fn copy(target: &Tensor, source: &Tensor) -> Result<()> {
     count_writes(std::slice::from_ref(target))?;
     push(NodeKind::Copy, &[Arg::Tensor(source)], std::slice::from_ref(target))
 }
 
-/// Notes a copy from or to a tensor that moves from run to run of a loop; gives that tensor's number. No other
-/// tensor has the number, even one of the same layout, since that one stays where it is.
+/// Records a copy from or to a tensor whose offset changes with a loop's iterations; returns that tensor's number,
+/// which is its own: an equal layout elsewhere does not move.
 pub(crate) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) -> TensorId {
     with(|recorder| {
         let moving = recorder.new_tensor(if source_moves { source } else { target }, true);
@@ -221,7 +220,7 @@ pub(crate) fn copy_moving(target: &Tensor, source: &Tensor, source_moves: bool) 
     })
 }
 
-/// Notes an addition of elements to a tensor that may show one at several indices.
+/// Records an addition of elements to a tensor whose indices may overlap in memory.
 pub(crate) fn add(target: &Tensor, source: &Tensor) -> Result<()> {
     count_writes(std::slice::from_ref(target))?;
     push(NodeKind::Add, &[Arg::Tensor(source)], std::slice::from_ref(target))
@@ -251,7 +250,7 @@ pub(crate) fn tensor(tensor: &Tensor) -> TensorId {
     with(|recorder| recorder.tensor(tensor))
 }
 
-/// Runs a function whose steps are a region of their own.
+/// Records a function's nodes as a region of their own.
 pub(crate) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Region<i64>)> {
     with(|recorder| {
         let outside = std::mem::take(&mut recorder.trace.nodes);
@@ -265,7 +264,7 @@ pub(crate) fn region<R>(function: impl FnOnce() -> Result<R>) -> Result<(R, Regi
     Ok((result?, Region { nodes: inside }))
 }
 
-/// Adds a step with regions.
+/// Adds a node with regions.
 pub(crate) fn control(kind: NodeKind<i64>, args: &[&Tensor], outs: &[&Tensor]) {
     with(|recorder| {
         let args = args.iter().map(|arg| Argument::Tensor(recorder.tensor(arg))).collect();
@@ -275,12 +274,12 @@ pub(crate) fn control(kind: NodeKind<i64>, args: &[&Tensor], outs: &[&Tensor]) {
 }
 
 impl Recorder {
-    /// Whether what happens is part of a branch or loop.
+    /// Whether a branch or loop is being recorded.
     pub(crate) fn is_in_region(&self) -> bool {
         !self.outside.is_empty()
     }
 
-    /// How many steps there are so far, those around a region included.
+    /// Number of nodes so far, including those around a region.
     fn steps(&self) -> usize {
         self.trace.nodes.len() + self.outside.iter().map(Vec::len).sum::<usize>()
     }
@@ -313,8 +312,7 @@ impl Recorder {
         known.map_or_else(|| self.new_tensor(tensor, false), TensorId)
     }
 
-    /// A tensor that is not known yet; one that `moves` shows another part of its storage in each run of a loop, and is
-    /// never looked for.
+    /// Adds a tensor. One that `moves` changes its offset with a loop's iterations, and is never looked up by layout.
     fn new_tensor(&mut self, tensor: &Tensor, moves: bool) -> TensorId {
         let storage = self.storage(tensor);
         let number = self.trace.tensors.len() as u32;
@@ -348,7 +346,7 @@ fn layout_key(storage: u32, tensor: &Tensor) -> LayoutKey {
     (storage, tensor.dtype(), sizes.clone(), strides.clone(), *offset)
 }
 
-/// Whether a tensor without elements belongs to this trace.
+/// Whether a meta tensor belongs to this trace.
 pub(crate) fn knows(tensor: &Tensor) -> bool {
     with(|recorder| recorder.by_address.contains_key(&tensor.storage().address()))
 }

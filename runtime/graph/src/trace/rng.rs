@@ -1,8 +1,9 @@
 //! Random generators in traced functions.
 //!
-//! In: the generators that a traced function makes, seeds, reads and draws from. Out: for each that it makes, one of the
-//! graph with its initial state, since eager mode makes it anew in each call; and an error where a graph would draw
-//! other numbers than eager mode. A generator from outside the function is used as it is, and continues from run to run.
+//! In: the creation, seeding, reading and drawing of generators in a traced function. Out: for each generator that it
+//! makes, one of the graph with its initial state, since eager mode makes it anew in each call; and an error where a
+//! graph would draw other numbers than eager mode. A generator from outside the function is used directly, and
+//! continues from run to run.
 
 use opsmith_runtime::arg::Value;
 use opsmith_runtime::error::{Error, Result};
@@ -12,26 +13,26 @@ use opsmith_runtime::random::{Generator, GeneratorState};
 use super::recorder::with;
 use crate::ir::{Argument, NodeKind};
 
-/// The generators of a function that is traced.
+/// The generators of a traced function.
 #[derive(Default)]
 pub(crate) struct Generators {
     made: Vec<Made>,
-    /// Where those that steps draw from start.
+    /// Initial states of the generators that nodes draw from.
     starts: Vec<GeneratorState>,
-    /// How many steps draw from the default generator.
+    /// Number of nodes that draw from the default generator.
     draws: usize,
-    /// Something that a graph cannot repeat.
+    /// The first use of a generator that a graph cannot repeat.
     refused: Option<Error>,
 }
 
 /// A generator that the function made.
 struct Made {
     own: Generator,
-    /// The graph's generator in its place, since it was made or seeded, once a node drew from it.
+    /// The graph's generator for it since its creation or last seed, once a node drew from it.
     in_graph: Option<Generator>,
 }
 
-/// Notes a generator that the function makes.
+/// Records a generator that the function makes.
 pub(crate) fn made(generator: &Generator) {
     with(|recorder| match recorder.is_in_region() {
         true => recorder.generators.refuse("makes a random generator inside of a branch or loop"),
@@ -39,8 +40,8 @@ pub(crate) fn made(generator: &Generator) {
     });
 }
 
-/// Notes that numbers are drawn from a generator, or its place is looked at, while no graph runs. That repeats only
-/// if the function made the generator and no step has drawn from it.
+/// Records that the function draws from a generator, or reads its state, outside any node. A graph can repeat that only
+/// if the function made the generator and no node has drawn from it.
 pub(crate) fn read(generator: &Generator) {
     with(|recorder| match recorder.generators.find(generator) {
         Some(Made { in_graph: None, .. }) => {}
@@ -49,7 +50,7 @@ pub(crate) fn read(generator: &Generator) {
     });
 }
 
-/// Notes that a generator goes to another place.
+/// Records that the state of a generator is set.
 pub(crate) fn set(generator: &Generator) {
     with(|recorder| {
         let in_region = recorder.is_in_region();
@@ -61,21 +62,21 @@ pub(crate) fn set(generator: &Generator) {
     });
 }
 
-/// How many steps drew from the default generator so far.
+/// Number of nodes that drew from the default generator so far.
 pub(crate) fn draws() -> usize {
     with(|recorder| recorder.generators.draws)
 }
 
 impl Generators {
-    /// Where those that steps draw from start.
+    /// Initial states of the generators that nodes draw from.
     ///
     /// # Errors
-    /// If the function did something that a graph cannot repeat.
+    /// If the function used a generator in a way that a graph cannot repeat.
     pub fn into_starts(self) -> Result<Vec<GeneratorState>> {
         self.refused.map_or(Ok(self.starts), Err)
     }
 
-    /// Counts a step if it draws from the default generator.
+    /// Counts a node if it draws from the default generator.
     pub fn count(&mut self, kind: &NodeKind<i64>, args: &[Argument<i64>]) {
         let given = |arg: &Argument<i64>| matches!(arg, Argument::Value(Value::Generator(_)));
         let repeats = kind.op().is_none_or(|op| op.facts.deterministic);
@@ -100,7 +101,7 @@ impl Generators {
         self.made.iter_mut().find(|made| made.own.same(generator))
     }
 
-    /// Lets tracing fail once the function returns.
+    /// Makes tracing fail once the function returns.
     fn refuse(&mut self, what: &str) {
         let error = || {
             Error::graph(format!("the traced function {what}, and a graph would draw other numbers then"))

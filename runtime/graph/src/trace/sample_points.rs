@@ -11,11 +11,11 @@ use crate::ir::Graph;
 /// A value for each symbol.
 pub(crate) type Point = Vec<i64>;
 
-/// Sizes that functions may treat in their own way. A graph is for them too if they change nothing.
+/// Sizes with possible special treatment. A graph accepts them if the function makes the same calls there.
 pub(crate) const SMALL: [i64; 2] = [1, 0];
 
-/// Sizes of many kinds, since functions may treat even, odd, small, large sizes and powers of two in their own
-/// ways: what differs between them is seen.
+/// Sizes of many kinds, since functions may treat even, odd, small and large sizes and powers of two differently; such
+/// differences show between the points.
 const SIZES: [i64; 24] =
     [6, 11, 1024, 9, 14, 35, 64, 25, 130, 7, 48, 2049, 27, 16, 77, 10, 512, 33, 8, 121, 20, 4096, 15, 49];
 
@@ -23,7 +23,7 @@ const SIZES: [i64; 24] =
 pub(crate) struct InputSymbol {
     pub name: String,
     pub multiple_of: i64,
-    /// The first input and dimension that have it.
+    /// The first input and dimension with it.
     pub input: usize,
     pub dim: usize,
 }
@@ -46,7 +46,7 @@ pub(crate) fn name_unknown_dims(mut specs: Vec<InputSpec>) -> Vec<InputSpec> {
     specs
 }
 
-/// Refuses inputs of any rank, or only those that say so wrongly.
+/// Rejects inputs of any rank unless `any_rank`, and wrong uses of [`Dim::AnyRank`].
 pub(crate) fn check_ranks(specs: &[InputSpec], any_rank: bool) -> Result<()> {
     let refused = |(_, spec): &(usize, &InputSpec)| {
         spec.dims.contains(&Dim::AnyRank) && !(any_rank && spec.is_of_any_rank())
@@ -74,7 +74,7 @@ pub(crate) fn symbols(specs: &[InputSpec]) -> Result<Vec<InputSymbol>> {
             }
         }
     }
-    // The sizes that functions are traced with are multiples, too.
+    // The traced sizes are multiples, too.
     const LARGEST: i64 = opsmith_runtime::layout::MAX_NUMEL >> 16;
     if let Some(symbol) = found.iter().find(|symbol| symbol.multiple_of > LARGEST) {
         let InputSymbol { name, multiple_of, .. } = symbol;
@@ -125,26 +125,26 @@ pub(crate) fn size_at(dim: &Dim, names: &[&str], point: &Point) -> i64 {
     }
 }
 
-/// How many points tell one quotient from another.
+/// Number of points that distinguish quotients.
 pub(crate) const MANY: usize = 16;
 
 /// The placeholder of the first data-dependent size in the first run.
 pub(crate) const FIRST_EXAMPLE: i64 = SIZES[0];
 
-/// The points to trace at: enough to find polynomials of second degree, and one to confirm them. The last
-/// coordinates stand for sizes that depend on elements, each equal to the one that `ties` says. There are at least so
-/// many; the first are the same however many there are.
+/// The points to trace at: enough to fit polynomials of second degree, and one to confirm them. The last coordinates
+/// are data-dependent sizes, each equal to its representative in `unified`. There are at least `least`; a larger number
+/// only adds points.
 pub(crate) fn points(symbols: &[InputSymbol], unified: &[usize], least: usize) -> Vec<Point> {
     let count = symbols.len() + unified.len();
     let needed = match count {
         0 => 1,
         1..=3 => (count + 1) * (count + 2) / 2 + 1,
-        // Beyond, linear formulas and products.
+        // With more symbols, only linear formulas and products.
         _ => count + 3,
     };
     (0..needed.max(least))
         .map(|number| {
-            // Different steps for different symbols, so that the points lie in no plane.
+            // A different stride for each symbol, so that the points lie in no plane.
             let size = |position: usize| {
                 let tie = position.checked_sub(symbols.len()).and_then(|unknown| unified.get(unknown));
                 let position = tie.map_or(position, |tie| symbols.len() + tie);
@@ -158,8 +158,8 @@ pub(crate) fn points(symbols: &[InputSymbol], unified: &[usize], least: usize) -
         .collect()
 }
 
-/// Puts sizes that elements decide, which stand behind those of `inputs` symbols, within their bounds, as far as that
-/// leaves them more than one element; those that need not be equal differ where they can. Says whether any changed.
+/// Moves data-dependent sizes, which follow the `inputs` symbols in a point, into their bounds, unless those leave at
+/// most one element; sizes that are not unified stay distinct if possible. Returns whether any changed.
 pub(crate) fn keep_bounds(point: &mut Point, inputs: usize, unified: &[usize], bounds: &[i64]) -> bool {
     let before = point.clone();
     for size in 0..unified.len() {
@@ -177,17 +177,17 @@ pub(crate) fn keep_bounds(point: &mut Point, inputs: usize, unified: &[usize], b
     *point != before
 }
 
-/// A help for a function that fails unless a size is a multiple of a number: which size, and of what.
+/// Help for a function that fails unless a size is a multiple of a number: the size and the number.
 pub(crate) fn fitting_multiple(
     run: &dyn Fn(&Point) -> Result<Run>,
     point: &Point,
     symbols: &[InputSymbol],
 ) -> Option<String> {
-    /// More symbols or divisors would take longer than an error may.
+    /// With more symbols or divisors the search would take too long for an error.
     const SYMBOLS: usize = 3;
     const MULTIPLES: [i64; 11] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16];
     let fits = |symbol: usize, multiple: i64| {
-        // Two sizes, since one may fit by chance.
+        // Two sizes, since one may fit by coincidence.
         [6, 35].into_iter().all(|size: i64| {
             let mut point = point.clone();
             point[symbol] = symbols[symbol].multiple_of.saturating_mul(multiple).saturating_mul(size);
@@ -205,7 +205,7 @@ pub(crate) fn fitting_multiple(
     ))
 }
 
-/// Says at which sizes a function failed, and what to do if it did not at others.
+/// Adds the sizes at which a function failed, and advice if it succeeded at others.
 pub(crate) fn note(
     error: Error,
     point: &Point,
@@ -229,7 +229,7 @@ pub(crate) fn note(
         (false, _) => {
             error.with_help("make the size a number, or say what it is always a multiple of: `Dim::multiple`")
         }
-        // With one size there is nothing to mix up.
+        // A single size cannot be confused with another.
         (true, 1) => error,
         (true, _) => {
             error.with_help("sizes of different names differ: give the same name to those that are equal")
@@ -237,7 +237,7 @@ pub(crate) fn note(
     }
 }
 
-/// Whether a run at other sizes did what the graph says it does there.
+/// Whether a run at other sizes matches the graph.
 pub(crate) fn agrees(graph: &Graph, point: &Point, run: &Run) -> bool {
     let values = graph.symbols.values(|symbol| point.get(symbol.0 as usize).copied());
     let shapes_agree = graph.outputs.iter().zip(&run.shapes).all(|(output, shape)| {
@@ -245,7 +245,7 @@ pub(crate) fn agrees(graph: &Graph, point: &Point, run: &Run) -> bool {
         sizes.len() == shape.len()
             && sizes.iter().zip(shape).all(|(size, real)| size.bind(&values).is_none_or(|size| size == *real))
     });
-    // Copies come and go with what is contiguous by chance; operators do not.
+    // Copies depend on contiguity at particular sizes; operators do not.
     let of_graph = graph.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);
     let of_run = run.raw.nodes.iter().filter_map(|node| node.kind.op()).map(|op| op.name);
     shapes_agree && graph.outputs.len() == run.shapes.len() && of_graph.eq(of_run)

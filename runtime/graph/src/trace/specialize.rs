@@ -1,8 +1,8 @@
-//! Specialisation: graphs for sizes 1 and 0, at which a function may take other steps.
+//! Specialisation: variants for sizes 1 and 0, at which a function may make other calls.
 //!
-//! In: a graph, and the function it was traced from. Out: the graph with its variants. A view of one row is a copy of
-//! two, so a function of a batch may take other steps where a size is 1 or 0. Eager mode takes those, and so does a
-//! variant; where the steps are the same there is none.
+//! In: a graph, and the function it was traced from. Out: the graph with its variants. A call on one row may be a view
+//! where one on two rows is a copy, so a function of a batch may take other steps at size 1 or 0. Eager mode takes
+//! those, and so does a variant; where the steps are the same there is none.
 
 use std::borrow::Borrow;
 
@@ -14,26 +14,27 @@ use super::sample_points::{self, InputSymbol, Point};
 use super::{Dim, InputSpec, Run};
 use crate::ir::{Graph, RunState, SymbolSource, Variant};
 
-/// Values of symbols that another variant is for, by name.
+/// Values of symbols with another variant, by name.
 pub(crate) type FixedSymbols = Vec<(String, i64)>;
 
-/// With more symbols than this, there would be too many graphs; sizes that would need one are refused.
+/// Maximal number of symbols; more would need too many graphs, so sizes that need one are rejected.
 const MOST_SYMBOLS: usize = 3;
 
 /// The traced function with its inputs, to trace it again.
 pub(crate) struct Tracing<'a> {
     pub specs: &'a [InputSpec],
     pub symbols: &'a [InputSymbol],
-    /// The sizes it was traced with first.
+    /// The sizes of the first trace.
     pub example: &'a Point,
     pub fixed: &'a FixedSymbols,
     /// Runs the function with sizes from a point.
     pub run: &'a dyn Fn(&Point) -> Result<Run>,
-    /// Makes a graph for other inputs.
+    /// Traces a graph for other inputs.
     pub trace: &'a dyn Fn(Vec<InputSpec>, &FixedSymbols) -> Result<Graph>,
 }
 
-/// Makes variants where the function takes other steps, and notes the sizes that the graph is not for.
+/// Adds variants where the function takes other steps, and guards against sizes that neither the graph nor a variant
+/// accepts.
 pub(crate) fn add(graph: &mut Graph, of: &Tracing<'_>) {
     for value in sample_points::SMALL {
         let size = |symbol: usize| value * of.symbols[symbol].multiple_of;
@@ -53,7 +54,7 @@ pub(crate) fn add(graph: &mut Graph, of: &Tracing<'_>) {
                 Err(_) => refuse(graph, symbol, size(symbol)),
             }
         }
-        // Sizes that change nothing alone may do so together.
+        // Sizes without effect alone may have one together.
         if let [first, _, ..] = alike[..] {
             let mut point = of.example.clone();
             alike.iter().for_each(|&symbol| point[symbol] = size(symbol));
@@ -61,7 +62,7 @@ pub(crate) fn add(graph: &mut Graph, of: &Tracing<'_>) {
                 vary(graph, of, first, size(first));
             }
         }
-        // Sizes that elements decide are not known when a variant would have to be chosen.
+        // Data-dependent sizes are unknown when a variant is chosen.
         let found = of.symbols.len()..of.example.len();
         if !found.is_empty() {
             let mut point = of.example.clone();
@@ -81,7 +82,7 @@ fn vary(graph: &mut Graph, of: &Tracing<'_>, symbol: usize, value: i64) {
             *dim = Dim::Fixed(value);
         }
     }
-    // The first variant that matches is taken, so a later one never gets the sizes of an earlier one.
+    // The first matching variant runs, so a later one never gets the sizes of an earlier one.
     let mut fixed = of.fixed.clone();
     fixed.extend(graph.variants.iter().map(|variant| {
         let name = &of.symbols[variant.symbol.0 as usize].name;
@@ -101,15 +102,15 @@ fn refuse(graph: &mut Graph, symbol: usize, value: i64) {
 }
 
 impl Graph {
-    /// The graphs that run in place of this one where a symbol, by name, has a value, because the function takes
-    /// other steps there; the first that fits is taken.
+    /// The graphs that run instead of this one for a value of a symbol, by name, because the function takes other steps
+    /// there; the first match runs.
     pub fn variants(&self) -> impl Iterator<Item = (&str, i64, &Graph)> {
         self.variants.iter().map(|variant| {
             (self.symbols.infos()[variant.symbol.0 as usize].name.as_str(), variant.value, &variant.graph)
         })
     }
 
-    /// A copy without variants, which did not run yet.
+    /// A copy without variants and without state of runs.
     pub(crate) fn bare(&self) -> Graph {
         Graph {
             symbols: self.symbols.clone(),
@@ -144,7 +145,7 @@ impl Graph {
         self.variants.iter().find(fits).map(|variant| &variant.graph)
     }
 
-    /// The graph that runs where symbols have values, and the values of its own symbols.
+    /// The graph that runs at values of symbols, and the values of its own symbols.
     pub(crate) fn variant_at<'a>(&self, given: &[(&'a str, i64)]) -> (&Graph, Vec<(&'a str, i64)>) {
         let fits = |variant: &&Variant| {
             let name = &self.symbols.infos()[variant.symbol.0 as usize].name;

@@ -1,13 +1,13 @@
 //! Unifies data-dependent sizes that must be equal for the trace to succeed.
 //!
-//! In: the number of such sizes, and how far the trace gets where some of them are equal. Out: the class of each. Two
+//! In: the number of such sizes, and the progress of the trace if some of them are equal. Out: the class of each. Two
 //! selections by one mask have equal sizes, which shapes alone do not show: while tracing each such size is a distinct
 //! number, so the trace fails where it needs two to be equal. Each run checks the equalities.
 
-/// For each size the first one it is equal to, itself if no other. None if no choice lets the function reach its end.
+/// For each size its representative, the first size equal to it. `None` if no choice lets the trace succeed.
 ///
-/// `steps` says after how many steps the function stops, or nothing if it reaches its end. Of all pairs that could be
-/// equal, one that lets it get further is taken each time, so sizes are not taken to be equal without need.
+/// `steps` gives the number of nodes before the trace stops, or `None` if it succeeds. Each round unifies the pair that
+/// lets the trace get furthest, so sizes are not unified without need.
 pub(crate) fn find(count: usize, steps: &dyn Fn(&[usize]) -> Option<usize>) -> Option<Vec<usize>> {
     let mut unified: Vec<usize> = (0..count).collect();
     while let Some(reached) = steps(&unified) {
@@ -28,7 +28,7 @@ pub(crate) fn find(count: usize, steps: &dyn Fn(&[usize]) -> Option<usize>) -> O
     Some(unified)
 }
 
-/// Two sizes that are not equal yet, each the first of those it is equal to.
+/// Pairs of representatives that are not unified yet.
 fn pairs(unified: &[usize]) -> Vec<(usize, usize)> {
     let firsts: Vec<usize> = (0..unified.len()).filter(|&size| unified[size] == size).collect();
     firsts

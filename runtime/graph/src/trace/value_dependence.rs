@@ -1,4 +1,4 @@
-//! Constants whose elements decide shapes, and constants that a function writes.
+//! Constants whose elements determine shapes, and constants that a function writes.
 //!
 //! In: the reads and writes of tensors with elements while a function is traced. Out: errors for functions whose
 //! shapes depend on values they later overwrite; and the constants baked into shapes, whose versions each run
@@ -23,7 +23,7 @@ pub(crate) struct ValueDependence {
 }
 
 impl ValueDependence {
-    /// Records the arguments whose elements decide the shapes of a call's results.
+    /// Records the arguments whose elements determine the shapes of a call's results.
     ///
     /// # Errors
     /// If the function changes one of them.
@@ -60,7 +60,7 @@ impl ValueDependence {
     /// Records a write.
     ///
     /// # Errors
-    /// If its elements decided a shape before.
+    /// If its elements determined a shape before.
     pub fn write(&mut self, storage: &Storage) -> Result<()> {
         if storage.is_meta() || self.is_written(storage) {
             return Ok(());
@@ -83,7 +83,7 @@ impl ValueDependence {
         self.written.iter().any(|known| known.same(storage))
     }
 
-    /// The constants whose elements decided shapes.
+    /// The constants whose elements determined shapes.
     pub fn take_shape_constants(&mut self) -> Vec<ShapeConstant> {
         std::mem::take(&mut self.shape_constants)
     }

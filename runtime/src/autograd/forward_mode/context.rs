@@ -1,4 +1,4 @@
-//! What a forward formula works from.
+//! The input of a forward formula: arguments, results and tangents.
 
 use super::super::adjust::roles_of;
 use super::super::node::Edge;
@@ -46,7 +46,7 @@ impl<'a> ForwardContext<'a> {
         if self.inputs.tensors.iter().flatten().any(has_outer) {
             return Err(self.op.unfollowed(output));
         }
-        // A gradient that comes back to the result is an error there.
+        // A gradient that flows back to the result is an error at that node.
         let edge = super::recorded_as(self.op, self.outs)
             .filter(|_| super::super::recording())
             .map(|node| Edge { node, output: output as u32 });

@@ -1,7 +1,7 @@
 //! Derivatives of functions: `jvp`, `vjp`, `jacobian`, `hessian`, `hvp`.
 //!
-//! In: functions of tensors. Out: their derivatives at a point. Nothing of the caller's changes; what is
-//! computed while the caller records can be differentiated further.
+//! In: functions of tensors. Out: their derivatives at a point. The caller's tensors do not change; calls made while
+//! the caller records can be differentiated further.
 
 use super::super::context::TensorMeta;
 use super::super::custom::custom;
@@ -23,8 +23,8 @@ use crate::tensor::Tensor;
 /// the inputs has the derivative `None`.
 ///
 /// # Errors
-/// What the function reports; if a tangent does not have its input's shape and dtype; or if an operator
-/// on the way has no derivative.
+/// Errors of the function; if a tangent does not have its input's shape and dtype; or if a called operator has no
+/// derivative.
 pub fn jvp(
     function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[&Tensor],
@@ -53,8 +53,8 @@ pub fn jvp(
 /// depend on has the gradient `None`.
 ///
 /// # Errors
-/// What the function reports; if a cotangent does not have its result's shape and dtype; or if an
-/// operator on the way has no derivative.
+/// Errors of the function; if a cotangent does not have its result's shape and dtype; or if a called operator has no
+/// derivative.
 pub fn vjp(
     function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[&Tensor],
@@ -127,8 +127,7 @@ pub fn hessian(function: impl Fn(&Tensor) -> Result<Tensor>, input: &Tensor) -> 
 /// For `f(x) = Σ x³` at `[1, 2]` along `[1, 1]` it is `[6, 12]`.
 ///
 /// # Errors
-/// As [`jvp`]; if the function's result has more than one element; or if an operator on the way has no
-/// second derivative.
+/// As [`jvp`]; if the function's result has more than one element; or if a called operator has no second derivative.
 pub fn hvp(function: impl Fn(&Tensor) -> Result<Tensor>, input: &Tensor, vector: &Tensor) -> Result<Tensor> {
     let gradient = |inputs: &[Tensor]| -> Result<Vec<Tensor>> {
         let outer = recording();
@@ -141,12 +140,12 @@ pub fn hvp(function: impl Fn(&Tensor) -> Result<Tensor>, input: &Tensor, vector:
     found.swap_remove(0).map_or_else(|| rules::zeros_like(input), Ok)
 }
 
-/// Runs a function, recorded, on inputs with places of their own in the graph.
+/// Runs a function, recorded, on inputs with graph nodes of their own.
 fn run(
     function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     inputs: &[&Tensor],
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    // Also where the caller computes without recording: the graph is this function's own.
+    // Recording is forced even if the caller has disabled it: the graph is private to this function.
     let _forced = Scope::force();
     let mut own = Vec::with_capacity(inputs.len());
     for (index, input) in inputs.iter().enumerate() {
@@ -157,7 +156,7 @@ fn run(
     Ok((own, outs))
 }
 
-/// The gradients of inputs; none where nothing flows.
+/// The gradients of inputs; `None` for an input that the results do not depend on.
 fn pull(
     outs: &[Tensor],
     inputs: &[Tensor],
@@ -173,7 +172,7 @@ fn pull(
     grad(&roots, &inputs.iter().collect::<Vec<_>>(), &starts, options)
 }
 
-/// The same elements at the same place in the graph, with the same tangents, as a tensor of its own.
+/// A new tensor with the same elements, edge and tangents.
 fn twin(tensor: &Tensor) -> Result<Tensor> {
     let mut twin = transpose::untracked(tensor)?;
     if let Some(edge) = super::super::edge_of(tensor)? {
@@ -182,13 +181,14 @@ fn twin(tensor: &Tensor) -> Result<Tensor> {
     Ok(twin)
 }
 
-/// The results as their caller sees them: a view of an input would follow its base's tangents.
+/// The results without tangents of the closed level. Views of inputs are copied: a view would follow its base's
+/// tangents.
 fn without(outs: Vec<Tensor>, level: LevelId) -> Result<Vec<Tensor>> {
     let _hidden = Hidden::new(level);
     outs.iter().map(twin).collect()
 }
 
-/// Zeros with a one at a place in row-major order.
+/// Zeros with a one at an index in row-major order.
 fn unit(like: &Tensor, element: i64) -> Result<Tensor> {
     let unit = rules::zeros_like(like)?;
     let place = Layout { sizes: Default::default(), strides: Default::default(), offset: element };
@@ -196,8 +196,8 @@ fn unit(like: &Tensor, element: i64) -> Result<Tensor> {
     Ok(unit)
 }
 
-/// Tensors side by side in one of the given sizes: as its rows or, for `columns`, along its last
-/// dimensions, which are those of `input`. A step of the graph with a derivative of its own.
+/// Tensors joined into one of the given sizes: as its rows or, for `columns`, along its last dimensions, which are
+/// those of `input`. A differentiable step of the graph.
 fn join(parts: &[Tensor], sizes: &[i64], input: &Tensor, columns: bool) -> Result<Tensor> {
     let whole = Layout::contiguous(sizes);
     let count = parts.len() as i64;

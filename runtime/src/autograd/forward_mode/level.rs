@@ -1,9 +1,8 @@
-//! Levels of forward mode, and the tangents that tensors carry at them.
+//! Levels of forward mode, and the tangents of a tensor at each level.
 //!
-//! A level is opened by each `jvp` and closed at its end, when every tangent of it is removed. Levels
-//! have distinct numbers and later ones are inner, so derivatives inside derivatives do not mix: an
-//! operator deals with the innermost level of its arguments first, while it hides that one from the
-//! calls that it makes.
+//! Each `jvp` opens a level and closes it at its end, which removes every tangent of the level. Levels have distinct
+//! numbers and later ones are inner, so that nested derivatives do not mix: an operator handles the innermost level of
+//! its arguments first, and hides that level from the calls that it makes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +24,7 @@ thread_local! {
     static HIDDEN: RefCell<Vec<LevelId>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether any level is open, in any thread. A call that sees none has nothing to look for.
+/// Whether any level is open, in any thread. False lets a call skip the search for tangents.
 #[inline]
 pub(crate) fn is_active() -> bool {
     OPEN.load(Ordering::Relaxed) != 0
@@ -48,7 +47,7 @@ impl Level {
 impl Drop for Level {
     fn drop(&mut self) {
         let holders = holders().as_mut().and_then(|holders| holders.remove(&self.0)).unwrap_or_default();
-        // Tangents own graphs, so they are dropped when no lock is held.
+        // Tangents own graphs, so they are dropped without a lock held.
         let removed: Vec<Option<Tensor>> =
             holders.iter().filter_map(Weak::upgrade).map(|list| list.set(self.0, None)).collect();
         OPEN.fetch_sub(1, Ordering::Relaxed);
@@ -84,7 +83,7 @@ fn is_hidden(level: LevelId) -> bool {
     HIDDEN.with_borrow(|hidden| hidden.contains(&level))
 }
 
-/// The tangents of one tensor, one a level. Tensors with the same elements may share it.
+/// The tangents of one tensor, one per level. Tensors with the same elements may share a list.
 #[derive(Default)]
 pub(crate) struct TangentList(Mutex<SmallVec<[(LevelId, Tensor); 1]>>);
 
@@ -112,18 +111,18 @@ impl TangentList {
         }
     }
 
-    /// The levels that this thread sees.
+    /// The levels of the list that are not hidden from this thread.
     pub fn visible(&self) -> SmallVec<[LevelId; 2]> {
         self.lock().iter().map(|(level, _)| *level).filter(|level| !is_hidden(*level)).collect()
     }
 }
 
-/// Puts a tangent into a list, from where it goes when the level is closed.
+/// Stores a tangent in a list and registers the list with the level, whose end removes the tangent.
 pub(crate) fn put(list: &Arc<TangentList>, level: LevelId, tangent: Option<Tensor>) {
     if tangent.is_some() {
         let mut holders = holders();
         let of_level = holders.get_or_insert_default().entry(level).or_default();
-        // What is gone already is forgotten whenever the list would have to grow.
+        // Dropped lists are removed whenever the vector would have to grow.
         if of_level.len() == of_level.capacity() {
             of_level.retain(|list| list.strong_count() > 0);
         }

@@ -1,9 +1,9 @@
-//! Forward mode: tangents flow with the calls, through every operator.
+//! Forward mode: each call computes the tangents of its results from those of its arguments.
 //!
-//! A call with tangents runs on the elements alone first. Then its tangent is computed by the rule of
-//! the operator's definition ([`Forward`]); where there is no simple one, by transposing the backward
-//! formulas (`transpose`). Whatever is computed on the way consists of ordinary calls, so it has
-//! tangents of outer levels and is recorded, and both modes go through each other.
+//! A call with tangents computes its results without them first. Then the rule of the operator's definition
+//! ([`Forward`]) computes the tangent; without such a rule, the transpose of the backward formulas does (`transpose`).
+//! All steps are ordinary calls: they carry tangents of outer levels and are recorded, so the two modes nest in either
+//! order.
 
 mod context;
 mod functions;
@@ -45,7 +45,7 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Re
     };
     if op.view.is_some() {
         if grad.formulas.is_empty() {
-            // As a view it would have the tangent of its base.
+            // A view would have the tangent of its base.
             let _hidden = Hidden::new(level);
             return Ok(super::invoke(op, args)?.iter().map(Tensor::detach).collect());
         }
@@ -62,8 +62,8 @@ pub(crate) fn invoke(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Re
     Ok(outs)
 }
 
-/// An output that a composition made as a view of something that only it knows, as a tensor that can
-/// have a tangent of its own.
+/// An output of a composition as a tensor that can have a tangent of its own, even if the composition made it as a view
+/// of an internal tensor.
 fn settle(out: Tensor) -> Result<Tensor> {
     if out.base().is_some() || out.forward_base().is_none() {
         return Ok(out);
@@ -86,7 +86,7 @@ pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>], level: LevelI
         .with_help("take the view inside the function that is differentiated"));
     }
     let inputs = Inputs::of(args, level)?;
-    // The tangent is that of the functional form: what it reads must not be overwritten yet.
+    // The tangent is that of the functional form: its inputs must not be overwritten before it is computed.
     let result = invoke(op, args, level)?.swap_remove(0);
     let tangent = if target.dtype().is_differentiable() { tangent::tangent(&result, level)? } else { None };
     drop(result);
@@ -99,7 +99,7 @@ pub(crate) fn invoke_inplace(op: &'static OpDef, args: &[Arg<'_>], level: LevelI
     tangent::set_tangent(target, level, tangent, add)
 }
 
-/// Refuses an out form with tangents, which would be lost.
+/// Returns an error for an out form with tangents, which would be lost.
 pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> Result<()> {
     if !is_active() {
         return Ok(());
@@ -112,7 +112,7 @@ pub(crate) fn check_out(op: &OpDef, args: &[Arg<'_>], outs: &[&mut Tensor]) -> R
         .with_help(format!("use the functional form `{}`", op.name)))
 }
 
-/// The node of a call behind its outputs, if it was recorded.
+/// The node of the call that made the outputs, if the call was recorded.
 fn recorded_as(op: &OpDef, outs: &[Tensor]) -> Option<Arc<Node>> {
     let edge = |out: &Tensor| -> Option<Edge> { out.autograd().edge.clone() };
     let Edge { node, .. } = outs.iter().find_map(edge)?;
@@ -120,7 +120,7 @@ fn recorded_as(op: &OpDef, outs: &[Tensor]) -> Option<Arc<Node>> {
     is_call.then_some(node)
 }
 
-/// Keeps the tangents of what the call's node saved, so that backward has them too.
+/// Stores tangents with the saved tensors of the call's node, so that its backward has tangents too.
 fn keep(op: &OpDef, outs: &[Tensor], level: LevelId, inputs: &Inputs, tangents: &[Option<Tensor>]) {
     let Some(node) = recorded_as(op, outs) else { return };
     let Kind::Call(call) = &node.kind else { return };

@@ -1,4 +1,4 @@
-//! The rules by which tangents flow through one operator.
+//! The forward-mode rules of one operator.
 
 use smallvec::SmallVec;
 
@@ -17,9 +17,9 @@ use crate::error::Result;
 use crate::op::{Forward, GradDef, OpDef, Outputs, Tangents};
 use crate::tensor::Tensor;
 
-/// The tensors of a call with their tangents, numbered as the nodes of calls number them.
+/// The tensors of a call with their tangents, in the numbering of recorded calls.
 pub(super) struct Inputs {
-    /// Where the tensors of each argument start; one entry more than arguments.
+    /// Index of the first tensor of each argument; one entry more than arguments.
     pub starts: SmallVec<[usize; 8]>,
     pub tensors: SmallVec<[Option<Tensor>; 4]>,
     pub tangents: SmallVec<[Option<Tensor>; 4]>,
@@ -93,8 +93,7 @@ pub(super) fn replaced(args: &[Arg<'_>], tensors: &[Option<Tensor>]) -> SmallVec
         .collect()
 }
 
-/// Runs an operator whose definition says how gradients flow, and gives the tangents of its outputs.
-/// The level they are at is hidden.
+/// Runs an operator with a derivative and returns the tangents of its outputs. Their level is hidden.
 pub(super) fn apply(
     op: &'static OpDef,
     grad: &'static GradDef,
@@ -141,7 +140,7 @@ fn transposed(op: &'static OpDef, args: &[Arg<'_>], inputs: &Inputs) -> Result<(
     transpose::transposed(&inputs.tensors, &inputs.tangents, run)
 }
 
-/// The operator of the tangents.
+/// The operator itself applied to the tangents, as it is linear.
 fn linear(op: &'static OpDef, args: &[Arg<'_>], inputs: &Inputs) -> Result<Tangents> {
     let tangents: Vec<Option<Tensor>> = inputs
         .tensors
@@ -195,7 +194,7 @@ fn element_wise(
     Ok(total)
 }
 
-/// Keeps, of a node that was made for its formulas only, the tangents of outer levels.
+/// Stores tangents of outer levels in a node that exists only for its formulas.
 fn keep_outer(call: &super::super::call::Call, inputs: &Inputs, outs: &[Tensor]) -> Result<()> {
     use super::super::saved::Slot;
     let mut problem = None;
@@ -216,7 +215,7 @@ fn keep_outer(call: &super::super::call::Call, inputs: &Inputs, outs: &[Tensor])
     problem.map_or(Ok(()), Err)
 }
 
-/// Brings tangents into the form of the outputs.
+/// Converts tangents to the shapes and dtypes of the outputs.
 fn fit_all(op: &OpDef, outs: Outputs, tangents: Tangents) -> Result<(Outputs, Tangents)> {
     let fitted = outs
         .iter()
@@ -230,7 +229,7 @@ fn fit_all(op: &OpDef, outs: Outputs, tangents: Tangents) -> Result<(Outputs, Ta
     Ok((outs, fitted))
 }
 
-/// A tangent in the shape and dtype of its tensor: formulas may leave out broadcasting.
+/// A tangent in the shape and dtype of its tensor: formulas may omit broadcasting.
 pub(super) fn fit(op: &OpDef, mut tangent: Tensor, out: &Tensor) -> Result<Tensor> {
     if tangent.shape() != out.shape() {
         tangent = (roles_of(op)?.accumulate)(&tangent, &zeros_like(out)?)?;
@@ -248,7 +247,7 @@ pub(super) fn fit(op: &OpDef, mut tangent: Tensor, out: &Tensor) -> Result<Tenso
     Ok(tangent)
 }
 
-/// A view: its base holds its tangent. One that its base does not know of gets the view of the tangent.
+/// The tangents of a view: its base holds them. A view that its base does not track gets the view of the tangent.
 pub(super) fn view(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Result<Outputs> {
     let input = args[0].tensor();
     let tangent = tangent::tangent(input, level)?;
@@ -259,7 +258,7 @@ pub(super) fn view(op: &'static OpDef, args: &[Arg<'_>], level: LevelId) -> Resu
     for (index, out) in outs.iter().enumerate().filter(|(_, out)| out.forward_base().is_none()) {
         let (base, view) = (input.layout().clone(), out.layout().clone());
         let taken = if base.has_internal_overlap() {
-            // Its layout does not say which elements it shows, but the operator does.
+            // The layouts do not determine the view's elements, but running the operator on the tangent does.
             let values = replaced(args, &[Some(tangent.clone())]);
             let args: SmallVec<[Arg<'_>; 8]> = values.iter().map(Value::as_arg).collect();
             if of_tangent.is_none() {

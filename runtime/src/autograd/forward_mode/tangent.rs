@@ -1,5 +1,5 @@
-//! The tangent of a tensor at a level. A view has none of its own: its tangent is the view of its
-//! base's, so a change in place of one view is seen by all.
+//! The tangent of a tensor at a level. A view stores none: its tangent is the view of its base's, so that an in-place
+//! change through one view is visible in all.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn top_level(args: &[Arg<'_>]) -> Option<LevelId> {
     top
 }
 
-/// The levels at which a tensor has a tangent, as this thread sees them.
+/// The levels at which a tensor has a tangent, without those hidden from this thread.
 pub(super) fn levels(tensor: &Tensor) -> SmallVec<[LevelId; 2]> {
     let holder = holder(tensor);
     if !holder.may_have_tangents() {
@@ -54,10 +54,10 @@ pub(super) fn tangent(tensor: &Tensor, level: LevelId) -> Result<Option<Tensor>>
     Strided { step: Step::Take, base, view }.take(&tangent).map(Some)
 }
 
-/// Gives a tensor, or what it is a view of, a tangent at a level, in place of the one it has.
+/// Sets the tangent of a tensor or, for a view, of its base at a level; replaces the former one.
 ///
 /// # Errors
-/// If there is no memory, or the gradients of the program have no operator to be added with.
+/// If there is no memory, or the program has no operator to add gradients with.
 pub(super) fn set_tangent(
     tensor: &Tensor,
     level: LevelId,
@@ -81,7 +81,7 @@ pub(super) fn set_tangent(
     Ok(())
 }
 
-/// Gives a tensor that is no view a tangent at a level, in place of the one it has.
+/// Sets the tangent of a tensor that is not a view at a level; replaces the former one.
 pub(super) fn own_tangent(tensor: &Tensor, level: LevelId, tangent: Option<Tensor>) {
     if tangent.is_none() && !tensor.may_have_tangents() {
         return;
@@ -91,7 +91,7 @@ pub(super) fn own_tangent(tensor: &Tensor, level: LevelId, tangent: Option<Tenso
     tensor.set_may_have_tangents();
 }
 
-/// Gives a new tensor, which has the elements of another, that one's tangents.
+/// Shares the tangents of a tensor with a new tensor of the same elements.
 pub(crate) fn share_tangents(from: &Tensor, to: &Tensor) -> Result<()> {
     if !level::is_active() {
         return Ok(());
@@ -102,7 +102,7 @@ pub(crate) fn share_tangents(from: &Tensor, to: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Gives a tensor a list of tangents that was saved with its elements.
+/// Attaches a list of tangents that was saved with the tensor's elements.
 pub(crate) fn adopt(tensor: &Tensor, list: &Arc<TangentList>) {
     tensor.autograd().tangents = Some(list.clone());
     tensor.set_may_have_tangents();

@@ -18,8 +18,7 @@ use crate::error::Result;
 use crate::op::{Outputs, Tangents};
 use crate::tensor::Tensor;
 
-/// Runs a function of tensors that records itself, and gives the tangents of its outputs. The level
-/// they are at is hidden.
+/// Runs a function of tensors that records itself, and returns the tangents of its outputs. Their level is hidden.
 pub(super) fn transposed(
     tensors: &[Option<Tensor>],
     tangents: &[Option<Tensor>],
@@ -78,7 +77,7 @@ pub(super) fn transposed(
     Ok((outs, found))
 }
 
-/// A function of the user's with tangents at a level, which is the innermost.
+/// A custom function with tangents at a level, which is the innermost.
 pub(in super::super) fn custom(
     inputs: &[&Tensor],
     level: LevelId,
@@ -97,7 +96,7 @@ pub(in super::super) fn custom(
     Ok(outs.into_vec())
 }
 
-/// The same elements at a place of their own in the graph, behind that of the original if it has one.
+/// A tensor with the same elements and a graph node of its own, whose edge leads to the original's node if it has one.
 pub(super) fn separate(tensor: &Tensor) -> Result<Tensor> {
     let mut own = tensor.detach();
     tangent::share_tangents(tensor, &own)?;

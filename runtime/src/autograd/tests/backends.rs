@@ -1,4 +1,4 @@
-//! Formulas of one backend: they run on its devices only, and nothing is saved for the others.
+//! Formulas of one backend: they run on its devices only, and save no tensors for calls on others.
 
 use opsmith_core::{Backend, DType};
 use smallvec::smallvec;

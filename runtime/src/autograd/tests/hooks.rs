@@ -30,7 +30,7 @@ fn a_tensor_hook_sees_the_whole_gradient_and_may_replace_it() {
     out.backward_with(None, RETAIN).unwrap();
     assert_eq!(*seen.lock().unwrap(), [5.0]);
     assert_eq!(gradient(&a), [300.0]);
-    // A gradient that is asked for by name is that after the hook.
+    // A gradient requested by name is the one after the hook.
     assert_eq!(values(grad(&[&out], &[&middle], &[None], RETAIN).unwrap()[0].as_ref().unwrap()), [50.0]);
     handle.remove();
     handle.remove();
@@ -133,7 +133,7 @@ fn a_retained_gradient_stays_in_its_tensor() {
     assert_eq!(gradient(&middle), [2.0]);
     out.backward().unwrap();
     assert_eq!(gradient(&middle), [4.0]);
-    // An in-place call takes the tensor to another place; the gradient is that of its new value.
+    // An in-place call gives the tensor a new edge; the gradient is that of its new value.
     let x = scaled(&a, 1.0).unwrap();
     x.retain_grad().unwrap();
     squared_(&x).unwrap();

@@ -29,7 +29,7 @@ fn both_infer(args: &[Arg<'_>]) -> Result<Inferred> {
 
 /// The call with one of its outputs.
 fn one_output<'a>(call: &KernelCall<'a>, index: usize) -> KernelCall<'a> {
-    // SAFETY: the same call, of which nothing else uses this output.
+    // SAFETY: the same call, in which no other code uses this output.
     unsafe { KernelCall::new(call.op(), call.args(), std::slice::from_ref(&call.outs()[index])) }
 }
 

@@ -25,7 +25,7 @@ impl Choices {
     }
 }
 
-/// Runs the program with the given number on two leaves; returns a sum over all that it made.
+/// Runs the program with the given number on two leaves; returns a sum over all its tensors.
 fn run(program: u64, inputs: &[Tensor]) -> Result<Tensor> {
     let mut choose = Choices(Generator::new(program));
     let constant = Tensor::from_slice(&[0.9, 1.1, -0.8, 0.7], &[2, 2])?;
@@ -59,7 +59,7 @@ fn gradients_of_programs_are_right_or_an_error() {
     let inputs: [Input<'_>; 2] = [(&[0.5, -0.6, 0.7, 0.4], &[2, 2]), (&[0.8, -0.3], &[2])];
     let (mut right, mut refused) = (0, 0);
     for program in 0..300 {
-        // Differences of large numbers say little.
+        // Differences of large numbers are inaccurate.
         let leaves = inputs.map(|(elements, shape)| Tensor::from_slice(elements, shape).unwrap());
         if run(program, &leaves).is_ok_and(|result| values(&result).iter().any(|x| x.abs() > 20.0)) {
             continue;
@@ -74,7 +74,7 @@ fn gradients_of_programs_are_right_or_an_error() {
             }
         }
     }
-    // Enough of them have to get through for the test to say something.
+    // Enough programs must pass for the test to be meaningful.
     assert!(right > 100 && refused > 50, "{right} were right, {refused} refused");
 }
 

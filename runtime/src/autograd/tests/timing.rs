@@ -1,6 +1,6 @@
-//! What recording and backward cost. Prints, asserts nothing: run in release with
-//! `cargo test --release -p opsmith-runtime timing -- --ignored --nocapture`. For a profiler, `CASE`
-//! picks the lines that contain a text and `RUNS` says how often they run.
+//! Costs of recording and backward. Prints, asserts nothing: run in release with `cargo test --release -p
+//! opsmith-runtime timing -- --ignored --nocapture`. For a profiler, `CASE` selects the lines that contain a text and
+//! `RUNS` sets the number of runs.
 
 use std::hint::black_box;
 use std::time::Instant;

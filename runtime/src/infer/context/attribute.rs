@@ -1,4 +1,4 @@
-//! The types that attributes are asked for as.
+//! The Rust types of attributes in inference functions.
 
 use opsmith_core::DType;
 
@@ -10,12 +10,12 @@ use crate::lists::{AnyLists, Text};
 use crate::op::ArgDef;
 use crate::scalar::Scalar;
 
-/// A type that an attribute can be asked for as.
+/// A type that an attribute can be requested as.
 pub trait Attribute<'a>: Sized {
     /// Its name in messages.
     const NAME: &'static str;
 
-    /// The attribute as this type; `None` if it is of another.
+    /// The attribute as this type; `None` if it has another type.
     fn read(arg: Argument<'a>) -> Option<Self>;
 }
 
@@ -55,7 +55,7 @@ impl Attribute<'_> for i64 {
     }
 }
 
-/// An integer that may not be known yet.
+/// An integer that may be symbolic.
 impl Attribute<'_> for Size {
     const NAME: &'static str = "an int";
     fn read(arg: Argument<'_>) -> Option<Size> {
@@ -74,7 +74,7 @@ impl Attribute<'_> for Vec<i64> {
     }
 }
 
-/// Integers that may not be known yet.
+/// Integers that may be symbolic.
 impl Attribute<'_> for Vec<Size> {
     const NAME: &'static str = "a list of ints";
     fn read(arg: Argument<'_>) -> Option<Vec<Size>> {
@@ -99,7 +99,7 @@ impl<'a, T: Attribute<'a>> Attribute<'a> for Option<T> {
     }
 }
 
-/// The error of an attribute that is not of the type it was asked for as.
+/// The error of an attribute requested as a wrong type.
 #[cold]
 pub(super) fn refused<'a, T: Attribute<'a>>(def: &ArgDef, arg: Argument<'a>) -> Error {
     let open = match arg {
@@ -125,7 +125,7 @@ pub(super) fn refused<'a, T: Attribute<'a>>(def: &ArgDef, arg: Argument<'a>) -> 
         .with_help(help)
 }
 
-/// So that a function can pass on what it was given.
+/// Lets a function pass on an attribute unchanged.
 impl<'a> Attribute<'a> for Argument<'a> {
     const NAME: &'static str = "anything";
     fn read(arg: Argument<'a>) -> Option<Argument<'a>> {

@@ -1,7 +1,7 @@
-//! Calls of the inference that eager runs use, with numbers in place of sizes.
+//! Runs of compiled inference, as in eager calls, with numbers for symbolic sizes.
 //!
-//! In: an operator, arguments, and the values of their sizes. Out: what compiled inference says. The
-//! tensors it sees have shapes and no elements.
+//! In: an operator, arguments, and the values of their sizes. Out: the results of compiled inference. Its tensors are
+//! meta tensors.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -21,12 +21,11 @@ use crate::storage::Storage;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// A tensor of which there is nothing but its layout and dtype, for inference. Whoever asks for its
-    /// elements gets an error.
+    /// A meta tensor with a layout and dtype, for inference. Access to its elements is an error.
     pub(crate) fn described(layout: Layout, dtype: DType, device: Device) -> Tensor {
-        // Views of it lie inside what it shows.
+        // Views of it lie inside its layout's extent.
         let elements = layout.extent().map_or(0, |(_, high)| high.max(0) as usize);
-        // A header alone is a hundred bytes; a program that cannot have them cannot go on.
+        // A header alone is a hundred bytes; without memory for it no program can continue.
         let nothing = Storage::meta(elements.saturating_mul(dtype.size()))
             .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Storage>()));
         // SAFETY: such a storage cannot be borrowed, so no element is ever read or written.
@@ -39,7 +38,7 @@ impl Tensor {
 pub struct Outcome {
     /// Layout and dtype of each result.
     pub outs: SmallVec<[(Layout, DType); 1]>,
-    /// The dtype that chooses the kernel; `None` of a composition.
+    /// The dtype that selects the kernel; `None` for a composition.
     pub compute: Option<DType>,
     /// The device of the results.
     pub device: Device,
@@ -47,7 +46,7 @@ pub struct Outcome {
     pub present: u64,
 }
 
-/// An argument with numbers in it.
+/// An argument with numbers for sizes.
 enum Held<'a> {
     Given(Arg<'a>),
     Tensor(Tensor),
@@ -56,14 +55,15 @@ enum Held<'a> {
     Ints(Dims),
 }
 
-/// How a call is run with numbers for sizes. `None` if a size has no value, or it cannot be run so.
+/// A function that runs a call with numbers for sizes. `None` if a size has no value, or the call cannot be run this
+/// way.
 pub type Run = fn(&'static OpDef, &[Argument<'_>], &dyn Fn(&Size) -> Option<i64>) -> Option<Result<Outcome>>;
 
 /// Runs the compiled inference of an operator. `None` if a size has no value, or the operator has no such
 /// inference.
 ///
 /// # Errors
-/// Whatever inference reports.
+/// Errors of inference.
 pub(super) fn run(
     op: &'static OpDef,
     args: &[Argument<'_>],
@@ -87,8 +87,7 @@ pub(super) fn run(
     }))
 }
 
-/// Calls a function with arguments that have numbers in place of sizes, and tensors without elements. `None` if a
-/// size has no value.
+/// Calls a function with arguments that have numbers for sizes, and meta tensors. `None` if a size has no value.
 pub fn with_numbers<R>(
     args: &[Argument<'_>],
     value_of: &dyn Fn(&Size) -> Option<i64>,
@@ -208,7 +207,7 @@ impl Owned {
     }
 }
 
-/// A call that was inferred for unknown sizes, with what it gave, to be looked at again when they are known.
+/// A call inferred for symbolic sizes, with its results, to be verified when the sizes are known.
 #[derive(Clone)]
 pub struct Call(Arc<Inferred>);
 
@@ -229,8 +228,7 @@ impl Call {
         self.0.op.name
     }
 
-    /// Whether compiled inference, with numbers for symbols, gives what was inferred; `None` if a size stays
-    /// unknown.
+    /// Whether compiled inference, with numbers for symbols, gives the same results; `None` if a size stays unknown.
     pub(super) fn is_confirmed(&self, value_of: &dyn Fn(&Size) -> Option<i64>) -> Option<bool> {
         let Inferred { op, args, outs, run } = &*self.0;
         let args: Vec<Argument<'_>> = args.iter().map(Owned::as_argument).collect();
@@ -249,7 +247,7 @@ impl Call {
     }
 }
 
-/// Calls are the same if they were inferred in one step.
+/// Calls are equal if they come from one inference.
 impl PartialEq for Call {
     fn eq(&self, other: &Call) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,6 +1,6 @@
-//! Conditions on sizes that are not known yet, and the guards made of them.
+//! Conditions on symbolic sizes, and the guards made of them.
 //!
-//! In: comparisons. Out: yes, no, or a condition that must be looked at again when the sizes are known.
+//! In: comparisons. Out: true, false, or a condition to be checked when the sizes are known.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,36 +10,36 @@ use super::size::Size;
 use super::symbols::{Bindings, Origin, Symbol, Symbols};
 use crate::error::{Error, Result};
 
-/// Something that sizes must fulfil.
+/// A condition on sizes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Condition {
     /// It holds.
     True,
-    /// It does not.
+    /// It does not hold.
     False,
-    /// Both are the same number.
+    /// Both sizes are equal.
     Equal(Size, Size),
-    /// The first is the smaller one.
+    /// The first size is smaller.
     Less(Size, Size),
-    /// The opposite.
+    /// The negation.
     Not(Box<Condition>),
-    /// Every one holds.
+    /// All conditions hold.
     All(Vec<Condition>),
-    /// At least one holds.
+    /// At least one condition holds.
     Any(Vec<Condition>),
-    /// Inference of the call gives, for the real sizes, what was inferred for unknown ones.
+    /// Inference of the call with the actual sizes gives the results that were inferred symbolically.
     Confirmed(Call),
     /// Undecidable before the operator runs.
     Unknown,
 }
 
 impl Condition {
-    /// Of a truth value.
+    /// The condition of a known truth value.
     pub fn known(holds: bool) -> Condition {
         if holds { Condition::True } else { Condition::False }
     }
 
-    /// Whether it holds, where symbols have values; `None` if that is not known even then.
+    /// Whether it holds for these values of symbols; `None` if it stays undecided.
     pub fn holds(&self, bindings: &Bindings) -> Option<bool> {
         self.decided_by(&|size| size.bind(bindings))
     }
@@ -59,7 +59,7 @@ impl Condition {
         }
     }
 
-    /// The symbols in its sizes, in order, but for those of calls.
+    /// The symbols in its sizes, in order, without those of calls.
     pub fn symbols(&self) -> Vec<Symbol> {
         let mut found: Vec<Symbol> = match self {
             Condition::Equal(a, b) | Condition::Less(a, b) => [a.symbols(), b.symbols()].concat(),
@@ -74,7 +74,7 @@ impl Condition {
         found
     }
 
-    /// Both, simplified.
+    /// The conjunction, simplified.
     #[must_use]
     pub fn and(self, other: Condition) -> Condition {
         match (self, other) {
@@ -89,7 +89,7 @@ impl Condition {
         }
     }
 
-    /// Either, simplified.
+    /// The disjunction, simplified.
     #[must_use]
     pub fn or(self, other: Condition) -> Condition {
         match (self, other) {
@@ -104,7 +104,7 @@ impl Condition {
         }
     }
 
-    /// The opposite, simplified.
+    /// The negation, simplified.
     #[must_use]
     pub fn negated(self) -> Condition {
         match self {
@@ -116,7 +116,7 @@ impl Condition {
         }
     }
 
-    /// Its text with the names of a table: `s0 == 4 || s0 == 1`.
+    /// Its text with the names of a symbol table: `s0 == 4 || s0 == 1`.
     pub fn named<'a>(&'a self, symbols: &'a Symbols) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| self.write(f, symbols))
     }
@@ -168,9 +168,9 @@ fn combine(parts: &[Condition], value_of: &dyn Fn(&Size) -> Option<i64>, any: bo
 pub struct Guard {
     /// The condition.
     pub condition: Condition,
-    /// The operator that asks for it; empty if none does.
+    /// The operator that requires it; empty if none does.
     pub op: &'static str,
-    /// Why, as the operator's spec or rule says it.
+    /// The reason, from the operator's spec or rule.
     pub reason: String,
 }
 
@@ -185,12 +185,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// Nothing is known.
+    /// A context without symbols and guards.
     pub fn new() -> Context {
         Context::default()
     }
 
-    /// The state for a table of symbols, whose declared divisors are assumed, and for guards that hold.
+    /// The context of a table of symbols, whose declared divisors are assumed, and of guards that hold.
     pub fn of(symbols: Symbols, guards: &[Guard]) -> Context {
         let mut context = Context { symbols, ..Context::default() };
         for symbol in context.symbols.all() {
@@ -201,7 +201,7 @@ impl Context {
         context
     }
 
-    /// Assumes that a size is a multiple of a number, which no operator asks for.
+    /// Assumes that a size is a multiple of a number; no operator requires this.
     pub fn declare_multiple(&mut self, size: &Size, of: i64) {
         if of > 1 {
             let rest = self.symbols.remainder(size, &Size::Const(of));
@@ -210,21 +210,21 @@ impl Context {
         }
     }
 
-    /// The guards in the order in which they came up, each once, but for undecidable ones.
+    /// The guards in the order of their creation, each once, without undecidable ones.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
-    /// Takes a condition as given from here on, and keeps it as a guard unless it is known to hold.
+    /// Assumes a condition from here on, and keeps it as a guard unless it is known to hold.
     pub fn assume(&mut self, guard: Guard) {
-        // What is unknown is another condition each time.
+        // Two unknown conditions are never the same one.
         let is_new = guard.condition == Condition::Unknown || self.assumed.insert(guard.condition.clone());
         if guard.condition == Condition::True || !is_new {
             return;
         }
         if let Condition::Equal(a, b) = &guard.condition {
             let (a, b) = (self.simplified(a), self.simplified(b));
-            // The younger symbol gives way, so that replacements never run in a ring.
+            // The younger symbol is replaced, so that replacements cannot form a cycle.
             match (a.as_symbol(), b.as_symbol()) {
                 (Some(x), Some(y)) if x < y => drop(self.equal.insert(y, a)),
                 (Some(x), Some(_)) => drop(self.equal.insert(x, b)),
@@ -240,11 +240,11 @@ impl Context {
         self.guards.push(guard);
     }
 
-    /// Checks every guard for the real sizes.
+    /// Checks every guard for the actual sizes.
     ///
     /// # Errors
-    /// For the first guard that does not hold. Those that cannot be decided even then are left to the
-    /// operators, which check their arguments when they run.
+    /// For the first guard that does not hold. Guards that stay undecided are left to the operators, which check their
+    /// arguments when they run.
     pub fn check(&self, bindings: &Bindings) -> Result<()> {
         let broken = |guard: &&Guard| guard.condition.holds(bindings) == Some(false);
         match self.guards.iter().find(broken) {
@@ -273,10 +273,10 @@ impl Context {
         .in_op(guard.op, Vec::new())
     }
 
-    /// The size with what is assumed put in.
+    /// The size after substitution of the assumed equalities.
     pub fn simplified(&self, size: &Size) -> Size {
         let mut size = size.clone();
-        // Each round replaces symbols by older ones or by what mentions them no more.
+        // Each round replaces symbols by older ones or by sizes that do not contain them.
         for _ in 0..=self.equal.len() {
             if !size.symbols().iter().any(|symbol| self.equal.contains_key(symbol)) {
                 break;

@@ -1,7 +1,7 @@
 //! Inference of operators that were declared at run time, where sizes or ranks are unknown.
 //!
-//! In: a call that no numbers can stand for. Out: what the operator's own inference says, which has −1 for an unknown
-//! size and [−2] for an unknown rank.
+//! In: a call whose sizes cannot be replaced by numbers. Out: the result of the operator's own inference, which has −1
+//! for an unknown size and [−2] for an unknown rank.
 
 use smallvec::SmallVec;
 
@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 /// Infers a call.
 ///
 /// # Errors
-/// Whatever the operator's inference reports of dtypes; if an attribute depends on sizes that are not known.
+/// Errors of the operator's inference about dtypes; if an attribute depends on unknown sizes.
 pub(super) fn infer(
     op: &OpDef,
     custom: &dyn CustomOp,
@@ -32,7 +32,7 @@ pub(super) fn infer(
             Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(UNKNOWN_DIM)).collect(),
             None => Dims::from_slice(&[UNKNOWN_RANK]),
         });
-        // Only its dtype is looked at.
+        // Only its dtype is read.
         Tensor::described(Layout::contiguous(&[]), meta.dtype, meta.device)
     };
     let number = |size: &Size| {
@@ -68,6 +68,6 @@ pub(super) fn infer(
         };
         Meta { dtype, shape, strides: Strides::Contiguous, device, value: None }
     });
-    // As the kernel's own inference: one kernel serves every dtype.
+    // As in the kernel's own inference: one kernel serves every dtype.
     Ok(Outputs { outs: outs.collect(), compute: Some(crate::infer::DEFAULT_FLOAT), present: u64::MAX })
 }

@@ -1,8 +1,8 @@
-//! Rules of inference, evaluated on sizes that may be unknown.
+//! Evaluation of inference rules on sizes that may be unknown.
 //!
-//! In: expressions of an operator's rules and its arguments. Out: values, in which sizes are formulas and
-//! truth values are conditions. What compiled inference would report as an error is one here too, if it is
-//! certain; what cannot be decided becomes a condition.
+//! In: expressions of an operator's rules and its arguments. Out: values, in which sizes are formulas and truth values
+//! are conditions. An error of compiled inference is an error here too, if it is certain; an undecided check becomes a
+//! condition.
 
 use opsmith_core::DType;
 
@@ -30,14 +30,14 @@ pub(super) enum Value<'a> {
     Str(&'a str),
     DType(DType),
     Device(Device),
-    /// Sizes, of which even the number may be unknown.
+    /// Sizes, possibly of unknown rank.
     Sizes(Shape),
     Tensor(&'a Meta),
     Tensors(&'a [Meta]),
     OptionalTensors(&'a [Option<Meta>]),
-    /// An argument that rules only hand on.
+    /// An argument that rules only pass on.
     Other(Arg<'a>),
-    /// Nothing is known of it.
+    /// An unknown value.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Evaluation<'a, 'c> {
     pub context: &'c mut Context,
     /// Names with their values, the innermost last.
     pub locals: Vec<(&'a str, Value<'a>)>,
-    /// Tensors that arguments hold as such.
+    /// Tensors given by constant arguments.
     pub constants: &'a [Option<Meta>],
 }
 
@@ -86,7 +86,7 @@ impl<'a> Evaluation<'a, '_> {
             Expr::Or([a, b]) => match self.truth(a)? {
                 Condition::True => Value::Truth(Condition::True),
                 left => {
-                    // What stands behind may rely on the first not to hold.
+                    // The right side may rely on the left one being false.
                     let right = self.truth(b).unwrap_or(Condition::Unknown);
                     Value::Truth(left.or(right))
                 }
@@ -151,7 +151,7 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    /// An integer; unknown if it is nothing of the kind.
+    /// An expression as an integer; unknown for a value of another kind.
     pub fn size(&mut self, expr: &'a Expr<'a>) -> Result<Size> {
         Ok(match self.value(expr)? {
             Value::Size(size) => size,
@@ -162,7 +162,7 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    /// Sizes.
+    /// An expression as sizes.
     pub fn sizes(&mut self, expr: &'a Expr<'a>) -> Result<Shape> {
         Ok(match self.value(expr)? {
             Value::Sizes(sizes) => sizes,
@@ -175,13 +175,13 @@ impl<'a> Evaluation<'a, '_> {
         Ok(Value::Sizes(Shape::Known(sizes)))
     }
 
-    /// A choice that nothing decides: what both ways have in common, else the way that the examples of the
-    /// symbols take, which becomes a guard.
+    /// An undecided choice: the common part of both branches, else the branch that the symbols' example values select,
+    /// which becomes a guard.
     fn open_choice(&mut self, open: Condition, yes: &'a Expr<'a>, no: &'a Expr<'a>) -> Result<Value<'a>> {
         let (first, second) = (self.value(yes), self.value(no));
         let (first, second) = match (first, second) {
             (Ok(first), Ok(second)) => (first, second),
-            // A way that cannot be gone is not taken.
+            // A branch that fails is not taken.
             (Ok(first), Err(_)) => {
                 self.guard(open, "another branch of its rule is not possible");
                 return Ok(first);
@@ -213,7 +213,7 @@ impl<'a> Evaluation<'a, '_> {
         self.formulas().guard(condition, reason);
     }
 
-    /// Where questions about sizes are answered.
+    /// Comparisons and arithmetic of sizes, with guards.
     pub fn formulas(&mut self) -> Formulas<'_> {
         Formulas { op: self.name, context: &mut *self.context }
     }

@@ -1,7 +1,7 @@
-//! Extents that are formulas: the questions of a rule about sizes that may be unknown.
+//! Extents that are formulas: comparisons of a rule on sizes that may be unknown.
 //!
-//! In: two sizes. Out: the answer, if it is certain; where it is open, the one that is taken, with a guard that keeps
-//! the result right.
+//! In: two sizes. Out: the answer, if it is certain; else an assumed answer, with a guard that keeps the result
+//! correct.
 
 use super::condition::{Condition, Context, Guard};
 use super::shape::{Shape, Sizes};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::infer::extent::Extents;
 use crate::layout::{Dims, checked_numel};
 
-/// Extents that are formulas, with the operator that asks for guards.
+/// Extents that are formulas, with the operator that the guards name.
 pub(super) struct Formulas<'c> {
     pub op: &'static str,
     pub context: &'c mut Context,
@@ -20,7 +20,7 @@ pub(super) struct Formulas<'c> {
 pub(super) const BROADCAST: &str = "sizes broadcast only if they are equal or 1";
 
 impl Formulas<'_> {
-    /// Takes a condition as given, and keeps it as a guard unless it is known to hold.
+    /// Assumes a condition, and keeps it as a guard unless it is known to hold.
     pub fn guard(&mut self, condition: Condition, reason: &str) {
         self.context.assume(Guard { condition, op: self.op, reason: reason.to_owned() });
     }
@@ -48,7 +48,7 @@ impl Extents for Formulas<'_> {
         if never(&equal) && never(&a_is_one) && never(&b_is_one) {
             return None;
         }
-        // One of them decides: whatever the other is, it is that or 1.
+        // One of them decides: the other equals it or is 1.
         if never(&a_is_one) || a.known().is_some() {
             self.guard(equal.or(b_is_one), BROADCAST);
             return Some(a.clone());
@@ -61,7 +61,7 @@ impl Extents for Formulas<'_> {
             self.guard(Condition::Unknown, BROADCAST);
             return Some(Size::Unknown);
         }
-        // Of two symbols, the one that was 1 in the example is taken to be 1 always; else they are equal.
+        // Of two symbols, one whose example is 1 is assumed to be 1; otherwise they are assumed equal.
         let symbols = &self.context.symbols;
         let example = |size: &Size| size.evaluate(|symbol| symbols.example(symbol));
         let (taken, condition) = match (example(a), example(b)) {
@@ -89,7 +89,7 @@ impl Extents for Formulas<'_> {
     fn check_numel(&self, shape: &[Size]) -> Result<()> {
         match shape.iter().map(Size::known).collect::<Option<Dims>>() {
             Some(numbers) => checked_numel(&numbers).map(drop),
-            // The operator checks them when it runs.
+            // The operator checks them at run time.
             None => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Polynomials over symbols with integer coefficients, in one normal form.
 //!
-//! In: terms. Out: terms without zeros or repetitions, those of the highest degree first, so that equal
-//! polynomials are equal data. All arithmetic is exact; what leaves 64 bits is refused with `None`.
+//! In: terms. Out: terms without zeros or repetitions, the highest degree first, so that equal polynomials are equal
+//! data. All arithmetic is exact; overflow of 64 bits gives `None`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Term {
     pub powers: Powers,
 }
 
-/// A polynomial that is no constant.
+/// A polynomial that is not constant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Formula {
     terms: Vec<Term>,
@@ -40,7 +40,7 @@ impl Formula {
         Formula { terms: vec![Term { coefficient: 1, powers: SmallVec::from_slice(&[(symbol, 1)]) }] }
     }
 
-    /// The terms, those of the highest degree first.
+    /// The terms, the highest degree first.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
@@ -54,7 +54,7 @@ impl Formula {
         found
     }
 
-    /// Its value where symbols have values.
+    /// Its value for these values of symbols.
     pub(super) fn value(&self, value_of: impl Fn(Symbol) -> Option<i64>) -> Option<i64> {
         self.terms.iter().try_fold(0i64, |sum, term| {
             let product = term.powers.iter().try_fold(term.coefficient, |product, &(symbol, power)| {
@@ -94,7 +94,7 @@ impl Formula {
     }
 }
 
-/// Brings terms into the normal form; `None` if a coefficient leaves 64 bits.
+/// Normalises terms; `None` if a coefficient overflows 64 bits.
 pub(super) fn sum(mut terms: Vec<Term>) -> Option<Sum> {
     terms.sort_by(|a, b| order(&b.powers, &a.powers));
     let mut merged: Vec<Term> = Vec::with_capacity(terms.len());
@@ -132,7 +132,7 @@ pub(super) fn divide(dividend: &[Term], divisor: &[Term]) -> Option<Vec<Term>> {
     let lead = divisor.first()?;
     let mut rest = dividend.to_vec();
     let mut quotient = Vec::new();
-    // The leading term of what is left gets smaller in the order of terms, so this ends.
+    // The leading term of the remainder gets smaller in the order of terms, so the loop ends.
     while let Some(first) = rest.first() {
         let step = divide_term(first, lead)?;
         let minus = Term { coefficient: step.coefficient.checked_neg()?, powers: step.powers.clone() };

@@ -1,8 +1,8 @@
-//! Inference of one call.
+//! Symbolic inference of one call.
 //!
-//! In: a definition, arguments, and what is known of symbols. Out: dtype, shape and strides of each result.
-//! Where every size is a number, the inference of eager calls says it. Else the rules do, and functions that
-//! no rule expresses are run at several points ([`super::opaque`]).
+//! In: a definition, arguments, and a context of symbols and guards. Out: dtype, shape and strides of each result. If
+//! every size is a number, the inference of eager calls runs. Otherwise the rules are evaluated, and functions that no
+//! rule expresses are run at several points ([`super::opaque`]).
 
 use opsmith_core::{Combination, DType};
 use smallvec::SmallVec;
@@ -31,31 +31,31 @@ use crate::op::{ArgKind, OpDef};
 pub enum Inference {
     /// Its results.
     Tensors(Outputs),
-    /// It is a composition without rules of its own: what the operators in it give, it gives.
+    /// A composition without rules of its own: its results are those of its operators.
     Composition,
-    /// It returns no tensors, but values that only a run gives.
+    /// No tensors, but values that exist only in a run.
     Values,
 }
 
 /// The results of a call before it runs.
 #[derive(Clone, Debug)]
 pub struct Outputs {
-    /// Each result, or each tensor of the list that is the only one.
+    /// Each result, or each tensor of the only result, a list.
     pub outs: SmallVec<[Meta; 1]>,
-    /// The dtype that chooses the kernel; views have none.
+    /// The dtype that selects the kernel; `None` for views.
     pub compute: Option<DType>,
-    /// Which results are there, a bit each; absent ones are empty.
+    /// The results that are present, a bit each; absent ones are empty.
     pub present: u64,
 }
 
-/// Infers a call. Arguments are in signature order, all of them.
+/// Infers a call. `args` has every argument, in signature order.
 ///
-/// Sizes that only a run tells get a symbol of their own, with a bound. What has to hold for the results to
-/// be right is kept in `context` as guards.
+/// Data-dependent sizes get a symbol of their own, with a bound. Conditions for the results' correctness are added to
+/// `context` as guards.
 ///
 /// # Errors
-/// What the call itself would report, where that is certain; if an argument is no constant whose elements
-/// decide the results; and if a dtype or the number of results depends on what is not known.
+/// Errors of the call itself, if they are certain; if the results depend on elements of an argument that is not a
+/// constant; and if a dtype or the number of results depends on unknown values.
 pub fn infer(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> Result<Inference> {
     attempt(op, args, context).map_err(|error| error.in_op(op.name, operands(op, args, &context.symbols)))
 }
@@ -88,7 +88,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     if let Some(function) = op.infer_function {
         return by_function(&mut on, op, rules, function).map(|outputs| kernel_or_composition(op, outputs));
     }
-    // Rules of sizes that a run tells are for a run; where all elements are known, the function counts.
+    // Rules for data-dependent sizes apply before a run; if all elements are known, the function runs instead.
     let open = op.view.is_some()
         || !rules.run_sizes.is_empty()
         || op.custom.is_some()
@@ -117,7 +117,7 @@ fn attempt(op: &'static OpDef, args: &[Argument<'_>], context: &mut Context) -> 
     by_rules(&mut on, rules).map(|outputs| kernel_or_composition(op, outputs))
 }
 
-/// An operator without a kernel for a dtype runs its composition, which then says what comes out.
+/// Without a kernel for the dtype, the operator runs its composition, which determines the results.
 fn kernel_or_composition(op: &'static OpDef, outputs: Outputs) -> Inference {
     let device = outputs.outs.first().map_or(Device::CPU, |out| out.device);
     let kernel = |compute| op.has_kernel(device.backend, compute);
@@ -137,7 +137,7 @@ pub fn concrete(outcome: call::Outcome) -> Outputs {
     Outputs { outs: outs.collect(), compute, present }
 }
 
-/// Refuses arguments whose elements must be known and are not; tells whether some count and all of those are
+/// Rejects arguments whose elements must be known and are not; returns whether any elements count and all of those are
 /// known.
 pub(super) fn check_constants<'a>(
     uses: impl Iterator<Item = (&'a str, ValueUse)>,
@@ -156,7 +156,7 @@ pub(super) fn check_constants<'a>(
     Ok(some && all)
 }
 
-/// The tensors that arguments hold as such.
+/// Tensors given by constant arguments.
 pub(super) fn constants(args: &[Argument<'_>]) -> SmallVec<[Option<Meta>; 8]> {
     let constant = |arg: &Argument<'_>| match arg {
         Argument::Plain(Arg::Tensor(tensor)) => Some(Meta::constant(tensor)),
@@ -165,7 +165,7 @@ pub(super) fn constants(args: &[Argument<'_>]) -> SmallVec<[Option<Meta>; 8]> {
     args.iter().map(constant).collect()
 }
 
-/// The conditions on arguments: errors if they are certain not to hold, guards if that is open.
+/// Checks the conditions on arguments: an error if one certainly fails, a guard if it is undecided.
 pub(super) fn check<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<()> {
     for check in rules.checks {
         match on.truth(&check.condition)? {
@@ -202,7 +202,7 @@ fn failed<'a>(on: &mut Evaluation<'a, '_>, text: &str, condition: &'a Expr<'a>) 
     }
 }
 
-/// Dtypes that have to go together do so however large tensors are.
+/// Checks combinations of dtypes, which do not depend on sizes.
 pub(super) fn check_combinations<'a>(
     rows: &[Combination],
     args: &[Argument<'_>],
@@ -220,7 +220,7 @@ pub(super) fn check_combinations<'a>(
     }
 }
 
-/// The results that rules give.
+/// The results of the rules.
 pub(super) fn by_rules<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<Outputs> {
     let present = present(on, rules)?;
     let compute = match &rules.compute {
@@ -236,7 +236,7 @@ pub(super) fn by_rules<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) ->
     let mut outs = SmallVec::new();
     let mut push = |on: &mut Evaluation<'a, '_>, index: usize| -> Result<()> {
         let (shape, dtype) = match present & 1 << index {
-            // What is absent is empty, and rules that may rely on what is absent too are not run.
+            // An absent result is empty, and its rules, which may read absent arguments, are not run.
             0 => (Shape::concrete(&[0]), compute),
             _ => (on.sizes(&rules.shapes[index])?, dtype(on, &rules.dtypes[index])?),
         };
@@ -288,7 +288,7 @@ fn by_function<'a>(
     Ok(Outputs { outs: outs.collect(), compute, present: u64::MAX })
 }
 
-/// The result of a view of which only the dtype is known.
+/// The result of a view with only its dtype known.
 fn of_view(on: &Evaluation<'_, '_>) -> Result<Outputs> {
     let device = device(on)?;
     let Some(Argument::Tensor(first)) = on.args.first() else {
@@ -299,7 +299,7 @@ fn of_view(on: &Evaluation<'_, '_>) -> Result<Outputs> {
     Ok(Outputs { outs, compute: None, present: u64::MAX })
 }
 
-/// Results of which only the dtypes are known.
+/// Results with only their dtypes known.
 pub(super) fn unknown<'a>(
     on: &mut Evaluation<'a, '_>,
     rules: &'a Rules<'a>,
@@ -320,7 +320,7 @@ pub(super) fn unknown<'a>(
     Ok(Outputs { outs, compute, present })
 }
 
-/// Which results are there, a bit each.
+/// The results that are present, a bit each.
 fn present<'a>(on: &mut Evaluation<'a, '_>, rules: &'a Rules<'a>) -> Result<u64> {
     let mut bits = u64::MAX;
     for (index, condition) in rules.present.iter().enumerate() {
@@ -348,7 +348,7 @@ fn dtype<'a>(on: &mut Evaluation<'a, '_>, rule: &'a Expr<'a>) -> Result<DType> {
     }
 }
 
-/// The device that an argument names, else that of the tensors.
+/// The device given by an argument, else that of the tensors.
 fn device<'m>(on: &'m Evaluation<'m, '_>) -> Result<Device> {
     let named = on.args.iter().find_map(|arg| match arg {
         Argument::Plain(Arg::Device(device)) => Some(*device),
@@ -380,7 +380,7 @@ fn device<'m>(on: &'m Evaluation<'m, '_>) -> Result<Device> {
     }
 }
 
-/// Whether an expression has a part that only compiled inference knows.
+/// Whether an expression has a part that only compiled inference can evaluate.
 fn calls_native(expr: &Expr<'_>) -> bool {
     match expr {
         Expr::Native(_) => true,
@@ -406,7 +406,7 @@ fn calls_native(expr: &Expr<'_>) -> bool {
     }
 }
 
-/// The operands of an error, with −1 for sizes that are no numbers and −2 for an unknown rank.
+/// The operands for an error, with −1 for symbolic sizes and −2 for an unknown rank.
 pub fn operands(op: &OpDef, args: &[Argument<'_>], symbols: &Symbols) -> Vec<ErrorOperand> {
     let shape = |meta: &Meta| match meta.shape.sizes() {
         Some(sizes) => sizes.iter().map(|size| size.known().unwrap_or(-1)).collect(),

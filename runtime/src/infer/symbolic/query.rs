@@ -1,4 +1,4 @@
-//! Questions of rules about values of which sizes may be unknown.
+//! Queries of rules about values whose sizes may be unknown.
 
 use super::condition::Condition;
 use super::evaluate::{Evaluation, Value};
@@ -12,7 +12,7 @@ use crate::infer::expr::{Expr, Query};
 use crate::layout::wrap_dim;
 
 impl<'a> Evaluation<'a, '_> {
-    /// The answer to a question about the first part.
+    /// The answer to a query about the first part.
     pub(super) fn query(&mut self, query: Query, parts: &'a [Expr<'a>]) -> Result<Value<'a>> {
         let (base, rest) = parts.split_first().expect("a question is about something");
         let value = self.value(base)?;
@@ -119,7 +119,7 @@ fn size_along(shape: &Shape, dim: &Size) -> Result<Size> {
     sizes.get(wrapped).cloned().ok_or_else(|| Error::index("a tensor without dimensions has no sizes"))
 }
 
-/// As [`size_along`], where an empty vector joins with anything.
+/// As [`size_along`], where an empty vector joins with shapes of any rank.
 fn along(shape: &Shape, dim: &Size) -> Result<Size> {
     match shape.sizes() {
         Some([only]) if *only == 0 => Ok(Size::Const(0)),

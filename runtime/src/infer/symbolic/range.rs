@@ -11,7 +11,7 @@ pub(super) struct Range {
     pub high: i64,
 }
 
-/// How often an upper bound that is itself a formula is put in place of its symbol.
+/// Maximal depth of substitutions of an upper bound for its symbol.
 const DEPTH: usize = 4;
 
 impl Range {
@@ -32,11 +32,11 @@ impl Range {
             Size::Formula(negated) => low(negated, symbols, DEPTH),
             _ => i64::MIN,
         };
-        // The least number of all has no negative; it stands for no bound on both sides.
+        // `i64::MIN` has no negative; it means no bound on both sides.
         Range { low: low(formula, symbols, DEPTH), high: negated_low.checked_neg().unwrap_or(i64::MAX) }
     }
 
-    /// Rounded toward zero, by a positive number.
+    /// The range divided by a positive number, rounded toward zero.
     pub fn divide(self, divisor: i64) -> Range {
         let end = |end: i64| if end == i64::MIN || end == i64::MAX { end } else { end / divisor };
         Range { low: end(self.low), high: end(self.high) }
@@ -56,7 +56,7 @@ impl Range {
     }
 }
 
-/// A product in which the ends of `i64` are without bound and 0 times anything is 0.
+/// A product in which the extremes of `i64` mean infinity and 0 times anything is 0.
 fn times(a: i64, b: i64) -> i64 {
     if a == 0 || b == 0 { 0 } else { a.saturating_mul(b) }
 }
@@ -69,7 +69,7 @@ fn low(formula: &Formula, symbols: &Symbols, depth: usize) -> i64 {
     if depth == 0 {
         return own;
     }
-    // Of s0*s1 - u0 with u0 <= s0*s1, terms alone tell nothing; the bound in place of u0 tells 0.
+    // Of s0*s1 - u0 with u0 <= s0*s1, terms alone give no bound; the upper bound substituted for u0 gives 0.
     let replaceable = formula.terms().iter().filter(|term| term.coefficient < 0).find_map(|term| {
         let not_negative = |symbol: Symbol| symbols.range(symbol).low >= 0;
         let all = term.powers.iter().all(|power| not_negative(power.0));

@@ -1,7 +1,8 @@
 //! The named rules of `infer` on operands whose sizes, or ranks, may be unknown.
 //!
-//! In: a rule and its arguments as expressions. Out: the rule's result. Only the operands are read here; the rules are
-//! those of `infer::shape` and `infer::dtype`, over formulas. An unknown rank makes that of a result unknown.
+//! In: a rule and its arguments as expressions. Out: the rule's result. This file only reads the operands; the rules
+//! are those of `infer::shape` and `infer::dtype`, over formulas. An unknown rank of an operand makes that of the
+//! result unknown.
 
 use opsmith_core::DType;
 use smallvec::SmallVec;
@@ -59,7 +60,7 @@ pub(super) fn shape<'a>(on: &mut Evaluation<'a, '_>, rule: ShapeRule, args: &'a 
     }
 }
 
-/// A rule for a dtype; `None` if it depends on what is not known.
+/// A rule for a dtype; `None` if it depends on unknown values.
 pub(super) fn dtype<'a>(
     on: &mut Evaluation<'a, '_>,
     rule: DTypeRule,
@@ -89,7 +90,7 @@ pub(super) fn dtype<'a>(
     })
 }
 
-/// The rule `broadcast` of two shapes, for functions that infer by hand.
+/// The rule `broadcast` of two shapes, for hand-written inference.
 pub(crate) fn broadcast_shapes(
     op: &'static OpDef,
     context: &mut Context,
@@ -134,7 +135,7 @@ fn reduce<'a>(on: &mut Evaluation<'a, '_>, args: &'a [Expr<'a>]) -> Result<Shape
         (Some(sizes), Some(dims)) => {
             shape::of::reduce::<Formulas<'_>>(sizes, Some(&dims), keepdim).map(Shape::Known)
         }
-        // All dimensions of any number of them leave none.
+        // A reduction of all dimensions has rank 0 for every rank of its input.
         (None, Some(dims)) if dims.is_empty() && !keepdim => Ok(Shape::concrete(&[])),
         _ => Ok(Shape::UnknownRank),
     }
@@ -143,7 +144,7 @@ fn reduce<'a>(on: &mut Evaluation<'a, '_>, args: &'a [Expr<'a>]) -> Result<Shape
 fn cat(on: &mut Formulas<'_>, tensors: &[Meta], dim: i64) -> Result<Shape> {
     let ranked = tensors.iter().enumerate().filter_map(|(index, meta)| Some((index, meta.shape.sizes()?)));
     let all_known = tensors.iter().all(|meta| meta.shape.rank().is_some());
-    // An empty vector does not tell the rank of the others.
+    // An empty vector does not determine the rank of the others.
     if !all_known && ranked.clone().all(|(_, sizes)| shape::of::is_empty_vector(sizes)) {
         return Ok(Shape::UnknownRank);
     }
@@ -155,7 +156,7 @@ fn cat(on: &mut Formulas<'_>, tensors: &[Meta], dim: i64) -> Result<Shape> {
     Ok(Shape::Known(joined))
 }
 
-/// A promoted dtype, unless an unknown rank decides it: tensors without dimensions count for less.
+/// A promoted dtype, unless an unknown rank decides it: tensors without dimensions have lower priority.
 fn promote(values: &[Value<'_>]) -> Result<Option<DType>> {
     let most = dtype::of::promote(types(values, Priority::Dimensioned))?;
     let open = values.iter().flat_map(metas).any(|meta| meta.shape.rank().is_none());

@@ -11,9 +11,9 @@ use crate::layout::Dims;
 /// Sizes of a tensor's dimensions; up to four stay off the heap.
 pub type Sizes = SmallVec<[Size; 4]>;
 
-/// A shape of which sizes, or even how many there are, may be unknown.
+/// A shape whose sizes, or even rank, may be unknown.
 ///
-/// Written `(s0, 4*s0+1, -1)`, and `(-2)` where the rank is unknown.
+/// Written `(s0, 4*s0+1, -1)`, and `(-2)` for an unknown rank.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Shape {
     /// A size for each dimension.
@@ -28,7 +28,7 @@ impl Shape {
         Shape::Known(sizes.iter().map(|&size| Size::Const(size)).collect())
     }
 
-    /// The sizes, unless even their number is unknown.
+    /// The sizes, unless the rank is unknown.
     #[inline]
     pub fn sizes(&self) -> Option<&[Size]> {
         match self {
@@ -51,16 +51,16 @@ impl Shape {
     /// The number of elements.
     pub fn numel(&self) -> Size {
         let Some(sizes) = self.sizes() else { return Size::Unknown };
-        // A size of 0 leaves no elements, whatever the unknown ones are.
+        // A size of 0 leaves no elements, for any values of unknown sizes.
         if sizes.iter().any(|size| *size == 0) {
             return Size::Const(0);
         }
         sizes.iter().fold(Size::Const(1), |product, size| &product * size)
     }
 
-    /// The strides of the row-major layout; `None` where the rank is unknown.
+    /// The strides of the row-major layout; `None` for an unknown rank.
     ///
-    /// A size of 0 counts as 1, as in [`crate::layout::contiguous_strides`]; a formula is taken to be no 0.
+    /// A size of 0 counts as 1, as in [`crate::layout::contiguous_strides`]; a formula is assumed not to be 0.
     pub fn contiguous_strides(&self) -> Option<Sizes> {
         let sizes = self.sizes()?;
         let mut strides: Sizes = SmallVec::from_elem(Size::Const(1), sizes.len());
@@ -71,12 +71,12 @@ impl Shape {
         Some(strides)
     }
 
-    /// The sizes where symbols have values; `None` if a size stays unknown.
+    /// The sizes for these values of symbols; `None` if a size stays unknown.
     pub fn bind(&self, bindings: &Bindings) -> Option<Dims> {
         self.sizes()?.iter().map(|size| size.bind(bindings)).collect()
     }
 
-    /// Its text with the names of a table.
+    /// Its text with the names of a symbol table.
     pub fn named<'a>(&'a self, symbols: &'a Symbols) -> impl fmt::Display + 'a {
         std::fmt::from_fn(move |f| self.write(f, &|f, size| write!(f, "{}", size.named(symbols))))
     }

@@ -1,7 +1,7 @@
 //! A size that may be a number, a formula over symbols, or unknown.
 //!
-//! In: numbers and symbols. Out: sums, products, quotients, comparisons that may be left open. Constants
-//! cost what numbers cost; only formulas allocate.
+//! In: numbers and symbols. Out: sums, products, quotients, and comparisons that may be undecided. Constants cost as
+//! much as numbers; only formulas allocate.
 
 use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -12,11 +12,10 @@ use super::formula::{self, Powers, Sum, Term};
 use super::range::Range;
 use super::symbols::{Bindings, Symbol, Symbols};
 
-/// A size, or another whole number of which shapes are made.
+/// A size, or another integer in the description of a shape.
 ///
-/// It is a number, a polynomial over [`Symbol`]s with whole coefficients, or unknown. Equal sizes are equal
-/// data: `s0+1-s0` is the number 1. What is unknown, or leaves 64 bits, makes what is computed from it
-/// unknown.
+/// It is a number, a polynomial over [`Symbol`]s with integer coefficients, or unknown. Equal sizes are equal data:
+/// `s0+1-s0` is the number 1. A result of an unknown operand, or one that overflows 64 bits, is unknown.
 ///
 /// ```
 /// use opsmith_runtime::infer::symbolic::{Size, Symbols};
@@ -37,7 +36,7 @@ pub enum Size {
     Const(i64),
     /// A formula, never a constant one.
     Formula(Arc<Formula>),
-    /// Nothing is known; written −1. Two unknown sizes need not be equal, although they are equal as data.
+    /// Unknown; written −1. Two unknown sizes need not be equal, although they are equal as data.
     Unknown,
 }
 
@@ -51,7 +50,7 @@ impl Size {
         }
     }
 
-    /// Whether nothing is known of it.
+    /// Whether it is unknown.
     #[inline]
     pub fn is_unknown(&self) -> bool {
         matches!(self, Size::Unknown)
@@ -65,7 +64,7 @@ impl Size {
         }
     }
 
-    /// The symbol, if it is nothing but one.
+    /// The symbol, if it is a single symbol.
     pub fn as_symbol(&self) -> Option<Symbol> {
         match self {
             Size::Formula(formula) => match formula.terms() {
@@ -79,8 +78,8 @@ impl Size {
         }
     }
 
-    /// The number it is where symbols have values; `None` if it is unknown, a symbol has no value, or the
-    /// number leaves 64 bits.
+    /// Its number for these values of symbols; `None` if it is unknown, a symbol has no value, or the number overflows
+    /// 64 bits.
     #[inline]
     pub fn bind(&self, bindings: &Bindings) -> Option<i64> {
         self.evaluate(|symbol| bindings.get(symbol))
@@ -96,7 +95,7 @@ impl Size {
         }
     }
 
-    /// The size with other sizes in place of its symbols.
+    /// The size with sizes substituted for its symbols.
     #[must_use]
     pub fn substitute(&self, size_of: impl Fn(Symbol) -> Size) -> Size {
         let Size::Formula(formula) = self else { return self.clone() };
@@ -106,8 +105,8 @@ impl Size {
         })
     }
 
-    /// The quotient, if the division leaves no rest whatever the symbols are: `6*s0*s1` by `2*s0` is `3*s1`.
-    /// As everywhere in a formula, symbols that are divided by are taken not to be 0.
+    /// The quotient, if the division is exact for all values of the symbols: `6*s0*s1` by `2*s0` is `3*s1`. As in all
+    /// formulas, symbols in a divisor are assumed not to be 0.
     pub fn div_exact(&self, divisor: &Size) -> Option<Size> {
         match (self, divisor) {
             (Size::Const(a), Size::Const(b)) => (a.checked_rem(*b)? == 0).then(|| Size::Const(a / b)),
@@ -119,11 +118,10 @@ impl Size {
         }
     }
 
-    /// The formula behind numbers that were measured: `points` are the values of the symbols 0, 1, … and the
-    /// number that belongs to them.
+    /// The formula that fits sample points: `points` are the values of the symbols 0, 1, … and the number for them.
     ///
-    /// It is a constant, linear in the symbols, a coefficient times a product of powers, or a polynomial of
-    /// second degree, whichever comes first; always with whole coefficients and exact at every point.
+    /// It is a constant, linear in the symbols, a coefficient times a product of powers, or a polynomial of second
+    /// degree, the first of these that fits; always with integer coefficients and exact at every point.
     ///
     /// ```
     /// use opsmith_runtime::infer::symbolic::Size;
@@ -131,14 +129,13 @@ impl Size {
     /// let points: [(&[i64], i64); 4] = [(&[2, 3], 13), (&[5, 3], 19), (&[2, 7], 29), (&[11, 13], 71)];
     /// assert_eq!(Size::fit(&points).unwrap().to_string(), "2*s0+4*s1-3");
     /// ```
-    ///
-    /// `None` if no such formula fits, or if the points leave open which: at least one of them must confirm
-    /// what the others determine. Linear formulas of n symbols take n + 2 points that lie in no plane.
+    /// `None` if no such formula fits, or if the points do not determine one: at least one of them must confirm the
+    /// formula that the others determine. Linear formulas of n symbols take n + 2 points that lie in no plane.
     pub fn fit(points: &[(&[i64], i64)]) -> Option<Size> {
         super::opaque::fit::fit(points)
     }
 
-    /// Whether two sizes are equal; `None` if that depends on what is not known.
+    /// Whether two sizes are equal; `None` if that depends on unknown values.
     #[inline]
     pub fn equals(&self, other: &Size, symbols: &Symbols) -> Option<bool> {
         match (self, other) {
@@ -152,7 +149,7 @@ impl Size {
         }
     }
 
-    /// Whether it is less than another; `None` if that depends on what is not known.
+    /// Whether it is less than another; `None` if that depends on unknown values.
     #[inline]
     pub fn is_less(&self, other: &Size, symbols: &Symbols) -> Option<bool> {
         match (self, other) {
@@ -165,7 +162,7 @@ impl Size {
         }
     }
 
-    /// The numbers it may be, as far as they are known.
+    /// The interval of its possible values.
     pub(super) fn range(&self, symbols: &Symbols) -> Range {
         match self {
             Size::Const(value) => Range::only(*value),
@@ -174,22 +171,22 @@ impl Size {
         }
     }
 
-    /// The least number it can be; `None` if there is none.
+    /// The least value it can have; `None` if there is no bound.
     pub fn lower_bound(&self, symbols: &Symbols) -> Option<i64> {
         Some(self.range(symbols).low).filter(|low| *low != i64::MIN)
     }
 
-    /// The greatest number it can be; `None` if there is none.
+    /// The greatest value it can have; `None` if there is no bound.
     pub fn upper_bound(&self, symbols: &Symbols) -> Option<i64> {
         Some(self.range(symbols).high).filter(|high| *high != i64::MAX)
     }
 
-    /// Its text with the names of a table.
+    /// Its text with the names of a symbol table.
     pub fn named<'a>(&'a self, symbols: &'a Symbols) -> impl fmt::Display + 'a {
         std::fmt::from_fn(move |f| self.write(f, &|f, symbol| symbols.write_name(f, symbol)))
     }
 
-    /// Its text with names from elsewhere; a symbol without one has its own.
+    /// Its text with given names; a symbol without one has its default name.
     pub fn with_names<'a>(&'a self, name: &'a dyn Fn(Symbol) -> Option<&'a str>) -> impl fmt::Display + 'a {
         std::fmt::from_fn(move |f| {
             self.write(f, &|f, symbol| match name(symbol) {
@@ -225,7 +222,7 @@ impl Size {
         }
     }
 
-    /// The sum of terms; unknown if it leaves 64 bits.
+    /// The sum of terms; unknown on overflow of 64 bits.
     pub(super) fn from_terms(terms: Option<Vec<Term>>) -> Size {
         match terms.and_then(formula::sum) {
             Some(Sum::Constant(value)) => Size::Const(value),
@@ -235,7 +232,7 @@ impl Size {
     }
 }
 
-/// With names that are a letter and a number: `4*s0+1`, and −1 for what is unknown.
+/// With default names, a letter and a number: `4*s0+1`, and −1 if unknown.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &|f, symbol| write!(f, "{symbol}"))
@@ -277,7 +274,7 @@ fn add(a: &Size, b: &Size) -> Size {
 fn mul(a: &Size, b: &Size) -> Size {
     match (a, b) {
         (Size::Const(a), Size::Const(b)) => checked(a.checked_mul(*b)),
-        // Whatever the other number is, the product is 0.
+        // The product is 0 for any other factor.
         (Size::Const(0), _) | (_, Size::Const(0)) => Size::Const(0),
         (Size::Unknown, _) | (_, Size::Unknown) => Size::Unknown,
         (size, Size::Const(1)) | (Size::Const(1), size) => size.clone(),

@@ -1,8 +1,7 @@
 //! The symbol table: names, bounds and origins.
 //!
-//! In: symbols as they are needed, with bounds. Out: their names, bounds and values. Symbols that are
-//! computed from others (quotients, the greater of two) are in the table once, however often they are asked
-//! for.
+//! In: new symbols with bounds. Out: their names, bounds and values. A symbol derived from others (quotient, maximum)
+//! is in the table once, for any number of uses.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,29 +12,29 @@ use super::range::Range;
 use super::size::Size;
 use crate::error::{Error, Result};
 
-/// A size that has a name and no value yet.
+/// A size with a name and without a value yet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Symbol(pub u32);
 
-/// The name of a symbol that was given none: `s0`.
+/// The default name of a symbol: `s0`.
 impl fmt::Display for Symbol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s{}", self.0)
     }
 }
 
-/// When the value of a symbol is known.
+/// The time at which the value of a symbol becomes known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// When the inputs are.
+    /// With the inputs.
     Input,
     /// After the operator that computes it has run.
     Run,
-    /// When other symbols are, from which it is computed.
+    /// With the other symbols that it is computed from.
     Derived(Derivation),
 }
 
-/// How a symbol is computed from sizes that are no whole formula.
+/// The computation of a symbol from sizes, where no polynomial expresses it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "each variant is what it says of its two sizes")]
 pub enum Derivation {
@@ -54,18 +53,18 @@ pub struct SymbolInfo {
     pub name: String,
     /// The smallest value it may have.
     pub least: i64,
-    /// The largest value it may have, a number or a formula of other symbols; unknown if there is none.
+    /// The largest value it may have, a number or a formula of other symbols; unknown if there is no bound.
     pub most: Size,
     /// A divisor of all its values.
     pub multiple_of: i64,
-    /// A value it has in an example: the size that a function was traced with.
+    /// An example value: the size in the call that was traced.
     pub example: Option<i64>,
-    /// When its value is known.
+    /// The time at which its value becomes known.
     pub origin: Origin,
 }
 
 impl SymbolInfo {
-    /// A size of which only the name and the origin are known: 0 or more.
+    /// A size of 0 or more, with a name and an origin only.
     pub fn new(name: impl Into<String>, origin: Origin) -> SymbolInfo {
         SymbolInfo { name: name.into(), least: 0, most: Size::Unknown, multiple_of: 1, example: None, origin }
     }
@@ -87,7 +86,7 @@ pub struct Symbols {
     derived: HashMap<Derivation, Symbol>,
 }
 
-/// Values of symbols, by position in their table. A few are held without memory of their own.
+/// Values of symbols, by position in their table. A few are stored inline.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Bindings {
     values: SmallVec<[Option<i64>; 8]>,
@@ -127,12 +126,12 @@ impl Symbols {
         &self.entries
     }
 
-    /// The entry of a symbol; `None` if the symbol is of another table.
+    /// The entry of a symbol; `None` if the symbol belongs to another table.
     pub fn info(&self, symbol: Symbol) -> Option<&SymbolInfo> {
         self.entries.get(symbol.0 as usize)
     }
 
-    /// A new symbol that is not derived. A name that is taken gets the symbol's number.
+    /// A new symbol that is not derived. If its name is taken, it gets its number as name.
     pub fn add(&mut self, mut info: SymbolInfo) -> Symbol {
         let number = self.entries.len();
         while self.entries.iter().any(|known| known.name == info.name) {
@@ -153,13 +152,13 @@ impl Symbols {
         self.push(SymbolInfo::new(format!("s{}", self.entries.len()), Origin::Input))
     }
 
-    /// A new size of an input that was so large in an example.
+    /// A new size of an input with an example value.
     pub fn fresh_like(&mut self, example: i64) -> Symbol {
         let info = SymbolInfo::new(format!("s{}", self.entries.len()), Origin::Input);
         self.push(SymbolInfo { example: Some(example), ..info })
     }
 
-    /// How large a symbol is in an example: what choices are made by that a symbol leaves open.
+    /// The example value of a symbol, which decides choices that the symbol leaves open.
     pub fn example(&self, symbol: Symbol) -> Option<i64> {
         self.info(symbol)?.example
     }
@@ -174,7 +173,7 @@ impl Symbols {
         }
     }
 
-    /// As [`Symbols::value`], where values of derived symbols may be given as well.
+    /// As [`Symbols::value`]; values of derived symbols may be given as well.
     pub(super) fn derived_from(&self, symbol: Symbol, given: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
         given(symbol).or_else(|| match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
             Some(Origin::Derived(derivation)) => {
@@ -184,7 +183,7 @@ impl Symbols {
         })
     }
 
-    /// The symbols that a size is made of in the end, each once: none that is derived.
+    /// The symbols that a size is ultimately computed from, each once: none is derived.
     pub(super) fn leaves(&self, size: &Size, found: &mut Vec<Symbol>) {
         for symbol in size.symbols() {
             match self.entries.get(symbol.0 as usize).map(|entry| &entry.origin) {
@@ -200,7 +199,7 @@ impl Symbols {
     /// A new size of an input with a name of its own, from `low` to `high`.
     ///
     /// # Errors
-    /// If the name is taken, or the bounds leave nothing.
+    /// If the name is taken, or no value is within the bounds.
     pub fn named(&mut self, name: &str, low: i64, high: Option<i64>) -> Result<Symbol> {
         if self.entries.iter().any(|entry| entry.name == name) {
             return Err(Error::value(format!("there is a symbol `{name}` already"))
@@ -215,13 +214,13 @@ impl Symbols {
         Ok(self.push(SymbolInfo { least: low, most, ..SymbolInfo::new(name, Origin::Input) }))
     }
 
-    /// A new size that is known when its operator has run: at least 0, at most `high`, which may be unknown.
+    /// A new data-dependent size, known after its operator has run: at least 0, at most `high`, which may be unknown.
     pub fn of_run(&mut self, high: Size) -> Symbol {
         let info = SymbolInfo::new(format!("u{}", self.entries.len()), Origin::Run);
         self.push(SymbolInfo { most: high, ..info })
     }
 
-    /// The quotient of two sizes, rounded toward zero: a formula if there is one, else a symbol for it.
+    /// The quotient of two sizes, rounded toward zero: a formula if there is one, else a derived symbol.
     pub fn quotient(&mut self, dividend: &Size, divisor: &Size) -> Size {
         match (dividend, divisor) {
             (_, Size::Const(0)) | (Size::Unknown, _) | (_, Size::Unknown) => Size::Unknown,
@@ -243,7 +242,7 @@ impl Symbols {
         }
     }
 
-    /// The greater of two sizes.
+    /// The maximum of two sizes.
     pub fn greater(&mut self, a: &Size, b: &Size) -> Size {
         match a.is_less(b, self) {
             Some(true) => b.clone(),
@@ -253,7 +252,7 @@ impl Symbols {
         }
     }
 
-    /// The smaller of two sizes.
+    /// The minimum of two sizes.
     pub fn smaller(&mut self, a: &Size, b: &Size) -> Size {
         match a.is_less(b, self) {
             Some(true) => a.clone(),
@@ -263,18 +262,18 @@ impl Symbols {
         }
     }
 
-    /// Where a symbol comes from.
+    /// The origin of a symbol.
     ///
     /// # Panics
-    /// If the symbol is of another table.
+    /// If the symbol belongs to another table.
     pub fn origin(&self, symbol: Symbol) -> &Origin {
         &self.entries[symbol.0 as usize].origin
     }
 
-    /// The values of symbols, and of those that are derived from them.
+    /// Bindings of the given symbols and of those derived from them.
     ///
     /// # Errors
-    /// If a value is outside the symbol's bounds, or a symbol is of another table.
+    /// If a value is outside the symbol's bounds, or a symbol belongs to another table.
     pub fn bind(&self, values: &[(Symbol, i64)]) -> Result<Bindings> {
         let mut bindings = Bindings::default();
         for &(symbol, value) in values {
@@ -284,11 +283,11 @@ impl Symbols {
         Ok(bindings)
     }
 
-    /// The values of all symbols, where those that are not derived have given ones. Bounds are not looked at.
+    /// The values of all symbols, from those of symbols that are not derived. Bounds are not checked.
     pub fn values(&self, given: impl Fn(Symbol) -> Option<i64>) -> Bindings {
         let mut bindings = Bindings::default();
         for (symbol, entry) in self.all().zip(&self.entries) {
-            // A derivation mentions older symbols only.
+            // A derivation refers to older symbols only.
             let value = match &entry.origin {
                 Origin::Derived(derivation) => derivation.value(&|size| size.bind(&bindings)),
                 _ => given(symbol),
@@ -301,7 +300,7 @@ impl Symbols {
     /// Gives a symbol a value.
     ///
     /// # Errors
-    /// If it is outside the symbol's bounds, as far as those are known, or the symbol is of another table.
+    /// If it is outside the symbol's known bounds, or the symbol belongs to another table.
     pub fn set(&self, bindings: &mut Bindings, symbol: Symbol, value: i64) -> Result<()> {
         let Some(entry) = self.entries.get(symbol.0 as usize) else {
             return Err(Error::value(format!("{symbol} is not in this table of {} symbols", self.len())));
@@ -321,10 +320,10 @@ impl Symbols {
         Ok(())
     }
 
-    /// Computes the derived symbols of which everything they are derived from is known.
+    /// Computes the derived symbols whose operands are all known.
     pub fn complete(&self, bindings: &mut Bindings) {
         bindings.values.resize(self.len().max(bindings.values.len()), None);
-        // A derivation mentions older symbols only.
+        // A derivation refers to older symbols only.
         for (index, entry) in self.entries.iter().enumerate() {
             if let Origin::Derived(derivation) = &entry.origin {
                 bindings.values[index] = derivation.value(&|size| size.bind(bindings));
@@ -332,7 +331,7 @@ impl Symbols {
         }
     }
 
-    /// A symbol's name; one of another table has that of its number.
+    /// A symbol's name; for one of another table, its default name.
     pub(super) fn write_name(&self, f: &mut fmt::Formatter<'_>, symbol: Symbol) -> fmt::Result {
         match self.info(symbol) {
             None => write!(f, "{symbol}"),
@@ -344,7 +343,7 @@ impl Symbols {
     pub(super) fn range(&self, symbol: Symbol) -> Range {
         let Some(entry) = self.entries.get(symbol.0 as usize) else { return Range { low: 0, ..Range::ALL } };
         let (low, high) = (entry.least, entry.most.known().unwrap_or(i64::MAX));
-        // Bounds that leave nothing are those of no size, of which nothing is known.
+        // Contradictory bounds belong to no size; treat it as unknown.
         if low > high { Range { low: 0, ..Range::ALL } } else { Range { low, high } }
     }
 
@@ -378,7 +377,7 @@ impl Symbols {
 }
 
 impl Derivation {
-    /// The two sizes.
+    /// The operands of the derivation.
     pub fn sizes(&self) -> [&Size; 2] {
         match self {
             Derivation::Quotient(a, b)

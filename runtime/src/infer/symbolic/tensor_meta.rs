@@ -17,27 +17,27 @@ pub struct Meta {
     pub dtype: DType,
     /// Its sizes.
     pub shape: Shape,
-    /// How it lies in memory.
+    /// Its strides and offset.
     pub strides: Strides,
-    /// Where it is.
+    /// Its device.
     pub device: Device,
-    /// The tensor itself, if it is a constant whose elements inference may look at.
+    /// The tensor itself, if it is a constant whose elements inference may read.
     pub value: Option<Tensor>,
 }
 
-/// How a tensor lies in memory.
+/// Strides and offset of a tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Strides {
-    /// Row-major without gaps, from the start of its memory.
+    /// Row-major without gaps, at offset 0.
     Contiguous,
-    /// By elements to step along each dimension, and elements to skip at the start.
+    /// Given strides and an offset, in elements.
     Given {
-        /// A step for each dimension.
+        /// The stride of each dimension.
         strides: Sizes,
-        /// Where it starts.
+        /// The offset of the first element.
         offset: Size,
     },
-    /// Somehow.
+    /// Unknown.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ impl Meta {
         Meta { dtype, shape, strides: Strides::Contiguous, device: Device::CPU, value: None }
     }
 
-    /// A tensor that is there, without looking at its elements.
+    /// The description of an existing tensor, without its elements.
     pub fn describe(tensor: &Tensor) -> Meta {
         let strides = Strides::of(tensor.layout());
         let shape = Shape::concrete(tensor.shape());
@@ -72,7 +72,8 @@ impl Meta {
         }
     }
 
-    /// The same where sizes are bound; `None` if one stays unknown. Unknown strides become row-major.
+    /// As [`Meta::layout`] for these values of symbols; `None` if a size stays unknown. Unknown strides become
+    /// row-major.
     pub fn bind(&self, bindings: &Bindings) -> Option<Layout> {
         self.evaluate(&|size| size.bind(bindings))
     }
@@ -90,7 +91,7 @@ impl Meta {
 }
 
 impl Strides {
-    /// Those of a layout.
+    /// The strides of a layout.
     pub fn of(layout: &Layout) -> Strides {
         if layout.offset == 0 && layout.strides == contiguous_strides(&layout.sizes) {
             return Strides::Contiguous;
@@ -100,7 +101,7 @@ impl Strides {
     }
 }
 
-/// One argument of an operator that is inferred.
+/// One argument of an operator in inference.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument<'a> {
     /// A tensor.
@@ -109,11 +110,11 @@ pub enum Argument<'a> {
     Tensors(&'a [Meta]),
     /// A list of tensors of which some may be absent.
     OptionalTensors(&'a [Option<Meta>]),
-    /// An integer that may not be known yet.
+    /// An integer that may be symbolic.
     Int(&'a Size),
-    /// Integers that may not be known yet.
+    /// Integers that may be symbolic.
     Ints(&'a [Size]),
-    /// Anything else, an absent argument included. A tensor in it is a constant.
+    /// Any other argument, or an absent one. A tensor in it is a constant.
     Plain(Arg<'a>),
 }
 

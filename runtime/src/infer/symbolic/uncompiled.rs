@@ -1,7 +1,7 @@
-//! Inference of operators that no code is made of, for tools: by their rules alone.
+//! Inference of operators without compiled code, for tools: by their rules alone.
 //!
-//! In: rules, and arguments as for any operator. Out: the results that the compiled operator has. Rules that call
-//! functions of kernels are not for this.
+//! In: rules, and arguments as for any operator. Out: the results that the compiled operator would have. Rules that
+//! call kernel functions are not supported.
 
 use opsmith_core::Combination;
 use opsmith_core::rule_tree::Rules;
@@ -18,13 +18,13 @@ use crate::facts::ValueUse;
 pub struct Uncompiled<'a> {
     /// The arguments in order: the name, and whether elements decide a result's shape or dtype.
     pub args: &'a [(&'a str, ValueUse)],
-    /// The dtypes that go together; empty if any do that the rules allow.
+    /// The allowed combinations of dtypes; empty if the rules alone decide.
     pub combinations: &'a [Combination],
     /// The rules.
     pub rules: Rules<'a>,
 }
 
-/// As [`super::infer()`], of an operator that is not compiled.
+/// As [`super::infer()`], for an operator that is not compiled.
 ///
 /// # Errors
 /// As [`super::infer()`], without the operator and its operands.
@@ -38,7 +38,7 @@ pub fn infer_uncompiled(
     let constants = constants(args);
     let mut on = Evaluation { name: "", args, context, locals: Vec::new(), constants: &constants };
     check(&mut on, &op.rules)?;
-    // Where all elements are known, only the compiled function says more.
+    // If all elements are known, only the compiled function can infer more.
     match values_known && !op.rules.run_sizes.is_empty() {
         true => unknown(&mut on, &op.rules, op.rules.length.is_some()),
         false => by_rules(&mut on, &op.rules),

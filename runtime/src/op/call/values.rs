@@ -1,7 +1,7 @@
-//! Outputs without a view: while a loop writes one, and those that a kernel leaves alone.
+//! Outputs without a view: locked while a loop writes them, or never requested by the kernel.
 //!
-//! In: a call, and the loops of the runtime that write its first output. Out: no second way to that output meanwhile,
-//! and a value in each `bool`. Must know no kernel.
+//! In: a call, and the runtime's loops that write its first output. Out: exclusive access for the loop, and a valid
+//! value in each `bool`. Must not know kernels.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use super::{KernelCall, LAST};
 use crate::tensor::Tensor;
 use crate::view::Positions;
 
-/// The first output while a loop writes it.
+/// Exclusive access of a loop to the first output.
 pub(crate) struct Writing<'c>(&'c Cell<u64>);
 
 impl Drop for Writing<'_> {
@@ -22,21 +22,21 @@ impl Drop for Writing<'_> {
 }
 
 impl KernelCall<'_> {
-    /// Lets nobody have the first output's elements while a loop writes them: the function that the loop calls for each
-    /// could ask for a view.
+    /// Marks the first output as handed out while a loop writes it: the function that the loop calls for each element
+    /// could otherwise request a view.
     #[inline]
     pub(crate) fn writing(&self) -> Writing<'_> {
         self.taken.set(self.taken.get() | 1);
         Writing(&self.taken)
     }
 
-    /// Notes that a loop has written all of the first output.
+    /// Records that a loop has written the whole first output.
     #[inline]
     pub(crate) fn note_filled(&self) {
         self.filled.set(true);
     }
 
-    /// Makes elements of new memory that the kernel did not ask for, where not every byte is one.
+    /// Writes valid elements into outputs that the kernel did not request, for dtypes where some bytes are invalid.
     #[inline]
     pub(crate) fn make_untouched_valid(&self) {
         if self.holds_elements {
@@ -51,21 +51,21 @@ impl KernelCall<'_> {
     }
 }
 
-/// Makes elements of memory that holds any bytes, where not every byte is one: `false` of `bool`s.
-/// Those of a device are its kernel's to make.
+/// Writes valid elements into uninitialised memory where some bytes are invalid: `false` for `bool`. Device memory is
+/// initialised by its kernel.
 pub(crate) fn make_valid(tensor: &Tensor) {
     if tensor.dtype() != DType::Bool || !tensor.is_on_host() {
         return;
     }
     let start = tensor.data_ptr();
     if tensor.is_contiguous() {
-        // SAFETY: a bool is a byte, so these are the tensor's own elements, which nothing reads: they are an output's
+        // SAFETY: a bool is a byte, so these are the tensor's own elements, which no code reads: they are an output's
         // before its kernel runs.
         unsafe { start.write_bytes(0, tensor.numel() as usize) };
         return;
     }
     for position in Positions::new(tensor.shape(), tensor.strides()) {
-        // SAFETY: positions are those of the tensor's own elements, which nothing reads yet.
+        // SAFETY: positions are those of the tensor's own elements, which no code reads yet.
         unsafe { start.offset(position as isize).write(0) };
     }
 }
@@ -85,9 +85,9 @@ mod tests {
         let out = Tensor::with_memory(&[3], DType::Bool, Device::CPU).unwrap();
         // SAFETY: the bytes of the tensor, all initialised.
         let bytes = || unsafe { std::slice::from_raw_parts(out.data_ptr(), 3) }.to_vec();
-        // SAFETY: the tensor is this test's alone, which reads nothing but bytes.
+        // SAFETY: only this test has the tensor, and it reads nothing but bytes.
         unsafe { out.data_ptr().write_bytes(7, 3) };
-        // SAFETY: nothing else has the only output, and there is no argument.
+        // SAFETY: no other code has the only output, and there is no argument.
         let call = unsafe { KernelCall::new(&OP, &[], std::slice::from_ref(&out)) };
         call.note_filled();
         call.make_untouched_valid();

@@ -1,15 +1,14 @@
-//! Calls operators with arguments that nobody means, and says which calls neither succeed nor fail.
+//! Fuzzes operators with odd arguments, and reports calls that neither succeed nor return an error.
 //!
 //! ```text
 //! fuzz-calls [--seconds S | --each N] [--seed SEED] [--only OPERATOR]
 //! fuzz-calls --case NUMBER [--only OPERATOR]
 //! ```
 //!
-//! Runs for S seconds (60), or N calls of every operator. A call must end with a result or an error: not with a
-//! panic, an abort or a signal, not after [`MOST_SECONDS`], and not with more memory than
-//! [`MOST_BYTES`]. The calls run in a
-//! process of their own, so that one that kills it is named like the others; `--case` runs one again. The exit code
-//! is 1 if there were findings.
+//! Runs for S seconds (60), or N calls of every operator. A call must end with a result or an error: not with a panic,
+//! an abort or a signal, within [`MOST_SECONDS`] and [`MOST_BYTES`] of memory. The calls run in a separate process, so
+//! that one that kills it is reported like the others; `--case` runs one again. The exit code is 1 if there were
+//! findings.
 
 mod memory;
 
@@ -24,7 +23,7 @@ use opsmith_testing::fuzz::{Case, MOST_SECONDS, Outcome, Plan, on_a_small_stack,
 const USAGE: &str =
     "usage: fuzz-calls [--seconds S | --each N] [--seed SEED] [--only OPERATOR] [--case NUMBER]";
 
-/// Memory of one call besides its arguments. A call that wants more has to be refused.
+/// Memory of one call besides its arguments. A call that needs more must return an error.
 const MOST_BYTES: usize = 512 << 20;
 
 #[derive(Default)]
@@ -34,7 +33,7 @@ struct Options {
     seed: Option<u64>,
     only: Option<&'static OpDef>,
     case: Option<u64>,
-    /// For the process that runs the calls: which comes first, and the folder for what comes of them.
+    /// For the process that runs the calls: the first call, and the folder for results.
     first: u64,
     place: Option<PathBuf>,
 }
@@ -90,7 +89,7 @@ fn bounded(case: &Case) -> Outcome {
     memory::bounded(MOST_BYTES, || case.run())
 }
 
-/// Runs one call, with all that can be said of it.
+/// Runs one call, and prints its details.
 fn one(options: &Options, seed: u64) -> ExitCode {
     let case = on_a_small_stack(|| Case::new(seed, &LIBRARY, options.only));
     println!("{}", case.describe());
@@ -102,7 +101,7 @@ fn one(options: &Options, seed: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs the calls in other processes, and prints what they found.
+/// Runs the calls in other processes, and prints the findings.
 fn supervise(plan: &Plan) -> ExitCode {
     println!("seed {}", plan.seed);
     let findings = plan.supervise(&mut |first, seconds, place| {

@@ -1,13 +1,13 @@
-//! An allocator that has only so much memory for a call.
+//! An allocator with a memory limit for a call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 /// Bytes that are allocated, in all threads.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
-/// Where [`LIVE`] may go.
+/// The limit of [`LIVE`].
 static LIMIT: AtomicIsize = AtomicIsize::new(isize::MAX);
-/// Whether a place that asks for too much is printed.
+/// Whether the backtrace of a failed allocation is printed.
 static TRACED: AtomicBool = AtomicBool::new(false);
 
 /// The system's allocator, counting.
@@ -16,9 +16,9 @@ struct Bounded;
 #[global_allocator]
 static ALLOCATOR: Bounded = Bounded;
 
-/// Runs something that may have so many bytes more than there are now; there is no memory beyond.
+/// Runs work with a limit of additional bytes; allocations beyond it fail.
 pub fn bounded<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
-    /// The bound ends however the work does.
+    /// Ends the limit even if the work panics.
     struct Bound;
     impl Drop for Bound {
         fn drop(&mut self) {
@@ -30,12 +30,12 @@ pub fn bounded<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Prints from now on who asks for more than there is.
+/// Prints the backtraces of failed allocations from now on.
 pub fn trace() {
     TRACED.store(true, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged or is refused; counting allocates nothing.
+// SAFETY: every call goes to the system's allocator unchanged or fails; counting allocates nothing.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Bounded {
             }
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's promises are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 

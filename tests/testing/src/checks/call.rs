@@ -11,7 +11,7 @@ use crate::samples::repeatable;
 /// A call with its arguments.
 #[derive(Clone)]
 pub struct Call {
-    /// The operator; not always one of the library.
+    /// The operator, possibly a modified copy of the library's.
     pub op: &'static OpDef,
     /// Every argument in order.
     pub args: Vec<Value>,
@@ -31,7 +31,7 @@ impl Call {
         found
     }
 
-    /// The call with other tensors in their place.
+    /// The call with other tensors substituted.
     pub fn with_inputs(&self, tensors: &[Tensor]) -> Call {
         let mut left = tensors.iter().cloned();
         self.mapped(&mut |tensor| match tensor.dtype().is_differentiable() {
@@ -40,12 +40,12 @@ impl Call {
         })
     }
 
-    /// The call with every tensor replaced by a function of it.
+    /// The call with each tensor mapped by a function.
     pub fn mapped(&self, map: &mut dyn FnMut(&Tensor) -> Tensor) -> Call {
         Call { op: self.op, args: self.args.iter().map(|value| mapped(value, map)).collect() }
     }
 
-    /// The call with another dtype among its attributes in place of one.
+    /// The call with a dtype among its attributes replaced by another.
     pub fn with_dtype(&self, from: DType, to: DType) -> Call {
         let replace = |value: &Value| match value {
             Value::DType(dtype) if *dtype == from => Value::DType(to),
@@ -54,7 +54,7 @@ impl Call {
         Call { op: self.op, args: self.args.iter().map(replace).collect() }
     }
 
-    /// The call with a complex number in place of each scalar that is a real one, all at once.
+    /// The call with each real scalar replaced by a complex number, all at once.
     pub fn with_complex_scalars(&self) -> Option<Call> {
         let mut changed = false;
         let mut replace = |value: &Value| match value {
@@ -76,7 +76,7 @@ impl Call {
         let last = self.op.schema.returns.len().saturating_sub(1);
         let outs = outs.into_iter().enumerate();
         let differentiable = |(index, out): (usize, Tensor)| {
-            // One bit stands for all tensors of a list.
+            // One bit is for all tensors of a list.
             let bit = declared & (1 << index.min(last)) != 0;
             (bit && out.dtype().is_differentiable()).then_some(out)
         };
@@ -93,7 +93,7 @@ impl Call {
     }
 }
 
-/// What backward gave.
+/// The result of backward.
 pub struct Gradients {
     /// The inputs, as leaves.
     pub inputs: Vec<Tensor>,

@@ -1,5 +1,5 @@
-//! Every constraint of an operator's attributes, violated: the spec says what is allowed, so the calls that are not are
-//! made from it.
+//! Every constraint of an operator's attributes, violated: calls with disallowed values are derived from the spec's
+//! constraints.
 
 use opsmith::{DType, ErrorKind, Generator, Result, Scalar, Tensor, Text, Value};
 use opsmith_runtime::constraint::{Constraint, Literal};
@@ -9,7 +9,7 @@ use opsmith_runtime::{Arg, Device, MemoryFormat, MemoryLayout, boxed};
 
 use crate::report::Report;
 
-/// A value of an argument's type that breaks none of its constraints.
+/// A value of an argument's type that satisfies all its constraints.
 fn fine(def: &ArgDef) -> Value {
     if let Some(default) = def.default {
         return default.as_arg(def.ty).to_value();
@@ -61,7 +61,7 @@ fn lists(kind: ItemKind, number: f64, text: &str, len: usize) -> Value {
     }
 }
 
-/// Numbers near every limit, of which some are allowed and some are not.
+/// Numbers near every limit, some allowed and some not.
 fn candidates(def: &ArgDef) -> Vec<Literal> {
     let mut numbers = vec![0.0, 1.0, 2.0];
     for constraint in def.constraints {
@@ -102,7 +102,7 @@ fn allowed_text(def: &ArgDef) -> String {
     }
 }
 
-/// A value of an argument's type that breaks one constraint, with what the error must say.
+/// A value of an argument's type that violates one constraint, with the expected error.
 fn violations(def: &ArgDef, constraint: &Constraint) -> Vec<Value> {
     if constraint.is_about_length() {
         let lengths = (0..8).filter(|len| !constraint.allows_len(*len));
@@ -178,7 +178,7 @@ fn call_with(op: &'static OpDef, position: usize, value: &Value) -> Result<Vec<V
     boxed::functional(op, &args)
 }
 
-/// Whether every violation is refused, with the argument, its value and what is allowed.
+/// Whether every violation is rejected, with the argument, its value and the allowed values.
 pub fn constraints(op: &'static OpDef) -> Report {
     let mut report = Report::default();
     for (position, def) in op.schema.args.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! A device against the host: the same bits, of every form, of gradients, and in graphs.
+//! A device against the host: the same bits, in every form, for gradients, and in graphs.
 //!
-//! In: an operator, and a device that has kernels for it. Out: what differs.
+//! In: an operator, and a device with kernels for it. Out: the differences.
 
 use opsmith::graph::{Graph, InputSpec};
 use opsmith::{DType, Device, Result, Tensor, Value};
@@ -41,7 +41,7 @@ pub fn forms_on(op: &'static OpDef, device: Device) -> Report {
     report
 }
 
-/// The gradients of every sample, of tensors of the device and of tensors of the host that are moved there.
+/// The gradients of every sample, for tensors on the device and for host tensors that are moved there.
 pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {
@@ -67,7 +67,7 @@ pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
             let own = all_on(&tensors(&args), device).and_then(|inputs| leaves(&inputs));
             let found = own.and_then(|inputs| repeatable(op, || gradients(op, &args, &inputs)));
             compare("gradients of the device's tensors", device, found, &expected);
-            // Movement makes row-major tensors.
+            // Movement produces row-major tensors.
             let Ok(expected) = expected.iter().map(opsmith::to_copy).collect::<Result<Vec<Tensor>>>() else {
                 continue;
             };
@@ -82,7 +82,7 @@ pub fn gradients_on(op: &'static OpDef, device: Device) -> Report {
     report
 }
 
-/// Every sample as a graph that was traced with tensors of the device.
+/// Every sample as a graph traced with tensors of the device.
 pub fn graphs_on(op: &'static OpDef, device: Device) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {
@@ -148,7 +148,7 @@ fn out(op: &'static OpDef, args: &[Value]) -> Formed {
     Some(written())
 }
 
-/// The arguments with their tensors on a device. Without any, an argument for it says where the results are.
+/// The arguments with their tensors on a device. Without tensors, a device argument determines the results' device.
 fn there(op: &OpDef, args: &[Value], device: Device) -> Result<Vec<Value>> {
     let own = tensors(args);
     let mut args = with_tensors(args, &all_on(&own, device)?);
@@ -166,7 +166,7 @@ fn all_on(tensors: &[Tensor], device: Device) -> Result<Vec<Tensor>> {
     tensors.iter().map(|tensor| tensor.to_device(device)).collect()
 }
 
-/// Leaves with the same elements; what has no gradient as it is.
+/// Leaves with the same elements; tensors that cannot have a gradient are unchanged.
 fn leaves(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
     let leaf = |tensor: &Tensor| match tensor.dtype().is_differentiable() {
         true => tensor.detach().requires_grad_(true),

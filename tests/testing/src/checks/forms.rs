@@ -1,4 +1,4 @@
-//! Gradients that must not depend on how a call is made: strides, forms, what else is asked for.
+//! Gradients must not depend on the way of calling: strides, forms, other requested gradients.
 
 use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::{Arg, Value, call};
@@ -47,7 +47,7 @@ fn same(what: &str, found: &[Option<Tensor>], wanted: &[Option<Tensor>]) -> Outc
     Ok(())
 }
 
-/// One element shown everywhere along the first dimension, and a row-major copy of that.
+/// One element expanded along the first dimension, and a row-major copy of that.
 fn expanded(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dim() == 0 || tensor.numel() == 0 {
         return Ok(tensor.clone());
@@ -55,7 +55,7 @@ fn expanded(tensor: &Tensor) -> Result<Tensor> {
     Ok(opsmith::expand(&opsmith::narrow(tensor, 0, 0, 1)?, tensor.shape())?.detach())
 }
 
-/// Inputs and cotangents that are not row-major, or show one element at several places.
+/// Inputs and cotangents that are not row-major, or have overlapping indices.
 pub fn strided(call: &Call) -> Outcome {
     let outs = text(call.run())?;
     let cotangents = text(starts(&outs))?;
@@ -63,7 +63,7 @@ pub fn strided(call: &Call) -> Outcome {
     if !plain.is_tracked() {
         return Ok(());
     }
-    // Whether layouts are the subject of the operator shows in a result that depends on them.
+    // If layouts are the operator's subject, its result depends on them.
     let turned = call.mapped(&mut |tensor| scattered(tensor).expect("a copy in another order"));
     let same_result = |other: &Call| -> std::result::Result<bool, String> {
         let others = match other.run() {
@@ -100,7 +100,7 @@ pub fn strided(call: &Call) -> Outcome {
         (Ok(run), Ok(wanted)) if run.outs.iter().zip(&outs).all(|(a, b)| a.shape() == b.shape()) => {
             same("expanded inputs", &run.found, &wanted.found)
         }
-        // Equal elements may be outside the domain, in both ways alike.
+        // Equal elements may be outside the domain, in both variants alike.
         (Ok(_), Ok(_)) | (Err(_), Err(_)) => Ok(()),
         (run, _) => {
             Err(format!("expanded inputs: {}", run.err().map_or_else(String::new, |e| e.to_string())))
@@ -108,7 +108,7 @@ pub fn strided(call: &Call) -> Outcome {
     }
 }
 
-/// Inputs without elements: whatever runs forward runs backward, and gives gradients of its shape.
+/// Inputs without elements: a successful forward has a successful backward, with gradients of the inputs' shapes.
 pub fn empty(call: &Call) -> Outcome {
     let mut sizes: Vec<i64> = Vec::new();
     call.args.iter().for_each(|arg| arg.as_arg().for_each_tensor(|tensor| sizes.extend(tensor.shape())));

@@ -13,7 +13,7 @@ use crate::calls::{bits, call, resized, tensors, with_tensors};
 use crate::report::Report;
 use crate::samples::{arguments, exact_dtype, repeatable};
 
-/// What is different about two results.
+/// The difference of two results.
 pub(super) fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
     if graph.len() != eager.len() {
         return Some(format!("{} outputs in place of {}", graph.len(), eager.len()));
@@ -35,10 +35,10 @@ pub(super) fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
     })
 }
 
-/// A graph with what was done to it.
+/// A graph with the name of its transformation.
 pub(super) type Variant = (String, Graph);
 
-/// A graph as it was traced and after all passes; if it shall be `thorough`, after each pass alone, too.
+/// A graph as traced and after all passes; if `thorough`, also after each pass alone.
 pub(super) fn variants(graph: &Graph, thorough: bool) -> Vec<Variant> {
     let all = graph.optimize(&Passes::all().frozen());
     let mut graphs = vec![("as traced".to_owned(), graph.clone()), ("all passes".to_owned(), all)];
@@ -49,7 +49,7 @@ pub(super) fn variants(graph: &Graph, thorough: bool) -> Vec<Variant> {
     graphs
 }
 
-/// Runs graphs and says which results differ from those of eager mode.
+/// Runs graphs and reports results that differ from those of eager mode.
 fn compare(
     report: &mut Report,
     op: &'static OpDef,
@@ -68,7 +68,7 @@ fn compare(
     }
 }
 
-/// A call that cannot be traced: a mistake, but of operators that must know elements when a graph is made.
+/// A call that cannot be traced: a failure, except for operators that must know elements when a graph is made.
 pub(super) fn untraced(report: &mut Report, op: &OpDef, what: &str, error: &Error) {
     if op.schema.args.iter().any(|arg| arg.value == ValueUse::Required) {
         report.left_out += 1;
@@ -100,19 +100,19 @@ pub fn graphs(op: &'static OpDef) -> Report {
     report
 }
 
-/// The gradients of a call by all its inputs, of the sum of its results with fixed weights.
+/// The gradients of a call with respect to all its inputs, of the sum of its results with fixed weights.
 pub(super) fn gradients(op: &'static OpDef, args: &[Value], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     gradients_of(&call(op, &with_tensors(args, inputs))?, inputs)
 }
 
-/// The gradients of results by all inputs that have one, of their sum with fixed weights.
+/// The gradients of results with respect to all inputs that have one, of their sum with fixed weights.
 pub(super) fn gradients_of(outs: &[Tensor], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let tracked: Vec<&Tensor> = outs.iter().filter(|out| out.requires_grad()).collect();
     let leaves: Vec<&Tensor> = inputs.iter().filter(|input| input.requires_grad()).collect();
     if tracked.is_empty() {
         return Ok(Vec::new());
     }
-    // Made of the results, since how many elements they have may depend on elements.
+    // Computed from the results, since their sizes may be data-dependent.
     let starts: Vec<Tensor> = tracked.iter().map(|out| (out.detach() * 0.3)? + 0.7).collect::<Result<_>>()?;
     let starts: Vec<Option<&Tensor>> = starts.iter().map(Some).collect();
     let found = autograd::grad(&tracked, &leaves, &starts, Options::default())?;
@@ -153,11 +153,11 @@ pub fn graph_gradients(op: &'static OpDef) -> Report {
     report
 }
 
-/// Sizes in place of those of the samples, by a function of them.
+/// Sizes substituted for those of the samples, as functions of them.
 const OTHER_SIZES: [fn(i64) -> i64; 5] = [|size| size, |size| size + 4, |size| 2 * size + 1, |_| 1, |_| 0];
 
-/// One graph for all sizes: what it gives at five of them against eager mode there. Runs that a guard refuses, and
-/// samples whose attributes refuse other sizes, are left out.
+/// One graph for all sizes: its results at five of them against eager mode. Runs that a guard rejects, and samples
+/// whose attributes do not allow other sizes, are excluded.
 pub fn symbolic_graphs(op: &'static OpDef) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {
@@ -204,7 +204,7 @@ pub fn symbolic_graphs(op: &'static OpDef) -> Report {
     report
 }
 
-/// Graphs of the first samples, saved to a folder and loaded again, give what they gave.
+/// Graphs of the first samples, saved to a folder and loaded again, give the same results.
 pub fn saved_graphs(op: &'static OpDef, folder: &Path) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {

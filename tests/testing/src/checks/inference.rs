@@ -1,5 +1,5 @@
-//! Inference before sizes are known: what it says is what a call gives, with sizes as numbers, and with a symbol for
-//! every size that is then bound to several numbers.
+//! Symbolic inference against calls: with sizes as numbers, and with a symbol for every size that is then bound to
+//! several numbers.
 
 use opsmith::graph::infer_composition;
 use opsmith::{DType, Result, Tensor, Value};
@@ -13,7 +13,7 @@ use crate::calls::{call, reshaped};
 use crate::report::Report;
 use crate::samples::{arguments, exact_dtype, repeatable};
 
-/// A value as inference takes it.
+/// A value in the form of inference.
 enum Known {
     Tensor(Meta),
     Tensors(Vec<Meta>),
@@ -59,7 +59,7 @@ fn inferred(op: &'static OpDef, args: &[Known], context: &mut Context) -> Result
     })
 }
 
-/// Inference for the sizes of every sample against what its call gives.
+/// Inference for the sizes of every sample against the results of its call.
 pub fn inference(op: &'static OpDef) -> Report {
     let mut report = Report::default();
     if op.host.is_some() {
@@ -76,7 +76,7 @@ pub fn inference(op: &'static OpDef) -> Report {
             Ok(None) => Some("nothing is said of the results".to_owned()),
             Ok(Some(outputs)) => {
                 let given = outputs.outs.iter().map(|out| (out.dtype, out.layout()));
-                // Strides of empty tensors and of dimensions of size 1 mean nothing.
+                // Strides of empty tensors and of dimensions of size 1 are arbitrary.
                 let real = outs.iter().map(|out| (out.dtype(), Some(out.layout().clone())));
                 let same = |(a, b): ((DType, _), (DType, _))| a == b;
                 if outputs.outs.len() != outs.len() || !given.zip(real).all(same) {
@@ -94,20 +94,20 @@ pub fn inference(op: &'static OpDef) -> Report {
     report
 }
 
-/// How many bindings of each sample are looked at.
+/// Number of bindings tried for each sample.
 const ENOUGH: usize = 8;
 
-/// Which sizes of a sample are changed.
+/// The sizes of a sample to change.
 #[derive(Clone, Copy)]
 enum Which {
     All,
-    /// Those of this value.
+    /// The sizes with this value.
     Value(i64),
-    /// Those of this dimension.
+    /// The sizes of this dimension.
     Dim(usize),
 }
 
-/// How they are changed.
+/// The changes of sizes.
 const CHANGES: [fn(i64) -> i64; 8] = [
     |size| size + 1,
     |size| size * 2,
@@ -123,7 +123,7 @@ const CHANGES: [fn(i64) -> i64; 8] = [
 struct Change(Which, fn(i64) -> i64);
 
 impl Change {
-    /// 0 and 1 have a meaning of their own and stay.
+    /// 0 and 1 are special and stay unchanged.
     fn of(self, dim: usize, size: i64) -> i64 {
         let changes = match self.0 {
             Which::All => true,
@@ -138,7 +138,7 @@ impl Change {
     }
 }
 
-/// Every change of the sizes that are there, none the first.
+/// Every change of the present sizes; the first is no change.
 fn changes(sizes: &[(Symbol, usize, i64)]) -> Vec<Change> {
     let mut which = vec![Which::All];
     which.extend((0..3).map(Which::Dim));
@@ -154,7 +154,7 @@ fn changed(op: &OpDef, values: &[Value], change: Change) -> Result<Vec<Value>> {
     let tensor = |tensor: &Tensor| reshaped(tensor, &change.shape(tensor.shape()));
     let each = |(value, value_use): (&Value, ValueUse)| {
         Ok(match value {
-            // Constants stay as they are.
+            // Constants are unchanged.
             value if value_use == ValueUse::Required => value.clone(),
             Value::Tensor(one) => Value::Tensor(tensor(one)?),
             Value::Tensors(many) => Value::Tensors(many.iter().map(tensor).collect::<Result<_>>()?),
@@ -167,16 +167,16 @@ fn changed(op: &OpDef, values: &[Value], change: Change) -> Result<Vec<Value>> {
     values.iter().zip(op.schema.args.iter().map(|arg| arg.value)).map(each).collect()
 }
 
-/// What inference with symbols for sizes comes to.
+/// The result of inference with symbols for sizes.
 #[derive(Default, Debug)]
 pub struct Bound {
-    /// What is wrong. Bindings that what was inferred refuses are left out.
+    /// The failures. Bindings rejected by the inferred guards are excluded.
     pub report: Report,
-    /// How many bindings of one sample were accepted; nothing if no sample runs.
+    /// Number of accepted bindings of one sample; `None` if no sample runs.
     pub accepted: Option<usize>,
-    /// A shape of which a size stays unknown.
+    /// A shape with a size that stays unknown.
     pub unknown: Option<String>,
-    /// Why other sizes, which a call takes, were refused.
+    /// The reason why other sizes, which a call accepts, were rejected.
     pub narrow: Option<String>,
 }
 
@@ -226,7 +226,7 @@ pub fn symbolic_inference(op: &'static OpDef) -> Bound {
     found
 }
 
-/// Compares what was inferred with calls at other sizes.
+/// Compares the inferred results with calls at other sizes.
 fn bind(
     op: &'static OpDef,
     values: &[Value],
@@ -274,7 +274,7 @@ fn bind(
     found.accepted = Some(found.accepted.unwrap_or(0).max(accepted));
 }
 
-/// Gives sizes that only the run tells the values that it told, which have to lie inside their bounds.
+/// Sets data-dependent sizes to the values of the run, which must be within their bounds.
 fn set_found(context: &Context, bindings: &mut Bindings, out: &Meta, real: &Tensor) -> Result<()> {
     for (size, found) in out.shape.sizes().unwrap_or_default().iter().zip(real.shape()) {
         if let Some(symbol) = size.as_symbol()
@@ -287,7 +287,7 @@ fn set_found(context: &Context, bindings: &mut Bindings, out: &Meta, real: &Tens
     Ok(())
 }
 
-/// Whether strides and offset are the real ones, but for dimensions of which there is one or none.
+/// Whether strides and offset match, ignoring dimensions of size 0 or 1.
 fn same_place(out: &Meta, layout: &opsmith_runtime::Layout, real: &Tensor) -> bool {
     out.strides == Strides::Unknown
         || real.numel() == 0

@@ -1,4 +1,4 @@
-//! What calls keep in memory, and what they write into memory that is given.
+//! Memory that calls keep, and results written into given tensors.
 
 use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::op::OpDef;
@@ -9,7 +9,7 @@ use crate::calls::{bits, call};
 use crate::report::Report;
 use crate::samples::{arguments, exact_dtype, repeatable};
 
-/// Whether what was saved for backward is freed by it, at every sample.
+/// Whether backward frees all saved tensors, at every sample.
 pub fn saved_memory(op: &'static OpDef) -> Report {
     let mut report = Report::default();
     for (number, call) in exact_calls(op).iter().enumerate() {
@@ -35,7 +35,7 @@ pub fn out_form(op: &'static OpDef) -> Report {
     let dtype = exact_dtype(op).unwrap_or(DType::F32);
     for (number, args) in arguments(op, dtype).iter().enumerate() {
         let Ok(expected) = repeatable(op, || call(op, args)) else { continue };
-        // Some results are made for the gradient alone, and nobody gives memory for them.
+        // Some results are for the gradient alone, and have no out tensor.
         let shown = expected.len().saturating_sub(op.hidden);
         let wrong = written_into_empty(op, args, &expected[..shown]);
         let wrong = wrong.unwrap_or_else(|error| Some(error.to_string()));

@@ -1,7 +1,7 @@
-//! The checks that every operator goes through, at every sample.
+//! The checks of every operator, at every sample.
 //!
-//! In: an operator's definition. Out: what is wrong, in sentences. A check of derivatives is left out only where the
-//! spec says so with a reason (`tolerance: {second_order: {skip: why}}`).
+//! In: an operator's definition. Out: failures, in sentences. A check of derivatives is skipped only if the spec
+//! declares that with a reason (`tolerance: {second_order: {skip: why}}`).
 
 mod call;
 mod constraints;
@@ -54,7 +54,7 @@ pub fn calls(op: &'static OpDef, dtype: DType) -> Vec<Call> {
     calls
 }
 
-/// The calls in `float64`; in the most exact dtype that the operator knows, if it does not know that.
+/// The calls in `float64`, or in the most exact dtype that the operator supports.
 fn exact_calls(op: &'static OpDef) -> Vec<Call> {
     let real = calls(op, DType::F64);
     match real.iter().all(|call| call.run().is_err_and(|error| is_unsupported(&error))) {
@@ -63,7 +63,7 @@ fn exact_calls(op: &'static OpDef) -> Vec<Call> {
     }
 }
 
-/// Runs a check that may meet a panic, which no user may meet.
+/// Runs a check; a panic in it is a failure.
 pub(crate) fn caught<R>(
     check: impl FnOnce() -> std::result::Result<R, String>,
 ) -> std::result::Result<R, String> {
@@ -74,8 +74,8 @@ pub(crate) fn caught<R>(
     })
 }
 
-/// Whether some arguments are accepted, as every other check needs them; and whether each sample of the spec is, in one
-/// dtype at least.
+/// Whether some arguments are accepted, as every other check requires; and whether each sample of the spec is, in at
+/// least one dtype.
 pub fn runs(op: &'static OpDef) -> Vec<String> {
     let dtypes = [DType::F64, DType::C128, DType::F32, DType::I64, DType::Bool];
     let run = |args: Vec<Value>| {
@@ -99,7 +99,7 @@ pub fn runs(op: &'static OpDef) -> Vec<String> {
     }
 }
 
-/// The arguments with a derivative that no sample gives.
+/// The arguments with a derivative that no sample covers.
 pub fn unreached(op: &'static OpDef) -> Vec<String> {
     let calls = [exact_calls(op), calls(op, DType::C128)];
     let reached = |argument: usize| {
@@ -117,7 +117,7 @@ pub fn unreached(op: &'static OpDef) -> Vec<String> {
         .collect()
 }
 
-/// Runs every check of derivatives at every sample; gives what is wrong.
+/// Runs every check of derivatives at every sample; returns the failures.
 pub fn failures(op: &'static OpDef) -> Vec<String> {
     let mut failures = Vec::new();
     let exact = exact_calls(op);
@@ -144,7 +144,7 @@ pub fn failures(op: &'static OpDef) -> Vec<String> {
     }
     if !skipped(op, Check::Complex) {
         for (number, call) in calls(op, DType::C128).iter().enumerate() {
-            // Which operators know complex numbers is their own affair.
+            // Support of complex numbers is optional.
             if call.run().is_err() || call.inputs().iter().all(|input| !input.dtype().is_complex()) {
                 continue;
             }
@@ -185,12 +185,12 @@ fn allowed(op: &OpDef, of: ToleranceOf, usual: f64) -> f64 {
         .unwrap_or(usual)
 }
 
-/// Whether a formula refused, with the reason that the spec gives: `not_implemented("why")`.
+/// Whether a formula returned an error with the spec's reason: `not_implemented("why")`.
 fn is_refusal(why: &str) -> bool {
     why.contains("the derivative is not implemented: ")
 }
 
-/// What an operator's formulas refuse: the checks whose derivatives are not implemented.
+/// Unimplemented derivatives of an operator's formulas, by check.
 pub fn refusals(op: &'static OpDef) -> Vec<String> {
     let mut checks: Vec<&str> = Vec::new();
     for call in exact_calls(op) {
@@ -212,7 +212,7 @@ fn text<T>(result: Result<T>) -> std::result::Result<T, String> {
     result.map_err(|error| error.to_string())
 }
 
-/// Whether an operator does not support what it was given.
+/// Whether an operator does not support its arguments.
 fn is_unsupported(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotImplemented | ErrorKind::DType)
 }

@@ -1,5 +1,5 @@
-//! Whether the checks would notice a wrong formula: each is made wrong, in a copy of the definition, and
-//! the copy is checked.
+//! Mutation test of the checks: each formula is made wrong, in a copy of the definition, and the copy must fail the
+//! checks.
 
 use std::cell::Cell;
 
@@ -11,12 +11,12 @@ use opsmith_runtime::{Arg, Complex64, call};
 use super::call::elements;
 use super::{Call, calls, exact_calls, numeric};
 
-/// What is done to a formula.
+/// A mutation of a formula.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
-    /// The formula is not there, as if the spec did not mention its arguments.
+    /// The formula is missing, as if the spec did not declare its arguments.
     Remove,
-    /// The gradient is none.
+    /// The gradient is `None`.
     Delete,
     Negate,
     Double,
@@ -27,9 +27,9 @@ enum Mutation {
 type Backward = fn(&GradContext<'_>) -> Result<Gradients>;
 
 thread_local! {
-    /// The formula that stands behind the wrong one, which of its gradients is wrong, and how.
+    /// The original formula, the index of its mutated gradient, and the mutation.
     static BEHIND: Cell<Option<(Backward, usize, Mutation)>> = const { Cell::new(None) };
-    /// Whether the gradient was ever there.
+    /// Whether the original gradient was ever present.
     static SEEN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -37,7 +37,7 @@ fn wrong(context: &GradContext<'_>) -> Result<Gradients> {
     let (behind, which, mutation) = BEHIND.get().expect("set before the check");
     let mut gradients = behind(context)?;
     let change = |tensor: Tensor| -> Result<Option<Tensor>> {
-        // Real numbers are their own conjugates, and zeros their own opposites.
+        // Real numbers equal their conjugates, and zeros their negatives.
         let changes = |x: Complex64| match mutation {
             Mutation::Conjugate => x.im != 0.0,
             _ => x != Complex64::default(),
@@ -63,17 +63,17 @@ fn wrong(context: &GradContext<'_>) -> Result<Gradients> {
     Ok(gradients)
 }
 
-/// The wrong formulas of an operator that no check notices. A formula that never gives a gradient cannot
-/// be wrong in these ways.
+/// The mutants of an operator that no check detects. A formula that never gives a gradient cannot be wrong in these
+/// ways.
 pub fn survivors(op: &'static OpDef) -> Vec<String> {
     let Some(grad) = op.grad else { return Vec::new() };
     let mut survivors = Vec::new();
-    // Of some operators complex numbers alone show what a formula does.
+    // For some operators only complex numbers show the effect of a formula.
     let (right, wrong): (Vec<Call>, Vec<Call>) = exact_calls(op)
         .into_iter()
         .chain(calls(op, DType::C128))
         .partition(|call| numeric::gradient(call).is_ok());
-    // What is wrong already is found without being made wrong.
+    // Existing failures need no mutation.
     if right.is_empty() && !wrong.is_empty() {
         return survivors;
     }
@@ -87,7 +87,7 @@ pub fn survivors(op: &'static OpDef) -> Vec<String> {
                 let copy = with_formula(op, grad, index, mutation);
                 let noticed =
                     right.iter().any(|call| numeric::gradient(&Call { op: copy, ..call.clone() }).is_err());
-                // Of a formula that is not there nobody sees what it gives; the next mutation does.
+                // A missing formula has no gradient to observe; the next mutation does.
                 if !noticed
                     && (SEEN.get() || matches!(mutation, Mutation::Remove) && gives(op, formula, which))
                 {
@@ -99,7 +99,7 @@ pub fn survivors(op: &'static OpDef) -> Vec<String> {
     survivors
 }
 
-/// Whether a formula ever gives a gradient that is not zero.
+/// Whether a formula ever gives a nonzero gradient.
 fn gives(op: &'static OpDef, formula: &Formula, which: usize) -> bool {
     let Some(grad) = op.grad else { return false };
     let Some(index) = grad.formulas.iter().position(|other| std::ptr::eq(other, formula)) else {
@@ -109,13 +109,13 @@ fn gives(op: &'static OpDef, formula: &Formula, which: usize) -> bool {
     SEEN.set(false);
     let copy = with_formula(op, grad, index, Mutation::Double);
     for call in exact_calls(op) {
-        // Only what the formula gives is of interest.
+        // Only the formula's gradient matters.
         let _ = numeric::gradient(&Call { op: copy, ..call });
     }
     SEEN.get()
 }
 
-/// A formula that gives the conjugate, where complex numbers are known; those that do not notice.
+/// Mutants that conjugate the gradient, where complex numbers are supported; returns the undetected ones.
 pub fn complex_survivors(op: &'static OpDef) -> Vec<String> {
     let Some(grad) = op.grad else { return Vec::new() };
     let mut survivors = Vec::new();
@@ -149,17 +149,17 @@ fn with_formula(op: &'static OpDef, grad: &GradDef, index: usize, mutation: Muta
     op.with_grad(grad)
 }
 
-/// What became of the results that formulas read.
+/// The outcome of treating results that formulas read as constants.
 #[derive(Default)]
 pub struct ReadResults {
-    /// How many were taken as constants.
+    /// Number of results tried.
     pub tried: usize,
-    /// Those whose second derivatives passed all the same.
+    /// Results whose second derivatives passed nevertheless.
     pub survivors: Vec<String>,
 }
 
-/// Each result that a formula reads, read as a constant; its own gradient flows on, so that formulas that read it
-/// only along with that run, too. A result that elements are merely compared with is a constant to formulas.
+/// Each result that a formula reads, treated as a constant; its own gradient still flows, so that formulas that read it
+/// run, too. A result that elements are only compared with is a constant to formulas.
 pub fn read_results(op: &'static OpDef) -> ReadResults {
     let mut found = ReadResults::default();
     let Some(grad) = op.grad else { return found };

@@ -8,18 +8,18 @@ use opsmith_runtime::sample::{Check, ToleranceOf};
 use super::call::{Call, elements, inner, leaf, numbers_like, pull};
 use super::{allowed, text};
 
-/// How exact differences and gradients are.
+/// The accuracy of differences and gradients.
 pub(super) struct Exactness {
-    /// How far elements are moved.
+    /// The step of an element.
     step: f64,
-    /// The error of a slope, relative.
+    /// The relative error of a slope.
     slope: f64,
-    /// The error of two ways to the same number, relative.
+    /// The relative error of two computations of one number.
     rounding: f64,
 }
 
 impl Exactness {
-    /// That of the narrowest dtype among some tensors.
+    /// The accuracy of the narrowest dtype among some tensors.
     fn of(tensors: &[Tensor]) -> Exactness {
         match tensors.iter().map(|tensor| tensor.dtype().to_real()).min_by_key(|dtype| dtype.size()) {
             Some(DType::F32) => Exactness { step: 4e-3, slope: 2e-3, rounding: 1e-4 },
@@ -98,13 +98,13 @@ pub fn gradient(call: &Call) -> std::result::Result<(), String> {
         Ok(outs.iter().zip(&cotangents).map(|(out, w)| w.as_ref().map_or(0.0, |w| inner(w, out))).sum())
     };
     let slopes = text(slopes(&call.inputs(), number))?;
-    // What is declared to have no gradient is not compared: its slope may be anything.
+    // Tensors declared without a gradient are not compared: their slope is arbitrary.
     let tolerance =
         allowed(call.op, ToleranceOf::Check(Check::Gradient), Exactness::of(&call.inputs()).slope);
     compare("the gradient", &run.found, &keep_differentiable(call, slopes), tolerance)
 }
 
-/// The slopes without those of arguments that the spec calls non-differentiable; further slopes stay.
+/// The slopes without those of arguments declared as non-differentiable.
 fn keep_differentiable(call: &Call, slopes: Vec<Vec<Complex64>>) -> Vec<Vec<Complex64>> {
     let stopped = call.op.grad.map_or(0, |grad| grad.non_differentiable);
     let mut stops = Vec::new();
@@ -122,14 +122,14 @@ fn keep_differentiable(call: &Call, slopes: Vec<Vec<Complex64>>) -> Vec<Vec<Comp
     slopes.into_iter().enumerate().map(keep).collect()
 }
 
-/// Gradients of gradients, by inputs and by the gradients they start from, against differences.
+/// Gradients of gradients, with respect to inputs and cotangents, against differences.
 pub fn second_order(call: &Call) -> std::result::Result<(), String> {
     let outs = text(call.run())?;
     let starts: Vec<Tensor> =
         text(outs.iter().enumerate().map(|(index, out)| numbers_like(out, 1 + index)).collect())?;
     let inputs = call.inputs();
     let count = inputs.len();
-    // Inputs and starts together are what the gradients depend on.
+    // The gradients depend on inputs and cotangents together.
     let first = |tensors: &[Tensor], create: bool| -> Result<Vec<Option<Tensor>>> {
         let outs = call.with_inputs(&tensors[..count]).run()?;
         let starts: Vec<Option<Tensor>> = tensors[count..].iter().cloned().map(Some).collect();
@@ -156,7 +156,7 @@ pub fn second_order(call: &Call) -> std::result::Result<(), String> {
     compare("the second gradient", &found, &slopes, tolerance)
 }
 
-/// Whether gradients change with a result that formulas read: a gradient of them leads back to it.
+/// Whether gradients depend on a result that formulas read: their own gradient then reaches it.
 pub(super) fn reads_value(call: &Call, output: usize) -> Result<bool> {
     let leaves = call.inputs().iter().map(leaf).collect::<Result<Vec<_>>>()?;
     let outs = call.with_inputs(&leaves).run()?;
@@ -189,7 +189,7 @@ pub fn forward_mode(call: &Call) -> std::result::Result<(), String> {
     if (by_reverse - by_forward).abs() > rounding * (1.0 + by_reverse.abs()) {
         return Err(format!("forward mode gives {by_forward}, reverse mode {by_reverse}"));
     }
-    // One input at a time, so that a part of a formula is seen to stand alone.
+    // One input at a time, so that each part of a formula is tested alone.
     for (index, direction) in directions.iter().enumerate().filter(|_| inputs.len() > 1) {
         let only = [direction];
         let one = |tensors: &[Tensor]| {

@@ -1,4 +1,4 @@
-//! Inference for inputs of unknown ranks and sizes: statements made before an input is there hold for the call.
+//! Inference for inputs of unknown ranks and sizes: its statements before the inputs are known must hold for the call.
 
 use opsmith::graph::{BuilderArg, Dim, GraphBuilder, Handle, InputSpec, OpenGraph};
 use opsmith::{DType, Result, Tensor, Value};
@@ -9,18 +9,18 @@ use crate::calls::call;
 use crate::report::Report;
 use crate::samples::{exact_dtype, repeatable, samples};
 
-/// Knowledge about results before ranks and sizes of inputs are known.
+/// Inferred facts about results before ranks and sizes of inputs are known.
 #[derive(Default, Debug)]
 pub struct Open {
-    /// Mistakes. Calls that a graph cannot hold for unknown sizes are left out.
+    /// Failures. Calls that a graph cannot represent for unknown sizes are excluded.
     pub report: Report,
-    /// How many results have a known rank.
+    /// Number of results with a known rank.
     pub ranked: usize,
-    /// Why a graph cannot hold the call.
+    /// The reason why a graph cannot represent the call.
     pub refused: Option<String>,
-    /// Whether a shape was found for some sizes only, and this is said.
+    /// Whether a shape was found for some sizes only, and a condition states that.
     pub narrow: bool,
-    /// Whether a dimension that is said to stay vanishes where its size is 1, and this is said.
+    /// Whether a dimension that should stay vanishes if its size is 1, and a condition states that.
     pub vanishing: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn open_inference(op: &'static OpDef) -> Open {
         return found;
     }
     let run = |values: &[Value]| repeatable(op, || call(op, values)).ok();
-    // One sample says how it is called.
+    // One sample determines the form of the call.
     let first = |dtype| {
         samples(op, dtype).into_iter().next().and_then(|values| run(&values).map(|outs| (values, outs)))
     };
@@ -67,7 +67,7 @@ fn compare(op: &'static OpDef, values: &[Value], graph: &OpenGraph, real: &[Tens
                 .all(|(size, real)| size.known().is_none_or(|size| size == *real));
             sizes.len() == real.dim() && same
         });
-        // Where it was found to hold for some numbers only, or not for some, a condition on a number says so.
+        // A result that holds for some numbers only has a condition on a number.
         let is_number = |text: &str| text.parse::<i64>().is_ok();
         let asks = |sign: &str| {
             let of_number = |condition: &str| condition.rsplit_once(sign).is_some_and(|(_, n)| is_number(n));
@@ -91,7 +91,7 @@ fn compare(op: &'static OpDef, values: &[Value], graph: &OpenGraph, real: &[Tens
     }
 }
 
-/// A graph of one call, whose tensors are inputs of which little is known. Tensors whose elements must be known are
+/// A graph of one call, whose tensors are inputs with unknown sizes. Tensors whose elements must be known are
 /// constants.
 fn graph_of(
     op: &'static OpDef,

@@ -1,9 +1,9 @@
 //! Gradients in narrower dtypes against those of the same numbers in `float64`.
 //!
-//! A well-conditioned call has a fixed error. An ill-conditioned one may have more, but no more than its
-//! conditioning explains: what gradients in `float64` change by if the inputs change by a unit of rounding of the
-//! dtype, or the error that the *other* dtypes have, in units of theirs. A formula that loses digits in one dtype
-//! (a constant of few digits, a sum in the wrong type) has an error there that neither explains.
+//! A well-conditioned call has a fixed error bound. An ill-conditioned one may have more, but no more than its
+//! conditioning explains: the change of `float64` gradients if the inputs change by a unit of rounding of the dtype, or
+//! the error of the *other* dtypes, in units of theirs. A formula that loses digits in one dtype (a constant of few
+//! digits, a sum in the wrong type) has an error there that neither explains.
 
 use opsmith::{DType, Result, Tensor};
 use opsmith_runtime::Complex64;
@@ -20,21 +20,20 @@ const NARROW: [(DType, f64, f64); 3] = [
     (DType::F16, 0.01, 1.0 / 2048.0),
 ];
 
-/// How many times inputs are changed to see what a gradient depends on.
+/// Number of perturbations of inputs that measure a gradient's sensitivity.
 const CHANGES: usize = 6;
 
-/// How much larger than another dtype's an error may be, in units of rounding: errors are sums of few terms, whose
-/// signs are chance.
+/// Allowed ratio to another dtype's error, in units of rounding: errors are sums of few terms with random signs.
 const CHANCE: f64 = 8.0;
 
-/// A gradient in one dtype beside the one in `float64`.
+/// A gradient in one dtype and the one in `float64`.
 struct Compared {
     found: Vec<Vec<Complex64>>,
     wanted: Vec<Vec<Complex64>>,
 }
 
 impl Compared {
-    /// The largest error of each input's gradient; infinite where a gradient is no number in one way only.
+    /// The largest error of each input's gradient; infinite if only one of the two is NaN.
     fn errors(&self) -> Vec<f64> {
         self.found.iter().zip(&self.wanted).map(|(found, wanted)| distance(found, wanted)).collect()
     }
@@ -46,7 +45,7 @@ impl Compared {
 }
 
 fn distance(a: &[Complex64], b: &[Complex64]) -> f64 {
-    // What is no number in either way is the same: the function is not defined there.
+    // NaN in both is equal: the function is undefined there.
     let both = |a: &Complex64, b: &Complex64| a == b || a.is_nan() && b.is_nan();
     let differences = a.iter().zip(b).map(|(a, b)| if both(a, b) { 0.0 } else { (a - b).norm() });
     differences.fold(0.0, |largest, next| if next.is_nan() { f64::INFINITY } else { next.max(largest) })
@@ -55,7 +54,7 @@ fn distance(a: &[Complex64], b: &[Complex64]) -> f64 {
 /// Gradients in narrower dtypes; see the head of the file.
 ///
 /// # Errors
-/// Names the dtype and the input whose gradient is worse than it may be.
+/// For a gradient whose error exceeds its bound; names the dtype and the input.
 pub fn precision(call: &Call) -> Outcome {
     let mut results = Vec::new();
     for (dtype, usual, unit) in NARROW {
@@ -73,8 +72,8 @@ pub fn precision(call: &Call) -> Outcome {
             if *error <= tolerance * scale {
                 continue;
             }
-            // The largest finite number of `float16` is small: where a composition passes it on the way, nothing is lost
-            // but range.
+            // The largest finite number of `float16` is small: a composition that overflows in between loses range
+            // only, not precision.
             if call.op.composite.is_some() && *dtype == DType::F16 && error.is_infinite() {
                 continue;
             }
@@ -113,8 +112,7 @@ fn converted(from: DType, to: DType) -> impl FnMut(&Tensor) -> Tensor {
     }
 }
 
-/// The gradients of a narrow call and of the same numbers in `float64`; nothing if one of the dtypes is not
-/// supported.
+/// The gradients of a narrow call and of the same numbers in `float64`; `None` if one of the dtypes is not supported.
 fn compare(narrow: &Call, dtype: DType) -> std::result::Result<Option<Compared>, String> {
     let outs = match narrow.run() {
         Err(error) if is_unsupported(&error) => return Ok(None),
@@ -138,7 +136,7 @@ fn compare(narrow: &Call, dtype: DType) -> std::result::Result<Option<Compared>,
 
 fn numbers(call: &Call, found: &[Option<Tensor>], wanted: &[Option<Tensor>]) -> Compared {
     let inputs = call.inputs();
-    // No gradient is one of zeros.
+    // No gradient counts as zeros.
     let all = |gradients: &[Option<Tensor>]| {
         let zeros = |input: &Tensor| vec![Complex64::default(); input.numel() as usize];
         inputs
@@ -162,7 +160,7 @@ fn exact(narrow: &Call, dtype: DType, cotangents: &[Option<Tensor>]) -> Result<V
     Ok(wide.gradients(&starts, false)?.found)
 }
 
-/// The call with every number of a dtype changed by some units of rounding, each change other numbers.
+/// The call with every number of a dtype changed by some units of rounding; each `change` perturbs differently.
 fn changed(call: &Call, dtype: DType, unit: f64, change: usize) -> Call {
     let mut seed = 0;
     call.mapped(&mut |tensor| {
@@ -183,7 +181,7 @@ fn changed(call: &Call, dtype: DType, unit: f64, change: usize) -> Call {
 fn worst(narrow: &Call, dtype: DType, input: usize) -> std::result::Result<f64, String> {
     let mut worst = 0.0f64;
     for change in 0..CHANGES {
-        // So near that the conditioning is the same, so far that errors are others.
+        // Close enough for the same conditioning, far enough for other errors.
         let near = changed(narrow, dtype, 1.0 / 256.0, change);
         let error = compare(&near, dtype)?.and_then(|compared| compared.errors().get(input).copied());
         worst = worst.max(error.filter(|error| error.is_finite()).unwrap_or(0.0));
@@ -191,7 +189,7 @@ fn worst(narrow: &Call, dtype: DType, input: usize) -> std::result::Result<f64, 
     Ok(worst)
 }
 
-/// What an input's gradient in `float64` changes by if the inputs change by about a unit of rounding.
+/// The change of an input's gradient in `float64` if the inputs change by about a unit of rounding.
 fn sensitivity(narrow: &Call, dtype: DType, unit: f64, input: usize) -> std::result::Result<f64, String> {
     let outs = text(narrow.run())?;
     let cotangents = text(starts(&outs))?;

@@ -1,7 +1,7 @@
-//! Whether kernels write every element of their results, and compute them from nothing but their arguments.
+//! Whether kernels write every element of their results, from their arguments alone.
 //!
-//! In: an operator. Out: what is wrong, in sentences. Every sample is run in several dtypes and sizes, over memory
-//! that is filled before, row-major and with gaps.
+//! In: an operator. Out: failures, in sentences. Every sample is run in several dtypes and sizes, over memory filled
+//! before the run, row-major and with gaps.
 
 use opsmith::{DType, Tensor};
 use opsmith_runtime::op::OpDef;
@@ -12,10 +12,10 @@ use crate::calls::{call, resized, tensors, with_tensors};
 use crate::report::Report;
 use crate::samples::{repeatable, samples};
 
-/// Sizes in place of those of the samples, by a function of them.
+/// Sizes substituted for those of the samples, as functions of them.
 const SIZES: [fn(i64) -> i64; 4] = [|size| size, |size| size + 4, |_| 1, |_| 0];
 
-/// What is wrong with an operator's kernels.
+/// The failures of an operator's kernels.
 pub fn written(op: &'static OpDef) -> Report {
     let mut report = Report::default();
     if op.host.is_some() || op.view.is_some() || op.kernels.is_none() {
@@ -27,7 +27,7 @@ pub fn written(op: &'static OpDef) -> Report {
                 let inputs = tensors(&args).iter().map(|tensor| resized(tensor, sizes)).collect();
                 let Ok(inputs): opsmith::Result<Vec<Tensor>> = inputs else { continue };
                 let args: Vec<Value> = with_tensors(&args, &inputs);
-                // Debug builds check calls, too; what only that check refuses is not refused.
+                // Debug builds check calls, too; a call rejected by that check alone is not skipped.
                 if repeatable(op, || call(op, &args))
                     .is_err_and(|error| error.kind() != opsmith::ErrorKind::Kernel)
                 {

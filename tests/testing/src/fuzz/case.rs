@@ -1,4 +1,4 @@
-//! One call: what is called how, and whether it ended as calls shall, with a result or an error.
+//! One fuzzed call: its operator, form and arguments, and its outcome.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use super::{Random, tensors, values};
 use crate::calls;
 use crate::samples::samples;
 
-/// How an operator is called.
+/// The form of a call.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Form {
     Functional,
@@ -34,11 +34,11 @@ pub struct Case {
     form: Form,
     args: Vec<Value>,
     outs: Vec<Tensor>,
-    /// Which numbers the rest of the call goes by.
+    /// The seed of the rest of the call.
     seed: u64,
 }
 
-/// How a call ended: both are as it should be.
+/// The outcome of a call; both are acceptable.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Outcome {
     /// With results.
@@ -48,7 +48,7 @@ pub enum Outcome {
 }
 
 impl Case {
-    /// The call that a seed stands for, of an operator of a library; of a certain one if it is given.
+    /// The call of a seed, of any operator of a library or of the given one.
     pub fn new(seed: u64, library: &'static Library, op: Option<&'static OpDef>) -> Case {
         let mut random = Random::new(seed);
         let op = op.unwrap_or_else(|| library.ops[random.below(library.ops.len())]);
@@ -79,7 +79,7 @@ impl Case {
         self.op.name
     }
 
-    /// The call in words.
+    /// A text that describes the call.
     pub fn describe(&self) -> String {
         let mut text = format!("{} {:?}", self.op.name, self.form);
         for (def, value) in self.op.schema.args.iter().zip(&self.args) {
@@ -91,7 +91,7 @@ impl Case {
         text
     }
 
-    /// Calls the operator and looks at all that comes of it.
+    /// Calls the operator and reads all of its results.
     pub fn run(&self) -> Outcome {
         let mut random = Random::new(self.seed);
         let result = match self.form {
@@ -215,7 +215,7 @@ impl Case {
     }
 }
 
-/// Arguments that an operator accepts with changes, or any.
+/// Accepted arguments with mutations, or arbitrary ones.
 fn arguments(random: &mut Random, op: &'static OpDef) -> Vec<Value> {
     let mut found: Vec<Value> = Vec::new();
     let sample = if random.once_in(4) { None } else { sample(random, op) };
@@ -233,7 +233,7 @@ fn arguments(random: &mut Random, op: &'static OpDef) -> Vec<Value> {
     found
 }
 
-/// Samples are shared by many calls, so each gets tensors of its own.
+/// Samples are shared by many calls, so each gets its own tensors.
 fn fresh(random: &mut Random, value: &Value) -> Value {
     let copy = |tensor: &Tensor| match random.below(3) {
         0 => tensors::laid_out(&mut Random::new(random.draw()), tensor.dtype(), tensor.shape()),
@@ -244,7 +244,7 @@ fn fresh(random: &mut Random, value: &Value) -> Value {
     calls::with_tensors(std::slice::from_ref(value), &copies).remove(0)
 }
 
-/// One of an operator's samples. They are looked for once in a process.
+/// One of an operator's samples, which are computed once per process.
 fn sample(random: &mut Random, op: &'static OpDef) -> Option<Vec<Value>> {
     type Samples = HashMap<(&'static str, DType), Vec<Vec<Value>>>;
     static KNOWN: Mutex<Option<Samples>> = Mutex::new(None);
@@ -255,7 +255,7 @@ fn sample(random: &mut Random, op: &'static OpDef) -> Option<Vec<Value>> {
     (!found.is_empty()).then(|| found[random.below(found.len())].clone())
 }
 
-/// Tensors to write into: empty, of the result's shape, of another, of a wrong dtype, an input, expanded.
+/// Output tensors: empty, of the result's shape, of another, of a wrong dtype, an input, expanded.
 fn targets(random: &mut Random, op: &'static OpDef, args: &[Value]) -> Vec<Tensor> {
     let inputs = calls::tensors(args);
     let mut count = op.schema.returns.len() - op.hidden;
@@ -278,7 +278,7 @@ fn targets(random: &mut Random, op: &'static OpDef, args: &[Value]) -> Vec<Tenso
     (0..count).map(|_| like(random)).collect()
 }
 
-/// A gradient of a tensor, now and then one that does not fit it.
+/// A gradient of a tensor, occasionally one that does not fit it.
 fn gradient(random: &mut Random, of: &Tensor) -> Option<Tensor> {
     match random.below(12) {
         0 => None,

@@ -1,8 +1,8 @@
-//! Calls of every operator with arguments that nobody means: odd dtypes, layouts, sizes, numbers.
+//! Calls of every operator with odd arguments: dtypes, layouts, sizes, numbers.
 //!
-//! In: a seed. Out: one call ([`Case`]) and how it ended ([`Case::run`]). The operators are those of a library's
-//! definitions, so that a new one is covered at once. A [`Plan`] runs many, with a bound of memory and time for each. It
-//! knows no operator by name but those that make views.
+//! In: a seed. Out: one call ([`Case`]) and its outcome ([`Case::run`]). The operators are those of a library's
+//! definitions, so that a new one is covered at once. A [`Plan`] runs many calls, with limits of memory and time for
+//! each. Must not know operators by name, except those that make views.
 
 mod case;
 mod random;

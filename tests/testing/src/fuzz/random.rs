@@ -1,4 +1,4 @@
-//! Numbers that a seed decides (SplitMix64).
+//! Random numbers from a seed (SplitMix64).
 
 /// A source of numbers.
 pub struct Random(u64);
@@ -23,7 +23,7 @@ impl Random {
         if limit == 0 { 0 } else { (self.draw() % limit as u64) as usize }
     }
 
-    /// True once in so many times.
+    /// True once in `times` on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -1,7 +1,7 @@
-//! Runs of many calls, in a process of their own: one that kills it is named like the others.
+//! Runs of many calls, in a separate process: a call that kills it is reported like the others.
 //!
-//! In: a library, how many calls or for how long, and how to start the process that runs them. Out: [`Findings`]. The
-//! two processes speak through a folder: the number of the present call, and a line for each finding.
+//! In: a library, a number of calls or seconds, and the command of the process that runs them. Out: [`Findings`]. The
+//! two processes communicate through a folder: the number of the present call, and a line for each finding.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,44 +18,44 @@ use opsmith_runtime::op::OpDef;
 
 use super::{Case, Outcome, Random, watch};
 
-/// Memory of tensors and of what kernels work in, which takes time to fill. A call that wants more has to be refused.
+/// Limit of the memory of tensors and scratch, which takes time to fill. A call that needs more must return an error.
 const MOST_TENSOR_BYTES: usize = 64 << 20;
-/// Seconds of work of one call, of the slowest machine.
+/// Limit of one call's duration in seconds, on the slowest machine.
 pub const MOST_SECONDS: u64 = 20;
-/// Cached memory is given back after so many calls, lest it grow.
+/// Cached memory is released after this number of calls, so that it does not grow.
 const CACHED_FOR: u64 = 64;
 
-/// Which calls are made.
+/// The calls of a run.
 #[derive(Clone, Copy)]
 pub struct Plan {
-    /// Whose operators are called.
+    /// The library whose operators are called.
     pub library: &'static Library,
-    /// Where the numbers of the calls come from.
+    /// The seed of the calls.
     pub seed: u64,
-    /// How many calls of every operator; any operators, until the time is over, if it is not given.
+    /// Number of calls of every operator; if absent, any operators until the time is over.
     pub each: Option<u64>,
-    /// For how long, if the number of calls is not given.
+    /// Duration in seconds, if the number of calls is not given.
     pub seconds: u64,
-    /// The one operator that is called.
+    /// The only operator to call.
     pub only: Option<&'static OpDef>,
 }
 
-/// Runs one call within bounds of memory; a program with an allocator of its own has more of them.
+/// Runs one call within memory limits; a program with an allocator of its own has stricter ones.
 pub type Bounded = fn(&Case) -> Outcome;
 
 impl Plan {
-    /// The number that the call of an index goes by.
+    /// The seed of the call at an index.
     pub fn number(&self, index: u64) -> u64 {
         Random::new(self.seed.wrapping_add(index.wrapping_mul(0x5851_f42d_4c95_7f2d))).draw()
     }
 
-    /// The operator of an index, where all are gone through.
+    /// The operator at an index, if all are called in turn.
     pub fn operator(&self, index: u64) -> Option<&'static OpDef> {
         let ops = self.library.ops;
         self.only.or_else(|| self.each.map(|_| ops[(index % ops.len() as u64) as usize]))
     }
 
-    /// The call of an index.
+    /// The call at an index.
     pub fn case(&self, index: u64) -> Case {
         Case::new(self.number(index), self.library, self.operator(index))
     }
@@ -65,7 +65,7 @@ impl Plan {
         self.each.map_or(u64::MAX, of_one)
     }
 
-    /// Runs the calls from an index on, and leaves in a folder what comes of them. For a process of its own.
+    /// Runs the calls from an index on, and writes the outcomes into a folder. For a separate process.
     ///
     /// # Panics
     /// If the folder cannot be written.
@@ -113,8 +113,8 @@ impl Plan {
         say(format!("done {} {}", done[0], done[1]));
     }
 
-    /// Runs the calls in processes that `start` makes of the first index, the seconds left and the folder, one after the
-    /// other if they die.
+    /// Runs the calls in processes that `start` creates from the first index, the remaining seconds and the folder, one
+    /// after the other if they die.
     ///
     /// # Errors
     /// If the folder for temporary files cannot be written, or a process cannot be started.
@@ -137,13 +137,13 @@ impl Plan {
             let mut errors = String::new();
             if let Some(mut pipe) = child.stderr.take() {
                 let mut bytes = Vec::new();
-                // A pipe that breaks ends the text.
+                // A broken pipe ends the text.
                 let _ = pipe.read_to_end(&mut bytes);
                 errors = String::from_utf8_lossy(&bytes).into_owned();
             }
             let status = child.wait()?;
             let said = fs::read_to_string(folder.join(SAID)).unwrap_or_default();
-            // It is not there if nothing was said.
+            // It does not exist if there was no output.
             let _ = fs::remove_file(folder.join(SAID));
             if findings.take_in(&said) {
                 break;
@@ -165,7 +165,7 @@ const PRESENT: &str = "present";
 /// The file with a line for each finding, and one at the end.
 const SAID: &str = "said";
 
-/// Runs where an overflow of the stack shows: threads have no more by default.
+/// Runs where a stack overflow shows: threads have no larger stacks by default.
 pub fn on_a_small_stack<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(2 << 20).spawn_scoped(scope, work);
@@ -176,10 +176,10 @@ pub fn on_a_small_stack<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// What the calls of a run came to.
+/// The outcomes of a run.
 #[derive(Default, Debug)]
 pub struct Findings {
-    /// The indices of the calls that a finding is of.
+    /// The indices of the calls with each finding.
     pub found: BTreeMap<String, Vec<u64>>,
     /// Calls with results.
     pub succeeded: u64,
@@ -188,7 +188,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Takes in what a process said; whether it came to its end.
+    /// Parses a process's output; returns whether it finished.
     fn take_in(&mut self, said: &str) -> bool {
         let mut finished = false;
         for line in said.lines() {
@@ -208,7 +208,7 @@ impl Findings {
         finished
     }
 
-    /// All of it in words; `again` says how a call is run again.
+    /// A text with all findings; `again` gives the command that repeats a call.
     pub fn describe(&self, plan: &Plan, again: &dyn Fn(u64) -> String) -> String {
         let Findings { found, succeeded, refused } = self;
         let mut text =

@@ -8,7 +8,7 @@ use super::Random;
 const SIZES: [i64; 12] = [0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 7, 17];
 /// Sizes that only an expanded dimension can have.
 const HUGE: [i64; 5] = [1 << 37, 1 << 40, 1 << 50, 1 << 58, i64::MAX];
-/// The most elements of a tensor that a call may go through one by one.
+/// Maximal number of elements of a tensor that a call may process one by one.
 const MOST: i64 = 1 << 14;
 const SPECIAL: [f64; 14] = [
     0.0,
@@ -51,7 +51,7 @@ pub fn tensor(random: &mut Random) -> Tensor {
     laid_out(random, dtype, &shape)
 }
 
-/// Makes a dimension of a shape, or a new one, as large as only an expanded tensor can have it.
+/// Makes a dimension of a shape, or a new one, so large that only an expanded tensor can have it.
 pub fn enlarge(random: &mut Random, shape: &mut Vec<i64>) {
     let size = random.one_of(&HUGE);
     if shape.is_empty() || random.once_in(4) {
@@ -62,7 +62,7 @@ pub fn enlarge(random: &mut Random, shape: &mut Vec<i64>) {
     }
 }
 
-/// A tensor of a dtype and shape with any layout; dimensions that no memory holds are expanded.
+/// A tensor of a dtype and shape with any layout; dimensions too large for memory are expanded.
 pub fn laid_out(random: &mut Random, dtype: DType, shape: &[i64]) -> Tensor {
     let numel = checked_numel(shape);
     let huge = !numel.is_ok_and(|numel| numel <= 1 << 20);
@@ -76,7 +76,7 @@ pub fn laid_out(random: &mut Random, dtype: DType, shape: &[i64]) -> Tensor {
         3 => strides.iter_mut().for_each(|stride| *stride = (*stride).min(1 + random.below(2) as i64)),
         _ => {}
     }
-    // Strides that lead nowhere may be any number.
+    // Without elements, strides may be any number.
     let empty = shape.contains(&0);
     for (stride, &size) in strides.iter_mut().zip(shape) {
         if (size == 1 || empty && size == 2) && random.once_in(8) {
@@ -110,7 +110,7 @@ fn dense(random: &mut Random, shape: &[i64], huge: bool) -> Vec<i64> {
     strides
 }
 
-/// So many elements: small numbers that are often indices, ordinary ones, or special ones.
+/// Elements of a dtype: small numbers that are often valid indices, ordinary ones, or special ones.
 pub fn filled(random: &mut Random, dtype: DType, count: usize) -> Tensor {
     let kind = random.below(4);
     let values: Vec<f64> = (0..count)
@@ -131,7 +131,7 @@ pub fn filled(random: &mut Random, dtype: DType, count: usize) -> Tensor {
     opsmith::to_dtype(&base, dtype).unwrap_or(base)
 }
 
-/// Another tensor in place of a sample's: of other dtype, layout or sizes, or with other elements.
+/// A mutation of a sample's tensor: of other dtype, layout or sizes, or with other elements.
 pub fn mutated(random: &mut Random, tensor: &Tensor, others: &[Tensor]) -> Tensor {
     let mut shape = tensor.shape().to_vec();
     let mut dtype = tensor.dtype();

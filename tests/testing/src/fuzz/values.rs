@@ -1,4 +1,4 @@
-//! Arguments by kind: any value of it, a change of one, or a value of another kind.
+//! Arguments by kind: any value of it, a mutation of one, or a value of another kind.
 
 use opsmith::{DType, Device, Generator, MemoryFormat, Scalar, Tensor, Value};
 
@@ -80,14 +80,14 @@ fn text(random: &mut Random) -> String {
     if random.once_in(20) { "x".repeat(70_000) } else { random.one_of(&TEXTS).to_owned() }
 }
 
-/// A list of few items, now and then of many.
+/// A list of few items, occasionally of many.
 fn list<T>(random: &mut Random, item: impl Fn(&mut Random) -> T) -> Vec<T> {
     let length = random.one_of(&[0usize, 1, 1, 2, 2, 3, 4, 5, 6, 9]);
     let length = if random.once_in(40) { 5000 } else { length };
     (0..length).map(|_| item(random)).collect()
 }
 
-/// Any value of an argument's kind, or of another once in a while.
+/// Any value of an argument's kind, or occasionally of another.
 pub fn any(random: &mut Random, def: &ArgDef, others: &[Tensor]) -> Value {
     if def.ty.optional && random.once_in(3) {
         return Value::None;
@@ -104,7 +104,7 @@ fn tensor(random: &mut Random, others: &[Tensor]) -> Tensor {
     if !others.is_empty() && random.once_in(5) {
         return tensors::shared(random, others);
     }
-    // Operands of one shape and dtype reach further.
+    // Operands of one shape and dtype pass more checks.
     if !others.is_empty() && random.once_in(3) {
         let like = &others[random.below(others.len())];
         return tensors::laid_out(random, like.dtype(), like.shape());
@@ -168,7 +168,7 @@ fn lists(random: &mut Random, kind: ItemKind) -> Value {
     }
 }
 
-/// Another value in place of one that an operator accepts.
+/// A mutation of an accepted value.
 pub fn mutated(random: &mut Random, def: &ArgDef, value: &Value, others: &[Tensor]) -> Value {
     if random.once_in(8) {
         return any(random, def, others);
@@ -193,7 +193,7 @@ pub fn mutated(random: &mut Random, def: &ArgDef, value: &Value, others: &[Tenso
     }
 }
 
-/// A list with an item more, less or another.
+/// A list with an item added, removed or replaced.
 fn changed<T: Clone>(
     random: &mut Random,
     items: &[T],

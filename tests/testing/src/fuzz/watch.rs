@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const NONE: u64 = u64::MAX;
 
-/// Which call runs.
+/// The number of the present call.
 static CURRENT: AtomicU64 = AtomicU64::new(NONE);
 
 /// A call begins.
@@ -18,7 +18,7 @@ pub fn end() {
     CURRENT.store(NONE, Ordering::Relaxed);
 }
 
-/// Watches from now on: a call that works for so many seconds, or waits three times as long, ends the process.
+/// Starts the watch: a call that works for this number of seconds, or waits three times as long, ends the process.
 pub fn start(seconds: u64) {
     std::thread::spawn(move || {
         let step = Duration::from_millis(500);
@@ -41,7 +41,7 @@ pub fn start(seconds: u64) {
     });
 }
 
-/// Seconds that the process has worked; 0 where the system does not say, so that only the clock counts.
+/// Seconds of processor time of the process; 0 if the system does not provide it, so that only the clock counts.
 fn work() -> f64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/stat") else { return 0.0 };
     // The name in parentheses may contain anything.

@@ -1,8 +1,8 @@
 //! Special points and sizes of an operator, from its samples.
 //!
-//! In: an operator, the numbers that stand in its expressions, and the sizes at which kernels change their path.
-//! Out: calls. Nothing is listed for an operator: thresholds are its own numbers with their neighbours, and the
-//! rest are the places where floating-point and integer arithmetic have edges.
+//! In: an operator, the constants in its expressions, and the sizes at which kernels change their path. Out: calls.
+//! There are no lists by operator: thresholds are its own constants with their neighbours, and the rest are the edge
+//! cases of floating-point and integer arithmetic.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,10 +15,10 @@ use super::given::{Given, GivenTensor, Values, values};
 use super::line::{Grow, Line, grown, invoke};
 use crate::samples::{exact_dtype, samples};
 
-/// The numbers that stand in the expressions of each operator, by its full name.
+/// The constants in the expressions of each operator, by its full name.
 pub type Constants = HashMap<String, Vec<f64>>;
 
-/// Where floating-point functions have edges.
+/// Edge cases of floating-point functions.
 const POINTS: [f64; 17] = [
     0.0,
     f64::NAN,
@@ -39,25 +39,25 @@ const POINTS: [f64; 17] = [
     1e-5,
 ];
 
-/// Fewer of them, for every combination of three or more.
+/// Fewer of them, for combinations of three or more.
 const FEW_POINTS: [f64; 6] = [0.0, f64::NAN, 1.0, f64::INFINITY, -0.5, 2.0];
 
-/// Where integer functions have edges. The smallest one is left out: divided by -1 it ends a program elsewhere.
+/// Edge cases of integer functions. The smallest integer is excluded: its division by -1 ends the recording program.
 const WHOLE: [i64; 9] = [0, 1, -1, i64::MAX, 2, -7, 3, -i64::MAX, 63];
 
-/// Patterns of elements of tensors that are looked at together: equal ones, NaN among numbers, infinities.
+/// Patterns of elements in tensors: equal ones, NaN among numbers, infinities.
 const PATTERNS: [&[f64]; 2] = [
     &[1.0, 0.0, 1.0, -0.0, -1.0, 0.0, 1.0, 1.0, -1.0],
     &[2.0, f64::NAN, 1.0, -3.0, f64::NAN, 0.5, 2.0, 0.0, 1.0, -1.0, 4.0],
 ];
 
-/// Sizes for patterns: below and above what kernels do at once.
+/// Sizes for patterns: below and above a kernel's block.
 const PATTERN_SIZES: [i64; 5] = [1, 5, 17, 130, 600];
 
-/// A tensor of a call has at most so many elements, and its results together twice as many.
+/// Maximal number of elements of a tensor in a call; its results together may have twice as many.
 const MOST_ELEMENTS: i64 = 20_000;
 
-/// The first few sizes, and those on both sides of the ones at which kernels change their path.
+/// The first few sizes, and those on both sides of a kernel's thresholds.
 pub fn sizes_around(blocks: &[usize]) -> Vec<i64> {
     let mut sizes: Vec<i64> = (1..=9).collect();
     for block in blocks.iter().map(|&block| block as i64).filter(|block| *block <= 4096) {
@@ -73,7 +73,7 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
     if op.host.is_some() {
         return Vec::new();
     }
-    // Random elements have no counterpart.
+    // Random elements cannot be compared.
     if !op.facts.deterministic {
         return Vec::new();
     }
@@ -88,7 +88,7 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
                 lines.extend(grow(op, args, real, &[17, 129, 1025]));
             }
         } else {
-            // A composition has no path of its own: what it calls is tried.
+            // A composition has no path of its own: the operators it calls are tested.
             let has_path = op.kernels.is_some();
             let sizes = if has_path { sizes } else { &[1, 5, 17, 129][..] };
             lines.extend(grow(op, args, real, sizes));
@@ -118,13 +118,13 @@ pub fn derive(op: &'static OpDef, constants: &[f64], sizes: &[i64]) -> Vec<Line>
     lines
 }
 
-/// A call at the sizes that it gives.
+/// A call at the sample's own sizes.
 fn plain(op: &OpDef, args: &[(String, Given)], dtype: DType) -> Line {
     Line { op: op.name.to_owned(), dtype, args: args.to_vec(), grow: None, calm: false, outcomes: Vec::new() }
 }
 
-/// The same call with one of its attributes changed: flags, numbers at which kernels take another path, axes, steps;
-/// or with one of its lists of places, all of which become the first, or trade ends.
+/// The same call with one attribute changed: flags, numbers at which kernels take another path, axes, steps; or with
+/// one list of indices, all set to the first, or with its ends swapped.
 fn variants(op: &'static OpDef, args: &[(String, Given)]) -> Vec<Vec<(String, Given)>> {
     let floats = [0.0, 0.5, 1.0, 2.0, 3.0, -1.0, f64::INFINITY, f64::NEG_INFINITY].map(Given::Float);
     let ints = [0, 1, 2, 3, -1, -2].map(Given::Int);
@@ -168,7 +168,7 @@ fn variants(op: &'static OpDef, args: &[(String, Given)]) -> Vec<Vec<(String, Gi
     variants
 }
 
-/// The samples; those that were made for an operator without.
+/// The samples of the spec, or generated ones.
 fn sampled(op: &'static OpDef, real: DType) -> Vec<Vec<(String, Given)>> {
     if op.samples.is_empty() {
         let argument = |(index, (def, value)): (usize, (&ArgDef, &Value))| {
@@ -195,7 +195,7 @@ fn tensors(args: &mut [(String, Given)], visit: &mut dyn FnMut(&mut GivenTensor)
     args.iter_mut().for_each(|(_, given)| given.for_each_tensor(visit));
 }
 
-/// The points of an operator: the general ones, its own numbers and the numbers next to them.
+/// The points of an operator: the general ones, its own constants and their neighbours.
 fn points(args: &[(String, Given)], constants: &[f64]) -> Vec<f64> {
     let mut own = constants.to_vec();
     for (_, given) in args {
@@ -252,7 +252,7 @@ fn pointwise(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) ->
                 let size = match &tensor.values {
                     Values::Cycle(values) => values.len(),
                     Values::Whole(values) => values.len(),
-                    // Three truth values are both of them.
+                    // Three `bool`s cover both values.
                     _ => 3,
                 };
                 tensor.shape = vec![1; count];
@@ -260,7 +260,7 @@ fn pointwise(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) ->
                 grid.push(size as i64);
                 axis += 1;
             });
-            // Gradients are those of single elements, not sums over what is broadcast.
+            // Gradients are those of single elements, not sums over broadcast dimensions.
             tensors(&mut args, &mut |tensor| tensor.grid = (count > 1).then(|| grid.clone()));
             Line { op: op.name.to_owned(), dtype, args, grow: None, calm: false, outcomes: Vec::new() }
         })
@@ -271,7 +271,7 @@ fn complex_points(parts: &[f64]) -> Vec<Complex64> {
     parts.iter().flat_map(|&re| parts.iter().map(move |&im| Complex64::new(re, im))).collect()
 }
 
-/// Special numbers for each number that is no tensor, one at a time, complex ones too.
+/// Special numbers for each number argument, one at a time, complex ones too.
 fn attributes(op: &'static OpDef, args: &[(String, Given)], constants: &[f64]) -> Vec<Line> {
     let mut lines = Vec::new();
     for def in op.schema.args {
@@ -326,11 +326,11 @@ fn grow(op: &'static OpDef, args: &[(String, Given)], dtype: DType, sizes: &[i64
             };
             let sizes: &[i64] = if size == 0 { &[5, 33] } else { sizes };
             let mut to: Vec<i64> = sizes.iter().copied().filter(accepted).collect();
-            // Where few sizes are accepted they are accepted by chance.
+            // Few accepted sizes are a coincidence.
             if to.is_empty() || to.len() * 2 < sizes.len() {
                 continue;
             }
-            // Blocks of more elements than a dimension has are those of planes, and of what is made of them.
+            // Blocks larger than a dimension are those of planes and their products.
             if op.kernels.is_some() && dtype == DType::F64 && size != 0 && sizes.len() > 6 {
                 to.extend(largest(accepted).filter(|size| !sizes.contains(size)));
             }
@@ -341,7 +341,7 @@ fn grow(op: &'static OpDef, args: &[(String, Given)], dtype: DType, sizes: &[i64
     lines
 }
 
-/// The largest size that is accepted, if those below it are.
+/// The largest accepted size, if all smaller ones are accepted.
 fn largest(accepted: impl Fn(&i64) -> bool) -> Option<i64> {
     let (mut low, mut high) = (1, MOST_ELEMENTS);
     while low < high {
@@ -357,7 +357,7 @@ fn elements(args: &[(String, Given)]) -> i64 {
     most
 }
 
-/// Patterns in place of the numbers of a sample, at several sizes.
+/// Patterns substituted for the numbers of a sample, at several sizes.
 fn patterns(
     op: &'static OpDef,
     args: &[(String, Given)],
@@ -375,14 +375,14 @@ fn patterns(
     patterns_of(args, &patterns).flat_map(|args| grow(op, &args, dtype, sizes)).collect()
 }
 
-/// The call with each pattern in place of its numbers.
+/// The call with each pattern substituted for its numbers.
 fn patterns_of(args: &[(String, Given)], patterns: &[&[f64]]) -> impl Iterator<Item = Vec<(String, Given)>> {
     patterns.iter().map(|pattern| {
         let mut args = args.to_vec();
         let mut position = 0;
         tensors(&mut args, &mut |tensor| {
             if matches!(tensor.values, Values::Between(..) | Values::Cycle(_)) {
-                // Tensors of one call begin at different places of the pattern.
+                // Tensors of one call begin at different offsets of the pattern.
                 let shift = position % pattern.len();
                 let values = pattern[shift..].iter().chain(&pattern[..shift]);
                 tensor.values = Values::Cycle(values.map(|re| Complex64::new(*re, 0.0)).collect());

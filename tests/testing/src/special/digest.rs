@@ -1,7 +1,7 @@
-//! Results in a record: small ones whole, large ones as a few sums that every element takes part in.
+//! Digests of results: small tensors whole, large ones as a few sums over every element.
 //!
-//! In: a tensor. Out: a [`Digest`]; two of them, compared. NaN and infinities are summed apart from numbers, so
-//! that where they are is part of a digest, too.
+//! In: a tensor. Out: a [`Digest`], and the comparison of two. NaN and infinities are summed separately from numbers,
+//! so that a digest includes their positions, too.
 
 use opsmith::Tensor;
 use opsmith_runtime::with_dtype;
@@ -10,16 +10,16 @@ use serde_json::Value as Json;
 use super::given::{integers, number};
 use crate::checks::elements;
 
-/// The relative difference between the recorded library's elementary functions and ours that is no mistake.
+/// The allowed relative difference between elementary functions of the recording library and ours.
 const RELATIVE: f64 = 1e-9;
 
 /// As [`RELATIVE`], in single precision.
 const SINGLE: f64 = 1e-5;
 
-/// Beyond this, and below its inverse, arithmetic on the way overflows and loses digits in ways of its own.
+/// Beyond this, and below its inverse, intermediate arithmetic overflows and loses digits in different ways.
 const HUGE: f64 = 1e100;
 
-/// A tensor in short.
+/// The digest of a tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Digest {
     /// Its dtype.
@@ -35,8 +35,8 @@ pub struct Digest {
 pub enum Elements {
     /// All of them.
     All(Vec<f64>),
-    /// Weighted sums: of the numbers, of the places of NaN, of infinity, of minus infinity; and how large the terms
-    /// of the first are together.
+    /// Weighted sums: of the numbers, of the positions of NaN, of infinity, of minus infinity; and the magnitude of the
+    /// first sum's terms.
     Sums([f64; 4], f64),
 }
 
@@ -46,7 +46,7 @@ pub fn weight(index: usize) -> f64 {
 }
 
 impl Digest {
-    /// All of a tensor.
+    /// The digest of all elements of a tensor.
     pub fn of(tensor: &Tensor) -> Digest {
         Digest {
             dtype: tensor.dtype().name().to_owned(),
@@ -55,7 +55,7 @@ impl Digest {
         }
     }
 
-    /// The tensor in the form of another digest, with which it is to be compared.
+    /// The digest of a tensor in the form of another, for comparison.
     pub fn like(tensor: &Tensor, other: &Digest) -> Digest {
         let whole = Digest::of(tensor);
         match (&other.elements, &whole.elements) {
@@ -64,8 +64,8 @@ impl Digest {
         }
     }
 
-    /// A tensor that is compared as a gradient is: without the elements at which an input of its shape is no number,
-    /// infinite, huge or tiny, where slopes are nobody's.
+    /// A tensor for comparison as a gradient: without the elements at which an input of its shape is NaN, infinite,
+    /// huge or tiny, where slopes are unspecified.
     pub(super) fn calm(tensor: &Tensor, inputs: &[Tensor]) -> Tensor {
         let wild = |part: f64| part.is_nan() || part.abs() > HUGE || part != 0.0 && part.abs() < 1.0 / HUGE;
         let mut values = elements(tensor);
@@ -95,7 +95,7 @@ impl Digest {
         Some(Digest { dtype: dtype.as_str()?.to_owned(), shape: integers(shape)?, elements })
     }
 
-    /// How a result differs from this one, if it does. Signs of zeros do not count: they follow the order of sums.
+    /// The difference of a result from this one, if any. Signs of zeros are ignored: they depend on the order of sums.
     pub fn difference(&self, found: &Digest) -> Option<String> {
         if self.dtype != found.dtype || self.shape != found.shape {
             return Some(format!(
@@ -103,7 +103,7 @@ impl Digest {
                 found.dtype, found.shape, self.dtype, self.shape
             ));
         }
-        // Integers become `float32` where a function of numbers gets them. Its sums lose digits where terms cancel.
+        // Integers become `float32` in functions of floats. Such sums lose digits where terms cancel.
         let is_single = ["float32", "complex64"].contains(&self.dtype.as_str());
         let relative = if is_single { SINGLE } else { RELATIVE };
         let absolute = if is_single { SINGLE } else { 1e-4 * RELATIVE };

@@ -1,7 +1,7 @@
-//! Arguments of a recorded call: how to make them, in few words.
+//! Compact descriptions of the arguments of a recorded call.
 //!
-//! In: a sample of the spec, or the JSON of a record. Out: values of a call in a dtype. `record.py` makes the
-//! same tensors from the same words.
+//! In: a sample of the spec, or the JSON of a record. Out: values of a call in a dtype. `record.py` makes the same
+//! tensors from the same descriptions.
 
 use opsmith::{DType, Tensor, Value};
 use opsmith_runtime::op::{ArgKind, ElementType, OpDef};
@@ -34,38 +34,38 @@ pub enum Given {
     Tensor(GivenTensor),
 }
 
-/// A tensor by how it is filled.
+/// A tensor by shape and fill.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GivenTensor {
     /// Its sizes.
     pub shape: Vec<i64>,
     /// Its elements.
     pub values: Values,
-    /// The number that tells tensors of one call apart.
+    /// A number that distinguishes tensors of one call.
     pub seed: usize,
-    /// The sizes it is expanded to, for every combination of the elements of several.
+    /// The sizes it is expanded to, for all combinations of the elements of several tensors.
     pub grid: Option<Vec<i64>>,
 }
 
 /// The elements of a tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Values {
-    /// Numbers between two, in the dtype of the call; small integers where that is one of integers.
+    /// Numbers between two bounds, in the dtype of the call; small integers for an integer dtype.
     Between(f64, f64),
-    /// Integers from the first to before the second.
+    /// Integers from the first up to but not including the second.
     Integers(i64, i64),
     /// Truth values.
     Mask,
-    /// These numbers again and again, in the dtype of the call.
+    /// These numbers, repeated, in the dtype of the call.
     Cycle(Vec<Complex64>),
-    /// These integers again and again, `int64`.
+    /// These integers, repeated, `int64`.
     Places(Vec<i64>),
-    /// These integers again and again, in the dtype of the call, which is one of integers.
+    /// These integers, repeated, in the call's integer dtype.
     Whole(Vec<i64>),
 }
 
 impl Given {
-    /// An argument of a call in `float64` in words; nothing if there are none for it.
+    /// The description of an argument of a call in `float64`; `None` if there is none.
     pub fn of_value(value: &Value, seed: usize) -> Option<Given> {
         let tensor = |tensor: &Tensor| {
             let elements = elements(tensor);
@@ -94,7 +94,7 @@ impl Given {
         })
     }
 
-    /// The argument that a sample gives.
+    /// The description of a sample's argument.
     pub fn of_sample(value: &SampleValue, seed: usize) -> Given {
         match *value {
             SampleValue::None => Given::None,
@@ -128,7 +128,7 @@ impl Given {
         }
     }
 
-    /// Calls `visit` with every integer that is no element.
+    /// Calls `visit` with every integer attribute.
     pub fn for_each_integer(&mut self, visit: &mut dyn FnMut(&mut i64)) {
         match self {
             Given::Int(value) => visit(value),
@@ -137,7 +137,7 @@ impl Given {
         }
     }
 
-    /// As text that a record holds.
+    /// The JSON for a record.
     pub fn to_json(&self) -> Json {
         match self {
             Given::None => Json::Null,
@@ -186,7 +186,7 @@ impl Given {
         })
     }
 
-    /// The value of an argument of a kind.
+    /// The argument value, of the given kind.
     ///
     /// # Errors
     /// If there is no memory or the dtype cannot hold the elements.
@@ -280,7 +280,7 @@ impl GivenTensor {
                 };
             }
         };
-        // Static, as those of a spec are; a test makes few of them.
+        // Static, as those of a spec are; tests make few of them.
         let shape: &'static [i64] = Box::leak(self.shape.clone().into_boxed_slice());
         let tensor = SampleTensor { shape, fill }.build(dtype, self.seed)?;
         match self.values {
@@ -335,9 +335,9 @@ impl Values {
     }
 }
 
-/// A number as JSON has it, which knows neither NaN nor infinities, and whose readers round.
+/// A number as JSON, which has neither NaN nor infinities, and whose readers round.
 pub(super) fn number_to_json(value: f64) -> Json {
-    // As text, what is read is what was written, to the last bit.
+    // Text preserves every bit.
     if value == value.trunc() && value.abs() < 1e15 && !(value == 0.0 && value.is_sign_negative()) {
         return json!(value as i64);
     }
@@ -356,7 +356,7 @@ pub(super) fn integers(json: &Json) -> Option<Vec<i64>> {
     json.as_array()?.iter().map(Json::as_i64).collect()
 }
 
-/// The arguments of a call in order: those given by name, and the defaults of the others.
+/// The arguments of a call in order: those given by name, and defaults for the others.
 ///
 /// # Errors
 /// If an argument has neither a value nor a default.

@@ -1,7 +1,7 @@
-//! Whether results and gradients depend on how the elements of inputs lie in memory.
+//! Independence of results and gradients from the memory layout of inputs.
 //!
-//! In: an operator. Out: what differs between inputs without gaps and the same elements elsewhere, at special points and
-//! sizes.
+//! In: an operator. Out: the differences between inputs without gaps and the same elements in other layouts, at special
+//! points and sizes.
 
 use opsmith::{Result, Tensor};
 use opsmith_runtime::op::OpDef;
@@ -9,10 +9,10 @@ use opsmith_runtime::op::OpDef;
 use super::{derive, sizes_around};
 use crate::report::Report;
 
-/// Where kernels are wont to change their path: lanes of vectors, rows of tiles, blocks of a cache.
+/// Typical thresholds of kernels: vector lanes, tile rows, cache blocks.
 const BLOCKS: [usize; 6] = [16, 32, 64, 128, 256, 1024];
 
-/// The same elements with gaps between them, and dimensions in another order in memory.
+/// The same elements with gaps between them, and another order of dimensions in memory.
 ///
 /// # Errors
 /// If there is no memory.
@@ -20,13 +20,13 @@ pub fn scattered(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dim() == 0 {
         return opsmith::select(&opsmith::stack(&[tensor, tensor])?, 0, 1);
     }
-    // Each element has another one behind it that is not part of the tensor.
+    // Each element is followed by one that is not part of the tensor.
     let turned = opsmith::transpose(tensor, 0, -1)?;
     let pairs = opsmith::stack_with(&[&turned, &turned], opsmith::StackOptions::new().dim(-1))?;
     Ok(opsmith::transpose(&opsmith::select(&pairs, -1, 1)?, 0, -1)?.detach())
 }
 
-/// Results and gradients of inputs with gaps against those of inputs without. A view shows memory as it lies.
+/// Results and gradients of inputs with gaps against those of inputs without. Views depend on layouts and are excluded.
 pub fn layouts(op: &'static OpDef) -> Report {
     let mut report = Report::default();
     if op.view.is_some() {

@@ -1,6 +1,6 @@
-//! A line of a record: a call, or one call at several sizes, and what another library gave for it.
+//! A line of a record: a call, or one call at several sizes, with the results of another library.
 //!
-//! In: JSON. Out: [`Line`], which runs its calls and says how their results differ.
+//! In: JSON. Out: [`Line`], which runs its calls and reports differences from the recorded results.
 
 use opsmith::{DType, Result, Tensor, Value};
 use opsmith_runtime::op::OpDef;
@@ -20,43 +20,43 @@ pub struct Line {
     pub dtype: DType,
     /// Arguments by name; the others have their defaults.
     pub args: Vec<(String, Given)>,
-    /// At which sizes else it is called.
+    /// Other sizes of the call.
     pub grow: Option<Grow>,
-    /// Whether results, too, are compared only where inputs are ordinary numbers; `record.py` says why.
+    /// Whether results, too, are compared only where inputs are ordinary numbers; `record.py` has the reason.
     pub calm: bool,
-    /// What the other library gave for each call; nothing if it refused.
+    /// The other library's results of each call; `None` if it rejected the call.
     pub outcomes: Vec<Option<Outcome>>,
 }
 
-/// Sizes in place of one.
+/// Substitutes for a size.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grow {
-    /// The size that is replaced wherever it stands; 0 for every size above 1.
+    /// The size that is replaced wherever it occurs; 0 for every size above 1.
     pub size: i64,
     /// Whether integers among the attributes are sizes, too.
     pub attributes: bool,
-    /// What takes its place, in one call each.
+    /// The substitutes, in one call each.
     pub to: Vec<i64>,
 }
 
-/// What a call gave.
+/// The results of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     outs: Vec<Option<Digest>>,
-    /// The results that gradients flow from.
+    /// The results that gradients are computed from.
     of: Vec<usize>,
     gradients: Vec<Option<Digest>>,
 }
 
 impl Line {
-    /// The arguments of each call, with what tells it from the others.
+    /// The arguments of each call, with a label that distinguishes it.
     pub fn calls(&self) -> Vec<(String, Vec<(String, Given)>)> {
         let Some(grow) = &self.grow else { return vec![(String::new(), self.args.clone())] };
         let call = |&to: &i64| (format!(" with {to} for {}", grow.size), grown(&self.args, grow, to));
         grow.to.iter().map(call).collect()
     }
 
-    /// As text, without what the other library gave.
+    /// The JSON of the line, without the other library's results.
     pub fn to_json(&self) -> Json {
         let args: Map<String, Json> =
             self.args.iter().map(|(name, given)| (name.clone(), given.to_json())).collect();
@@ -95,7 +95,7 @@ impl Line {
         })
     }
 
-    /// The line with what the operator itself gives for each call, for comparisons of it with itself.
+    /// The line with the operator's own results for each call, for comparisons with itself.
     #[must_use]
     pub fn recorded(mut self, op: &'static OpDef) -> Line {
         let outcome = |(_, args): (String, Vec<(String, Given)>)| Outcome::of(op, &args, self.dtype).ok();
@@ -103,7 +103,7 @@ impl Line {
         self
     }
 
-    /// Runs every call and compares; `change` may lay a tensor out in another way. Gives what differs.
+    /// Runs every call and compares; `change` may change the layout of a tensor. Returns the differences.
     pub fn differences(&self, op: &'static OpDef, change: &mut dyn FnMut(&Tensor) -> Tensor) -> Vec<String> {
         let mut found = Vec::new();
         for ((label, args), outcome) in self.calls().iter().zip(&self.outcomes) {
@@ -125,7 +125,7 @@ impl Line {
     }
 }
 
-/// The arguments with another size in place of one.
+/// The arguments with one size replaced by another.
 pub(super) fn grown(args: &[(String, Given)], grow: &Grow, to: i64) -> Vec<(String, Given)> {
     let replace = |size: &mut i64| {
         if *size == grow.size || grow.size == 0 && *size > 1 {
@@ -165,7 +165,7 @@ impl Outcome {
         }))
     }
 
-    /// What a call gives, every element of it.
+    /// The results of a call, with every element.
     fn of(op: &'static OpDef, args: &[(String, Given)], dtype: DType) -> Result<Outcome> {
         let args = values(op, args, dtype)?;
         let is_leaf = |tensor: &Tensor| tensor.dtype().is_differentiable();
@@ -180,7 +180,7 @@ impl Outcome {
             .collect::<Result<_>>()?;
         let leaves: Vec<Tensor> = tensors.into_iter().filter(is_leaf).collect();
         let recorded = outs.iter().map(|out| Some(Digest::of(&out.detach()))).collect();
-        // An operator may refuse gradients; its results are compared all the same.
+        // If the operator has no gradient, its results are compared nevertheless.
         let Ok(found) = pull(&outs, &leaves, &starts, false) else {
             return Ok(Outcome { outs: recorded, of: Vec::new(), gradients: Vec::new() });
         };
@@ -188,7 +188,7 @@ impl Outcome {
         Ok(Outcome { outs: recorded, of, gradients: found.into_iter().map(gradient).collect() })
     }
 
-    /// How a call differs from what was recorded.
+    /// The difference of a call from the recorded results.
     fn check(
         &self,
         op: &'static OpDef,
@@ -213,7 +213,7 @@ impl Outcome {
         for (index, wanted) in self.outs.iter().enumerate() {
             let Some(wanted) = wanted else { continue };
             let Some(out) = outs.get(index) else { return Ok(Some(format!("there is no result {index}"))) };
-            // What only gradients call is compared as they are.
+            // Results of operators that only gradients call are compared as gradients.
             let is_slope = (line.calm || op.name.ends_with("_backward")) && out.dtype().is_differentiable();
             let out = if is_slope { Digest::calm(out, &tensors) } else { out.detach() };
             if let Some(why) = wanted.difference(&Digest::like(&out, wanted)) {
@@ -244,10 +244,10 @@ impl Outcome {
     }
 }
 
-/// Reads a record, a line of JSON each.
+/// Parses a record, a line of JSON each.
 ///
 /// # Errors
-/// If a line is none.
+/// If a line is malformed.
 pub fn read(text: &str) -> std::result::Result<Vec<Line>, String> {
     let line = |(number, text): (usize, &str)| {
         let json = serde_json::from_str(text).map_err(|error| format!("line {}: {error}", number + 1))?;

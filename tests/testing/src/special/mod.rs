@@ -1,9 +1,8 @@
-//! Calls at special points and sizes, derived from the samples of the spec, against what another library
-//! gives for them.
+//! Calls at special points and sizes, derived from the samples of the spec, against another library's results.
 //!
-//! In: operators with samples, the constants of their expressions, the sizes at which kernels change their
-//! path. Out: recorded calls ([`Line`]), and how results differ from the recorded ones. Lines hold the calls
-//! themselves, so that a record outlives a change of a sample; `tests/data/special/record.py` adds the results.
+//! In: operators with samples, the constants of their expressions, the sizes at which kernels change their path. Out:
+//! recorded calls ([`Line`]), and differences from the recorded results. Lines contain the calls themselves, so that a
+//! record outlives a change of a sample; `tests/data/special/record.py` adds the results.
 
 mod derive;
 mod digest;

@@ -1,4 +1,4 @@
-//! C++ text to tokens; comments are blanks.
+//! C++ text to tokens; comments are treated as blanks.
 
 /// A token.
 #[derive(Clone, PartialEq, Debug)]
@@ -7,7 +7,7 @@ pub(super) enum Token {
     Word(String),
     /// A number without its suffix.
     Number(String),
-    /// What stands between quotes, escapes as written.
+    /// The text between quotes, with unchanged escapes.
     Text(String),
     /// Punctuation.
     Symbol(&'static str),
@@ -75,7 +75,7 @@ fn number_end(text: &str) -> usize {
     .unwrap_or(text.len())
 }
 
-/// Where the closing quote stands.
+/// The position of the closing quote.
 fn text_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices()

@@ -4,7 +4,7 @@ use super::Name;
 use opsmith_codegen::expr::path;
 use opsmith_codegen::spec::schema::INT_CONSTANTS;
 
-/// How tightly a binary operator binds in Rust.
+/// The binding strength of a binary operator in Rust.
 pub(super) fn level(symbol: &str) -> u8 {
     match symbol {
         "||" => 1,
@@ -18,7 +18,7 @@ pub(super) fn level(symbol: &str) -> u8 {
     }
 }
 
-/// `1.` has a zero behind it here.
+/// `1.` gets a trailing zero.
 pub(super) fn number(text: &str) -> String {
     match text.split_once('.') {
         Some((whole, "")) => format!("{whole}.0"),
@@ -62,7 +62,7 @@ const CONSTANTS: [(&str, &str); 15] = [
     ("M_SQRT2", "1.4142135623730951"),
 ];
 
-/// What a constant is here.
+/// The equivalent of a constant.
 pub(super) fn constant(name: &Name) -> Option<&'static str> {
     let find = |table: &[(&str, &'static str)]| {
         table.iter().find(|(known, _)| *known == name.last()).map(|(_, text)| *text)
@@ -79,7 +79,7 @@ pub(super) fn constant(name: &Name) -> Option<&'static str> {
     find(&CONSTANTS).or_else(|| find(&DTYPES))
 }
 
-/// Questions that need no elements. `size()` of a list asks for its length.
+/// Metadata queries. `size()` of a list is its length.
 pub(super) fn query(method: &str, arguments: usize, of_list: bool) -> Option<&'static str> {
     Some(match (method, arguments) {
         ("sym_sizes" | "sizes", 0) => "sizes",
@@ -96,12 +96,12 @@ pub(super) fn query(method: &str, arguments: usize, of_list: bool) -> Option<&'s
     })
 }
 
-/// Whether a method of C++'s lists asks whether there is anything in them.
+/// Whether a method of C++ lists tests for emptiness.
 pub(super) fn asks_if_empty(method: &str) -> bool {
     "empty()".strip_suffix("()") == Some(method)
 }
 
-/// A name as an expression calls it: one that is a keyword of Rust has an underscore.
+/// A name in an expression's syntax: a Rust keyword gets an underscore.
 pub(super) fn callable(name: &str) -> String {
     match path::is_identifier(name) {
         true => name.to_owned(),

@@ -1,19 +1,19 @@
 //! Models of the pool of threads, run by loom in every order of steps that the memory model allows.
 //!
-//! In: the pool itself, with loom's locks and atomics. Out: a failure if an order exists in which a call is made twice or
-//! not at all, a thread uses a function that has ended, or one waits for ever. Only `scripts/loom.sh` runs them. Each names
-//! mutants, made by hand, that it was seen to find.
+//! In: the pool itself, with loom's locks and atomics. Out: a failure if an order exists in which a call is made twice
+//! or not at all, a thread uses a function that has ended, or a thread waits for ever. Only `scripts/loom.sh` runs
+//! them. Each model's comment lists the manual mutants that it has detected.
 
 use loom::cell::UnsafeCell;
 
 use super::*;
 
-/// A pool that lives as long as the program, as the one of graphs does.
+/// A pool that lives as long as the program, like the graphs' pool.
 fn leaked() -> &'static Pool {
     Box::leak(Box::new(pool!()))
 }
 
-/// Ends the pool's threads, without which a model would not end.
+/// Ends the pool's threads, so that the model ends.
 fn close(pool: &'static Pool) {
     {
         let mut state = lock(&pool.shared.state);
@@ -23,10 +23,10 @@ fn close(pool: &'static Pool) {
     pool.shared.start.notify_all();
 }
 
-/// Numbers that loom watches: of each, how often it was called.
+/// Numbers tracked by loom: the count of calls of each.
 struct Calls(Vec<UnsafeCell<u32>>);
 
-// SAFETY: loom says whether two threads are at one number at once.
+// SAFETY: loom reports two threads that access one number concurrently.
 unsafe impl Sync for Calls {}
 
 impl Calls {
@@ -35,7 +35,7 @@ impl Calls {
     }
 
     fn note(&self, number: usize) {
-        // SAFETY: each number is called once, which is what the models look at.
+        // SAFETY: each number is called once, which the models verify.
         self.0[number].with_mut(|calls| unsafe { *calls += 1 });
     }
 
@@ -47,9 +47,9 @@ impl Calls {
     }
 }
 
-/// A second job finds the thread of the first, asleep or on its way there. Found mutants: `withdraw` without the wait for
-/// active threads, and without taking the job back. A job whose round grows outside of the lock passes: a thread that
-/// misses it leaves its calls to the others.
+/// A second job finds the thread of the first, asleep or about to sleep. Detected mutants: `withdraw` without the wait
+/// for active threads, and without withdrawing the job. A job whose round grows outside of the lock passes: a thread
+/// that misses it leaves its calls to the others.
 #[test]
 fn each_number_of_two_jobs_is_called_once() {
     loom::model(|| {
@@ -63,8 +63,7 @@ fn each_number_of_two_jobs_is_called_once() {
     });
 }
 
-/// Two threads help with one job. Found mutant: `take_calls` with a
-/// load and a store in place of `fetch_add`.
+/// Two threads help with one job. Detected mutant: `take_calls` with a load and a store in place of `fetch_add`.
 #[test]
 fn two_helpers_and_their_user_share_the_numbers() {
     loom::model(|| {
@@ -76,8 +75,8 @@ fn two_helpers_and_their_user_share_the_numbers() {
     });
 }
 
-/// It found that a panic poisoned the pool's lock, after which every run was alone. Found mutants: a panic that is not
-/// caught in `work`, and one that `withdraw` leaves for the next job.
+/// Found a defect: a panic poisoned the pool's lock, after which every run was single-threaded. Detected mutants: a
+/// panic that is not caught in `work`, and one that `withdraw` leaves for the next job.
 #[test]
 fn a_panic_of_a_helper_reaches_the_user_and_the_pool_goes_on() {
     loom::model(|| {

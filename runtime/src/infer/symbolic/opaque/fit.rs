@@ -1,16 +1,16 @@
 //! Polynomials through sample points.
 //!
-//! In: values of symbols, and a number for each. Out: the formula that gives exactly these numbers, or
-//! nothing. Candidates are sums of products of powers with unknown coefficients, found by elimination in
-//! whole numbers, so no rounding decides.
+//! In: values of symbols, and a number for each point. Out: the formula that gives exactly these numbers, if there is
+//! one. Candidates are sums of products of powers with unknown coefficients, found by elimination in integers, so
+//! rounding has no influence.
 
 use crate::infer::symbolic::formula::{Powers, Term};
 use crate::infer::symbolic::size::Size;
 use crate::infer::symbolic::symbols::Symbol;
 
-/// Products of more powers than these are not looked for.
+/// Maximal degree of products.
 const MAX_DEGREE: u32 = 4;
-/// Sums of products of two are looked for up to so many symbols.
+/// Maximal number of symbols for sums with products of two.
 const MAX_SQUARES: usize = 6;
 
 pub(in crate::infer::symbolic) fn fit(points: &[(&[i64], i64)]) -> Option<Size> {
@@ -30,8 +30,8 @@ pub(in crate::infer::symbolic) fn fit(points: &[(&[i64], i64)]) -> Option<Size> 
     constant().or_else(linear).or_else(one_product).or_else(quadratic)
 }
 
-/// The whole coefficient of one product, if the points determine it and at least one confirms it. There are many products
-/// to try, and nearly all are refuted by the first few points.
+/// The integer coefficient of one product, if the points determine it and at least one confirms it. There are many
+/// products to try, and the first few points refute nearly all.
 fn multiple(points: &[(&[i64], i64)], product: &Powers) -> Option<Size> {
     if points.len() < 2 {
         return None;
@@ -53,7 +53,7 @@ fn multiple(points: &[(&[i64], i64)], product: &Powers) -> Option<Size> {
     Some(Size::from_terms(Some([term].into_iter().collect()))).filter(|size| !size.is_unknown())
 }
 
-/// Whole coefficients of the products, if the points determine them and at least one confirms them.
+/// Integer coefficients of the products, if the points determine them and at least one confirms them.
 fn solve(points: &[(&[i64], i64)], products: &[Powers]) -> Option<Size> {
     let without_symbols = points[0].0.is_empty();
     if points.len() < products.len() + usize::from(!without_symbols) {
@@ -73,8 +73,8 @@ fn solve(points: &[(&[i64], i64)], products: &[Powers]) -> Option<Size> {
     Some(Size::from_terms(Some(terms.collect::<Option<_>>()?))).filter(|size| !size.is_unknown())
 }
 
-/// Solves rows of `unknowns` coefficients and a result each, in whole numbers (Bareiss' elimination, which
-/// divides without remainder). `None` without exactly one whole solution, or if numbers get too large.
+/// Solves rows of `unknowns` coefficients and a result each, in integers (Bareiss' elimination, which divides without
+/// remainder). `None` without exactly one integer solution, or on overflow.
 fn eliminate(mut rows: Vec<Vec<i128>>, unknowns: usize) -> Option<Vec<i128>> {
     let mut previous = 1i128;
     for column in 0..unknowns {
@@ -91,7 +91,7 @@ fn eliminate(mut rows: Vec<Vec<i128>>, unknowns: usize) -> Option<Vec<i128>> {
         }
         previous = rows[column][column];
     }
-    // The remaining equations must be 0 = 0: those of the points that confirm.
+    // The remaining equations must be 0 = 0: those of the confirming points.
     if rows[unknowns..].iter().any(|row| row[unknowns] != 0) {
         return None;
     }
@@ -116,7 +116,7 @@ fn products(count: usize, degree: u32) -> Vec<Powers> {
     for _ in 0..degree {
         let mut next = Vec::new();
         for powers in &newest {
-            // Symbols come in order, so that each product comes once.
+            // Symbols are in ascending order, so that each product is produced once.
             let from = powers.last().map_or(0, |last| last.0.0);
             for symbol in from..count as u32 {
                 let mut powers = powers.clone();

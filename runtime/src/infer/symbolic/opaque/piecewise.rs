@@ -1,23 +1,22 @@
 //! Piecewise formulas of one size: quotients, and clamping at a bound.
 //!
-//! In: a function's numbers at consecutive whole numbers. Out: a size that gives them all, made of a
-//! quotient (`(s0+1)/2`), a smaller or a greater of two, or nothing.
+//! In: a function's values at consecutive integers. Out: a size that gives them all, made of a quotient (`(s0+1)/2`), a
+//! minimum or a maximum, if there is one.
 
 use super::DIVISORS;
 use crate::infer::symbolic::size::Size;
 use crate::infer::symbolic::symbols::Symbols;
 
-/// The size behind `points`, pairs of a number and its result in ascending order, for `argument` in place of
-/// the number.
+/// The size that fits `points`, pairs of an integer and its value in ascending order, as a function of `argument`.
 pub(super) fn fit(points: &[(i64, i64)], argument: &Size, symbols: &mut Symbols) -> Option<Size> {
     let (first, last) = (points.first()?, points.last()?);
-    // From the middle on, what is cut off at the low end no longer shows.
+    // The upper half is not affected by clamping at the low end.
     let tail = &points[points.len() / 2..];
     let all = |function: &dyn Fn(i64) -> i64, points: &[(i64, i64)]| {
         points.iter().all(|&(value, result)| function(value) == result)
     };
     if tail.iter().all(|point| point.1 == last.1) {
-        // Grows to a bound and stays there.
+        // Grows up to a bound.
         let (shift, bound) = (first.1 - first.0, last.1);
         let grows = |value: i64| (value + shift).min(bound);
         if points.len() >= 8 && all(&grows, points) {
@@ -40,7 +39,7 @@ pub(super) fn fit(points: &[(i64, i64)], argument: &Size, symbols: &mut Symbols)
     None
 }
 
-/// How much the results rise with each `step`, and what is added before dividing by it.
+/// The slope per `step`, and the offset added before the division by `step`.
 fn slope(points: &[(i64, i64)], step: i64) -> Option<(i64, i64)> {
     // One period alone would prove nothing.
     if (points.len() as i64) < 2 * step + 2 {

@@ -1,10 +1,9 @@
-//! Inference that only runs on numbers, for sizes that are symbols: it is run at several points, and the
-//! formulas behind its results are looked for.
+//! Symbolic inference by sampling: runs opaque inference at several points and fits formulas to its results.
 //!
-//! In: an operator whose rules call compiled functions, and arguments with symbols. Out: results whose
-//! sizes are formulas where one fits all points, else unknown. Which symbols have to be equal is found by
-//! trying. What is found is confirmed by a guard that runs the functions once more when the sizes are known,
-//! so a formula that fits by accident is an error then, never a wrong shape.
+//! In: an operator whose rules call compiled functions, and arguments with symbols. Out: results whose sizes are
+//! formulas where one fits all points, else unknown. Trial runs also find the symbols that have to be equal. A guard
+//! confirms the results: it runs the functions once more when the sizes are known, so a formula that fits by
+//! coincidence is an error then, never a wrong shape.
 
 use opsmith_core::DType;
 
@@ -19,14 +18,14 @@ use crate::infer::symbolic::symbols::{Symbol, Symbols};
 use crate::infer::symbolic::tensor_meta::{Argument, Meta, Strides};
 use crate::op::OpDef;
 
-/// Symbols that stand for sizes of which nothing is known are numbered from here.
+/// First number of the symbols for unknown sizes.
 const NAMELESS: u32 = u32::MAX - 4096;
 
 /// The result of sampling.
 pub struct Sampled {
     /// The results.
     pub outs: Vec<Meta>,
-    /// The dtype that chooses the kernel; `None` of a composition.
+    /// The dtype that selects the kernel; `None` for a composition.
     pub compute: Option<DType>,
     /// The results that are present, a bit each.
     pub present: u64,
@@ -35,7 +34,7 @@ pub struct Sampled {
 /// Infers a call by running its inference at several points. `None` if it accepts none of them.
 ///
 /// # Errors
-/// If it refuses the example that all symbols have.
+/// If it rejects the point of the symbols' example values.
 pub fn infer(
     op: &'static OpDef,
     args: &[Argument<'_>],
@@ -69,7 +68,7 @@ pub fn infer(
     search.mix(&groups);
     let least = search.least(&groups);
     let Search { first, points: accepted, several_kinds, has_examples, vanishing, of_any_rank, .. } = search;
-    // A size without a symbol cannot be guarded, so the ranks that depend on it stay unknown.
+    // A size without a symbol cannot be guarded, so ranks that depend on it stay unknown.
     let is_open = vanishing.iter().any(|(leaf, _)| leaves[*leaf].0 >= NAMELESS);
     let (compute, present) = (first.compute, first.present);
     if let (true, false) = (several_kinds, has_examples) {
@@ -82,7 +81,7 @@ pub fn infer(
         .with_help("give these sizes as numbers, or an example of each"));
     }
     let mut sizes = formulas(&leaves, &atoms, &accepted, &groups, &mut context.symbols);
-    // What is special about a size of 0 or 1 shows in strides, for instance; then it stays as it is.
+    // Sizes 0 and 1 may differ in strides, for instance; such a size stays a constant.
     let special = |leaf: &usize| accepted[0].values[*leaf] < 2 && !groups.constants.contains(leaf);
     let special: Vec<usize> = (0..leaves.len()).filter(special).collect();
     if !special.is_empty() && sizes.iter().any(Size::is_unknown) {
@@ -116,7 +115,7 @@ pub fn infer(
         let offset = number();
         let shape = Shape::Known(shape);
         let strides = match shape.contiguous_strides() {
-            // A kernel chose them, and kernels write row-major results.
+            // The kernel chooses the strides, and kernels write row-major results.
             _ if compute.is_some() => Strides::Contiguous,
             Some(row_major) if row_major == strides && offset == 0 => Strides::Contiguous,
             _ if strides.iter().chain([&offset]).any(Size::is_unknown) => Strides::Unknown,
@@ -139,7 +138,7 @@ pub fn infer(
     Ok(Some(Sampled { outs, compute, present }))
 }
 
-/// The formulas behind all numbers of the results.
+/// Formulas for all numbers of the results.
 fn formulas(
     leaves: &[Symbol],
     atoms: &[Symbol],
@@ -149,7 +148,7 @@ fn formulas(
 ) -> Vec<Size> {
     // The guards exclude the other points.
     let points: Vec<&Point> = accepted.iter().filter(|point| groups.admit(point, &accepted[0])).collect();
-    // Where a dimension has one element or none, strides and the like may follow no rule.
+    // In dimensions of at most one element, strides are arbitrary.
     let is_free = |leaf: &usize| !groups.constants.contains(leaf);
     let usual = |point: &&&Point| (0..leaves.len()).filter(is_free).all(|leaf| point.values[leaf] > 1);
     let starts_usual = points.first().is_some_and(|first| usual(&first));
@@ -166,7 +165,7 @@ fn guard(op: &'static OpDef, context: &mut Context, a: Size, b: Size) {
     context.assume(Guard { condition, op: op.name, reason: "it accepts these sizes only if so".to_owned() });
 }
 
-/// Finds formulas behind the numbers of accepted points.
+/// Fits formulas to the numbers of accepted points.
 struct Fitting<'a> {
     leaves: &'a [Symbol],
     atoms: &'a [Symbol],
@@ -174,13 +173,13 @@ struct Fitting<'a> {
 }
 
 impl Fitting<'_> {
-    /// The size behind one of the numbers.
+    /// The size that fits one of the numbers.
     fn size(&self, index: usize, symbols: &mut Symbols) -> Option<Size> {
         let first = self.points.first()?.numbers[index];
         if self.points.iter().all(|point| point.numbers[index] == first) {
             return Some(Size::Const(first));
         }
-        // Symbols that have always been equal are one.
+        // Symbols that are equal at all points are one.
         let mut columns: Vec<(Symbol, Vec<i64>)> = Vec::new();
         for &atom in self.atoms {
             let values: Vec<i64> = self.points.iter().map(|point| self.value(atom, point, symbols)).collect();
@@ -197,7 +196,7 @@ impl Fitting<'_> {
             .or_else(|| samples.piecewise(&numbers, symbols))
             .or_else(|| samples.fraction(&numbers, symbols))
             .or_else(|| samples.extreme(&numbers, symbols));
-        // What depends on a size without a name has none either.
+        // A formula must not depend on a size without a symbol.
         found.filter(|size| size.symbols().iter().all(|symbol| self.is_named(*symbol, symbols)))
     }
 
@@ -212,7 +211,7 @@ impl Fitting<'_> {
         symbols.value(atom, &given).unwrap_or(0)
     }
 
-    /// Whether a number changes where the atom's leaves change, alone or with others.
+    /// Whether a number changes when the atom's leaves change, alone or with others.
     fn matters(&self, atom: Symbol, index: usize, symbols: &Symbols) -> bool {
         let mut leaves = Vec::new();
         symbols.leaves(&Size::from(atom), &mut leaves);

@@ -1,15 +1,15 @@
-//! The finder of formulas: a size from its numbers at sample points.
+//! Fitting: a size from its numbers at sample points.
 //!
 //! In: symbols with their values at each point, and a number for each point. Out: the size that gives exactly these
-//! numbers, or nothing. Formulas come in families, polynomials (`fit`), quotients, fractions, bounds (`piecewise`),
-//! extremes, and a client asks for those that its points can tell apart. Opaque inference (`sample`) has many points, of
-//! which a symbol's are consecutive; graph mode has a few traces at sizes that are far apart. Nothing here knows either.
+//! numbers, if there is one. Formulas come in families: polynomials (`fit`), quotients, fractions, bounds
+//! (`piecewise`), extremes; a client tries those that its points can distinguish. Opaque inference (`sample`) has many
+//! points, with consecutive values of each symbol; graph mode has a few traces at distant sizes. Must not know either.
 
 use super::{DIVISORS, fit, piecewise};
 use crate::infer::symbolic::size::Size;
 use crate::infer::symbolic::symbols::{Origin, Symbol, Symbols};
 
-/// How many quotients a table may have before no more are looked for.
+/// Maximal number of quotients in a symbol table; beyond it no new ones are tried.
 const MOST_QUOTIENTS: usize = 16;
 
 /// Symbols with their values at sample points.
@@ -32,7 +32,7 @@ impl Samples {
         polynomial(&columns, numbers)
     }
 
-    /// A polynomial of the symbols and of those in the table that are derived from them.
+    /// A polynomial of the symbols and of the table's symbols derived from them.
     pub fn polynomial_of_derived(&self, numbers: &[i64], symbols: &Symbols) -> Option<Size> {
         let derived = self.derived(symbols);
         let columns: Vec<&Column> = self.columns.iter().chain(&derived).collect();
@@ -40,7 +40,7 @@ impl Samples {
     }
 
     /// A sum of multiples of a quotient and its dividend, or a multiple of a quotient and another symbol. The quotient
-    /// is known, or a new one of one of the first `divided` symbols.
+    /// is an existing one, or a new one of one of the first `divided` symbols.
     pub fn quotient(&self, numbers: &[i64], divided: usize, symbols: &mut Symbols) -> Option<Size> {
         let known = self.derived(symbols);
         let of_known = known.iter().find_map(|(symbol, parts)| {
@@ -65,7 +65,7 @@ impl Samples {
         None
     }
 
-    /// A fraction of a polynomial, where that is whole.
+    /// A fraction of a polynomial, if it has integer values.
     pub fn fraction(&self, numbers: &[i64], symbols: &mut Symbols) -> Option<Size> {
         DIVISORS.into_iter().find_map(|divisor| {
             let many: Vec<i64> = numbers.iter().map(|number| number.saturating_mul(divisor)).collect();
@@ -73,17 +73,17 @@ impl Samples {
         })
     }
 
-    /// A size that depends on one symbol alone and is no polynomial of it: a rounded quotient, or cut off at a bound.
+    /// A size that depends on one symbol alone and is not a polynomial: a rounded quotient, or clamped at a bound.
     pub fn piecewise(&self, numbers: &[i64], symbols: &mut Symbols) -> Option<Size> {
         let [(symbol, values)] = self.columns.as_slice() else { return None };
         let mut pairs: Vec<(i64, i64)> = values.iter().copied().zip(numbers.iter().copied()).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        // One value of the symbol with two results would be no function of it.
+        // Two results for one value of the symbol are not a function of it.
         if pairs.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return None;
         }
-        // Consecutive numbers from the first on; the others must fit as well.
+        // The leading run of consecutive values is fitted; the other points must match.
         let run = 1 + pairs.windows(2).take_while(|pair| pair[1].0 == pair[0].0 + 1).count();
         let size = piecewise::fit(&pairs[..run], &Size::from(*symbol), symbols)?;
         let fits = |&(value, result): &(i64, i64)| {
@@ -93,7 +93,7 @@ impl Samples {
         pairs.iter().all(fits).then_some(size)
     }
 
-    /// The smaller or the greater of two symbols with something added to each.
+    /// The minimum or maximum of two symbols with a constant added to each.
     pub fn extreme(&self, numbers: &[i64], symbols: &mut Symbols) -> Option<Size> {
         let [(first, a), (second, b)] = self.columns.as_slice() else { return None };
         let more = |values: &[i64]| -> Vec<i64> {
@@ -112,7 +112,7 @@ impl Samples {
         fits(i64::max, x, y).then(|| symbols.greater(&size(first, x), &size(second, y)))
     }
 
-    /// The derived symbols of a table whose values the points tell.
+    /// The table's derived symbols whose values the points determine.
     fn derived(&self, symbols: &Symbols) -> Vec<Column> {
         let points = self.columns.first().map_or(0, |column| column.1.len());
         let values = |symbol: Symbol| -> Option<Vec<i64>> {
@@ -126,7 +126,7 @@ impl Samples {
         derived.filter_map(|symbol| Some((symbol, values(symbol)?))).collect()
     }
 
-    /// A formula with a quotient, of which `parts` are the values, of the symbol `of`.
+    /// A formula with a quotient of the symbol `of`; `parts` are the quotient's values.
     fn with_quotient(
         &self,
         parts: &[i64],
@@ -155,15 +155,15 @@ fn polynomial(columns: &[&Column], numbers: &[i64]) -> Option<Size> {
         (columns.iter().map(|column| column.1[point]).collect(), *number)
     };
     let mut rows: Vec<(Vec<i64>, i64)> = numbers.iter().enumerate().map(row).collect();
-    // Many points differ in what does not matter here.
+    // Many points differ only in other symbols.
     rows.sort_unstable();
     rows.dedup();
     let points: Vec<(&[i64], i64)> = rows.iter().map(|(row, number)| (&row[..], *number)).collect();
     Some(fit::fit(&points)?.substitute(|column| Size::from(columns[column.0 as usize].0)))
 }
 
-/// The whole numbers `[a, b, c]` with `a + b·x + c·y = z` in all rows `[x, y, z]`, where `b` is not 0; `c` is 0 if `x`
-/// and `y` say the same.
+/// The integers `[a, b, c]` with `a + b·x + c·y = z` in all rows `[x, y, z]`, where `b` is not 0; `c` is 0 if `x` and
+/// `y` are dependent.
 fn linear(rows: &[[i128; 3]]) -> Option<[i64; 3]> {
     let (start, rest) = rows.split_first()?;
     let steps: Vec<[i128; 3]> =
@@ -184,7 +184,7 @@ fn linear(rows: &[[i128; 3]]) -> Option<[i64; 3]> {
     (holds && b != 0).then(|| Some([small(a)?, small(b)?, small(c)?])).flatten()
 }
 
-/// How many times the numbers are as large as others, if they all are the same number of times.
+/// The common ratio of the numbers to others, if there is one.
 fn multiple(of: impl Iterator<Item = i128> + Clone, numbers: &[i64]) -> Option<i64> {
     let first = of.clone().next().filter(|first| *first != 0)?;
     let number = i128::from(*numbers.first()?);

@@ -1,8 +1,8 @@
-//! Points at which inference that only runs on numbers accepts a call.
+//! Search of points at which opaque inference accepts a call.
 //!
-//! In: an operator, arguments and the symbols in their sizes. Out: values of the symbols with the numbers
-//! that inference gives, and which symbols it accepts only if they are equal. Every symbol is changed alone,
-//! and all of them together.
+//! In: an operator, arguments and the symbols in their sizes. Out: values of the symbols with the numbers that
+//! inference gives, and the groups of symbols that have to be equal. Every symbol is varied alone, and all of them
+//! together.
 
 use crate::error::Result;
 use crate::infer::symbolic::call::{Outcome, Owned, Run};
@@ -10,11 +10,11 @@ use crate::infer::symbolic::symbols::{Symbol, Symbols};
 use crate::infer::symbolic::tensor_meta::Argument;
 use crate::op::OpDef;
 
-/// Numbers that every symbol is tried with at first, where no example says a better one.
+/// Initial values for all symbols that have no example.
 const STARTS: [i64; 8] = [12, 6, 4, 2, 3, 1, 24, 60];
-/// Numbers that each symbol is tried with alone.
+/// Values tried for each symbol alone.
 const PROBES: std::ops::Range<i64> = 0..49;
-/// Larger ones, which show what is cut off at a bound.
+/// Larger values, which reveal clamping at a bound.
 const FAR: [i64; 3] = [64, 96, 131];
 /// Points at which all symbols change together.
 const MIXED: i64 = 40;
@@ -24,20 +24,20 @@ pub(in crate::infer::symbolic) struct Point {
     pub values: Vec<i64>,
     pub numbers: Vec<i64>,
     pub ranks: Vec<usize>,
-    /// The only leaf that differs from the first point, if it is one.
+    /// The leaf that differs from the first point, if it is the only one.
     pub alone: Option<usize>,
 }
 
-/// Which leaves have to be equal, and which cannot be changed at all.
+/// The leaves that have to be equal, and those that cannot change.
 pub(in crate::infer::symbolic) struct Groups {
     pub equal: Vec<(usize, usize)>,
     pub constants: Vec<usize>,
-    /// For each leaf the first that it is equal to.
+    /// For each leaf, the first leaf of its group.
     of: Vec<usize>,
 }
 
 impl Groups {
-    /// Whether a point is as the guards ask for, which the first one is.
+    /// Whether a point satisfies the guards, as the first point does.
     pub fn admit(&self, point: &Point, first: &Point) -> bool {
         self.equal.iter().all(|&(a, b)| point.values[a] == point.values[b])
             && self.constants.iter().all(|leaf| point.values[*leaf] == first.values[*leaf])
@@ -52,18 +52,18 @@ pub(in crate::infer::symbolic) struct Search<'a> {
     symbols: &'a Symbols,
     pub first: Outcome,
     pub points: Vec<Point>,
-    /// Whether elsewhere there are other numbers of results or dimensions.
+    /// Whether other points give another number of results or dimensions.
     pub several_kinds: bool,
-    /// The leaves of which a value, 0 or 1, alone gives other numbers of dimensions, each with that value.
+    /// The leaves of which a value of 0 or 1 alone changes the number of dimensions, each with that value.
     pub vanishing: Vec<(usize, i64)>,
-    /// The results that have these.
+    /// The results whose rank changes with those leaves.
     pub of_any_rank: Vec<usize>,
-    /// Whether the first point is an example, so that what is like it is what is asked for.
+    /// Whether the first point consists of example values, so that points like it are the relevant ones.
     pub has_examples: bool,
 }
 
 impl<'a> Search<'a> {
-    /// Looks for a first point.
+    /// Searches a first point.
     pub fn start(
         op: &'static OpDef,
         run: Run,
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
             Some(Ok(outcome)) => {
                 let point = self.point(values, &outcome, alone);
                 if point.ranks != self.points[0].ranks {
-                    // Dimensions of size 1 may vanish; that is no choice to be made, but it has to be said.
+                    // Dimensions of size 1 may vanish; this is not a second kind of result, but must be recorded.
                     self.several_kinds |= point.values.iter().all(|value| *value > 1);
                     if let Some(leaf) = alone.filter(|leaf| point.values[*leaf] <= 1) {
                         self.vanishing.push((leaf, point.values[leaf]));
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
         self.points[0].values.clone()
     }
 
-    /// Changes each leaf alone.
+    /// Varies each leaf alone.
     pub fn vary(&mut self) {
         let start = self.start_values();
         for leaf in 0..start.len() {
@@ -164,10 +164,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds out which leaves change only together.
+    /// Finds the leaves that only change together.
     pub fn group(&mut self) -> Groups {
         let start = self.start_values();
-        // Where a size is 1 or 0, inference may accept what it does not in general.
+        // For sizes 0 or 1, inference may accept values that it rejects in general.
         let moved = |points: &[Point], leaf: usize| {
             points.iter().any(|point| point.alone == Some(leaf) && point.values[leaf] > 1)
         };
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
                 None if alike.len() > 1 && together(self, &whole) => whole,
                 None => vec![first],
             };
-            // It may only not be larger than another, which can change without it.
+            // It may only be bounded by another leaf, which can change without it.
             let bounded = members.len() == 1
                 && (0..start.len()).any(|other| {
                     let free = other != first && start[other] == start[first] && !stuck.contains(&other);
@@ -217,8 +217,8 @@ impl<'a> Search<'a> {
         groups
     }
 
-    /// The smallest value of each leaf that inference accepts, where it refuses all smaller ones and that does not
-    /// depend on the other leaves.
+    /// The smallest value of each leaf that inference accepts, where it rejects all smaller ones independently of the
+    /// other leaves.
     pub fn least(&self, groups: &Groups) -> Vec<Option<i64>> {
         let start = self.start_values();
         let accepts = |values: &[i64]| {
@@ -235,7 +235,7 @@ impl<'a> Search<'a> {
             if least <= low || least >= PROBES.end || !all_above || groups.constants.contains(&leaf) {
                 return None;
             }
-            // Elsewhere the bound has to be the same one.
+            // The bound must be the same at other points.
             let mut elsewhere = vec![start.clone()];
             for other in (0..start.len()).filter(|other| *other != leaf) {
                 let moved = self.points.iter().filter(|point| point.alone == Some(other));
@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
         (0..start.len()).map(bound).collect()
     }
 
-    /// Changes all leaves at once, those of a group alike.
+    /// Varies all leaves at once; leaves of a group stay equal.
     pub fn mix(&mut self, groups: &Groups) {
         let start = self.start_values();
         for round in 1..=MIXED {
@@ -270,7 +270,7 @@ impl<'a> Search<'a> {
                 if groups.constants.contains(&leaf) {
                     continue;
                 }
-                // Steps that repeat in no common period.
+                // Steps without a common period.
                 let shift = (round * (3 + 2 * lead as i64) + round * round * (lead as i64 + 1)) % 23;
                 *value = if round % 4 == 0 { start[lead] * (1 + shift % 3) } else { start[lead] + shift };
             }
@@ -279,7 +279,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The results at these values of the leaves.
+/// The results of inference for these values of the leaves.
 fn outcome(
     op: &'static OpDef,
     run: Run,
