@@ -7,6 +7,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use crate::axes::{Axes, Walk, axes, merge};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::is_contiguous;
@@ -75,7 +76,7 @@ macro_rules! shared_methods {
         }
 
         /// The memory position, relative to the first element, of each element in row-major order.
-        pub fn positions(&self) -> Positions<'a> {
+        pub fn positions(&self) -> Positions {
             Positions::new(self.sizes, self.strides)
         }
     };
@@ -275,52 +276,27 @@ unsafe fn raw_slice<'a, T>(data: *const T, length: usize) -> &'a [T] {
 
 /// Iterator over memory positions in row-major order.
 #[derive(Clone)]
-pub struct Positions<'a> {
-    sizes: &'a [i64],
-    strides: &'a [i64],
-    index: crate::layout::Dims,
-    position: i64,
-    left: i64,
-}
+pub struct Positions(Walk<Axes<1>, 1>);
 
-impl<'a> Positions<'a> {
+impl Positions {
     /// The positions of a layout, starting at 0.
-    pub fn new(sizes: &'a [i64], strides: &'a [i64]) -> Positions<'a> {
-        Positions {
-            sizes,
-            strides,
-            index: smallvec::SmallVec::from_elem(0, sizes.len()),
-            position: 0,
-            left: sizes.iter().product::<i64>().max(0),
-        }
+    pub fn new(sizes: &[i64], strides: &[i64]) -> Positions {
+        Positions(Walk::over(merge(axes(sizes, [strides], |_| true))))
     }
 }
 
-impl Iterator for Positions<'_> {
+impl Iterator for Positions {
     type Item = i64;
 
     #[inline]
     fn next(&mut self) -> Option<i64> {
-        if self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        let current = self.position;
-        for dim in (0..self.sizes.len()).rev() {
-            self.index[dim] += 1;
-            self.position += self.strides[dim];
-            if self.index[dim] < self.sizes[dim] {
-                break;
-            }
-            self.position -= self.strides[dim] * self.sizes[dim];
-            self.index[dim] = 0;
-        }
-        Some(current)
+        self.0.next().map(|[position]| position)
     }
 
+    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
+        self.0.size_hint()
     }
 }
 
-impl ExactSizeIterator for Positions<'_> {}
+impl ExactSizeIterator for Positions {}

@@ -7,10 +7,10 @@ use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
-use super::axes::{Tile, for_each_tile};
 use super::lanes::{fold_lanes, read_row, update_and_sum_lanes, write_row};
 use super::simd::widest;
 use super::strides::expect_sizes;
+use super::tiles::{Tile, for_each_tile};
 use crate::math::{Inexact, exp, log, maximum, reciprocal};
 
 /// exp(x) along a dimension, divided by its sum: `[0, ln 3]` gives `[0.25, 0.75]`.

@@ -2,10 +2,10 @@
 //! has dimensions: the places where it holds.
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
-use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
 use crate::cpu::copy::{copy_into, copy_row};
 use crate::cpu::strides::{broadcast_strides, expect_sizes};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};

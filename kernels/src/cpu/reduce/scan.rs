@@ -4,8 +4,8 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, Scratch, View, ViewMut};
 
-use crate::cpu::axes::{Tile, for_each_tile};
 use crate::cpu::strides::expect_sizes;
+use crate::cpu::tiles::{Tile, for_each_tile};
 
 /// A type whose running results are kept in a wider one, as PyTorch keeps them.
 pub trait Running: Arithmetic {
