@@ -63,6 +63,7 @@ pub const TABLE: Table = Table {
                 "scalar",
                 "storage",
                 "tensor",
+                "view",
             ],
         ),
         (
