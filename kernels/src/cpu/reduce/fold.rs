@@ -17,7 +17,7 @@ use crate::cpu::tiles::SHORT;
 
 /// How elements become one value: a start, a step an element, an associative merge, an end.
 pub(super) trait Fold<T: Element>: Sync {
-    /// What is known before the first element of an output, besides its number.
+    /// Facts about an output that precede its first element, besides its number.
     type Context: Copy;
     /// Facts about the output after some of its elements.
     type Partial: Copy;
