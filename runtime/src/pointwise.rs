@@ -173,7 +173,7 @@ fn run<const N: usize>(
             for (pointer, tensor) in pointers.iter_mut().zip(operands) {
                 *pointer = tensor.data_ptr();
             }
-            // SAFETY: each operand has as many elements of the loop's types, and nobody else writes them while the call
+            // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
             // lives; no view has those of the output, nor gets them while the loop runs.
             unsafe { body.run(&pointers, length) };
         }
@@ -207,8 +207,8 @@ macro_rules! map {
             function: F,
         ) -> Result<()> {
             let types = const { &Operands::of([R::DTYPE, $($T::DTYPE),*]) };
-            /// The function is a reference, which nothing that the loop writes can change: else each element would wait
-            /// for the one before, and none be computed beside another.
+            /// The function is a reference, which the loop's writes cannot change: else each element would wait for the one
+            /// before, and none be computed beside another.
             ///
             /// # Safety
             /// As [`Loop::run`].

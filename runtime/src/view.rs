@@ -1,8 +1,8 @@
-//! Typed, strided views: what a kernel sees of a tensor.
+//! Typed, strided views: a kernel's access to a tensor.
 //!
-//! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every
-//! element of a [`View`] and write every element of a [`ViewMut`] without further checks. What a [`ViewMut`] shows
-//! may be read as well: it is initialised, though it may be any value until the kernel has written it.
+//! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every element of a
+//! [`View`] and write every element of a [`ViewMut`] without further checks. The elements of a [`ViewMut`] may be
+//! read as well: they are initialised, though with any values until the kernel has written them.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -32,7 +32,7 @@ pub struct ViewMut<'a, T> {
 
 // SAFETY: a view is a shared borrow of elements that are Sync.
 unsafe impl<T: Sync> Send for View<'_, T> {}
-// SAFETY: `&View` gives what a copy of the view gives, and elements that are Sync.
+// SAFETY: `&View` gives no more than a copy of the view, and elements that are Sync.
 unsafe impl<T: Sync> Sync for View<'_, T> {}
 // SAFETY: a mutable view is a unique borrow of elements that are Send.
 unsafe impl<T: Send> Send for ViewMut<'_, T> {}
@@ -86,8 +86,8 @@ impl<'a, T: Element> View<'a, T> {
     /// A view of raw memory.
     ///
     /// # Safety
-    /// Every element that sizes and strides reach from `data` is initialised, valid for reads, and written by
-    /// nobody during `'a`.
+    /// Every element that sizes and strides reach from `data` is initialised, valid for reads, and not written
+    /// during `'a`.
     #[inline]
     pub unsafe fn from_raw(data: *const T, sizes: &'a [i64], strides: &'a [i64]) -> View<'a, T> {
         View { data, sizes, strides, marker: PhantomData }
@@ -145,7 +145,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     ///
     /// # Safety
     /// Every element that sizes and strides reach from `data` is initialised and valid for reads and writes during
-    /// `'a`, no two indices reach the same one, and nothing else touches them.
+    /// `'a`, no two indices reach the same one, and there is no other access to them.
     #[inline]
     pub unsafe fn from_raw(data: *mut T, sizes: &'a [i64], strides: &'a [i64]) -> ViewMut<'a, T> {
         ViewMut { data, sizes, strides, marker: PhantomData }

@@ -149,7 +149,7 @@ impl Norm {
         }
     }
 
-    /// Adds to a row's gradient what one distance to another row contributes.
+    /// Adds the contribution of one distance to another row to a row's gradient.
     fn add_gradient<C: Float>(self, a: &[C], b: &[C], distance: C, grad: C, sums: &mut [C]) {
         if distance == C::ZERO {
             return;

@@ -185,7 +185,7 @@ impl Array {
     }
 }
 
-/// What transforms of one length have in common.
+/// The tables of all transforms of one length.
 struct Plan {
     length: usize,
     /// e^(±2πi k / n) for the radix-2 transform of the padded length.
