@@ -9,7 +9,7 @@ use opsmith_runtime::{Dims, Error, Result};
 /// Most dimensions a window can have.
 pub(crate) const MOST: usize = 3;
 
-/// No number of a window is so large, so that what is computed of them is a number.
+/// Numbers of a window are smaller, so that their sums and products do not overflow.
 const LIMIT: i64 = 1 << 40;
 
 /// The size, step, border and spread of a window in each dimension.

@@ -23,6 +23,7 @@ use crate::pointwise::for_each_row;
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, observer};
+use crate::view::View;
 use crate::with_dtype;
 
 /// Writes the elements of `source`, broadcast and converted, into `target`.
@@ -95,7 +96,7 @@ pub(crate) fn read_one(tensor: &Tensor) -> Result<Scalar> {
     Ok(value_at(&copy))
 }
 
-/// Writes zeros, of any dtype, into the memory of a tensor that nothing else uses.
+/// Writes zeros, of any dtype, into the memory of a tensor without other users.
 ///
 /// # Errors
 /// If a device has it, and fails.
@@ -106,7 +107,7 @@ pub(crate) fn clear(tensor: &Tensor) -> Result<()> {
     convert(tensor, &Tensor::scalar_untraced(Scalar::Bool(false), tensor.dtype())?)
 }
 
-/// The bytes of a storage, read without a borrow by whom nothing can disturb.
+/// The bytes of a storage, read without a borrow: the caller has excluded writers.
 ///
 /// # Errors
 /// If a device has them, and fails; or there is no memory for them.
@@ -204,25 +205,40 @@ impl Tensor {
     /// # Errors
     /// If `T` is not the tensor's element type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.with_view(|view: View<'_, T>| {
+            let mut elements = Vec::new();
+            if !crate::allocator::fits(view.numel() * size_of::<T>())
+                || elements.try_reserve_exact(view.numel()).is_err()
+            {
+                return Err(Error::memory(format!(
+                    "there is no memory for a copy of {} elements",
+                    view.numel()
+                ))
+                .with_help("take parts of the tensor one after the other"));
+            }
+            elements.extend(view.iter());
+            Ok(elements)
+        })?
+    }
+
+    /// The result of a function of the elements, which are read where they are if the host has them. Meanwhile no
+    /// operator can write them.
+    ///
+    /// # Errors
+    /// If `T` is not the tensor's element type, or a device has the elements and fails.
+    #[doc(hidden)]
+    pub fn with_view<T: Element, R>(&self, read: impl FnOnce(View<'_, T>) -> R) -> Result<R> {
         if self.dtype() != T::DTYPE {
             return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
                 .with_help("convert it first, or ask for the type it holds"));
         }
         if !self.is_on_host() {
-            return devices::downloaded(self)?.to_vec();
+            return devices::downloaded(self)?.with_view(read);
         }
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[])?;
-        let mut elements = Vec::new();
-        if !crate::allocator::fits(self.numel() as usize * size_of::<T>())
-            || elements.try_reserve_exact(self.numel() as usize).is_err()
-        {
-            return Err(Error::memory(format!("there is no memory for a copy of {} elements", self.numel()))
-                .with_help("take parts of the tensor one after the other"));
-        }
         // SAFETY: the dtype was checked and the borrow is held.
-        elements.extend(unsafe { self.view_unchecked::<T>() }.iter());
-        Ok(elements)
+        Ok(read(unsafe { self.view_unchecked::<T>() }))
     }
 
     /// The only element.

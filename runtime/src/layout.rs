@@ -170,7 +170,7 @@ pub(crate) fn write_contiguous_strides(sizes: &[i64], strides: &mut Dims) {
     let mut step = 1;
     for (dim, &size) in sizes.iter().enumerate().rev() {
         // SAFETY: there is room for as many strides as there are sizes. Each is written once, where it
-        // stays, because copying what was just written waits for the memory.
+        // stays, because a copy of bytes just written waits for the memory.
         unsafe { start.add(dim).write(step) };
         step = step.wrapping_mul(size.max(1));
     }

@@ -9,6 +9,8 @@ pub mod allocator;
 pub mod arg;
 pub mod arith;
 pub mod autograd;
+#[doc(hidden)]
+pub mod axes;
 pub mod backend;
 pub mod boxed;
 #[doc(hidden)]

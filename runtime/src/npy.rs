@@ -129,8 +129,8 @@ fn load(path: &Path) -> Result<Tensor, Problem> {
         .help("the file is damaged, or was not written completely"));
     }
     let storage = Storage::uninitialized(needed)?;
-    // SAFETY: the storage has that many bytes and nothing else knows it; they are zeroed first, since a
-    // reader may look at what it fills.
+    // SAFETY: the storage has that many bytes and no other user; they are zeroed first, since a reader may look at
+    // the buffer that it fills.
     let bytes = unsafe {
         std::ptr::write_bytes(storage.data(), 0, needed);
         std::slice::from_raw_parts_mut(storage.data(), needed)
@@ -153,7 +153,7 @@ fn read(reader: &mut impl Read) -> Result<Tensor, Problem> {
         .help("the data is damaged, or was not written completely"));
     }
     let storage = Storage::uninitialized(needed)?;
-    // SAFETY: the storage has that many bytes, and nothing else knows it.
+    // SAFETY: the storage has that many bytes, and no other user.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), storage.data(), needed) };
     Ok(finish(header, storage))
 }
@@ -168,7 +168,7 @@ fn byte_count(header: &header::Header) -> Result<usize, Problem> {
 /// Makes the bytes of a file elements, and a tensor of them.
 fn finish(header: header::Header, storage: Storage) -> Tensor {
     let header::Header { dtype, big_endian, fortran_order, sizes } = header;
-    // SAFETY: every byte was written, and nothing else knows the storage.
+    // SAFETY: every byte was written, and the storage has no other user.
     let bytes = unsafe { std::slice::from_raw_parts_mut(storage.data(), storage.bytes()) };
     if dtype == DType::Bool {
         // A Rust bool is 0 or 1 and nothing else.

@@ -7,9 +7,9 @@
 mod blocks;
 
 use opsmith_core::DType;
-use smallvec::SmallVec;
 
 use crate::arith::{check_zero_division, clear_zero_division};
+use crate::axes::{Axes, Axis, Walk, in_memory_order};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::same_sizes;
@@ -28,12 +28,6 @@ pub struct Row<'a> {
     pub strides: &'a [isize; MAX_OPERANDS],
     /// Number of elements.
     pub length: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Axis {
-    size: i64,
-    strides: [isize; MAX_OPERANDS],
 }
 
 /// Calls `body` for rows that together cover every element of the first operand, the others
@@ -70,7 +64,14 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Resu
         body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
         return Ok(());
     }
-    walk(&merge(axes(operands), count), count, pointers, body);
+    let mut outer = in_memory_order(byte_axes(operands));
+    let inner = outer.pop().unwrap_or(Axis { size: 1, steps: [0; MAX_OPERANDS] });
+    let strides = inner.steps.map(|step| step as isize);
+    for offsets in Walk::new(&outer) {
+        let pointers =
+            std::array::from_fn(|operand| pointers[operand].wrapping_offset(offsets[operand] as isize));
+        body(Row { pointers: &pointers, strides: &strides, length: inner.size as usize });
+    }
     Ok(())
 }
 
@@ -98,67 +99,21 @@ fn shows_one_element(tensor: &Tensor) -> bool {
     std::iter::zip(tensor.shape(), tensor.strides()).all(|(&size, &stride)| size == 1 || stride == 0)
 }
 
-/// The dimensions to walk, innermost first, with byte strides (0 where an operand is broadcast).
-fn axes(operands: &[&Tensor]) -> SmallVec<[Axis; 6]> {
+/// The dimensions to walk, with steps in bytes, 0 where an operand is broadcast.
+fn byte_axes(operands: &[&Tensor]) -> Axes<MAX_OPERANDS> {
     let sizes = operands[0].shape();
-    let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
-    for dim in (0..sizes.len()).rev() {
-        if sizes[dim] == 1 {
-            continue;
-        }
-        let mut strides = [0; MAX_OPERANDS];
-        for (stride, tensor) in strides.iter_mut().zip(operands) {
+    let dims = (0..sizes.len()).filter(|&dim| sizes[dim] != 1);
+    dims.map(|dim| {
+        let mut steps = [0; MAX_OPERANDS];
+        for (step, tensor) in steps.iter_mut().zip(operands) {
             let missing = sizes.len() - tensor.dim();
             if dim >= missing && tensor.shape()[dim - missing] != 1 {
-                *stride = tensor.strides()[dim - missing] as isize * tensor.dtype().size() as isize;
+                *step = tensor.strides()[dim - missing] * tensor.dtype().size() as i64;
             }
         }
-        axes.push(Axis { size: sizes[dim], strides });
-    }
-    // Walk the output in memory order: its smallest steps innermost. The sort is stable, so equal
-    // steps keep their order.
-    axes.sort_by_key(|axis| axis.strides[0].unsigned_abs());
-    axes
-}
-
-/// Joins neighbouring axes that every operand steps through as one.
-fn merge(axes: SmallVec<[Axis; 6]>, count: usize) -> SmallVec<[Axis; 6]> {
-    let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();
-    for axis in axes {
-        if let Some(inner) = merged.last_mut()
-            && (0..count).all(|operand| axis.strides[operand] == inner.strides[operand] * inner.size as isize)
-        {
-            inner.size *= axis.size;
-            continue;
-        }
-        merged.push(axis);
-    }
-    merged
-}
-
-fn walk(axes: &[Axis], count: usize, mut pointers: [*mut u8; MAX_OPERANDS], body: &mut dyn FnMut(Row<'_>)) {
-    let Some((inner, outer)) = axes.split_first() else {
-        return body(Row { pointers: &pointers, strides: &[0; MAX_OPERANDS], length: 1 });
-    };
-    let mut index: SmallVec<[i64; 6]> = SmallVec::from_elem(0, outer.len());
-    loop {
-        body(Row { pointers: &pointers, strides: &inner.strides, length: inner.size as usize });
-        let mut level = 0;
-        loop {
-            let Some(axis) = outer.get(level) else { return };
-            index[level] += 1;
-            let wrapped = index[level] == axis.size;
-            let steps = if wrapped { 1 - axis.size as isize } else { 1 };
-            for (pointer, stride) in pointers[..count].iter_mut().zip(axis.strides) {
-                *pointer = pointer.wrapping_offset(stride * steps);
-            }
-            if !wrapped {
-                break;
-            }
-            index[level] = 0;
-            level += 1;
-        }
-    }
+        Axis { size: sizes[dim], steps }
+    })
+    .collect()
 }
 
 /// The number of elements if all operands have them in the same order in memory, one after the other, which needs
@@ -218,7 +173,7 @@ fn run<const N: usize>(
             for (pointer, tensor) in pointers.iter_mut().zip(operands) {
                 *pointer = tensor.data_ptr();
             }
-            // SAFETY: each operand has as many elements of the loop's types, and nobody else writes them while the call
+            // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
             // lives; no view has those of the output, nor gets them while the loop runs.
             unsafe { body.run(&pointers, length) };
         }
@@ -261,8 +216,8 @@ macro_rules! map {
             ) -> Result<()> {
                 run(call, inputs, types, body)
             }
-            /// The function is a reference, which nothing that the loop writes can change: else each element would wait
-            /// for the one before, and none be computed beside another.
+            /// The function is a reference, which the loop's writes cannot change: else each element would wait for the one
+            /// before, and none be computed beside another.
             ///
             /// # Safety
             /// As [`Loop::run`].

@@ -67,7 +67,7 @@ impl Generator {
         Generator(Arc::new(Shared { state: Mutex::new(state), start: None }))
     }
 
-    /// What stands in a graph for a generator that the traced function makes.
+    /// Placeholder in a graph for a generator that the traced function makes.
     pub(crate) fn starting(start: Start) -> Generator {
         Generator(Arc::new(Shared { state: Mutex::new(start.state), start: Some(start) }))
     }

@@ -1,12 +1,13 @@
-//! Typed, strided views: what a kernel sees of a tensor.
+//! Typed, strided views: a kernel's access to a tensor.
 //!
-//! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every
-//! element of a [`View`] and write every element of a [`ViewMut`] without further checks. What a [`ViewMut`] shows
-//! may be read as well: it is initialised, though it may be any value until the kernel has written it.
+//! The dispatcher hands them out while it holds the storages' borrows, so a kernel may read every element of a
+//! [`View`] and write every element of a [`ViewMut`] without further checks. The elements of a [`ViewMut`] may be
+//! read as well: they are initialised, though with any values until the kernel has written them.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use crate::axes::{Axes, Walk, axes, merge};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::is_contiguous;
@@ -31,7 +32,7 @@ pub struct ViewMut<'a, T> {
 
 // SAFETY: a view is a shared borrow of elements that are Sync.
 unsafe impl<T: Sync> Send for View<'_, T> {}
-// SAFETY: `&View` gives what a copy of the view gives, and elements that are Sync.
+// SAFETY: `&View` gives no more than a copy of the view, and elements that are Sync.
 unsafe impl<T: Sync> Sync for View<'_, T> {}
 // SAFETY: a mutable view is a unique borrow of elements that are Send.
 unsafe impl<T: Send> Send for ViewMut<'_, T> {}
@@ -75,7 +76,7 @@ macro_rules! shared_methods {
         }
 
         /// The memory position, relative to the first element, of each element in row-major order.
-        pub fn positions(&self) -> Positions<'a> {
+        pub fn positions(&self) -> Positions {
             Positions::new(self.sizes, self.strides)
         }
     };
@@ -85,8 +86,8 @@ impl<'a, T: Element> View<'a, T> {
     /// A view of raw memory.
     ///
     /// # Safety
-    /// Every element that sizes and strides reach from `data` is initialised, valid for reads, and written by
-    /// nobody during `'a`.
+    /// Every element that sizes and strides reach from `data` is initialised, valid for reads, and not written
+    /// during `'a`.
     #[inline]
     pub unsafe fn from_raw(data: *const T, sizes: &'a [i64], strides: &'a [i64]) -> View<'a, T> {
         View { data, sizes, strides, marker: PhantomData }
@@ -144,7 +145,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
     ///
     /// # Safety
     /// Every element that sizes and strides reach from `data` is initialised and valid for reads and writes during
-    /// `'a`, no two indices reach the same one, and nothing else touches them.
+    /// `'a`, no two indices reach the same one, and there is no other access to them.
     #[inline]
     pub unsafe fn from_raw(data: *mut T, sizes: &'a [i64], strides: &'a [i64]) -> ViewMut<'a, T> {
         ViewMut { data, sizes, strides, marker: PhantomData }
@@ -275,52 +276,27 @@ unsafe fn raw_slice<'a, T>(data: *const T, length: usize) -> &'a [T] {
 
 /// Iterator over memory positions in row-major order.
 #[derive(Clone)]
-pub struct Positions<'a> {
-    sizes: &'a [i64],
-    strides: &'a [i64],
-    index: crate::layout::Dims,
-    position: i64,
-    left: i64,
-}
+pub struct Positions(Walk<Axes<1>, 1>);
 
-impl<'a> Positions<'a> {
+impl Positions {
     /// The positions of a layout, starting at 0.
-    pub fn new(sizes: &'a [i64], strides: &'a [i64]) -> Positions<'a> {
-        Positions {
-            sizes,
-            strides,
-            index: smallvec::SmallVec::from_elem(0, sizes.len()),
-            position: 0,
-            left: sizes.iter().product::<i64>().max(0),
-        }
+    pub fn new(sizes: &[i64], strides: &[i64]) -> Positions {
+        Positions(Walk::over(merge(axes(sizes, [strides], |_| true))))
     }
 }
 
-impl Iterator for Positions<'_> {
+impl Iterator for Positions {
     type Item = i64;
 
     #[inline]
     fn next(&mut self) -> Option<i64> {
-        if self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        let current = self.position;
-        for dim in (0..self.sizes.len()).rev() {
-            self.index[dim] += 1;
-            self.position += self.strides[dim];
-            if self.index[dim] < self.sizes[dim] {
-                break;
-            }
-            self.position -= self.strides[dim] * self.sizes[dim];
-            self.index[dim] = 0;
-        }
-        Some(current)
+        self.0.next().map(|[position]| position)
     }
 
+    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
+        self.0.size_hint()
     }
 }
 
-impl ExactSizeIterator for Positions<'_> {}
+impl ExactSizeIterator for Positions {}

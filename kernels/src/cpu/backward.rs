@@ -48,7 +48,7 @@ pub fn sum_to_size<T: Element<Compute: Arithmetic>>(
     if summed.is_empty() {
         return copy_into(&self_, &mut whole);
     }
-    reduce::sum(self_, Some(&summed), true, None, whole)
+    reduce::sum(self_, Some(&summed), true, whole)
 }
 
 /// The gradient of `split_with_sizes`: the pieces one after the other, zeros for those without gradient.
@@ -126,7 +126,7 @@ pub fn unfold_backward<T: Element<Compute: Arithmetic>>(
 }
 
 /// The gradient of `as_strided`: each element of the gradient adds to the memory it showed, and every
-/// element of the input takes what its memory has. Memory that the input shows several times is shared
+/// element of the input takes the sum in its memory. Memory that the input shows several times is shared
 /// out evenly.
 ///
 /// `strides` and `offset` are the input's, whose sizes are the output's.
@@ -151,7 +151,7 @@ pub fn as_strided_backward<T: Element<Compute: Arithmetic>>(
 }
 
 /// The transpose of [`as_strided_backward`], and so its gradient: each element of the input adds its share
-/// to the memory that it shows, and every element of the view takes what its memory has.
+/// to the memory that it shows, and every element of the view takes the sum in its memory.
 ///
 /// # Errors
 /// If the input's shape is not `input_sizes`, or strides are missing.
@@ -185,8 +185,8 @@ fn shown(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
     }
 }
 
-/// Adds elements up in the memory that `from` shows, and writes what `to` shows of it; memory that
-/// `shared` shows several times is divided by how often it does.
+/// Adds elements up in the memory that `from` shows, and writes the part of it that `to` shows; memory that
+/// `shared` shows several times is divided by that number.
 fn through_memory<T: Element<Compute: Arithmetic>>(
     elements: &View<'_, T>,
     from: &Layout,

@@ -3,11 +3,10 @@
 //! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
 
 use super::linalg::innermost::{Blocked, Kernels};
-use super::{axes, convolution, lanes, linalg, reduce, softmax};
+use super::{convolution, lanes, linalg, reduce, softmax, tiles};
 
 /// Where a size stands, and how many elements it is.
 pub const BLOCKS: &[(&str, usize)] = &[
-    ("axes::SHORT", axes::SHORT as usize),
     ("convolution::BLOCK", convolution::BLOCK),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),
@@ -24,6 +23,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
     ("softmax::BUFFER", softmax::BUFFER),
+    ("tiles::SHORT", tiles::SHORT as usize),
     ("variance::CACHED", reduce::variance::CACHED as usize),
 ];
 

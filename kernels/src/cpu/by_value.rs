@@ -59,7 +59,7 @@ pub fn slice<T: Element>(
     let part = views::slice(&layout, dim, start.iter().next(), end.iter().next(), step)?;
     expect_sizes(out.sizes(), &part.sizes)?;
     let first = self_.as_ptr().wrapping_offset(part.offset as isize);
-    // SAFETY: a slice reaches only elements of what it is a slice of.
+    // SAFETY: a slice reaches only elements of its source.
     copy_into(&unsafe { View::from_raw(first, &part.sizes, &part.strides) }, &mut out)
 }
 
@@ -67,7 +67,7 @@ pub fn slice<T: Element>(
 /// there. NaN differs from itself.
 ///
 /// # Errors
-/// If an output has not the size of what is found.
+/// If an output has another size than the number of elements found.
 pub fn unique<T: SortKey>(
     self_: View<'_, T>,
     _sorted: bool,

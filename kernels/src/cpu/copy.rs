@@ -1,8 +1,8 @@
 //! Copying elements between views of any strides.
 
+use opsmith_runtime::axes::{Axis, Walk, axes, merge};
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
-use super::axes::{Axis, Walk, axes, merge};
 use super::strides::broadcast_strides;
 
 /// Copies `length` elements from one row to another.

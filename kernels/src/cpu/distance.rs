@@ -4,11 +4,11 @@
 //! distance, infinity takes the largest.
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
-use super::axes::{Axes, Walk, axes};
 use super::float::Float;
 use super::strides::{broadcast_strides, expect_sizes};
 use crate::math::{abs, maximum, pow, sgn, sqrt};
@@ -149,7 +149,7 @@ impl Norm {
         }
     }
 
-    /// Adds to a row's gradient what one distance to another row contributes.
+    /// Adds the contribution of one distance to another row to a row's gradient.
     fn add_gradient<C: Float>(self, a: &[C], b: &[C], distance: C, grad: C, sums: &mut [C]) {
         if distance == C::ZERO {
             return;
@@ -211,7 +211,7 @@ impl Pairs {
         Ok(Pairs { axes: axes(sizes, [&strides1, &strides2], |_| true), width: *width1 as usize })
     }
 
-    fn iter(&self) -> Walk<'_, 2> {
+    fn iter(&self) -> Walk<&[Axis<2>], 2> {
         Walk::new(&self.axes)
     }
 

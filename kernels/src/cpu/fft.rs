@@ -6,11 +6,12 @@
 use std::f64::consts::PI;
 
 use num_complex::Complex64;
+use opsmith_runtime::axes::{Walk, axes};
 use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::axes::{Walk, lines};
 use super::strides::expect_sizes;
+use super::tiles::lines;
 
 /// The transform of real numbers over the given dimensions. With `onesided` the last of them has only
 /// the first half (rounded down, plus one) of the frequencies; the others are their conjugates.
@@ -178,13 +179,13 @@ impl Array {
     /// Writes the elements below the given sizes.
     fn write<T: Element>(&self, sizes: &[i64], out: &mut ViewMut<'_, T>) -> Result<()> {
         let strides = contiguous_strides(&self.sizes);
-        let axes = super::axes::axes(sizes, [&strides], |_| true);
+        let axes = axes(sizes, [&strides], |_| true);
         let places = Walk::new(&axes).map(|[at]| at as usize);
         out.write(places.map(|at| T::from_scalar(Scalar::Complex(self.elements[at]))))
     }
 }
 
-/// What transforms of one length have in common.
+/// The tables of all transforms of one length.
 struct Plan {
     length: usize,
     /// e^(±2πi k / n) for the radix-2 transform of the padded length.

@@ -1,9 +1,9 @@
 //! Tensors of values that follow from their positions alone.
 
 use num_complex::Complex64;
+use opsmith_runtime::axes::{Axis, Walk, axes, merge};
 use opsmith_runtime::{DType, Element, Error, Result, Scalar, View, ViewMut};
 
-use super::axes::{Axis, Walk, axes, merge};
 use super::copy::copy_into;
 use super::strides::expect_sizes;
 

@@ -65,7 +65,7 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
     lanes[0]
 }
 
-/// Changes each element of a slice, and sums what `map` makes of the results.
+/// Changes each element of a slice, and sums the results, mapped.
 #[inline(always)]
 pub(crate) fn update_and_sum_lanes<C: Arithmetic>(
     values: &mut [C],

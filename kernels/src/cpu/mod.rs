@@ -5,7 +5,6 @@
 //! contiguous; its outputs have their final shape. Dimensions, indices and other values that come
 //! from a user are checked and lead to errors, never to panics.
 
-mod axes;
 pub mod backward;
 pub mod blocks;
 pub mod by_value;
@@ -34,3 +33,4 @@ pub mod sort;
 mod strides;
 #[cfg(test)]
 mod testing;
+mod tiles;

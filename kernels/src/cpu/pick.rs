@@ -195,7 +195,7 @@ pub fn constant_pad_nd<T: Element>(
     }
     let (from, to) =
         (self_.as_ptr().wrapping_offset(from as isize), out.as_mut_ptr().wrapping_offset(to as isize));
-    // SAFETY: what is left of the input after cutting, and its place in the output.
+    // SAFETY: the rest of the input after cutting, and its place in the output.
     let (source, mut target) = unsafe {
         (View::from_raw(from, &sizes, self_.strides()), ViewMut::from_raw(to, &sizes, out.strides()))
     };

@@ -1,7 +1,7 @@
 //! Random elements.
 //!
 //! Every kernel takes its random bits from a [`Generator`], or from the default one; the same seed
-//! gives the same elements whatever the strides of the output.
+//! gives the same elements for all strides of the output.
 
 use opsmith_runtime::random::{Distribution, Generator, Integers, Normal, Uniform, default_generator};
 use opsmith_runtime::{DType, Element, Error, Result, Scalar, Scratch, View, ViewMut};
@@ -134,7 +134,7 @@ pub fn randint<T: Element>(
     write(&mut out, &integers, generator, |_, integer| T::from_scalar(Scalar::Int(integer)))
 }
 
-/// Draws one number an output element and writes what `element` makes of its position and the number.
+/// Draws one number an output element and writes `element` of its position and the number.
 fn write<T: Element, D: Distribution>(
     out: &mut ViewMut<'_, T>,
     distribution: &D,

@@ -64,7 +64,7 @@ impl<T: Element<Compute: Float>> Rounded<T> {
         Rounded(abs(self.0))
     }
 
-    /// What remains of a division rounded toward zero.
+    /// Remainder of a division rounded toward zero.
     pub fn fmod(self, divisor: Self) -> Self {
         Self::nearest(fmod(self.0, divisor.0))
     }

@@ -1,8 +1,8 @@
 //! Compiling one loop for several processors and choosing when it runs.
 //!
-//! A release build targets the oldest processor of its architecture, so that it runs everywhere.
-//! [`widest`] compiles a loop once more for AVX2 and for AVX-512 and picks what the machine has;
-//! nothing is written in intrinsics.
+//! A release build targets the oldest processor of its architecture, so that it runs everywhere. [`widest`]
+//! compiles a loop once more for AVX2 and for AVX-512 and picks the version that the machine has; there are no
+//! intrinsics.
 
 use opsmith_runtime::{DType, Element};
 
@@ -26,9 +26,8 @@ pub fn widest<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// As [`widest`], for a loop over elements of `T` that is compiled for each dtype: for as many processors as programs have
-/// use for. Each version of each loop is built by everybody who builds the library, and most dtypes are those of few
-/// tensors.
+/// As [`widest`], for a loop over elements of `T` that is compiled for each dtype, in as many versions as programs have
+/// use for. Every build of the library pays for each version of each loop, and most dtypes are those of few tensors.
 ///
 /// A 16-bit float of IEEE 754 is converted by a call, alone, so that wider vectors win nothing.
 #[inline(always)]

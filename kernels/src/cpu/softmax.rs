@@ -7,10 +7,10 @@ use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
-use super::axes::{Tile, for_each_tile};
 use super::lanes::{fold_lanes, read_row, update_and_sum_lanes, write_row};
 use super::simd::widest;
 use super::strides::expect_sizes;
+use super::tiles::{Tile, for_each_tile};
 use crate::math::{Inexact, exp, log, maximum, reciprocal};
 
 /// exp(x) along a dimension, divided by its sum: `[0, ln 3]` gives `[0.25, 0.75]`.
@@ -79,8 +79,8 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
 /// Elements of a buffer, which then stays in the second cache.
 pub(super) const BUFFER: usize = 1 << 15;
 
-/// Calls `body` for the lines of the inputs along a dimension, some neighbours at a time, and writes
-/// what it leaves in the first input's lines.
+/// Calls `body` for the lines of the inputs along a dimension, some neighbours at a time, and writes the first input's
+/// lines as it leaves them.
 fn along<T: Element, const N: usize>(
     inputs: [&View<'_, T>; N],
     dim: i64,
@@ -190,8 +190,7 @@ impl<C: Copy> Lines<C> {
         );
     }
 
-    /// Changes each element by what is known of its line, and joins what `map` makes of the results in
-    /// the same pass, as a sum.
+    /// Changes each element by the value of its line, and sums the results, mapped, in the same pass.
     fn update_and_sum(&mut self, change: impl Fn(C, C) -> C, map: impl Fn(C) -> C)
     where
         C: Arithmetic,
@@ -215,7 +214,7 @@ impl<C: Copy> Lines<C> {
         self.of_lines = sums;
     }
 
-    /// Changes each element by what is known of its line.
+    /// Changes each element by the value of its line.
     fn update(&mut self, change: impl Fn(C, C) -> C) {
         widest(
             #[inline(always)]

@@ -3,11 +3,12 @@
 //! NaN counts as larger than every number. Equal elements keep their order, also backwards, so every
 //! sort is stable.
 
+use opsmith_runtime::axes::{Axis, Walk};
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, View, ViewMut};
 
-use super::axes::{Axis, Walk, lines};
 use super::strides::expect_sizes;
+use super::tiles::lines;
 
 /// Element types with an order, as a number that sorts the same way.
 pub trait SortKey: Element {

@@ -26,7 +26,7 @@ pub(crate) fn broadcast_strides(sizes: &[i64], strides: &[i64], target: &[i64]) 
 
 /// Refuses an output whose shape is not the one the operator's inference should have given it.
 ///
-/// Kernels write without further checks, so this is what makes them safe to call by hand.
+/// Kernels write without further checks; this check makes them safe to call by hand.
 ///
 /// # Errors
 /// If the shapes differ.

@@ -1,13 +1,13 @@
 //! Shapes that the elements of tensors decide, for sizes that are numbers or not known yet.
 //!
-//! In: an inference context. Out: what it is told about the results. The elements are those of inputs that
-//! the spec declares in `value_depends`.
+//! In: an inference context. Out: shapes and dtypes of the results, set in it. The elements are those of inputs that the
+//! spec declares in `value_depends`.
 
 use std::collections::HashSet;
 
 use opsmith_runtime::infer::InferContext;
 use opsmith_runtime::infer::symbolic::{Shape, Size};
-use opsmith_runtime::{Dims, Error, Result, Scalar, Tensor, with_dtype};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Tensor, View, with_dtype};
 
 /// `self` in the shape that the elements of `shape` are; one of them may be -1.
 ///
@@ -106,31 +106,33 @@ pub fn slice_by_tensor(context: &mut InferContext<'_>) -> Result<()> {
     follow(context)
 }
 
-/// A size for each element that differs from all others, and what goes with it.
+/// The number of elements that differ, as the size of the vector of them.
 ///
 /// # Errors
 /// If the elements cannot be read.
 pub fn unique(self_: &Tensor) -> Result<Dims> {
-    let found = with_dtype!(self_.dtype(), T => {
-        let mut seen = HashSet::new();
-        let elements = self_.to_vec::<T>()?.into_iter();
-        elements.filter(|element| {
-            let number = opsmith_runtime::Element::to_scalar(*element);
-            let (key, is_nan) = match number {
-                Scalar::Bool(value) => ((u64::from(value), 0), false),
-                Scalar::Int(value) => ((value as u64, 0), false),
-                // Adding zero makes -0 equal to 0.
-                Scalar::Float(value) => (((value + 0.0).to_bits(), 0), value.is_nan()),
-                Scalar::Complex(value) => {
-                    (((value.re + 0.0).to_bits(), (value.im + 0.0).to_bits()), value.re.is_nan() || value.im.is_nan())
-                }
-            };
-            // NaN differs from everything, itself included.
-            is_nan || seen.insert(key)
-        })
-        .count()
-    });
+    let found = with_dtype!(self_.dtype(), T => self_.with_view(|view: View<'_, T>| different(view)))?;
     Ok(Dims::from_slice(&[found as i64]))
+}
+
+/// Number of elements that differ from all before them.
+fn different<T: Element>(view: View<'_, T>) -> usize {
+    let mut seen = HashSet::new();
+    let is_new = |element: &T| {
+        let (key, is_nan) = match element.to_scalar() {
+            Scalar::Bool(value) => ((u64::from(value), 0), false),
+            Scalar::Int(value) => ((value as u64, 0), false),
+            // Adding zero makes -0 equal to 0.
+            Scalar::Float(value) => (((value + 0.0).to_bits(), 0), value.is_nan()),
+            Scalar::Complex(value) => {
+                let key = ((value.re + 0.0).to_bits(), (value.im + 0.0).to_bits());
+                (key, value.re.is_nan() || value.im.is_nan())
+            }
+        };
+        // NaN differs from everything, itself included.
+        is_nan || seen.insert(key)
+    };
+    view.iter().filter(is_new).count()
 }
 
 /// How often each dimension was repeated to get from one shape to another.

@@ -10,7 +10,7 @@ use opsmith_runtime::{DType, DTypeCategory, Dims, Error, Result, Scratch, Tensor
 
 use super::indexing::broadcast_pair;
 
-/// What [`crate::cpu::index::index`] gives; how many places a mask names is a number of the run.
+/// The shape of [`crate::cpu::index::index`]; the number of places that a mask names is known in a run.
 ///
 /// # Errors
 /// As [`placed`] and [`is_mask`]; if a mask has another shape than the dimensions that it is for; if the indices do not
@@ -67,7 +67,7 @@ const MASK_SHAPE: &str = "a mask has the sizes of the dimensions that it stands 
 /// `self`'s shape.
 ///
 /// # Errors
-/// As [`index`], for what can be told without the elements of masks.
+/// As [`index`], as far as the elements of masks do not matter.
 pub fn index_put(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Dims> {
     let mut given = Vec::with_capacity(indices.len());
     for index in indices {

@@ -1,8 +1,7 @@
-//! Shapes that no rule expresses: what a spec names where `broadcast` or `reduce` do not do.
+//! Shapes that no rule expresses: functions that a spec names where `broadcast` or `reduce` do not do.
 //!
-//! In: the arguments of a call, tensors as handles. Out: the sizes of an output, or an error about the
-//! arguments. Nothing here reads elements but of
-//! what the spec declares in `value_depends`.
+//! In: the arguments of a call, tensors as handles. Out: the sizes of an output, or an error about the arguments.
+//! Only elements of arguments that the spec declares in `value_depends` are read.
 
 mod assorted;
 mod by_value;

@@ -2,7 +2,7 @@
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{checked_numel, wrap_dim};
-use opsmith_runtime::{DType, Dims, Error, Result, Tensor, with_dtype};
+use opsmith_runtime::{DType, Dims, Error, Result, Tensor, View, with_dtype};
 
 /// The shape of tensors joined along a new dimension.
 ///
@@ -78,7 +78,7 @@ pub fn constant_pad_nd(self_: &Tensor, pad: &[i64]) -> Result<Dims> {
     Ok(sizes)
 }
 
-/// A row of indices for each element that is not zero.
+/// A row of indices for each element that is not zero. They are counted before the kernel finds them: memory comes first.
 ///
 /// # Errors
 /// If the elements cannot be read.
@@ -89,7 +89,7 @@ pub fn nonzero(self_: &Tensor) -> Result<Dims> {
 fn count_nonzero(tensor: &Tensor) -> Result<i64> {
     with_dtype!(tensor.dtype(), T => {
         let zero = T::default();
-        Ok(tensor.to_vec::<T>()?.into_iter().filter(|element| *element != zero).count() as i64)
+        tensor.with_view(|view: View<'_, T>| view.iter().filter(|element| *element != zero).count() as i64)
     })
 }
 

@@ -1,4 +1,4 @@
-//! Shapes of convolutions, poolings, borders and what else slides over a tensor.
+//! Shapes of convolutions, poolings, borders and other windows that slide over a tensor.
 
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::checked_numel;

@@ -1,4 +1,4 @@
-//! Quotients rounded to integers, and what remains of them.
+//! Quotients rounded to integers, and their remainders.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 
@@ -10,9 +10,9 @@ pub trait Division: Ordered {
     fn floor_div(self, other: Self) -> Self;
     /// The quotient rounded toward zero.
     fn trunc_div(self, other: Self) -> Self;
-    /// What remains of `floor_div`; has the divisor's sign.
+    /// Remainder of `floor_div`; has the divisor's sign.
     fn remainder(self, other: Self) -> Self;
-    /// What remains of `trunc_div`; has the dividend's sign.
+    /// Remainder of `trunc_div`; has the dividend's sign.
     fn fmod(self, other: Self) -> Self;
 }
 
@@ -112,7 +112,7 @@ pub fn trunc_div<T: Division>(a: T, b: T) -> T {
     a.trunc_div(b)
 }
 
-/// What remains of the floor quotient: `remainder(-7, 2)` is 1, `remainder(7, -2)` is -1.
+/// Remainder of the floor quotient: `remainder(-7, 2)` is 1, `remainder(7, -2)` is -1.
 ///
 /// Integers give 0 for a zero divisor, floats NaN. Source: Python's `%`.
 #[inline(always)]
@@ -120,7 +120,7 @@ pub fn remainder<T: Division>(a: T, b: T) -> T {
     a.remainder(b)
 }
 
-/// What remains of the truncated quotient: `fmod(-7, 2)` is -1, `fmod(7, -2)` is 1.
+/// Remainder of the truncated quotient: `fmod(-7, 2)` is -1, `fmod(7, -2)` is 1.
 ///
 /// Integers give 0 for a zero divisor, floats NaN. Source: C's `fmod`.
 #[inline(always)]

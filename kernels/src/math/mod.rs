@@ -1,4 +1,4 @@
-//! Functions of numbers: what names in a pointwise expression mean.
+//! Functions of numbers: the meaning of the names in a pointwise expression.
 //!
 //! In: compute types (`bool`, integers, `f32`, `f64`, complex). Out: a number. `exp(x)` in a spec is
 //! [`exp`] here, generic over the types it makes sense for; the 16-bit floats compute in `f32`.

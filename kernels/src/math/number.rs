@@ -3,8 +3,8 @@
 use num_complex::{Complex, Complex32, Complex64};
 use opsmith_runtime::arith::Arithmetic;
 
-/// What every number can be asked for; on types where a question is idle the answer is the obvious
-/// one (the imaginary part of a real number is 0, an integer rounds to itself).
+/// Operations of every number; on types that make one idle it has the obvious result (the imaginary part of a real number
+/// is 0, an integer rounds to itself).
 pub trait Number: Arithmetic {
     /// Distance from zero.
     fn abs(self) -> Self::Real;
@@ -302,7 +302,7 @@ pub fn trunc<T: Number>(x: T) -> T {
     x.trunc()
 }
 
-/// What [`trunc`] takes away: `frac(-1.5)` is -0.5.
+/// The part that [`trunc`] takes away: `frac(-1.5)` is -0.5.
 #[inline(always)]
 pub fn frac<T: Number>(x: T) -> T {
     Arithmetic::sub(x, x.trunc())

@@ -85,7 +85,7 @@ pub fn expand(layout: &Layout, size: &[i64], _implicit: bool) -> Result<Layout> 
             (None, -1) => return Err(refuse("a new dimension needs a size")),
             (_, wanted) if wanted < 0 => return Err(refuse("a size is negative")),
             (Some((size, stride)), wanted) if size == wanted => (size, stride),
-            // The stride of a single element means nothing; this is what PyTorch shows.
+            // The stride of a single element has no meaning; this is PyTorch's.
             (None, 1) => {
                 (1, result.sizes.get(dim + 1).map_or(1, |next| scaled_stride(result.strides[dim + 1], *next)))
             }

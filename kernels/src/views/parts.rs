@@ -137,7 +137,7 @@ pub fn as_strided(
     let reach = size.iter().zip(stride).try_fold(offset, |reach, (&size, &stride)| {
         size.max(1).checked_mul(stride).and_then(|step| reach.checked_add(step))
     });
-    // Also strides that lead nowhere are added up by who walks over the elements.
+    // A walk over the elements adds up strides that lead nowhere, too.
     if reach.is_none_or(|reach| reach > MAX_NUMEL) {
         return Err(Error::index("sizes and strides reach beyond any memory"));
     }
@@ -152,7 +152,7 @@ pub fn split_with_sizes(layout: &Layout, split_sizes: &[i64], dim: i64) -> Resul
     parts_of_sizes(layout, split_sizes, dim)?.collect()
 }
 
-/// What [`split_with_sizes`] gives, one after the other.
+/// The parts of [`split_with_sizes`], one after the other.
 pub(crate) fn parts_of_sizes(
     layout: &Layout,
     split_sizes: &[i64],
@@ -213,7 +213,7 @@ pub fn unbind(layout: &Layout, dim: i64) -> Result<Vec<Layout>> {
     slices(layout, dim)?.collect()
 }
 
-/// What [`unbind`] gives, one after the other.
+/// The slices of [`unbind`], one after the other.
 pub(crate) fn slices(layout: &Layout, dim: i64) -> Result<impl ExactSizeIterator<Item = Result<Layout>>> {
     if layout.dim() == 0 {
         return Err(Error::shape("a tensor without dimensions has no slices"));

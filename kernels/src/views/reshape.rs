@@ -22,7 +22,7 @@ pub fn view(layout: &Layout, size: &[i64]) -> Result<Layout> {
     }
 }
 
-/// Sizes with a -1 replaced by what the number of elements needs.
+/// Sizes with a -1 replaced by the size that the number of elements needs.
 ///
 /// # Errors
 /// If two sizes are unknown, or the product is not the number of elements.

@@ -1,8 +1,8 @@
 //! The header of a `.npy` file: magic, version, and a Python dict in text.
 //!
-//! In: the first bytes of a file, from anywhere. Out: dtype, byte order and shape, or what is wrong.
-//! The grammar accepted is what NumPy writes and nothing more; a general parser of Python literals
-//! takes exponential time, or the whole stack, on brackets that someone nested on purpose.
+//! In: the first bytes of a file, from anywhere. Out: dtype, byte order and shape, or the mistake. The grammar is
+//! that of NumPy's writer, no more; a general parser of Python literals takes exponential time, or the whole stack,
+//! on brackets that someone nested on purpose.
 //!
 //! Source: NumPy Enhancement Proposal 1, and `numpy.lib.format`.
 
@@ -21,7 +21,7 @@ const MAX_DIMS: usize = 64;
 /// The header's end is aligned to this.
 const ALIGNMENT: usize = 64;
 
-/// What a header says.
+/// Element type, order and sizes of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Header {
     pub dtype: DType,

@@ -43,11 +43,11 @@ impl<'a> Loop<'a> {
     /// Runs it.
     ///
     /// # Safety
-    /// At each pointer lie as many elements of the type that the loop was made for, one after the other; nobody else
-    /// writes them, and those at the first are valid for writes.
+    /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
+    /// writer, and those at the first are valid for writes.
     #[inline]
     pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
-        // SAFETY: who made the loop promised that it takes this function, and the caller promises the rest.
+        // SAFETY: the maker of the loop promised that it takes this function, and the caller promises the rest.
         unsafe { (self.run)(self.function, pointers, length) }
     }
 }
@@ -73,7 +73,7 @@ impl Slot {
     }
 }
 
-/// What a loop has to copy of its operands.
+/// The operands of a loop, and the size of the blocks that they are copied to.
 pub(super) struct Blocks<const N: usize> {
     slots: [Slot; N],
     /// Most elements of a block.
@@ -92,7 +92,7 @@ impl<const N: usize> Blocks<N> {
     /// Runs a loop over a row.
     ///
     /// # Safety
-    /// The row's elements are valid for reads, those of the first operand for writes; nobody else writes them. An operand
+    /// The row's elements are valid for reads, those of the first operand for writes; they have no other writer. An operand
     /// that shares memory with the first has the same elements.
     pub unsafe fn run(&self, row: &Row<'_>, body: Loop<'_>) {
         let copies: [bool; N] = std::array::from_fn(|index| {
@@ -155,7 +155,7 @@ impl<const N: usize> Blocks<N> {
 /// Whether operands have other dtypes than a loop wants, which blocks convert: 16-bit floats for `f32`.
 ///
 /// # Errors
-/// If one has a dtype that nothing converts.
+/// If one has a dtype that blocks do not convert.
 #[inline]
 pub(super) fn are_converted<const N: usize>(operands: &[&Tensor; N], wanted: &[DType; N]) -> Result<bool> {
     // Without a branch for each operand, which are few.
@@ -234,7 +234,7 @@ opsmith_core::for_each_half!(block_copies);
 /// As [`load`], of elements of `T`.
 unsafe fn gather<T: Copy>(from: *const u8, step: isize, block: *mut u8, length: usize) {
     let block = block.cast::<T>();
-    // SAFETY: the places are those that the caller promises; nothing is asked of how addresses are aligned.
+    // SAFETY: the places are those that the caller promises; addresses need no alignment.
     unsafe {
         if step == 0 {
             let element = from.cast::<T>().read_unaligned();
@@ -253,7 +253,7 @@ unsafe fn gather<T: Copy>(from: *const u8, step: isize, block: *mut u8, length: 
 unsafe fn scatter<T: Copy>(block: *const u8, to: *mut u8, step: isize, length: usize) {
     let block = block.cast::<T>();
     for index in 0..length {
-        // SAFETY: the places are those that the caller promises; nothing is asked of how addresses are aligned.
+        // SAFETY: the places are those that the caller promises; addresses need no alignment.
         unsafe {
             to.offset(step * index as isize).cast::<T>().write_unaligned(block.add(index).read_unaligned());
         }

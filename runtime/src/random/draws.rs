@@ -1,32 +1,32 @@
 //! Draws of a kernel that runs again: it gets the blocks that it got before, and no generator moves.
 //!
-//! In: a piece of work, run by this thread. Out: what it drew from generators, whichever they were; and the same
-//! work with the same draws. The check that kernels write every element ([`crate::dispatch::check_written`]) needs
-//! it, since a program must not draw other numbers because it was checked.
+//! In: a piece of work, run by this thread. Out: its draws from any generators; and the same work with the same
+//! draws. The check that kernels write every element ([`crate::dispatch::check_written`]) needs it, since a program
+//! must not draw other numbers because it was checked.
 
 use std::cell::{Cell, RefCell};
 
 use super::Stream;
 use crate::scratch::Scratch;
 
-/// What a piece of work drew, in order.
+/// The draws of a piece of work, in order.
 pub(crate) struct Draws(Scratch<Stream>);
 
 #[derive(Default)]
 struct Watch {
-    /// What is drawn is noted here.
+    /// Draws are recorded here.
     notes: Option<Scratch<Stream>>,
-    /// What is drawn comes from here, from the last to the first.
+    /// Draws are taken from here, from the last to the first.
     repeated: Option<Scratch<Stream>>,
 }
 
 thread_local! {
-    /// Whether there is something to note or to repeat.
+    /// Whether draws are recorded or repeated.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     static WATCH: RefCell<Watch> = const { RefCell::new(Watch { notes: None, repeated: None }) };
 }
 
-/// Goes back to what was watched before, however the work ends.
+/// Restores the watch from before the work, however that ends.
 struct Restore(Option<Watch>);
 
 impl Restore {
@@ -46,7 +46,7 @@ impl Drop for Restore {
     }
 }
 
-/// Does some work, and notes what this thread draws meanwhile.
+/// Does some work, and records this thread's draws meanwhile.
 pub(crate) fn noted<R>(work: impl FnOnce() -> R) -> (R, Draws) {
     let mut restore =
         Restore::after(|watch| Watch { notes: watch.notes.replace(Scratch::new()), repeated: None });
@@ -60,7 +60,7 @@ pub(crate) fn noted<R>(work: impl FnOnce() -> R) -> (R, Draws) {
     (result, Draws(notes))
 }
 
-/// Does some work that draws what other work drew.
+/// Does some work with the draws of other work.
 pub(crate) fn repeated<R>(draws: &Draws, work: impl FnOnce() -> R) -> R {
     let repeated = draws.0.iter().rev().copied().collect();
     let _restore =

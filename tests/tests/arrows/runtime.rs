@@ -22,7 +22,8 @@ pub const TABLE: Table = Table {
         ("backend", &["device", "error", "scalar", "sync"]),
         ("storage", &["allocator", "backend", "device", "error", "sync"]),
         ("facts", &[]),
-        ("view", &["element", "error", "layout", "scratch"]),
+        ("axes", &[]),
+        ("view", &["axes", "element", "error", "layout", "scratch"]),
         ("checked", &["error", "layout", "lists"]),
         ("sample", &[]),
         ("arith", &["element", "error"]),
@@ -62,6 +63,7 @@ pub const TABLE: Table = Table {
                 "scalar",
                 "storage",
                 "tensor",
+                "view",
             ],
         ),
         (
@@ -100,7 +102,7 @@ pub const TABLE: Table = Table {
                 "sample", "scalar", "scratch", "tensor", "view",
             ],
         ),
-        ("pointwise", &["arith", "element", "error", "layout", "op", "tensor"]),
+        ("pointwise", &["arith", "axes", "element", "error", "layout", "op", "tensor"]),
         (
             "tensor",
             &[

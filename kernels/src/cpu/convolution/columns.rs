@@ -1,4 +1,4 @@
-//! Convolution as a matrix product: what a window sees at each position becomes a column.
+//! Convolution as a matrix product: the elements of a window at each position become a column.
 //!
 //! In: a plane a channel. Out: a row for each channel and element of the window, a column for each
 //! position; elements of the border are zeros. Adding columns back to planes is the transpose.

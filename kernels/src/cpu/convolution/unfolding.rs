@@ -8,7 +8,7 @@ use super::widen;
 use crate::cpu::rounded::held;
 use crate::window::{MOST, Window, spatial_sizes};
 
-/// What a window sees at each of its positions over the last two dimensions, as a column.
+/// The elements of a window at each of its positions over the last two dimensions, as a column.
 ///
 /// # Errors
 /// If the shapes or parameters do not fit.

@@ -9,7 +9,6 @@ use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::float::Float;
 use super::rounded::Rounded;
-use super::strides::expect_sizes;
 use sampler::{Sampler, Taps};
 
 /// Elements of images `(samples, channels, height, width)` at the places of a grid
@@ -44,8 +43,8 @@ pub fn grid_sampler_2d_slope<T: Element<Compute: Float>>(
     down: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let sampler = Sampler::new(input.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
-    expect_sizes(out.sizes(), &sampler.out_sizes())?;
+    let (modes, sizes) = ((interpolation_mode, padding_mode, align_corners), out.sizes());
+    let sampler = Sampler::new(input.sizes(), grid.sizes(), sizes, modes)?;
     let (images, places) = (elements(&input), elements(&grid));
     let mut result = Scratch::filled(T::default(), out.numel());
     sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
@@ -73,8 +72,8 @@ pub fn grid_sampler_2d_slope_backward<T: Element<Compute: Float>>(
     down: i64,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
-    let sampler = Sampler::new(out.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
-    expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
+    let (modes, sizes) = ((interpolation_mode, padding_mode, align_corners), grad_output.sizes());
+    let sampler = Sampler::new(out.sizes(), grid.sizes(), sizes, modes)?;
     let (places, grads) = (elements(&grid), elements(&grad_output));
     let mut of_images = Scratch::filled(Rounded::<T>::of(0.0), out.numel());
     sampler.for_each_place(&places, |sample, number, taps: &Taps<T>| {
@@ -89,8 +88,7 @@ pub fn grid_sampler_2d_slope_backward<T: Element<Compute: Float>>(
     out.write(of_images.into_iter().map(Rounded::to_element))
 }
 
-/// The gradients of [`grid_sampler_2d`] for image and grid; those not asked for in `output_mask` are
-/// zeros.
+/// The gradients of [`grid_sampler_2d`] for image and grid.
 ///
 /// # Errors
 /// As [`grid_sampler_2d`].
@@ -102,12 +100,11 @@ pub fn grid_sampler_2d_backward<T: Element<Compute: Float>>(
     interpolation_mode: i64,
     padding_mode: i64,
     align_corners: bool,
-    _output_mask: &[bool],
     mut grad_input: ViewMut<'_, T>,
     mut grad_grid: ViewMut<'_, T>,
 ) -> Result<()> {
-    let sampler = Sampler::new(input.sizes(), grid.sizes(), interpolation_mode, padding_mode, align_corners)?;
-    expect_sizes(grad_output.sizes(), &sampler.out_sizes())?;
+    let (modes, sizes) = ((interpolation_mode, padding_mode, align_corners), grad_output.sizes());
+    let sampler = Sampler::new(input.sizes(), grid.sizes(), sizes, modes)?;
     let (images, places, grads) = (elements(&input), elements(&grid), elements(&grad_output));
     let zero = Rounded::<T>::of(0.0);
     let mut of_images = Scratch::filled(zero, images.len());
@@ -175,9 +172,8 @@ mod tests {
                     let (mut of_image, mut of_grid) = (Array::zeros(&image.sizes), Array::zeros(&grid.sizes));
                     let (images, places) = (of_image.view_mut(), of_grid.view_mut());
                     let grad = cotangent.view();
-                    let (x, g, mask) = (image.view(), grid.view(), [true; 2]);
-                    grid_sampler_2d_backward(grad, x, g, modes.0, modes.1, modes.2, &mask, images, places)
-                        .unwrap();
+                    let (x, g) = (image.view(), grid.view());
+                    grid_sampler_2d_backward(grad, x, g, modes.0, modes.1, modes.2, images, places).unwrap();
                     let value = |image: &Array<f64>, grid: &Array<f64>| -> f64 {
                         sample(image, grid, modes).iter().zip(cotangent.to_vec()).map(|(a, b)| a * b).sum()
                     };

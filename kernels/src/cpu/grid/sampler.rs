@@ -5,6 +5,7 @@ use opsmith_runtime::{Element, Error, Result, Scratch};
 
 use crate::cpu::float::Float;
 use crate::cpu::rounded::Rounded;
+use crate::cpu::strides::expect_sizes;
 
 /// A weight and its derivatives, by order; those of higher orders are zero.
 type Slopes<T> = [Rounded<T>; 4];
@@ -51,7 +52,6 @@ enum Outside {
 }
 
 pub(super) struct Sampler {
-    pub samples: usize,
     pub channels: usize,
     /// Height and width of the images.
     size: [i64; 2],
@@ -63,12 +63,15 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
+    /// A sampler of images and a grid of these sizes.
+    ///
+    /// # Errors
+    /// If they do not go together, the result has another shape than `out`, or a mode is unknown.
     pub fn new(
         input: &[i64],
         grid: &[i64],
-        interpolation: i64,
-        outside: i64,
-        align_corners: bool,
+        out: &[i64],
+        (interpolation, outside, align_corners): (i64, i64, bool),
     ) -> Result<Sampler> {
         let (&[samples, channels, height, width], &[grids, rows, columns, 2]) = (input, grid) else {
             return Err(Error::shape(format!(
@@ -95,8 +98,8 @@ impl Sampler {
             2 => Outside::Mirror,
             other => return Err(Error::value(format!("there is no padding {other}"))),
         };
+        expect_sizes(out, &[samples, channels, rows, columns])?;
         Ok(Sampler {
-            samples: samples as usize,
             channels: channels as usize,
             size: [height, width],
             grid: [rows, columns],
@@ -106,11 +109,7 @@ impl Sampler {
         })
     }
 
-    pub fn out_sizes(&self) -> [i64; 4] {
-        [self.samples as i64, self.channels as i64, self.grid[0], self.grid[1]]
-    }
-
-    /// What a place reads of an image, the weights' derivatives of the given orders taken.
+    /// The value of an image at a place, with the weights' derivatives of the given orders.
     ///
     /// Bicubic interpolation goes line by line, and then from line to line.
     pub fn read<T: Element<Compute: Float>>(

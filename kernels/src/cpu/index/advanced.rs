@@ -2,10 +2,10 @@
 //! has dimensions: the places where it holds.
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
-use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
 use crate::cpu::copy::{copy_into, copy_row};
 use crate::cpu::strides::{broadcast_strides, expect_sizes};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
@@ -101,9 +101,9 @@ struct Places<'a> {
 struct Paths {
     /// Those of each index element.
     pairs: Scratch<(i64, i64)>,
-    /// What the dimensions without indices add…
+    /// Dimensions without indices, but the last.
     rest: Axes<2>,
-    /// …the last of them apart.
+    /// The last of them.
     row: Axis<2>,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Index<'a> {
         self.mask.map_or(1, <[i64]>::len)
     }
 
-    /// Adds what its places contribute to the positions of the broadcast indices.
+    /// Adds the contribution of its places to the positions of the broadcast indices.
     fn add_offsets(
         &self,
         offsets: &mut [i64],

@@ -1,8 +1,8 @@
 //! Elements where a mask is true.
 
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
 use opsmith_runtime::{Dims, Element, Error, Result, View, ViewMut};
 
-use crate::cpu::axes::{Axis, Walk, axes, merge};
 use crate::cpu::strides::broadcast_strides;
 
 /// `self` with the elements of `source`, in row-major order, wherever the mask is true, in row-major
@@ -55,7 +55,7 @@ fn rows<T: Element>(
     self_: &View<'_, T>,
     mask: &View<'_, bool>,
     out: &ViewMut<'_, T>,
-) -> Result<(crate::cpu::axes::Axes<3>, Axis<3>)> {
+) -> Result<(Axes<3>, Axis<3>)> {
     let from: Dims = broadcast_strides(self_.sizes(), self_.strides(), out.sizes())?;
     let mask: Dims = broadcast_strides(mask.sizes(), mask.strides(), out.sizes())?;
     let mut outer = merge(axes(out.sizes(), [&from, &mask, out.strides()], |_| true));

@@ -4,12 +4,12 @@
 //! the place along `dim`; the other coordinates are its own.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::axes::{Axis, Walk, axes, merge};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::axes::{Axis, Walk, axes, merge};
 use crate::cpu::copy::{copy_into, copy_row};
 use crate::cpu::strides::expect_sizes;
 use crate::math::{maximum, minimum};

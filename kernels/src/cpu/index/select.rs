@@ -1,12 +1,12 @@
 //! Whole slices at indices along one dimension.
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::axes::{Axes, Axis, Walk, axes, merge};
 use crate::cpu::copy::{copy_into, copy_row};
 use crate::cpu::strides::expect_sizes;
 

@@ -205,7 +205,7 @@ unsafe fn blocks<T: Blocked>(
 
 /// Block sizes: how much of the inner dimension, of rows and of columns is worked on together.
 fn block_sizes<T>(kernels: &Kernels<T>, rows: usize, columns: usize, inner: usize) -> KernelParams {
-    // Finding out what suits the caches takes longer than a small product.
+    // Choosing blocks for the caches takes longer than a small product.
     if rows <= 64 && columns <= 64 {
         return KernelParams { kc: inner.min(512), mc: rows.next_multiple_of(kernels.rows), nc: columns };
     }

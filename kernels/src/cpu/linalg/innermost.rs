@@ -1,7 +1,7 @@
 //! The innermost loops of blocked products: those of the `gemm` crates, chosen by processor.
 //!
-//! In: nothing. Out: for each element type the functions that this processor has, with the sizes they work on and how
-//! operands are packed for them; none on processors other than x86-64. Knows nothing of blocks.
+//! Out: for each element type the functions that this processor has, with the sizes they work on and the packing of their
+//! operands; none on processors other than x86-64. Must know no blocks.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
@@ -84,8 +84,8 @@ macro_rules! of {
             table: TABLE.as_flattened(),
             pack_left: |lines, length, to, from, step, line, panel| {
                 let simd = simd().expect("the processor has it, or it would not have these loops");
-                // SAFETY: whoever calls the pointer, which is `unsafe fn`, vouches for the block and the room for its panels;
-                // the processor has the instructions.
+                // SAFETY: the pointer is an `unsafe fn`, whose caller vouches for the block and the room for its panels; the
+                // processor has the instructions.
                 unsafe {
                     gemm_common::pack_operands::pack_lhs::<$ty, LANES, ROWS, _>(
                         simd, lines, length, to, from, step, line, panel,
@@ -94,8 +94,8 @@ macro_rules! of {
             },
             pack_right: |lines, length, to, from, step, line, panel| {
                 let simd = simd().expect("the processor has it, or it would not have these loops");
-                // SAFETY: whoever calls the pointer, which is `unsafe fn`, vouches for the block and the room for its panels;
-                // the processor has the instructions.
+                // SAFETY: the pointer is an `unsafe fn`, whose caller vouches for the block and the room for its panels; the
+                // processor has the instructions.
                 unsafe {
                     gemm_common::pack_operands::pack_rhs::<$ty, 1, COLUMNS, _>(
                         simd, lines, length, to, from, step, line, panel,

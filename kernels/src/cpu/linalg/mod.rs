@@ -10,10 +10,10 @@ mod narrow;
 mod product;
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::axes::{Walk, axes};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
 
-use super::axes::{Walk, axes};
 use super::simd::widest;
 use super::strides::broadcast_strides;
 use crate::math::{Number, conj};

@@ -274,7 +274,7 @@ impl Channels {
         }
     }
 
-    /// For each channel, the sum of what `element` gives for the number of an element and its channel.
+    /// For each channel, the sum of `element` over the numbers of its elements, with the channel.
     fn sums<C: Real>(&self, element: impl Fn(usize, usize) -> C) -> Scratch<C> {
         // Sums of rows are added in double precision: there may be many.
         let mut totals = Scratch::filled(0f64, self.count);

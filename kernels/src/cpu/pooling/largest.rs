@@ -3,7 +3,7 @@
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
-use super::{Planes, Ranges};
+use super::Planes;
 use crate::cpu::strides::expect_sizes;
 use crate::window::{Window, spatial_sizes};
 
@@ -51,8 +51,7 @@ fn max_pool<T: Element<Compute: Ordered>>(
     mut out: ViewMut<'_, T>,
     mut indices: ViewMut<'_, i64>,
 ) -> Result<()> {
-    let ranges = Ranges::of_window(window, spatial_sizes(input.sizes(), window.spatial)?, ceil, false)?;
-    let planes = Planes::new(input.sizes(), window.spatial, ranges, out.sizes())?;
+    let planes = Planes::of_window(window, ceil, false, input.sizes(), out.sizes())?;
     expect_sizes(indices.sizes(), out.sizes())?;
     let best = planes.gather(input, |plane, ranges| {
         let mut best: Option<(T::Compute, usize)> = None;
@@ -72,15 +71,9 @@ fn max_pool<T: Element<Compute: Ordered>>(
 ///
 /// # Errors
 /// If the shapes or parameters do not fit, or an index is outside its plane.
-#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn max_pool2d_with_indices_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
     self_: Untyped<'_>,
-    _kernel_size: &[i64],
-    _stride: &[i64],
-    _padding: &[i64],
-    _dilation: &[i64],
-    _ceil_mode: bool,
     indices: View<'_, i64>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
@@ -91,15 +84,9 @@ pub fn max_pool2d_with_indices_backward<T: Element<Compute: Arithmetic>>(
 ///
 /// # Errors
 /// If the shapes or parameters do not fit, or an index is outside its plane.
-#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn max_pool3d_with_indices_backward<T: Element<Compute: Arithmetic>>(
     grad_output: View<'_, T>,
     self_: Untyped<'_>,
-    _kernel_size: &[i64],
-    _stride: &[i64],
-    _padding: &[i64],
-    _dilation: &[i64],
-    _ceil_mode: bool,
     indices: View<'_, i64>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {

@@ -9,7 +9,7 @@ use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Result, Scratch, View};
 
 use super::strides::expect_sizes;
-use crate::window::{MOST, Window, with_spatial};
+use crate::window::{MOST, Window, spatial_sizes, with_spatial};
 
 pub use average::{
     adaptive_avg_pool, adaptive_avg_pool2d_backward, adaptive_avg_pool3d, adaptive_avg_pool3d_backward,
@@ -119,7 +119,30 @@ struct Planes {
 }
 
 impl Planes {
-    /// Checks the output's shape too.
+    /// Planes whose outputs are positions of a window, counted as in [`Ranges::of_window`].
+    ///
+    /// # Errors
+    /// If the window does not fit, or the output has another shape.
+    fn of_window(
+        window: &Window,
+        ceil: bool,
+        count_border: bool,
+        sizes: &[i64],
+        out_sizes: &[i64],
+    ) -> Result<Planes> {
+        let input = spatial_sizes(sizes, window.spatial)?;
+        Planes::new(sizes, window.spatial, Ranges::of_window(window, input, ceil, count_border)?, out_sizes)
+    }
+
+    /// Planes whose outputs are parts that together make up the last dimensions.
+    ///
+    /// # Errors
+    /// If a shape has too few or too many dimensions, or the two have other ones in front.
+    fn adaptive(spatial: usize, sizes: &[i64], out_sizes: &[i64]) -> Result<Planes> {
+        let ranges = Ranges::adaptive(spatial_sizes(sizes, spatial)?, spatial_sizes(out_sizes, spatial)?);
+        Planes::new(sizes, spatial, ranges, out_sizes)
+    }
+
     fn new(sizes: &[i64], spatial: usize, ranges: Ranges, out_sizes: &[i64]) -> Result<Planes> {
         let output = std::array::from_fn(|dim| ranges.dims[dim].len() as i64);
         expect_sizes(out_sizes, &with_spatial(sizes, spatial, output))?;

@@ -16,7 +16,7 @@ fn the_largest_of_each_window() {
     let mut back = Array::zeros(&[1, 3, 4]);
     let mut backward = |at: &Array<i64>| {
         let (grad, input, out) = (grad.view(), input.view(), back.view_mut());
-        max_pool2d_with_indices_backward(grad, input.into(), &[2], &[2], &[0], &[1], true, at.view(), out)
+        max_pool2d_with_indices_backward(grad, input.into(), at.view(), out)
     };
     backward(&at).unwrap();
     assert!(backward(&Array::new(&[1, 2, 2], [0, 0, 0, 12])).is_err());

@@ -12,38 +12,36 @@ use crate::math::{maximum, minimum};
 ///
 /// # Errors
 /// If there are outputs but no elements to choose from.
-pub fn amax<T>(self_: View<'_, T>, dim: &[i64], keepdim: bool, mut out: ViewMut<'_, T>) -> Result<()>
+pub fn amax<T>(self_: View<'_, T>, dim: &[i64], keepdim: bool, out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Ordered>,
 {
-    let reduced = reduced_dims(self_.dim(), Some(dim))?;
-    refuse_empty(self_.sizes(), &reduced)?;
-    let largest = Plain {
-        start: T::Compute::LOWEST,
-        take: |largest: T::Compute, element: T| maximum(largest, element.to_compute()),
-        merge: |a: T::Compute, b: T::Compute| maximum(a, b),
-        end: T::from_compute,
-    };
-    fold(&self_, &reduced, keepdim, &mut out, &largest)
+    extreme(&self_, dim, keepdim, out, T::Compute::LOWEST, maximum::<T::Compute>)
 }
 
 /// The smallest elements over dimensions; NaN if there is one.
 ///
 /// # Errors
 /// If there are outputs but no elements to choose from.
-pub fn amin<T>(self_: View<'_, T>, dim: &[i64], keepdim: bool, mut out: ViewMut<'_, T>) -> Result<()>
+pub fn amin<T>(self_: View<'_, T>, dim: &[i64], keepdim: bool, out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Ordered>,
 {
-    let reduced = reduced_dims(self_.dim(), Some(dim))?;
-    refuse_empty(self_.sizes(), &reduced)?;
-    let smallest = Plain {
-        start: T::Compute::HIGHEST,
-        take: |smallest: T::Compute, element: T| minimum(smallest, element.to_compute()),
-        merge: |a: T::Compute, b: T::Compute| minimum(a, b),
-        end: T::from_compute,
-    };
-    fold(&self_, &reduced, keepdim, &mut out, &smallest)
+    extreme(&self_, dim, keepdim, out, T::Compute::HIGHEST, minimum::<T::Compute>)
+}
+
+fn extreme<T: Element<Compute: Ordered>>(
+    input: &View<'_, T>,
+    dim: &[i64],
+    keepdim: bool,
+    mut out: ViewMut<'_, T>,
+    start: T::Compute,
+    choose: impl Fn(T::Compute, T::Compute) -> T::Compute + Copy + Sync,
+) -> Result<()> {
+    let reduced = reduced_dims(input.dim(), Some(dim))?;
+    refuse_empty(input.sizes(), &reduced)?;
+    let take = move |chosen: T::Compute, element: T| choose(chosen, element.to_compute());
+    fold(input, &reduced, keepdim, &mut out, &Plain { start, take, merge: choose, end: T::from_compute })
 }
 
 /// The largest element; NaN if there is one.

@@ -6,17 +6,18 @@
 //! registers, or *across* a kept dimension, with one partial result for each output. Both combine
 //! partial results pairwise, so rounding errors grow with the logarithm of the number of elements.
 
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
 use opsmith_runtime::layout::contiguous_strides;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
-use crate::cpu::axes::{self, Axes, Axis, SHORT, Walk, count, merge};
 use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest_over;
 use crate::cpu::strides::reduced_strides;
+use crate::cpu::tiles::SHORT;
 
 /// How elements become one value: a start, a step an element, an associative merge, an end.
 pub(super) trait Fold<T: Element>: Sync {
-    /// What is known before the first element of an output, besides its number.
+    /// Facts about an output that precede its first element, besides its number.
     type Context: Copy;
     /// Facts about the output after some of its elements.
     type Partial: Copy;
@@ -95,11 +96,9 @@ fn plan(
     let dense = contiguous_strides(out_sizes);
     let out_strides = reduced_strides(sizes, reduced, keepdim, out_sizes, out_strides)?;
     let numbers = reduced_strides(sizes, reduced, keepdim, out_sizes, &dense)?;
-    let mut kept = axes::axes(sizes, [strides, &out_strides, &numbers], |dim| !reduced[dim]);
-    let mut folded = axes::axes(sizes, [strides], |dim| reduced[dim]);
-    kept.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
-    folded.sort_by_key(|axis| std::cmp::Reverse(axis.steps[0].abs()));
-    Ok((merge(kept), merge(folded)))
+    let kept = axes(sizes, [strides, &out_strides, &numbers], |dim| !reduced[dim]);
+    let folded = axes(sizes, [strides], |dim| reduced[dim]);
+    Ok((in_memory_order(kept), in_memory_order(folded)))
 }
 
 /// One output at a time: its elements lie close together.

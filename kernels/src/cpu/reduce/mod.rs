@@ -2,7 +2,8 @@
 //!
 //! Dimensions may count from the end; no dimension given means all. Outputs keep reduced dimensions
 //! with size 1 if `keepdim`. 16-bit floats accumulate in `f32`; sums are pairwise, so their rounding
-//! error grows with the logarithm of the number of elements.
+//! error grows with the logarithm of the number of elements. The dispatcher has converted the input to the
+//! `dtype` of the call.
 
 mod extreme;
 pub(super) mod fold;
@@ -14,7 +15,7 @@ pub(super) mod variance;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
-use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{Element, Result, Scalar, View, ViewMut};
 
 use fold::{Fold, fold};
 
@@ -25,7 +26,7 @@ pub use scan::{cumprod, cumsum};
 pub use truth::{all, any};
 pub use variance::var;
 
-/// A fold that needs to know nothing about its outputs beforehand.
+/// A fold that needs no facts about its outputs beforehand.
 struct Plain<P, Take, Merge, End> {
     start: P,
     take: Take,
@@ -66,24 +67,16 @@ where
     }
 }
 
-/// The sum of all elements; 0 without elements. `dtype` was applied by the conversion to `T`.
-pub fn sum_full<T>(self_: View<'_, T>, dtype: Option<DType>, out: ViewMut<'_, T>) -> Result<()>
+/// The sum of all elements; 0 without elements.
+pub fn sum_full<T>(self_: View<'_, T>, out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Arithmetic>,
 {
-    sum(self_, None, false, dtype, out)
+    sum(self_, None, false, out)
 }
 
 /// Sums over dimensions: `[[1, 2], [3, 4]]` over 0 is `[4, 6]`; 0 without elements.
-///
-/// `dtype` was applied by the conversion to `T`.
-pub fn sum<T>(
-    self_: View<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()>
+pub fn sum<T>(self_: View<'_, T>, dim: Option<&[i64]>, keepdim: bool, mut out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Arithmetic>,
 {
@@ -103,21 +96,15 @@ fn adding<T: Element<Compute: Arithmetic>, O: Element>(
 }
 
 /// The mean of all elements; NaN without elements.
-pub fn mean_full<T>(self_: View<'_, T>, dtype: Option<DType>, out: ViewMut<'_, T>) -> Result<()>
+pub fn mean_full<T>(self_: View<'_, T>, out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Arithmetic>,
 {
-    mean(self_, None, false, dtype, out)
+    mean(self_, None, false, out)
 }
 
 /// Means over dimensions: `[[1, 2], [3, 4]]` over 0 is `[2, 3]`; NaN without elements.
-pub fn mean<T>(
-    self_: View<'_, T>,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()>
+pub fn mean<T>(self_: View<'_, T>, dim: Option<&[i64]>, keepdim: bool, mut out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Arithmetic>,
 {
@@ -134,7 +121,7 @@ fn reduced_count(sizes: &[i64], reduced: &[bool]) -> i64 {
 }
 
 /// The product of all elements; 1 without elements.
-pub fn prod_full<T>(self_: View<'_, T>, _dtype: Option<DType>, mut out: ViewMut<'_, T>) -> Result<()>
+pub fn prod_full<T>(self_: View<'_, T>, mut out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Arithmetic>,
 {
@@ -143,13 +130,7 @@ where
 }
 
 /// Products over one dimension: `[[1, 2], [3, 4]]` over 0 is `[3, 8]`; 1 without elements.
-pub fn prod<T>(
-    self_: View<'_, T>,
-    dim: i64,
-    keepdim: bool,
-    _dtype: Option<DType>,
-    mut out: ViewMut<'_, T>,
-) -> Result<()>
+pub fn prod<T>(self_: View<'_, T>, dim: i64, keepdim: bool, mut out: ViewMut<'_, T>) -> Result<()>
 where
     T: Element<Compute: Arithmetic>,
 {

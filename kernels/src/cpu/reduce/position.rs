@@ -3,15 +3,16 @@
 //! NaN counts as both; of equal elements the first wins.
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::axes::{Axis, Walk, axes, merge};
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::extreme::refuse_empty;
-use crate::cpu::axes::{Axis, Walk, axes, for_each_tile, merge};
 use crate::cpu::lanes::{fold_lanes, for_each_in_row};
 use crate::cpu::simd::widest_over;
 use crate::cpu::strides::reduced_strides;
+use crate::cpu::tiles::for_each_tile;
 use crate::math::select;
 
 /// The index of the largest element along a dimension, or in row-major order of all elements.

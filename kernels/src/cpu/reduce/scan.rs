@@ -2,10 +2,10 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::{Complex32, Complex64, DType, Element, Result, Scratch, View, ViewMut};
+use opsmith_runtime::{Complex32, Complex64, Element, Result, Scratch, View, ViewMut};
 
-use crate::cpu::axes::{Tile, for_each_tile};
 use crate::cpu::strides::expect_sizes;
+use crate::cpu::tiles::{Tile, for_each_tile};
 
 /// A type whose running results are kept in a wider one, as PyTorch keeps them.
 pub trait Running: Arithmetic {
@@ -53,26 +53,18 @@ running! {
 
 /// Running sums along a dimension: `[1, 2, 3]` gives `[1, 3, 6]`.
 ///
-/// Sums of `f32` and `complex64` are kept in double precision. `dtype` was applied by the conversion
-/// to `T`.
-pub fn cumsum<T: Element<Compute: Running>>(
-    self_: View<'_, T>,
-    dim: i64,
-    _dtype: Option<DType>,
-    out: ViewMut<'_, T>,
-) -> Result<()> {
+/// Sums of `f32` and `complex64` are kept in double precision.
+pub fn cumsum<T: Element<Compute: Running>>(self_: View<'_, T>, dim: i64, out: ViewMut<'_, T>) -> Result<()> {
     let add = |sum, x| Arithmetic::add(sum, x);
     scan(&self_, dim, <T::Compute as Running>::Wide::ZERO, add, out)
 }
 
 /// Running products along a dimension: `[1, 2, 3]` gives `[1, 2, 6]`.
 ///
-/// Products of `f32` and `complex64` are kept in double precision. `dtype` was applied by the
-/// conversion to `T`.
+/// Products of `f32` and `complex64` are kept in double precision.
 pub fn cumprod<T: Element<Compute: Running>>(
     self_: View<'_, T>,
     dim: i64,
-    _dtype: Option<DType>,
     out: ViewMut<'_, T>,
 ) -> Result<()> {
     let multiply = |product, x| Arithmetic::mul(product, x);

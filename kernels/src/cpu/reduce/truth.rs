@@ -12,16 +12,9 @@ pub fn any<T: Element<Compute: Arithmetic>>(
     self_: View<'_, T>,
     dim: Option<&[i64]>,
     keepdim: bool,
-    mut out: ViewMut<'_, bool>,
+    out: ViewMut<'_, bool>,
 ) -> Result<()> {
-    let reduced = reduced_dims(self_.dim(), dim)?;
-    let any = Plain {
-        start: false,
-        take: |any: bool, element: T| any | truth(element.to_compute()),
-        merge: |a: bool, b: bool| a | b,
-        end: |any: bool| any,
-    };
-    fold(&self_, &reduced, keepdim, &mut out, &any)
+    joined(&self_, dim, keepdim, out, false, |a, b| a | b)
 }
 
 /// Whether all elements over dimensions are not zero; true without elements.
@@ -29,14 +22,20 @@ pub fn all<T: Element<Compute: Arithmetic>>(
     self_: View<'_, T>,
     dim: Option<&[i64]>,
     keepdim: bool,
-    mut out: ViewMut<'_, bool>,
+    out: ViewMut<'_, bool>,
 ) -> Result<()> {
-    let reduced = reduced_dims(self_.dim(), dim)?;
-    let all = Plain {
-        start: true,
-        take: |all: bool, element: T| all & truth(element.to_compute()),
-        merge: |a: bool, b: bool| a & b,
-        end: |all: bool| all,
-    };
-    fold(&self_, &reduced, keepdim, &mut out, &all)
+    joined(&self_, dim, keepdim, out, true, |a, b| a & b)
+}
+
+fn joined<T: Element<Compute: Arithmetic>>(
+    input: &View<'_, T>,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    mut out: ViewMut<'_, bool>,
+    start: bool,
+    join: impl Fn(bool, bool) -> bool + Copy + Sync,
+) -> Result<()> {
+    let take = move |joined: bool, element: T| join(joined, truth(element.to_compute()));
+    let reduced = reduced_dims(input.dim(), dim)?;
+    fold(input, &reduced, keepdim, &mut out, &Plain { start, take, merge: join, end: |joined: bool| joined })
 }

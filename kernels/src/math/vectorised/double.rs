@@ -8,7 +8,7 @@ use super::{polynomial, select};
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 /// ln 2 with zeros at the end, so that products with exponents are exact.
 const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
-/// What [`LN_2_HIGH`] lacks.
+/// The low bits of ln 2, which [`LN_2_HIGH`] lacks.
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// eˣ.

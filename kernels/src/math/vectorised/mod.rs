@@ -1,11 +1,11 @@
 //! Elementary functions as straight-line code that compilers vectorise.
 //!
-//! The C library's functions cost one call an element, ten times what the arithmetic takes in vector
-//! registers. These have no branches, tables or calls: range reduction, a polynomial, and selections
-//! for special values. Products and sums are never fused, so every processor gives the same bits.
+//! The C library's functions cost one call an element, ten times the arithmetic in vector registers. These have no
+//! branches, tables or calls: range reduction, a polynomial, and selections for special values. Products and sums
+//! are never fused, so every processor gives the same bits.
 //!
-//! [`single`] stays in `f32` where that is accurate to two units in the last place; what cancels goes
-//! through [`double`], which is accurate to one, and is rounded once.
+//! [`single`] stays in `f32` where that is accurate to two units in the last place; differences that cancel go
+//! through [`double`], which is accurate to one, and are rounded once.
 
 pub(super) mod double;
 pub(super) mod single;

@@ -8,7 +8,7 @@ use super::{double, polynomial, select};
 const ROUNDER: f32 = 12_582_912.0;
 /// ln 2 with zeros at the end, so that products with exponents are exact.
 const LN_2_HIGH: f32 = f32::from_bits(0x3F31_8000);
-/// What [`LN_2_HIGH`] lacks.
+/// The low bits of ln 2, which [`LN_2_HIGH`] lacks.
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
 /// eˣ.
