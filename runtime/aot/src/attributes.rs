@@ -1,8 +1,9 @@
 //! Values of attributes: what a kernel reads with `extra->Attr<T>("name")`.
 //!
 //! In: values from a declaration, a call or a registration record. Out: the same, typed as the interface
-//! knows them. Must not know how they get across to C++ (`extra.rs`).
+//! knows them. Must not know how C++ reads them (`lookup.rs`).
 
+use std::ffi::c_int;
 use std::fmt;
 
 use opsmith_core::{DType, ItemKind};
@@ -33,7 +34,7 @@ pub enum AttrType {
 }
 
 impl AttrType {
-    /// Every type with its name in messages and in fingerprints.
+    /// Every type, in the order of `cpp/host.h`, with its name in messages and in fingerprints.
     const NAMES: [(AttrType, &'static str); 8] = [
         (AttrType::Bool, "bool"),
         (AttrType::Int, "int"),
@@ -44,6 +45,11 @@ impl AttrType {
         (AttrType::IntLists, "list of lists of int"),
         (AttrType::FloatLists, "list of lists of float"),
     ];
+
+    /// The type with that number in `cpp/host.h`.
+    pub(super) fn numbered(number: c_int) -> AttrType {
+        Self::NAMES[number as usize].0
+    }
 
     /// Its name, such as `list of int`.
     pub fn name(self) -> &'static str {

@@ -12,12 +12,30 @@ use object::{
 };
 use opsmith_runtime::error::{Error, Result};
 
-use super::extra::Names;
 use super::file::KernelFile;
-use super::strings::StringAbi;
 
 /// The start of the name under which a library carries the signature of one of its functions.
 pub(super) const FINGERPRINT: &str = "opsmith_aot_signature_";
+
+/// The layout of `std::string` that a library was compiled with; libstdc++ has two.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StringAbi {
+    /// `_GLIBCXX_USE_CXX11_ABI=0`
+    Old,
+    /// `_GLIBCXX_USE_CXX11_ABI=1`
+    New,
+}
+
+/// The form in which a library passes names of attributes, which decides the class of its objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Names {
+    /// `std::string` of that layout: `AotExtra`.
+    Strings(StringAbi),
+    /// `std::vector<char>`: `AotExtraDualABI`.
+    Vectors,
+    /// The library's symbols do not show which. Its first query of an attribute will.
+    Either(StringAbi),
+}
 
 /// The variant of the interface that a library was compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

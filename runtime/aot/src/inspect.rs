@@ -11,11 +11,10 @@ use opsmith_runtime::error::Result;
 use super::build::{self, Recipe};
 use super::child::Work;
 use super::compiler::Language;
-use super::elf::{Interface, LibraryFacts};
+use super::elf::{Interface, LibraryFacts, StringAbi};
 use super::file::KernelFile;
 use super::kernel::Options;
 use super::library;
-use super::strings::StringAbi;
 
 /// A library as seen from the outside.
 #[derive(Clone, Debug)]

@@ -22,8 +22,7 @@ use smallvec::SmallVec;
 use super::attributes::AttrValue;
 use super::device::{self, Operands, Place};
 use super::dtypes;
-use super::extra::Extra;
-use super::guard::Thrown;
+use super::extra::{ArrayPointers, Extra, Thrown};
 use super::infer::UNKNOWN_RANK;
 use super::library::Library;
 use super::signature::Signature;
@@ -171,6 +170,16 @@ impl Arrays {
             dtypes: slots.iter().map(name).collect(),
         }
     }
+
+    /// Their addresses, for a call.
+    #[inline]
+    pub fn pointers(&mut self) -> ArrayPointers {
+        ArrayPointers {
+            ndims: self.ndims.as_mut_ptr(),
+            shapes: self.shapes.as_mut_ptr(),
+            dtypes: self.dtypes.as_mut_ptr(),
+        }
+    }
 }
 
 /// A kernel object.
@@ -179,7 +188,7 @@ pub(super) struct Instance {
     arrays: Arrays,
     params: Vec<*mut c_void>,
     /// Before the library, which has the destructor of what the kernel left in it.
-    extra: Box<Extra>,
+    extra: Extra,
     pub library: Arc<Library>,
     pub place: Place,
 }
@@ -202,13 +211,9 @@ impl Instance {
         let _entered = place.enter()?;
         let mut arrays = Arrays::of(&shape.slots);
         let mut extra = Extra::new(signature.attributes(&shape.at_call), library.names());
-        if let Some(init) = library.init {
-            let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-            let dtypes = arrays.dtypes.as_mut_ptr();
-            // SAFETY: the arrays have an entry for each input and output, and live for the call.
-            let result = extra.call(&library, |raw| unsafe { init(ndims, shapes, dtypes, raw) });
-            check(result, &format!("{function}Init"), &library.source)?;
-        }
+        // SAFETY: the arrays have an entry for each input and output, and live for the call.
+        let result = unsafe { extra.init(&library, arrays.pointers()) };
+        check(result, &format!("{function}Init"), &library.source)?;
         Ok(Instance { shape, arrays, params: Vec::new(), extra, library, place })
     }
 
@@ -236,15 +241,9 @@ impl Instance {
     ) -> Result<()> {
         self.params.clear();
         self.params.extend(params);
-        let (count, params) = (self.params.len() as c_int, self.params.as_mut_ptr());
-        let arrays = &mut self.arrays;
-        let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-        let (dtypes, main) = (arrays.dtypes.as_mut_ptr(), self.library.main);
-        let call = |raw| {
-            // SAFETY: the arrays are as the interface says, and the caller promises the rest.
-            unsafe { main(count, params, ndims, shapes, dtypes, stream, raw) }
-        };
-        let result = self.extra.call(&self.library, call);
+        let arrays = self.arrays.pointers();
+        // SAFETY: the arrays have an entry for each input and output, and the caller promises the rest.
+        let result = unsafe { self.extra.main(&self.library, &mut self.params, arrays, stream) };
         match result {
             Ok(0) => Ok(()),
             result => check(result, function, &self.library.source),

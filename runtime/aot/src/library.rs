@@ -1,51 +1,32 @@
 //! Loaded libraries: the functions of one kernel, found by name.
 //!
-//! In: the path of a shared object and the name of a function. Out: the function, and those beside it that
-//! the interface knows: `F`, `FInit`, `FInferShape`, `FInferType`. Must not know how the object was made.
+//! In: the path of a shared object and the name of a function. Out: the addresses of that function and of those beside it
+//! that the interface knows: `F`, `FInit`, `FInferShape`, `FInferType`. Must not know their types, nor how the object was
+//! made.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use opsmith_runtime::error::{Error, Result};
 
-use super::elf::LibraryFacts;
-use super::extra::Names;
+use super::elf::{LibraryFacts, Names};
 use super::file::KernelFile;
-use super::strings::RawVector;
-
-/// `F`
-pub(super) type MainFn = unsafe extern "C-unwind" fn(
-    c_int,
-    *mut *mut c_void,
-    *mut c_int,
-    *mut *mut i64,
-    *mut *const c_char,
-    *mut c_void,
-    *mut c_void,
-) -> c_int;
-/// `FInit`
-pub(super) type InitFn =
-    unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut *const c_char, *mut c_void) -> c_int;
-/// `FInferShape`: of one output a vector of sizes, of several a vector of such vectors. Both are three
-/// words, returned in memory.
-pub(super) type InferShapeFn =
-    unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut c_void) -> RawVector;
-/// `FInferType` of one output. The vector is passed by the address of a temporary.
-pub(super) type InferTypeFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c_void) -> c_int;
-/// `FInferType` of several outputs.
-pub(super) type InferTypesFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c_void) -> RawVector;
 
 /// A loaded library, and one kernel in it. Closed when dropped.
 #[derive(Debug)]
 pub(super) struct Library {
     /// The file that the user named, for messages.
     pub source: PathBuf,
-    pub main: MainFn,
-    pub init: Option<InitFn>,
-    pub infer_shape: Option<InferShapeFn>,
-    infer_type: Option<*const c_void>,
+    /// `F`
+    pub main: *const c_void,
+    /// `FInit`
+    pub init: Option<*const c_void>,
+    /// `FInferShape`
+    pub infer_shape: Option<*const c_void>,
+    /// `FInferType`
+    pub infer_type: Option<*const c_void>,
     /// How it says names of attributes, as far as its symbols show.
     names: Names,
     /// Whether it turned out to say them as vectors.
@@ -78,23 +59,12 @@ impl Library {
             let name = format!("{function}{end}");
             if elsewhere || facts.has(&name) { address(&handle, &name) } else { None }
         };
-        let (init, infer_shape, infer_type) = (beside("Init"), beside("InferShape"), beside("InferType"));
-        // SAFETY: functions of these names have these types; the interface says so, and nothing else can
-        // be known of them.
-        let (main, init, infer_shape) = unsafe {
-            use std::mem::transmute;
-            (
-                transmute::<*const c_void, MainFn>(main),
-                init.map(|init| transmute::<*const c_void, InitFn>(init)),
-                infer_shape.map(|infer| transmute::<*const c_void, InferShapeFn>(infer)),
-            )
-        };
         Ok(Library {
             source: source.to_owned(),
             main,
-            init,
-            infer_shape,
-            infer_type,
+            init: beside("Init"),
+            infer_shape: beside("InferShape"),
+            infer_type: beside("InferType"),
             names: facts.names(),
             vectors: AtomicBool::new(false),
             fingerprint: facts.fingerprint(function).map(str::to_owned),
@@ -110,18 +80,6 @@ impl Library {
     /// Notes that it says names of attributes as vectors.
     pub fn note_vectors(&self) {
         self.vectors.store(true, Ordering::Relaxed);
-    }
-
-    /// `FInferType` of a kernel with one output.
-    pub fn infer_type(&self) -> Option<InferTypeFn> {
-        // SAFETY: as in `open`; how many outputs there are decides between the two types.
-        self.infer_type.map(|infer| unsafe { std::mem::transmute::<*const c_void, InferTypeFn>(infer) })
-    }
-
-    /// `FInferType` of a kernel with several outputs.
-    pub fn infer_types(&self) -> Option<InferTypesFn> {
-        // SAFETY: as in `open`.
-        self.infer_type.map(|infer| unsafe { std::mem::transmute::<*const c_void, InferTypesFn>(infer) })
     }
 }
 
