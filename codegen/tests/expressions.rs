@@ -1,7 +1,7 @@
 //! Wrong expressions of every sort in every place, each with the mistake that is found first.
 //!
 //! The whole texts of messages are in `bad/`; this asks that nothing wrong is accepted. That what is
-//! accepted compiles is what the crate `codegen/golden` is for.
+//! accepted compiles is what the crate `tests/fixture` is for.
 
 use opsmith_codegen::pipeline::check_text;
 
