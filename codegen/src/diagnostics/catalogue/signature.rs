@@ -58,13 +58,13 @@ pub fn parenthesis_not_closed(span: Span) -> Diagnostic {
 
 /// No arrow follows the arguments.
 pub fn arrow_missing(span: Span) -> Diagnostic {
-    Diagnostic::error("E0107", "the signature does not say what it returns", span, "expected `->`")
+    Diagnostic::error("E0107", "the signature has no return type", span, "expected `->`")
         .with_help("end it with `-> Tensor`, or with `-> ()` if it returns nothing")
 }
 
 /// Nothing follows the arrow.
 pub fn returns_missing(span: Span) -> Diagnostic {
-    Diagnostic::error("E0138", "the signature does not say what it returns", span, "expected a type")
+    Diagnostic::error("E0138", "the signature has no return type", span, "expected a type")
         .with_help("write a type such as `Tensor`, or `()` if it returns nothing")
 }
 
