@@ -3,7 +3,7 @@
 //! In: static data that the generator writes. Out: arguments of a call, which `boxed::samples` makes. Must know no
 //! tensor and no operator.
 
-pub use opsmith_core::{Check, ToleranceOf};
+pub use opsmith_core::{Check, Tolerance, ToleranceOf};
 
 use opsmith_core::DType;
 
@@ -95,15 +95,4 @@ pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleTen
 /// A tensor of these integers.
 pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTensor {
     SampleTensor { shape, fill: Fill::Places(values) }
-}
-
-/// What tests allow an operator, and why.
-#[derive(Clone, Copy, Debug)]
-pub struct Tolerance {
-    /// Where it is allowed.
-    pub of: ToleranceOf,
-    /// The relative error that is allowed; `None` if the check is skipped.
-    pub allow: Option<f64>,
-    /// Why.
-    pub reason: &'static str,
 }

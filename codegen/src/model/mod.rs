@@ -15,9 +15,9 @@ mod ty;
 
 use std::path::PathBuf;
 
-pub use opsmith_core::Combination;
 use opsmith_core::constraint::Constraint;
-use opsmith_core::{Backend, DType, DTypeSet};
+use opsmith_core::{Backend, DType, DTypeSet, MemoryFormat};
+pub use opsmith_core::{Combination, ElementType as Element};
 
 use crate::diagnostics::Span;
 use expr::{Expr, ExprKind, Variable};
@@ -174,8 +174,8 @@ pub enum Default {
     List(Vec<Default>),
     /// An element type.
     DType(DType),
-    /// A memory format, by its variant's name.
-    MemoryFormat(&'static str),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
 }
 
 impl Default {
@@ -186,21 +186,6 @@ impl Default {
             item => visit(item),
         }
     }
-}
-
-/// The element type of a tensor argument as a kernel sees it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Element {
-    /// Not a tensor.
-    NotTensor,
-    /// The dtype the kernel was chosen by.
-    Dispatch,
-    /// That dtype's real part.
-    Real,
-    /// A fixed dtype; others of the set are converted.
-    Fixed(DType, DTypeSet),
-    /// As given.
-    Any,
 }
 
 /// One result.
