@@ -16,9 +16,9 @@ pub enum ElementType {
     Real,
     /// One of a set; a dtype outside it is an error. Kernels see the set's first listed member.
     Fixed {
-        /// What the kernel sees.
+        /// The dtype that the kernel sees.
         kernel: DType,
-        /// What a caller may pass.
+        /// The dtypes that a caller may pass.
         accepted: DTypeSet,
     },
     /// Whatever the caller passed.

@@ -1,5 +1,5 @@
-//! What the generator and the runtime must agree on, written once: element types, type promotion,
-//! backends, inference rules by name and as trees, and what attributes may be.
+//! The data that the generator and the runtime share, written once: element types, type promotion, backends,
+//! inference rules by name and as trees, and constraints of attributes.
 //!
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
 //! nor tensors.

@@ -256,7 +256,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` with this expression, then with every one inside what `visit` left there.
+    /// Calls `visit` with this expression, then with every one inside the expression that `visit` left there.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         visit(self);
         self.children_mut().into_iter().for_each(|child| child.walk_mut(visit));

@@ -1,4 +1,4 @@
-//! Values of attributes: what a kernel reads with `extra->Attr<T>("name")`.
+//! Values of attributes, which a kernel reads with `extra->Attr<T>("name")`.
 //!
 //! In: values from a declaration, a call or a registration record. Out: the same, typed as the interface
 //! knows them. Must not know how C++ reads them (`lookup.rs`).
@@ -56,7 +56,7 @@ impl AttrType {
         Self::NAMES.iter().find(|(ty, _)| *ty == self).map_or("", |(_, name)| name)
     }
 
-    /// What a signature calls it.
+    /// Its spelling and type in a signature.
     pub(super) fn schema(self) -> (&'static str, ArgKind) {
         match self {
             AttrType::Bool => ("bool", ArgKind::Bool),
@@ -148,7 +148,7 @@ impl AttrValue {
         })
     }
 
-    /// What an argument of a call says; `None` if no attribute can be that.
+    /// The value of an argument of a call; `None` if no attribute can have it.
     pub(super) fn of_argument(arg: Arg<'_>) -> Option<AttrValue> {
         Some(match arg {
             Arg::Bool(value) => AttrValue::Bool(value),
@@ -204,8 +204,8 @@ impl AttrValue {
         }
     }
 
-    /// The value as the default of an argument. What it refers to lives as long as the program; callers
-    /// keep what they made (`registry.rs`).
+    /// The value as the default of an argument. Its texts and lists live as long as the program; callers
+    /// keep those that they made (`registry.rs`).
     pub(super) fn to_default(&self) -> DefaultValue {
         match self {
             AttrValue::Bool(value) => DefaultValue::Bool(*value),

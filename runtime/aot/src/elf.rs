@@ -1,4 +1,4 @@
-//! What a shared object says of itself before it is loaded.
+//! The symbols and sections of a shared object, read before it is loaded.
 //!
 //! In: a file. Out: the functions it has, those it wants, the signatures it carries, which layout of
 //! `std::string` and which variant of the interface it was compiled with; or why it cannot be loaded here.
@@ -91,7 +91,7 @@ impl LibraryFacts {
         if file.architecture() != here {
             return Err(refuse(&format!("it is for {:?}, this is {here:?}", file.architecture())));
         }
-        // The loader maps what the header promises, and whoever reads what is not there dies of it.
+        // The loader maps all that the header promises, and an access to a missing part ends the process.
         let ends = file
             .segments()
             .map(|segment| segment.file_range())
@@ -231,7 +231,7 @@ impl LibraryFacts {
 
     /// Names of functions that look like `name`, nearest first.
     pub fn near(&self, name: &str) -> Vec<&str> {
-        // Mangled names are nobody's kernels.
+        // Mangled names are not kernels.
         let plain = self.functions.iter().map(String::as_str).filter(|known| !known.starts_with('_'));
         let mut ranked: Vec<(usize, &str)> =
             plain.map(|known| (strsim::levenshtein(name, known), known)).collect();

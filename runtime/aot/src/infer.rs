@@ -23,7 +23,7 @@ pub const UNKNOWN_DIM: i64 = opsmith_runtime::internals::UNKNOWN_DIM;
 /// The only entry of a shape whose number of dimensions is not known.
 pub const UNKNOWN_RANK: i64 = opsmith_runtime::internals::UNKNOWN_RANK;
 
-/// What a function that computes shapes or dtypes works from.
+/// The arguments of a function that computes shapes or dtypes.
 pub struct InferCall<'a> {
     pub(super) inputs: &'a [Slot],
     pub(super) attributes: &'a Attributes,
@@ -106,7 +106,7 @@ impl Inference<'_> {
     /// Shape and dtype of each output. `inputs` are as the kernel sees them.
     ///
     /// # Errors
-    /// If nothing says what they are, or what says it fails or gives nonsense.
+    /// If neither a declaration nor the library has them, or their function fails or gives nonsense.
     pub fn outputs(
         &self,
         inputs: &[Slot],
@@ -174,7 +174,7 @@ impl Inference<'_> {
             return Err(missing(library, &format!("{}InferShape", self.function), "shape", "output_shape"));
         };
         let mut arrays = Arrays::of(context.inputs);
-        // Another object than the kernel's: what inference leaves in it is destroyed with it.
+        // Another object than the kernel's: the data that inference leaves in it is destroyed with it.
         let mut extra = Extra::new(context.attributes.clone(), library.names());
         let several = self.signature.infers_lists();
         // SAFETY: the arrays have an entry for each input, and live for the call. The function's type depends on whether
@@ -207,7 +207,7 @@ impl Inference<'_> {
     }
 }
 
-/// Refuses what is no shape; sizes may be unknown only where some of the inputs' are.
+/// Refuses a list that is no shape; sizes may be unknown only where some of the inputs' are.
 pub(super) fn check_shape(function: &str, shape: &[i64], symbolic: bool) -> Result<()> {
     let unknown_rank = shape == [UNKNOWN_RANK];
     let least = if symbolic { UNKNOWN_DIM } else { 0 };

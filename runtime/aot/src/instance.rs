@@ -27,10 +27,10 @@ use super::infer::UNKNOWN_RANK;
 use super::library::Library;
 use super::signature::Signature;
 
-/// What workspaces get beyond what was asked for: kernels that were written where memory comes in blocks
+/// Bytes of a workspace beyond the requested size: kernels that were written where memory comes in blocks
 /// of 512 bytes count on it without knowing.
 pub(super) const PADDING: usize = 512;
-/// What stands behind the padding, to notice kernels that write even there.
+/// Bytes after the padding, by which writes even there are noticed.
 pub(super) const GUARD: [u8; 16] = *b"opsmith/guard/16";
 
 /// Shape and dtype of an input or output; no dtype for an input that is absent.
@@ -62,7 +62,7 @@ impl Slot {
     }
 }
 
-/// What a kernel was made ready for.
+/// The operands that a kernel was made ready for.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     /// Inputs, then outputs.
@@ -187,7 +187,7 @@ pub(super) struct Instance {
     pub shape: Shape,
     arrays: Arrays,
     params: Vec<*mut c_void>,
-    /// Before the library, which has the destructor of what the kernel left in it.
+    /// Before the library, which has the destructor of the data that the kernel left in it.
     extra: Extra,
     pub library: Arc<Library>,
     pub place: Place,
@@ -200,7 +200,7 @@ impl Instance {
     /// Makes a kernel ready: runs `FInit`.
     ///
     /// # Errors
-    /// If it fails: its code, or what it threw.
+    /// If it fails: its code, or its exception.
     pub fn new(
         library: Arc<Library>,
         function: &str,
@@ -226,7 +226,7 @@ impl Instance {
     /// with the stream that it is to use there.
     ///
     /// # Errors
-    /// If it fails: its code, or what it threw.
+    /// If it fails: its code, or its exception.
     ///
     /// # Safety
     /// Each address leads to memory of its slot's size, or is null for an input that is absent; inputs
@@ -311,7 +311,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // The destructor of what the kernel left in `extra` may use the device, if it still can be used.
+        // The destructor of the data that the kernel left in `extra` may use the device, if it still can be used.
         if let Ok(_entered @ Some(_)) = self.place.enter() {
             self.extra.destroy();
         }
@@ -357,7 +357,7 @@ fn push_addresses(params: &mut SmallVec<[*mut c_void; 12]>, args: &[Arg<'_>], de
     }
 }
 
-/// Turns what a function of a kernel did into a result.
+/// The result of a function of a kernel, by its code or exception.
 pub(super) fn check(result: Result<c_int, Thrown>, function: &str, library: &Path) -> Result<()> {
     match result {
         Ok(0) => Ok(()),

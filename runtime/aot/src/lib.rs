@@ -1,7 +1,7 @@
 //! Custom operators that are compiled ahead of time and loaded while the program runs.
 //!
 //! In: a source in C++ or CUDA, or a shared object, with a function of the interface
-//! `kernels/include/custom_aot_extra.h`, and a declaration of what it takes and gives. Out: operators like
+//! `kernels/include/custom_aot_extra.h`, and a declaration of its signature. Out: operators like
 //! all others. A declaration is made with [`Declaration`], from a registration record, or in a spec.
 //!
 //! ```text

@@ -43,17 +43,17 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Opens a library and finds a kernel in it; `source` is what the user knows it by.
+    /// Opens a library and finds a kernel in it; `source` is the path that the user knows it by.
     ///
     /// # Errors
-    /// If it cannot be loaded, or has no such function: what is missing, and what looks like it.
+    /// If it cannot be loaded, or has no such function; the error names it, and similar ones.
     pub fn open(file: &KernelFile, source: &Path, function: &str) -> Result<Library> {
         let facts = LibraryFacts::read(file)?;
         facts.check_types(source)?;
         let handle = load(file, source, &facts)?;
         let Some(main) = address(&handle, function) else { return Err(facts.missing(source, function)) };
         // Functions of libraries that it is linked with are found, too: beside a kernel of its own they are
-        // somebody else's.
+        // another kernel's.
         let elsewhere = !facts.has(function);
         let beside = |end: &str| {
             let name = format!("{function}{end}");
@@ -93,14 +93,14 @@ fn address(handle: &Handle, name: &str) -> Option<*const c_void> {
 /// Loads a library: its initialisers run.
 ///
 /// # Errors
-/// If the loader refuses it: what it says, and what the library wants that is nowhere.
+/// If the loader refuses it; the error has its message, and a symbol that no library defines.
 pub(super) fn load(file: &KernelFile, source: &Path, facts: &LibraryFacts) -> Result<Handle> {
     // Everything it wants is looked for at once: later, a missing name would end the process. The path has a
     // slash, so that nothing else of that name is found along LD_LIBRARY_PATH.
-    // SAFETY: the initialisers of the library run. That they do no harm is for whoever named the
-    // library to know; the allow-list and the sandbox are for those who do not.
+    // SAFETY: the initialisers of the library run. The user who named the library
+    // trusts them; the allow-list and the sandbox are for libraries that are not trusted.
     unsafe { Handle::open(Some(file.path()), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
-        // What the system says is behind what the crate says.
+        // The system's message is the source of the crate's error.
         let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         refused(source, facts, &said)
     })

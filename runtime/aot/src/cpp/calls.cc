@@ -1,5 +1,5 @@
 // Objects for kernels, and calls of kernels' functions, for `extra.rs`: Rust can neither take part in C++ classes nor catch
-// exceptions. In: functions and their arguments. Out: their results, or the exception. Must not know what the functions do.
+// exceptions. In: functions and their arguments. Out: their results, or the exception. Must not know their purpose.
 
 #include <cstdlib>
 #include <cstring>

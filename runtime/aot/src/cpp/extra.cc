@@ -42,7 +42,7 @@ bool IsVector(const void *argument) {
   // The length of a text, which is smaller than any address, or the end of the vector.
   return words[1] >= words[0];
 #else
-  // The buffer of a vector follows words of the heap, so that what precedes it can be read, too.
+  // The buffer of a vector follows words of the heap, so that the words before it can be read, too.
   return !IsOldText(reinterpret_cast<const char *>(words[0]));
 #endif
 }
