@@ -1,7 +1,5 @@
 //! `opsmith aot`, run as a process.
 
-#[path = "../../tests/cuda/stand_in.rs"]
-mod stand_in;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -144,9 +142,9 @@ fn a_source_for_cuda_compiles_to_a_library_without_problems() {
 #[test]
 #[ignore = "needs nvcc, which `.ci/run` installs before it calls it"]
 fn a_source_for_cuda_runs_with_the_stand_in() {
-    let (folder, flags) = stand_in::runtime("cli-cudart");
-    let folder = folder.display().to_string();
-    let variables = [("LD_LIBRARY_PATH", folder.as_str()), ("NVCC_APPEND_FLAGS", &flags)];
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli-cudart");
+    let flags = opsmith_stand_in::runtime(Path::new(folder));
+    let variables = [("LD_LIBRARY_PATH", folder), ("NVCC_APPEND_FLAGS", &flags)];
     let square = kernel("square.cu:Square");
     let arguments = ["aot", "run", &square, "--input", "x=arange:3", "--output", "y=3"];
     for more in [&[][..], &["--check"], &["--sandbox"], &["--check", "--sandbox"]] {
@@ -166,14 +164,15 @@ fn a_source_for_cuda_runs_with_the_stand_in() {
 /// A kernel for a device, with a stand-in for the driver, and without one.
 #[test]
 fn a_kernel_for_a_device_is_tried() {
-    let scale = concat!(env!("CARGO_MANIFEST_DIR"), "/../codegen/golden/custom_device.cc:CustomDevice");
+    let scale = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixture/custom_device.cc:CustomDevice");
     let run = |folder: &Path, target: &str| {
         let folder = folder.display().to_string();
         let arguments =
             ["aot", "run", scale, "--input", "x=arange:3", "--attr", "scale=2.5", "--output", "y=3"];
         opsmith_with(&[("LD_LIBRARY_PATH", &folder)], &[arguments.as_slice(), &["--target", target]].concat())
     };
-    let driver = stand_in::driver("cli-aot");
+    let driver = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-aot");
+    opsmith_stand_in::driver(&driver);
     for target in ["cuda", "CUDA"] {
         let tried = run(&driver, target);
         tried.assert_parts(&["y: float32 (3)\n", "2.5", "5", "launches=1 refused=0"]);
@@ -181,7 +180,9 @@ fn a_kernel_for_a_device_is_tried() {
     }
     // The kernel looks for the driver loaded in its process.
     assert!(run(&driver, "cpu").stdout.contains("returned 2"));
-    let none = run(&stand_in::no_driver("cli-aot-none"), "cuda");
+    let none = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-aot-none");
+    opsmith_stand_in::no_driver(&none);
+    let none = run(&none, "cuda");
     none.assert_parts(&["kernel: no CUDA driver was found: libcuda.so.1 cannot be loaded", "help: "]);
     assert_eq!(none.status, Some(1));
     let wrong = run(&driver, "gpu");
@@ -223,7 +224,7 @@ fn library(name: &str, loaded: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("aot-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/aot/initialisers.cc");
-    stand_in::compile(source, &folder.join("libmine.so"), &[&format!("-DLOADED={loaded}")]);
+    opsmith_stand_in::compile(source, &folder.join("libmine.so"), &[&format!("-DLOADED={loaded}")]);
     folder
 }
 
@@ -315,7 +316,7 @@ fn a_library_of_the_other_variant_is_looked_into() {
     std::fs::create_dir_all(&folder).unwrap();
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/aot");
     let (library, source) = (folder.join("dual.so"), format!("{tests}/dual.cc"));
-    stand_in::compile(&source, &library, &["-DWITH_DATA", "-I", tests]);
+    opsmith_stand_in::compile(&source, &library, &["-DWITH_DATA", "-I", tests]);
     let run = opsmith(&["aot", "check", library.to_str().unwrap()]);
     run.assert_parts(&[
         "interface: AotExtraDualABI (custom_aot_extra_dual_abi.h)\n",

@@ -370,7 +370,7 @@ fn our_own_specs_have_no_warnings() {
     let run = opsmith(&[&["check", "--deny-warnings"], &own[..]].concat());
     assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{}", run.stdout);
     // The spec with every feature lacks gradients, which is a warning.
-    let run = opsmith(&["check", "--format", "short", "codegen/golden/spec.yaml"]);
+    let run = opsmith(&["check", "--format", "short", "tests/fixture/spec.yaml"]);
     assert_eq!((run.status, &*run.stderr), (Some(0), ""), "{}", run.stdout);
     let warnings: Vec<&str> = run.stdout.lines().filter(|line| line.contains("warning[")).collect();
     let known = warnings.iter().all(|line| line.contains("W0508") || line.contains("W0512"));

@@ -48,7 +48,7 @@ fn expressions_compositions_and_functions_in_cpp_have_places() {
         "decomposes to\n",
     ]);
     // Dtypes in rows: a type for each tensor.
-    opsmith(&["explain", "mixed", "--spec", "codegen/golden/spec.yaml"]).assert_parts(&[
+    opsmith(&["explain", "mixed", "--spec", "tests/fixture/spec.yaml"]).assert_parts(&[
         "  declared as pub fn mixed<T0: Element, T1: Element, T2: Element, T3: Element>(self_: View<'_, T0>, \
          weight: View<'_, T1>, x: f64, out_out: ViewMut<'_, T2>, total_out: ViewMut<'_, T3>) -> Result<()>\n",
     ]);

@@ -40,7 +40,7 @@ const TIDY: &str = "edition: 1\n\nops:\n- func: twice(Tensor self) -> Tensor\n  
 
 #[test]
 fn the_specs_of_the_repository_have_their_form() {
-    let specs = ["ops.yaml", "examples/custom_op/ops.yaml", "codegen/golden/spec.yaml"];
+    let specs = ["ops.yaml", "examples/custom_op/ops.yaml", "tests/fixture/spec.yaml"];
     opsmith(&[&["fmt", "--check"], &specs[..]].concat()).assert(0, "", "");
 }
 

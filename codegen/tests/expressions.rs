@@ -1,7 +1,7 @@
 //! Wrong expressions of every kind in every key, each with the first reported mistake.
 //!
 //! The full texts of messages are in `bad/`; this test checks that all are rejected. That accepted expressions compile
-//! is tested by the crate `codegen/golden`.
+//! is tested by the crate `tests/fixture`.
 
 use opsmith_codegen::pipeline::check_text;
 

@@ -1,7 +1,7 @@
 //! Every folder of `golden/` holds a good spec and the files generated from it.
 //!
 //! `OPSMITH_BLESS=1 cargo test -p opsmith-codegen --test golden` rewrites the files; read the
-//! difference as a user of the generated code would. The crate `codegen/golden` compiles a larger spec.
+//! difference as a user of the generated code would. The crate `tests/fixture` compiles a larger spec.
 
 use std::fs;
 use std::path::{Path, PathBuf};

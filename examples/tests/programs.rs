@@ -1,8 +1,6 @@
 //! The programs of `aot/`, run by the commands in its README; their whole output is compared.
 
-#[path = "../../tests/cuda/stand_in.rs"]
-mod stand_in;
-
+use std::path::Path;
 use std::process::Command;
 
 /// The output of a program. The command for users builds it first, so it is never outdated.
@@ -59,10 +57,9 @@ fn device() {
 fn device_in_cuda() {
     // Builds it first, so that cargo itself does not see the settings below.
     printed_with("aot_device", &[("OPSMITH_NVCC", "/nonexistent")]);
-    let (folder, flags) = stand_in::runtime("examples-cudart");
-    let folder = folder.display().to_string();
-    let told =
-        printed_with("aot_device", &[("LD_LIBRARY_PATH", folder.as_str()), ("NVCC_APPEND_FLAGS", &flags)]);
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/examples-cudart");
+    let flags = opsmith_stand_in::runtime(Path::new(folder));
+    let told = printed_with("aot_device", &[("LD_LIBRARY_PATH", folder), ("NVCC_APPEND_FLAGS", &flags)]);
     assert!(told.starts_with("[4.0, 256.0, 2916.0]\nSTANDIN live=0 "), "{told}");
 }
 

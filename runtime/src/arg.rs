@@ -7,6 +7,7 @@ mod tensor_or_scalar;
 
 use std::fmt;
 
+pub use opsmith_core::MemoryFormat;
 use opsmith_core::{ArgKind, DType};
 
 pub use self::{from_value::FromValue, tensor_or_scalar::TensorOrScalar};
@@ -16,33 +17,6 @@ use crate::lists::{AnyLists, ListItem, Lists, OwnedLists, Text};
 use crate::random::Generator;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
-
-/// Memory layout of a new tensor, by order of its dimensions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum MemoryFormat {
-    /// Row-major.
-    #[default]
-    Contiguous,
-    /// As the input's if it has no gaps or overlaps, else row-major.
-    Preserve,
-    /// Channels innermost, for four dimensions (N, C, H, W).
-    ChannelsLast,
-    /// Channels innermost, for five dimensions (N, C, D, H, W).
-    ChannelsLast3d,
-}
-
-impl MemoryFormat {
-    /// Parses PyTorch's names, e.g. `contiguous_format`.
-    pub fn from_name(name: &str) -> Option<MemoryFormat> {
-        Some(match name {
-            "contiguous_format" => MemoryFormat::Contiguous,
-            "preserve_format" => MemoryFormat::Preserve,
-            "channels_last" => MemoryFormat::ChannelsLast,
-            "channels_last_3d" => MemoryFormat::ChannelsLast3d,
-            _ => return None,
-        })
-    }
-}
 
 /// Storage format of a tensor's elements. Only strided tensors exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

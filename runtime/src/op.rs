@@ -5,8 +5,8 @@ mod custom;
 mod signature;
 mod table;
 
-pub use opsmith_core::Combination;
-use opsmith_core::{Backend, DType, DTypeSet};
+use opsmith_core::{Backend, DType};
+pub use opsmith_core::{Combination, ElementType};
 use smallvec::SmallVec;
 
 use crate::arg::{Arg, Value, describe_operands};
@@ -181,26 +181,6 @@ pub struct Forms {
     /// Whether the outputs may share memory with an input element by element (kernels that read each element before
     /// they write it).
     pub elementwise: bool,
-}
-
-/// The element type that kernels receive for an argument.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ElementType {
-    /// Not a tensor.
-    NotTensor,
-    /// The dtype that selected the kernel; other dtypes are converted first.
-    Dispatch,
-    /// The real part's type of the dtype that selected the kernel.
-    Real,
-    /// One of a set; a dtype outside it is an error. Kernels see the set's first listed member.
-    Fixed {
-        /// The kernel's dtype.
-        kernel: DType,
-        /// The dtypes that a caller may pass.
-        accepted: DTypeSet,
-    },
-    /// The dtype that the caller passed.
-    Any,
 }
 
 /// Shape, dtype and device of one output, before it exists.

@@ -3,7 +3,7 @@
 //! In: static data written by the generator. Out: argument values, of which `boxed::samples` makes a call. Must not
 //! know tensors or operators.
 
-pub use opsmith_core::{Check, ToleranceOf};
+pub use opsmith_core::{Check, Tolerance, ToleranceOf};
 
 use opsmith_core::DType;
 
@@ -95,15 +95,4 @@ pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleTen
 /// A tensor of these integers.
 pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTensor {
     SampleTensor { shape, fill: Fill::Places(values) }
-}
-
-/// A tolerance of tests for an operator, with its reason.
-#[derive(Clone, Copy, Debug)]
-pub struct Tolerance {
-    /// The check that it is for.
-    pub of: ToleranceOf,
-    /// The allowed relative error; `None` if the check is skipped.
-    pub allow: Option<f64>,
-    /// The reason.
-    pub reason: &'static str,
 }

@@ -3,8 +3,6 @@
 //! driver. `on_a_device` does the same work with a device; `tests/cuda/on_device.sh` starts it.
 
 mod aot_device_work;
-#[path = "../cuda/stand_in.rs"]
-mod stand_in;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,9 +21,10 @@ fn worker() {
 
 /// The folder with the stand-in and the kernels for it.
 static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = stand_in::driver("aot-device");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("aot-device");
+    opsmith_stand_in::driver(&folder);
     let driver = folder.join("libcuda.so").display().to_string();
-    stand_in::compile("kernels.cc", &folder.join("kernels.so"), &["-I", INCLUDE, &driver]);
+    opsmith_stand_in::compile("kernels.cc", &folder.join("kernels.so"), &["-I", INCLUDE, &driver]);
     folder
 });
 
@@ -236,9 +235,10 @@ fn a_driver_that_is_not_there_is_said() {
     );
     all_contain(&reported(&[("STANDIN_INIT", "34")]), &["CUDA_ERROR_STUB_LIBRARY", "LD_LIBRARY_PATH"]);
     all_contain(&reported(&[("STANDIN_INIT", "3")]), &["CUDA_ERROR_NOT_INITIALIZED", "copy (fork)"]);
-    let folders = stand_in::no_driver("aot-device-none").display().to_string();
+    let none = concat!(env!("CARGO_TARGET_TMPDIR"), "/aot-device-none");
+    opsmith_stand_in::no_driver(Path::new(none));
     let library = host_library();
-    let variables = [("LD_LIBRARY_PATH", folders.as_str()), ("AOT_DEVICE_LIBRARY", &library)];
+    let variables = [("LD_LIBRARY_PATH", none), ("AOT_DEVICE_LIBRARY", &library)];
     all_contain(
         &reported(&variables),
         &[
@@ -248,10 +248,11 @@ fn a_driver_that_is_not_there_is_said() {
         ],
     );
     // And one that lacks a function.
-    let old = stand_in::driver("aot-device-old");
-    stand_in::compile("driver.cc", &old.join("libcuda.so"), &["-pthread", "-DcuMemAlloc_v2=cuMemAlloc"]);
-    let folders = old.display().to_string();
-    let variables = [("LD_LIBRARY_PATH", folders.as_str()), ("AOT_DEVICE_LIBRARY", &library)];
+    let old = concat!(env!("CARGO_TARGET_TMPDIR"), "/aot-device-old");
+    let driver = Path::new(old).join("libcuda.so");
+    opsmith_stand_in::driver(Path::new(old));
+    opsmith_stand_in::compile("driver.cc", &driver, &["-pthread", "-DcuMemAlloc_v2=cuMemAlloc"]);
+    let variables = [("LD_LIBRARY_PATH", old), ("AOT_DEVICE_LIBRARY", &library)];
     all_contain(&reported(&variables), &["the CUDA driver has no function `cuMemAlloc_v2`"]);
 }
 
@@ -261,7 +262,7 @@ fn host_library() -> String {
     let source = folder.join("device-nothing.cc");
     std::fs::write(&source, "extern \"C\" int Add(...) { return 9; }\n").unwrap();
     let library = folder.join("device-nothing.so");
-    stand_in::compile(&source.display().to_string(), &library, &[]);
+    opsmith_stand_in::compile(&source.display().to_string(), &library, &[]);
     library.display().to_string()
 }
 

@@ -117,7 +117,7 @@ fn refuse_unknown(op: &Op, given: &Given) -> Result<()> {
 
 fn dtype_of(arg: &Arg, given: DType) -> DType {
     match arg.element {
-        Element::Fixed(dtype, set) => {
+        Element::Fixed { kernel: dtype, accepted: set } => {
             if set.contains(given) {
                 given
             } else {
@@ -264,11 +264,7 @@ fn default_value(default: &Default, kind: &Kind) -> Value {
         Default::Str(text) => Value::Str(text.clone()),
         Default::List(items) => default_list(items, kind),
         Default::DType(dtype) => Value::DType(*dtype),
-        // The model has the variant's name.
-        Default::MemoryFormat("Preserve") => Value::MemoryFormat(MemoryFormat::Preserve),
-        Default::MemoryFormat("ChannelsLast") => Value::MemoryFormat(MemoryFormat::ChannelsLast),
-        Default::MemoryFormat("ChannelsLast3d") => Value::MemoryFormat(MemoryFormat::ChannelsLast3d),
-        Default::MemoryFormat(_) => Value::MemoryFormat(MemoryFormat::Contiguous),
+        Default::MemoryFormat(format) => Value::MemoryFormat(*format),
     }
 }
 

@@ -1,4 +1,6 @@
-//! The checks that every operator with a derivative goes through, by the names a spec calls them.
+//! The checks of every operator with a derivative, by their names in a spec, and the errors that they allow.
+
+use std::borrow::Cow;
 
 use crate::DType;
 
@@ -23,6 +25,24 @@ pub enum Check {
     Inplace,
     /// Gradients in narrower dtypes against those in `float64`.
     Precision,
+}
+
+/// The error that tests allow an operator.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tolerance {
+    /// Where it is allowed.
+    pub of: ToleranceOf,
+    /// The relative error that is allowed; `None` if the check is skipped.
+    pub allow: Option<f64>,
+    /// Why.
+    pub reason: Cow<'static, str>,
+}
+
+impl Tolerance {
+    /// A row of static data.
+    pub const fn of(of: ToleranceOf, allow: Option<f64>, reason: &'static str) -> Tolerance {
+        Tolerance { of, allow, reason: Cow::Borrowed(reason) }
+    }
 }
 
 /// Where a tolerance holds.

@@ -1,7 +1,7 @@
-//! What a spec says of an attribute's value: bounds, choices, lengths, named values.
+//! Constraints of an attribute's value: bounds, choices, lengths, named values.
 //!
 //! In: a value. Out: whether it is allowed, and the constraint in words, the same in the generator's
-//! documents and in the runtime's errors. It does not know what an argument or an operator is.
+//! documents and in the runtime's errors. Must know neither arguments nor operators.
 
 use std::borrow::Cow;
 use std::fmt;

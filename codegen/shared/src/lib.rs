@@ -1,5 +1,5 @@
-//! What the generator and the runtime must agree on, written once: element types, type promotion,
-//! backends, inference rules by name and as trees, and what attributes may be.
+//! The data that the generator and the runtime share, written once: element types, type promotion, backends,
+//! inference rules by name and as trees, and constraints of attributes.
 //!
 //! In: nothing. Out: plain enums and tables. This crate has no dependencies and knows neither YAML
 //! nor tensors.
@@ -9,8 +9,10 @@ mod bounds;
 mod checks;
 pub mod constraint;
 mod dtype;
+mod element_type;
 mod facts;
 mod kinds;
+mod memory_format;
 mod promotion;
 mod query;
 pub mod rule_tree;
@@ -25,9 +27,11 @@ pub const MAX_ARGUMENTS: usize = u64::BITS as usize;
 
 pub use backend::Backend;
 pub use bounds::{ELEMENT_TRAITS, ElementTrait};
-pub use checks::{Check, ToleranceOf};
+pub use checks::{Check, Tolerance, ToleranceOf};
 pub use dtype::{DType, DTypeCategory, DTypeSet};
+pub use element_type::ElementType;
 pub use facts::{Combination, NumberUse, ValueUse};
 pub use kinds::{ArgKind, ArgType, ItemKind};
+pub use memory_format::MemoryFormat;
 pub use promotion::{can_cast, promote};
 pub use query::{Query, Symbol};

@@ -1,5 +1,4 @@
-//! What expressions of a spec are made of besides values: the questions they ask and the operations they
-//! do, which the generator checks and the runtime carries out.
+//! The queries and the operations of a spec's expressions, which the generator checks and the runtime carries out.
 
 /// Questions about a value that need no elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

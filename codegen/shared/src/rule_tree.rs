@@ -7,7 +7,7 @@
 pub use crate::query::{Query, Symbol as Operation};
 pub use crate::rules::{DTypeRule, ShapeRule};
 
-/// What inference of an operator says, as expressions over its arguments.
+/// The inference rules of an operator, as expressions over its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// Conditions on the arguments.
@@ -87,7 +87,7 @@ pub enum Expr<'a> {
     Neg(&'a Expr<'a>),
     /// The opposite truth value.
     Not(&'a Expr<'a>),
-    /// Condition, then what it is if that holds, and if not.
+    /// Condition, value if it holds, value if not.
     If(&'a [Expr<'a>; 3]),
     /// Names with their values, and an expression that may mention them.
     Block(&'a [(&'a str, Expr<'a>)], &'a Expr<'a>),

@@ -5,7 +5,7 @@
 //! `opsmith_runtime::infer` (a test of the workspace compares the two) and matches the enums exhaustively
 //! where sizes may be unknown. Nothing here knows expressions or tensors.
 
-/// What a parameter of a rule accepts.
+/// The type of a rule's parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RuleParam {
     /// Any number of tensors (and, for dtype rules, scalars), at least one.

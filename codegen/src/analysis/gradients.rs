@@ -108,7 +108,7 @@ fn is_unfollowed(op: &Op, output: &Output) -> bool {
     let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
     let is_inexact = match output.element {
         Element::NotTensor => false,
-        Element::Fixed(_, accepted) => overlaps(accepted),
+        Element::Fixed { accepted, .. } => overlaps(accepted),
         Element::Any => true,
         Element::Dispatch | Element::Real => op.body.dtypes.iter().copied().any(overlaps),
     };

@@ -96,6 +96,7 @@ impl<'a> Memory<'a> {
             ExprKind::Float(value) => Tree::Float(*value),
             ExprKind::Bool(value) => Tree::Bool(*value),
             ExprKind::Str(text) => Tree::Str(text),
+            ExprKind::MemoryFormat(format) => Tree::Str(format.ident()),
             ExprKind::DType(dtype) => Tree::DType(*dtype),
             ExprKind::None => Tree::None,
             ExprKind::List(items) => Tree::List(self.list(items)),

@@ -138,9 +138,9 @@ fn plain(default: &Default, kind: &Kind) -> TokenStream {
             let dtype = ident(dtype.ident());
             quote!(rt::DType::#dtype)
         }
-        Default::MemoryFormat(name) => {
-            let name = ident(name);
-            quote!(rt::MemoryFormat::#name)
+        Default::MemoryFormat(format) => {
+            let variant = ident(format.ident());
+            quote!(rt::MemoryFormat::#variant)
         }
         Default::None | Default::List(_) => unreachable!("no plain value: {default:?}"),
     }

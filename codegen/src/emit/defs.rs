@@ -324,7 +324,7 @@ fn element(element: Element) -> TokenStream {
         Element::Dispatch => quote!(Dispatch),
         Element::Real => quote!(Real),
         Element::Any => quote!(Any),
-        Element::Fixed(kernel, accepted) => {
+        Element::Fixed { kernel, accepted } => {
             let kernel = ident(kernel.ident());
             let bits = accepted.0;
             quote! {

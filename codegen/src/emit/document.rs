@@ -358,6 +358,6 @@ fn written(default: &Default) -> String {
         Default::Str(value) => format!("{value:?}"),
         Default::List(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(", ")),
         Default::DType(dtype) => dtype.to_string(),
-        Default::MemoryFormat(name) => (*name).to_owned(),
+        Default::MemoryFormat(format) => format.ident().to_owned(),
     }
 }

@@ -275,8 +275,8 @@ impl Emit<'_> {
                 quote!(#path(#(#args),*))
             }
             ExprKind::Bool(value) => quote!(#value),
-            ExprKind::Str(text) if expr.ty.kind == Kind::MemoryFormat => {
-                let variant = ident(text);
+            ExprKind::MemoryFormat(format) => {
+                let variant = ident(format.ident());
                 quote!(rt::MemoryFormat::#variant)
             }
             ExprKind::DType(dtype) => {

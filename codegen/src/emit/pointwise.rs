@@ -87,7 +87,7 @@ impl Loops<'_> {
 }
 
 fn is_mask(element: Element) -> bool {
-    matches!(element, Element::Fixed(DType::Bool, _))
+    matches!(element, Element::Fixed { kernel: DType::Bool, .. })
 }
 
 /// The first condition of an `if` that is the same for all elements.

@@ -39,7 +39,7 @@ pub(super) fn tolerances(op: &Op) -> TokenStream {
             None => quote!(None),
         };
         let reason = &tolerance.reason;
-        quote!(Tolerance { of: ToleranceOf::#of, allow: #allow, reason: #reason })
+        quote!(Tolerance::of(ToleranceOf::#of, #allow, #reason))
     });
     quote!(&[#(#tolerances),*])
 }

@@ -25,6 +25,7 @@ impl Printer<'_> {
             ExprKind::Imaginary => IMAGINARY_UNIT.to_owned(),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Str(text) => format!("{text:?}"),
+            ExprKind::MemoryFormat(format) => format!("{:?}", format.ident()),
             ExprKind::DType(dtype) => dtype.name().to_owned(),
             ExprKind::None => "None".to_owned(),
             ExprKind::List(items) => format!("[{}]", self.list(items)),

@@ -1,6 +1,6 @@
 //! The arguments of an operator: types, defaults, and element types for kernels.
 
-use opsmith_core::{DType, DTypeSet};
+use opsmith_core::{DType, DTypeSet, MemoryFormat};
 
 use super::{Context, attributes, combinations, dtypes, facts, supplied, types};
 use crate::diagnostics::{Reported, Span, catalogue};
@@ -154,7 +154,7 @@ fn element_type(context: &mut Context<'_>, words: &[Text]) -> Option<Element> {
         first = first.or_else(|| DType::from_name(word.as_str()).or_else(|| set.iter().last()));
         accepted = accepted.union(set);
     }
-    first.map(|kernel| Element::Fixed(kernel, accepted))
+    first.map(|kernel| Element::Fixed { kernel, accepted })
 }
 
 pub(super) fn unknown_argument(name: &str, span: Span, schema: &Schema) -> crate::diagnostics::Diagnostic {
@@ -176,13 +176,9 @@ fn default_value(value: &DefaultValue, ty: &Ty) -> Option<Default> {
         (Kind::Float, DefaultValue::Int(value)) => Default::Float(*value as f64),
         (Kind::Str, DefaultValue::Str(value)) => Default::Str(value.clone()),
         (Kind::DType, DefaultValue::Ident(name)) => Default::DType(DType::from_name(name)?),
-        (Kind::MemoryFormat, DefaultValue::Ident(name)) => Default::MemoryFormat(match name.as_str() {
-            "contiguous_format" => "Contiguous",
-            "preserve_format" => "Preserve",
-            "channels_last" => "ChannelsLast",
-            "channels_last_3d" => "ChannelsLast3d",
-            _ => return None,
-        }),
+        (Kind::MemoryFormat, DefaultValue::Ident(name)) => {
+            Default::MemoryFormat(MemoryFormat::from_name(name)?)
+        }
         (list, DefaultValue::List(items)) => {
             let item = list.item().filter(|item| !item.holds_tensors())?;
             Default::List(items.iter().map(|value| default_value(value, &item)).collect::<Option<_>>()?)

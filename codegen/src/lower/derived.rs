@@ -80,7 +80,7 @@ pub(super) fn complete(
 fn can_flow(element: Element, body: &Body) -> bool {
     match element {
         Element::NotTensor => false,
-        Element::Fixed(_, accepted) => accepted.iter().any(DType::is_differentiable),
+        Element::Fixed { accepted, .. } => accepted.iter().any(DType::is_differentiable),
         Element::Any => true,
         Element::Dispatch | Element::Real => some_dtype(body, DType::is_differentiable),
     }
@@ -249,9 +249,9 @@ impl Names<'_> {
 
     fn of_element(&self, element: Element) -> Domain {
         match element {
-            Element::Fixed(DType::Bool, _) => Domain::Plain,
-            Element::Fixed(dtype, _) if dtype.is_complex() => Domain::Complex,
-            Element::Fixed(..) | Element::Real => Domain::Real,
+            Element::Fixed { kernel: DType::Bool, .. } => Domain::Plain,
+            Element::Fixed { kernel, .. } if kernel.is_complex() => Domain::Complex,
+            Element::Fixed { .. } | Element::Real => Domain::Real,
             _ if self.complex => Domain::Complex,
             _ => Domain::Real,
         }

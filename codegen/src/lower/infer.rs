@@ -402,5 +402,5 @@ pub(super) fn output_element(dtype: &Expr, compute: &Expr) -> Option<Element> {
 }
 
 fn fixed(dtype: DType) -> Element {
-    Element::Fixed(dtype, DTypeSet::of(dtype))
+    Element::Fixed { kernel: dtype, accepted: DTypeSet::of(dtype) }
 }

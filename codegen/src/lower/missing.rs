@@ -45,7 +45,7 @@ fn can_be_inexact(op: &Op, element: Element) -> bool {
     let overlaps = |set: DTypeSet| set.intersection(inexact) != DTypeSet::EMPTY;
     match element {
         Element::NotTensor => false,
-        Element::Fixed(_, accepted) => overlaps(accepted),
+        Element::Fixed { accepted, .. } => overlaps(accepted),
         Element::Any => true,
         // A composition or view accepts the dtypes of its operators.
         Element::Dispatch | Element::Real => {

@@ -60,10 +60,12 @@ fn output_type(
     body: &Body,
 ) -> Option<Kind> {
     match infer::output_element(&infer.dtypes[0], &infer.compute) {
-        Some(Element::Fixed(DType::Bool, _)) => Some(Kind::Bool),
+        Some(Element::Fixed { kernel: DType::Bool, .. }) => Some(Kind::Bool),
         Some(Element::Real) => Some(Kind::RealElement),
         // A kernel computes in one dtype; of several, at most one is the output's.
-        Some(Element::Fixed(dtype, only)) if body.dtypes.iter().any(|set| *set != only) => {
+        Some(Element::Fixed { kernel: dtype, accepted: only })
+            if body.dtypes.iter().any(|set| *set != only) =>
+        {
             let place = raw.get(KeyName::Dtype).map_or(text.span(), |node| node.span);
             context.push(catalogue::pointwise_output(place, dtype.name()));
             None
@@ -102,7 +104,7 @@ fn reads_elements(context: &mut Context<'_>, op: &Op, text: &Text, infer: &Infer
         let what = match op.args[index].element {
             Element::Any if is_copy => continue,
             Element::Any => "of any dtype",
-            Element::Fixed(dtype, _) if dtype != DType::Bool => "of a dtype of its own",
+            Element::Fixed { kernel, .. } if kernel != DType::Bool => "of a dtype of its own",
             _ => continue,
         };
         context.push(catalogue::pointwise_element(text.span(), &op.args[index].name, what));

@@ -53,5 +53,5 @@ fn entry(context: &mut Context<'_>, key: &Key, value: &Node) -> Option<Tolerance
         context.push(catalogue::tolerance_without_reason(value.span));
         return None;
     }
-    Some(Tolerance { of, allow: number.flatten(), reason: reason.to_owned() })
+    Some(Tolerance { of, allow: number.flatten(), reason: reason.to_owned().into() })
 }

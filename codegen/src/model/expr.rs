@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-use opsmith_core::DType;
 pub use opsmith_core::Query;
 use opsmith_core::rules::Rule;
+use opsmith_core::{DType, MemoryFormat};
 
 use super::{FunctionId, Kind, OpId, Symbol, Ty};
 
@@ -41,6 +41,8 @@ pub enum ExprKind {
     Str(String),
     /// An element type.
     DType(DType),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
     /// `None`.
     None,
     /// `[a, b]`.
@@ -170,6 +172,7 @@ macro_rules! children {
                 | ExprKind::Bool(_)
                 | ExprKind::Str(_)
                 | ExprKind::DType(_)
+                | ExprKind::MemoryFormat(_)
                 | ExprKind::None
                 | ExprKind::NotImplemented(_)
                 | ExprKind::Opaque(_) => Vec::new(),
@@ -253,7 +256,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` with this expression, then with every one inside what `visit` left there.
+    /// Calls `visit` with this expression, then with every one inside the expression that `visit` left there.
     pub fn walk_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         visit(self);
         self.children_mut().into_iter().for_each(|child| child.walk_mut(visit));

@@ -32,7 +32,7 @@ impl Default for Facts {
     }
 }
 
-/// What `deprecated` says.
+/// The key `deprecated`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deprecated {
     /// The version since which it is.

@@ -9,11 +9,11 @@ use crate::diagnostics::Span;
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// What it computes, Markdown.
+    /// Its documentation, Markdown.
     pub doc: String,
     /// Its parameters.
     pub params: Vec<String>,
-    /// What it returns.
+    /// Its type of result.
     pub returns: FunctionReturn,
     /// The Rust function.
     pub rust: String,
@@ -48,7 +48,7 @@ impl Function {
     }
 }
 
-/// What a scalar function returns.
+/// The type of a scalar function's result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FunctionReturn {
     /// The type of its arguments.

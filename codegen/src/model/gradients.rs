@@ -1,6 +1,6 @@
 //! How gradients and tangents flow through an operator.
 //!
-//! In: what `lower` proved of `derivatives` and `forward`. Out: plain data, and where each of an
+//! In: `derivatives` and `forward`, checked by `lower`. Out: plain data, and where each of an
 //! operator's derivatives comes from, which `explain` and `coverage` show.
 
 use opsmith_core::Backend;
@@ -77,7 +77,7 @@ pub enum Forward {
 pub struct ForwardFormula {
     /// The output.
     pub output: usize,
-    /// What is added up; each is linear in the tangents it reads, and left out if none of them is there.
+    /// The summands; each is linear in the tangents it reads, and left out if none of them is there.
     pub terms: Vec<Expr>,
     /// As written.
     pub text: String,
@@ -127,7 +127,7 @@ impl Forward {
 }
 
 impl Op {
-    /// What an argument has to do with the elements of the result, if it is a number. One that the rule of the dtype
+    /// The relation of an argument to the elements of the result, if it is a number. One that the rule of the dtype
     /// mentions is promoted with them; elements are computed with any other.
     pub fn number_use(&self, index: usize) -> Option<NumberUse> {
         let arg = &self.args[index];
@@ -152,7 +152,7 @@ impl Op {
         self.derivatives.is_empty() && !self.non_differentiable.is_empty()
     }
 
-    /// What formulas call a result: its name, `result`, or `result0`.
+    /// The name of a result in formulas: its own, `result`, or `result0`.
     pub fn result_name(&self, index: usize) -> String {
         match &self.outputs[index].name {
             Some(name) => name.clone(),
@@ -165,7 +165,7 @@ impl Op {
     pub fn gradient_source(&self) -> GradientSource {
         let takes_tensors = self.args.iter().any(|arg| arg.ty.holds_tensors());
         let gives_tensors = self.outputs.iter().any(|output| output.ty.holds_tensors());
-        // What only refuses is said of arguments that nothing gives a gradient.
+        // A formula that only refuses belongs to an argument without a gradient.
         let refuses = |derivative: &Derivative| {
             derivative.derived && matches!(derivative.formula.kind, ExprKind::NotImplemented(_))
         };

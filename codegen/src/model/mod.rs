@@ -1,6 +1,6 @@
-//! The checked model: what every emitter works from.
+//! The checked model, from which every emitter works.
 //!
-//! In: nothing but what `lower` proved. Out: typed data. Nothing here is text that stands for a
+//! In: entries that `lower` has checked. Out: typed data. Nothing here is text that stands for a
 //! choice, no emitter sees YAML, and nothing here names an operator.
 
 pub mod expr;
@@ -15,9 +15,9 @@ mod ty;
 
 use std::path::PathBuf;
 
-pub use opsmith_core::Combination;
 use opsmith_core::constraint::Constraint;
-use opsmith_core::{Backend, DType, DTypeSet};
+use opsmith_core::{Backend, DType, DTypeSet, MemoryFormat};
+pub use opsmith_core::{Combination, ElementType as Element};
 
 use crate::diagnostics::Span;
 use expr::{Expr, ExprKind, Variable};
@@ -88,7 +88,7 @@ pub struct Op {
     pub infer: Option<Infer>,
     /// The dtypes that go together; empty if any do that the rules allow.
     pub combinations: Vec<Combination>,
-    /// What computes the result.
+    /// The implementation.
     pub body: Body,
     /// Backward formulas.
     pub derivatives: Vec<Derivative>,
@@ -102,11 +102,11 @@ pub struct Op {
     pub tolerances: Vec<Tolerance>,
     /// Rust operators that call this operator.
     pub operators: Vec<Operator>,
-    /// What the runtime uses this operator for.
+    /// Its job for the runtime.
     pub role: Option<Role>,
-    /// What another project supplies of it.
+    /// Its kernels in another project.
     pub supplied: Option<Supplied>,
-    /// What an importer found about it.
+    /// An importer's findings about it.
     pub origin: Option<Note>,
     /// The operator this is another name of; it has no definition of its own then.
     pub alias_of: Option<OpId>,
@@ -137,7 +137,7 @@ pub struct Arg {
     pub name: String,
     /// Its type.
     pub ty: Ty,
-    /// What a caller may leave out.
+    /// The default, if a caller may leave it out.
     pub default: Option<Default>,
     /// Whether it stands after `*`.
     pub keyword_only: bool,
@@ -153,7 +153,7 @@ pub struct Arg {
     pub aliases: Vec<String>,
     /// Whether its elements decide a result's shape or dtype.
     pub value: ValueUse,
-    /// What a number has to do with the elements, where the entry says it; see [`Op::number_use`].
+    /// The relation of a number to the elements, where the entry says it; see [`Op::number_use`].
     pub number: Option<NumberUse>,
 }
 
@@ -174,8 +174,8 @@ pub enum Default {
     List(Vec<Default>),
     /// An element type.
     DType(DType),
-    /// A memory format, by its variant's name.
-    MemoryFormat(&'static str),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
 }
 
 impl Default {
@@ -186,21 +186,6 @@ impl Default {
             item => visit(item),
         }
     }
-}
-
-/// The element type of a tensor argument as a kernel sees it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Element {
-    /// Not a tensor.
-    NotTensor,
-    /// The dtype the kernel was chosen by.
-    Dispatch,
-    /// That dtype's real part.
-    Real,
-    /// A fixed dtype; others of the set are converted.
-    Fixed(DType, DTypeSet),
-    /// As given.
-    Any,
 }
 
 /// One result.
@@ -243,7 +228,7 @@ pub struct Check {
     pub text: String,
 }
 
-/// What rules for each tensor of a list call its position.
+/// The name of a tensor's position in rules for each tensor of a list.
 pub const POSITION: &str = "position";
 
 /// Inference rules.
@@ -259,15 +244,15 @@ pub struct Infer {
     /// The dtype that chooses the kernel.
     pub compute: Expr,
     /// The Rust function that says shape and dtype of every output. There are no `shapes` then, and `dtypes`
-    /// are what kernels write.
+    /// are those of the arrays that kernels write.
     pub function: Option<String>,
-    /// Sizes of outputs that only a run tells, each with what it is at most.
+    /// Data-dependent sizes of outputs, each with its upper bound.
     pub run_sizes: Vec<(String, Expr)>,
     /// The sizes of each output in terms of [`Infer::run_sizes`]; empty if there are none.
     pub run_shapes: Vec<Expr>,
 }
 
-/// What computes a result.
+/// The implementation of an operator.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     /// One element as an expression.
@@ -396,7 +381,7 @@ impl Op {
         type_of(self.visible())
     }
 
-    /// The type of everything that is computed, what users do not get included.
+    /// The type of all computed results, including those that users do not get.
     pub fn whole_type(&self) -> Ty {
         type_of(&self.outputs)
     }

@@ -1,4 +1,4 @@
-//! Rust operators that stand for calls, and what the runtime uses an operator for.
+//! Rust operators that stand for calls, and the jobs of operators for the runtime.
 
 pub use opsmith_core::Symbol;
 
@@ -11,7 +11,7 @@ pub struct Operator {
     pub reversed: bool,
 }
 
-/// What the runtime uses an operator for.
+/// The job of an operator for the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     /// The sum of two gradients.

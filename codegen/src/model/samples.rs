@@ -1,7 +1,7 @@
 //! Argument values for tests and documents, and the errors that tests allow.
 
 use opsmith_core::DType;
-pub use opsmith_core::ToleranceOf;
+pub use opsmith_core::{Tolerance, ToleranceOf};
 
 /// One call: a value for each argument that is given; the others have their defaults.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,15 +59,4 @@ pub enum Fill {
     Numbers(Vec<f64>),
     /// These integers, `int64`.
     Places(Vec<i64>),
-}
-
-/// What tests allow an operator, and why.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Tolerance {
-    /// Where it is allowed.
-    pub of: ToleranceOf,
-    /// The relative error that is allowed; `None` if the check is skipped.
-    pub allow: Option<f64>,
-    /// Why.
-    pub reason: String,
 }

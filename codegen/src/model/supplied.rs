@@ -11,7 +11,7 @@ pub struct Supplied {
     pub kernels: Vec<SuppliedKernel>,
     /// Whether the operator is a declaration: a function of that project that formulas call.
     pub declared: bool,
-    /// Whether it writes its arguments, so that only the signature says what it does.
+    /// Whether it writes its arguments, which only the signature says.
     pub writes: bool,
 }
 
@@ -40,7 +40,7 @@ pub enum Note {
 }
 
 impl Op {
-    /// Whether nothing here computes the operator, so that a call can only say who does.
+    /// Whether no kernel here computes the operator, so that a call can only name the library that does.
     pub fn is_supplied(&self) -> bool {
         let body = &self.body;
         self.supplied.is_some()

@@ -11,7 +11,7 @@ pub use opsmith_core::ItemKind;
 /// A type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ty {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Whether it may be absent.
     pub optional: bool,
@@ -67,7 +67,7 @@ macro_rules! kinds {
 opsmith_core::for_each_kind!(kinds);
 
 impl Kind {
-    /// The type of a list's items; a row, of a list of lists. `None` for what is no list.
+    /// The type of a list's items; a row, of a list of lists. `None` for other types.
     pub fn item(&self) -> Option<Ty> {
         Some(Ty::new(match self {
             Kind::Tensors => Kind::Tensor,

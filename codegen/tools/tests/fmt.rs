@@ -236,7 +236,7 @@ fn the_stock_spec_means_the_same_whatever_its_form() {
 
 #[test]
 fn every_spec_of_the_repository_can_be_formatted() {
-    for path in ["examples/custom_op/ops.yaml", "codegen/golden/spec.yaml"] {
+    for path in ["examples/custom_op/ops.yaml", "tests/fixture/spec.yaml"] {
         formatted(&std::fs::read_to_string(repository(path)).unwrap());
     }
 }

@@ -1,8 +1,9 @@
-//! Values of attributes: what a kernel reads with `extra->Attr<T>("name")`.
+//! Values of attributes, which a kernel reads with `extra->Attr<T>("name")`.
 //!
 //! In: values from a declaration, a call or a registration record. Out: the same, typed as the interface
-//! knows them. Must not know how they get across to C++ (`extra.rs`).
+//! knows them. Must not know how C++ reads them (`lookup.rs`).
 
+use std::ffi::c_int;
 use std::fmt;
 
 use opsmith_core::{DType, ItemKind};
@@ -33,7 +34,7 @@ pub enum AttrType {
 }
 
 impl AttrType {
-    /// Every type with its name in messages and in fingerprints.
+    /// Every type, in the order of `cpp/host.h`, with its name in messages and in fingerprints.
     const NAMES: [(AttrType, &'static str); 8] = [
         (AttrType::Bool, "bool"),
         (AttrType::Int, "int"),
@@ -45,12 +46,17 @@ impl AttrType {
         (AttrType::FloatLists, "list of lists of float"),
     ];
 
+    /// The type with that number in `cpp/host.h`.
+    pub(super) fn numbered(number: c_int) -> AttrType {
+        Self::NAMES[number as usize].0
+    }
+
     /// Its name, such as `list of int`.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(ty, _)| *ty == self).map_or("", |(_, name)| name)
     }
 
-    /// What a signature calls it.
+    /// Its spelling and type in a signature.
     pub(super) fn schema(self) -> (&'static str, ArgKind) {
         match self {
             AttrType::Bool => ("bool", ArgKind::Bool),
@@ -142,7 +148,7 @@ impl AttrValue {
         })
     }
 
-    /// What an argument of a call says; `None` if no attribute can be that.
+    /// The value of an argument of a call; `None` if no attribute can have it.
     pub(super) fn of_argument(arg: Arg<'_>) -> Option<AttrValue> {
         Some(match arg {
             Arg::Bool(value) => AttrValue::Bool(value),
@@ -198,8 +204,8 @@ impl AttrValue {
         }
     }
 
-    /// The value as the default of an argument. What it refers to lives as long as the program; callers
-    /// keep what they made (`registry.rs`).
+    /// The value as the default of an argument. Its texts and lists live as long as the program; callers
+    /// keep those that they made (`registry.rs`).
     pub(super) fn to_default(&self) -> DefaultValue {
         match self {
             AttrValue::Bool(value) => DefaultValue::Bool(*value),

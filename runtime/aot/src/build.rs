@@ -1,8 +1,8 @@
 //! From a source file to a library: out of the cache, or through the compiler and into it.
 //!
 //! In: a source, flags, and the signature to embed. Out: the path of a shared object that was made from
-//! exactly these. What is in the cache is found in two steps: source, flags and compiler lead to a list
-//! of what was included when, and the entry whose included files are still the same names the object.
+//! exactly these. An entry of the cache is found in two steps: source, flags and compiler lead to a list
+//! of included files with their times, and the entry whose included files are still the same names the object.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::manifest::{Entry, Manifest};
 const HEADER: &str = include_str!("custom_aot_extra.h");
 const HEADER_NAME: &str = "custom_aot_extra.h";
 
-/// What a library is made from.
+/// The inputs of a build: source, compiler, flags.
 #[derive(Debug)]
 pub(super) struct Recipe<'a> {
     pub source: &'a KernelFile,
@@ -36,7 +36,7 @@ pub(super) struct Built {
     pub library: PathBuf,
     /// How long the compiler ran, if it did.
     pub compiled: Option<Duration>,
-    /// The source and what it includes, save what belongs to the system.
+    /// The source and the files that it includes, save those of the system.
     pub files: Vec<PathBuf>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn build(recipe: &Recipe<'_>) -> Result<Built> {
     compile(recipe, &cache, &compiler, &flags, &before, &key)
 }
 
-/// Runs the compiler, and puts what it made into the cache.
+/// Runs the compiler, and puts the library into the cache.
 fn compile(
     recipe: &Recipe<'_>,
     cache: &Cache,
@@ -146,7 +146,7 @@ fn fingerprint_header(cache: &Cache, recipe: &Recipe<'_>) -> Result<PathBuf> {
     cache.store(text.as_bytes(), "signature", ".h")
 }
 
-/// A file that is removed when nobody wants it any more; not if it was moved to its place.
+/// A file that is removed when this is dropped; not if it was moved to its place.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {

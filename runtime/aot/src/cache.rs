@@ -3,7 +3,7 @@
 //! In: keys and finished files. Out: the same files, in this process or another, until they have not been
 //! used for longest and the folder is full. A file appears whole, by renaming it into place, so readers
 //! need no lock; its name says the hash of its content, which is verified before each use, so that a file
-//! that was damaged is made again. Must not know what is in the files.
+//! that was damaged is made again. Must not know the content of the files.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -18,12 +18,12 @@ use sha2::{Digest, Sha256};
 
 use super::file::KernelFile;
 
-/// What the folder may hold if `OPSMITH_CACHE_SIZE` does not say otherwise, in bytes.
+/// The size limit of the folder in bytes, unless `OPSMITH_CACHE_SIZE` sets another.
 const DEFAULT_LIMIT: u64 = 1 << 30;
 /// How long a file that is being written may be there.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Names of things by what they are made of.
+/// Names that are the hash of a content.
 pub(super) struct Key(Sha256);
 
 impl Key {
@@ -121,7 +121,7 @@ impl Cache {
         (hash_of(&content) == hash).then(|| self.path(name))
     }
 
-    /// Puts a finished file in its place, and throws out what has not been used for longest if the folder
+    /// Puts a finished file in its place, and removes the least recently used files if the folder
     /// is full. Its name is `origin`, the hash of its content, and `end`.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Cache {
         fs::create_dir_all(&folder).map_err(|error| failed("make", &folder, &error))
     }
 
-    /// Removes what has not been used for longest until the rest fits; never `keep`.
+    /// Removes the least recently used files until the rest fits; never `keep`.
     fn evict(&self, keep: &Path) {
         let Ok(entries) = fs::read_dir(&self.root) else { return };
         let now = SystemTime::now();
@@ -239,7 +239,7 @@ fn make_private(folder: &Path) -> Result<()> {
         .create(folder)
         .map_err(|error| failed("make", folder, &error))?;
     let facts = fs::metadata(folder).map_err(|error| failed("look at", folder, &error))?;
-    // SAFETY: it only reads who the process is.
+    // SAFETY: it only reads the user of the process.
     let user = unsafe { libc::geteuid() };
     if facts.uid() != user {
         return Err(Error::io(format!(

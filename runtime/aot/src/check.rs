@@ -1,9 +1,9 @@
 //! `OPSMITH_CHECK=1`: a kernel among guarded buffers.
 //!
-//! In: a kernel and the memory of a call. Out: the outputs, or what the kernel did that it must not: wrote
+//! In: a kernel and the memory of a call. Out: the outputs, or a mistake of the kernel: it wrote
 //! outside a buffer, changed an input or the arrays of shapes, left an output unwritten, or let its result
-//! depend on memory that nobody had written. Each report names the buffer. The kernel runs twice, among other
-//! bytes each time: what differs was computed from them. It works on copies, so what it does wrong does no harm
+//! depend on uninitialised memory. Each report names the buffer. The kernel runs twice, among other
+//! bytes each time: results that differ were computed from them. It works on copies, so a mistake does no harm
 //! unless it goes farther than the guards.
 
 use std::ffi::c_void;
@@ -18,20 +18,20 @@ use super::library::Library;
 
 /// Bytes of guard on each side of a buffer.
 const GUARD: usize = 4096;
-/// What guards are made of, in the two runs.
+/// The bytes of guards in the two runs.
 const CANARIES: [u8; 2] = [0xC3, 0x3C];
-/// What outputs hold before the two runs. As numbers they are tiny and negative, and huge, so that one of them
+/// The bytes of outputs before the two runs. As numbers they are tiny and negative, and huge, so that one of them
 /// changes any sum or extremum. Two, because a kernel may well write one of them.
 const OUTPUTS: [u8; 2] = [0xA5, 0x7F];
 /// The same of workspaces: others, so that a copy of one does not look like an output that was left unwritten.
 const WORKSPACES: [u8; 2] = [0xA6, 0x7E];
 
-/// Memory that nobody has written when a kernel starts.
+/// Memory that is uninitialised when a kernel starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unwritten {
     Output(usize),
     Workspace(usize),
-    /// What stands around the buffers.
+    /// The bytes around the buffers.
     Guards,
 }
 
@@ -41,7 +41,7 @@ type Second<'a> = &'a dyn Fn(Unwritten) -> bool;
 /// Runs a kernel; `addresses` are those of inputs (null if absent) and outputs.
 ///
 /// # Errors
-/// If the kernel fails, or does what it must not.
+/// If the kernel fails, or makes one of these mistakes.
 pub(super) fn run(
     kernel: &Kernel,
     library: &Arc<Library>,
@@ -50,7 +50,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let attempt = |second: Second<'_>| attempt(kernel, library, shape, addresses, second);
     let (first, second) = (attempt(&|_| false)?, attempt(&|_| true)?);
-    // Elements may really be what one poison is; only unwritten ones look so with both.
+    // Elements may really equal one poison; only unwritten ones look so with both.
     let again = second.unwritten(shape, OUTPUTS[1]);
     for (index, mut elements) in first.unwritten(shape, OUTPUTS[0]).into_iter().enumerate() {
         elements.retain(|element| again[index].binary_search(element).is_ok());
@@ -197,7 +197,7 @@ fn call<'a>(
                 false => std::ptr::null_mut(),
             };
             let params: Vec<*mut c_void> = buffers.map(address).collect();
-            // SAFETY: every buffer has its slot's size, or that of what the kernel asked for.
+            // SAFETY: every buffer has its slot's size, or that which the kernel asked for.
             unsafe { instance.call(&kernel.function, std::ptr::null_mut(), params.into_iter()) }
         }
         Place::Device => {
@@ -207,7 +207,7 @@ fn call<'a>(
                 given,
             };
             let mut images: Vec<Image<'_>> = buffers.map(image).collect();
-            // SAFETY: the operand of every image has its slot's size, or that of what the kernel asked for.
+            // SAFETY: the operand of every image has its slot's size, or that which the kernel asked for.
             unsafe { device::run_on_images(instance, &kernel.function, &mut images) }
         }
     }
@@ -300,7 +300,7 @@ fn forgotten(
         .with_help("every element of every output must be written; memory is not zeroed")
 }
 
-/// The error of a result that depends on memory that nobody has written.
+/// The error of a result that depends on uninitialised memory.
 #[cold]
 fn dependent(
     kernel: &Kernel,

@@ -2,7 +2,7 @@
 //!
 //! In: a closure. Out: the bytes or the error that it returned, or how its process ended instead. The child is
 //! a copy of this process and sees its memory as it was. It reports through a pipe; processes that it started
-//! are ended with it. Must not know what the work is.
+//! are ended with it. Must not know the work itself.
 
 use std::fs::File;
 use std::io::{ErrorKind as IoErrorKind, Read, Write};
@@ -17,9 +17,9 @@ const LARGEST: usize = 1 << 26;
 /// dies, if it started a process that goes on.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
-/// What a child does, for messages, and for how long.
+/// The work of a child, for messages, and its time limit.
 pub(super) struct Work {
-    /// What may fail: "the kernel `F` (k.so)".
+    /// The subject of messages: "the kernel `F` (k.so)".
     pub subject: String,
     pub timeout: Duration,
     /// Why it runs in a child.
@@ -27,10 +27,10 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Runs `body` in a child process, and returns what it returned.
+    /// Runs `body` in a child process, and returns its result.
     ///
     /// # Errors
-    /// What `body` returned; or if its process crashed, ended or did not report in time.
+    /// The result of `body`; or if its process crashed, ended or did not report in time.
     pub fn run(&self, body: &dyn Fn() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
         let mut ends = [0; 2];
         // SAFETY: the array has room for both ends.
@@ -64,7 +64,7 @@ impl Work {
             if let Some(report) = report.whole() {
                 return decode(report);
             }
-            // First whether it ended, then what it left in the pipe: not the other way round.
+            // First whether it ended, then the rest of the pipe: not the other way round.
             let ended = child.end().is_some();
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() && !ended {
@@ -170,11 +170,11 @@ impl Drop for Child {
     }
 }
 
-/// The child: runs the body, reports, and ends without running what the parent has registered for its end.
+/// The child: runs the body, reports, and ends without the exit handlers of the parent.
 fn serve(mut write: File, body: &dyn Fn() -> Result<Vec<u8>>) -> ! {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a crash of the child is expected; it leaves no file behind. What it starts is in its group. If
-    // the parent ends, it has nobody to work for.
+    // SAFETY: a crash of the child is expected; it leaves no file behind. Processes that it starts are in its group. If
+    // the parent ends, no process waits for the result.
     let itself = unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::setpgid(0, 0);
@@ -183,7 +183,7 @@ fn serve(mut write: File, body: &dyn Fn() -> Result<Vec<u8>>) -> ! {
     };
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body))
         .unwrap_or_else(|_| Err(Error::kernel("the child process panicked")));
-    // A process that the body has started runs what follows, too, and has nothing to report.
+    // A process that the body has started comes here, too, and has nothing to report.
     // SAFETY: it asks for a number.
     if unsafe { libc::getpid() } == itself {
         _ = write.write_all(&encode(&result));
@@ -192,11 +192,11 @@ fn serve(mut write: File, body: &dyn Fn() -> Result<Vec<u8>>) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// What has come of a report: its length in 8 bytes, and so many bytes.
+/// The received part of a report: its length in 8 bytes, and so many bytes.
 struct Report(Vec<u8>);
 
 impl Report {
-    /// Adds what there is to read; `false` at the end.
+    /// Adds all bytes that can be read now; `false` at the end.
     fn take(&mut self, read: &mut File) -> Result<bool> {
         let mut piece = [0; 1 << 16];
         match read.read(&mut piece) {
@@ -236,7 +236,7 @@ pub(super) fn failed(what: &str) -> Error {
     Error::io(format!("cannot {what} for the sandbox: {}", std::io::Error::last_os_error()))
 }
 
-/// A result as bytes with their length before them: what was returned, or the texts of an error.
+/// A result as bytes with their length before them: a returned value, or the texts of an error.
 fn encode(result: &Result<Vec<u8>>) -> Vec<u8> {
     let report = match result {
         Ok(bytes) => [&[0], bytes.as_slice()].concat(),

@@ -1,4 +1,4 @@
-//! Compilers of kernels: which one, with which flags, and what it said.
+//! Compilers of kernels: which one, with which flags, and its messages.
 //!
 //! In: a source file and flags of the user. Out: a shared object and a list of the files that were read,
 //! or an error with the compiler's own messages. Must not know the cache.
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use opsmith_runtime::error::{Error, Result};
 
-/// What a source file is written in.
+/// The language of a source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     /// `.cc`, `.cpp`, `.cxx`
@@ -40,7 +40,7 @@ pub(super) struct Compiler {
     identity: String,
 }
 
-/// Environment variables that change what a compiler does.
+/// Environment variables that change the output of a compiler.
 const INFLUENCES: [&str; 8] = [
     "CPATH",
     "C_INCLUDE_PATH",
@@ -57,7 +57,7 @@ impl Compiler {
     /// `OPSMITH_NVCC`, `NVCC`, `nvcc` of the path, or that of `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`.
     ///
     /// # Errors
-    /// If there is none: what to install.
+    /// If there is none; the help names the package to install.
     pub fn find(language: Language) -> Result<Compiler> {
         let (variables, names): (&[&str], &[&str]) = match language {
             Language::Cpp => (&["OPSMITH_CXX", "CXX"], &["c++", "g++", "clang++"]),
@@ -97,7 +97,7 @@ impl Compiler {
         Some(Compiler { language, program, identity })
     }
 
-    /// Everything besides sources and flags that decides what comes out.
+    /// Everything besides sources and flags that decides the output.
     pub fn identity(&self, flags: &[String]) -> String {
         let mut text = format!("{} {} {}", self.identity, env::consts::ARCH, env::consts::OS);
         for variable in INFLUENCES {
@@ -194,7 +194,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// What `-march=native` stands for here.
+/// The features that `-march=native` selects here.
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let wanted = ["model name", "flags", "Features"];

@@ -1,6 +1,6 @@
 //! Declaring an operator while the program runs, and calling it.
 //!
-//! In: a kernel's file and function, and what it takes and gives. Out: an [`Operator`], which goes through
+//! In: a kernel's file and function, and its signature. Out: an [`Operator`], which goes through
 //! the same dispatcher as all others. Mistakes are found when it is declared, as far as they can be without
 //! compiling; `build` compiles and loads at once.
 
@@ -50,7 +50,7 @@ pub struct Declaration {
     doc: String,
     inputs: Vec<Input>,
     outputs: Vec<String>,
-    /// Whether inputs and outputs that nobody names are those that calls and inference have.
+    /// Whether inputs and outputs without a declaration are those that calls and inference have.
     any_tensors: bool,
     dynamic_output: bool,
     attributes: Vec<Attribute>,
@@ -95,7 +95,7 @@ impl Declaration {
         }
     }
 
-    /// What the operator does.
+    /// The meaning of the operator, for documents.
     pub fn doc(mut self, doc: impl Into<String>) -> Self {
         self.doc = doc.into();
         self

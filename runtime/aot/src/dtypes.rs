@@ -7,7 +7,7 @@ use std::ffi::CStr;
 
 use opsmith_core::DType;
 
-/// What kernels see in place of a dtype for an input that is absent.
+/// The name that kernels see in place of a dtype for an input that is absent.
 pub(super) const ABSENT: &CStr = c"none";
 
 /// The name that kernels see.

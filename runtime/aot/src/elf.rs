@@ -1,4 +1,4 @@
-//! What a shared object says of itself before it is loaded.
+//! The symbols and sections of a shared object, read before it is loaded.
 //!
 //! In: a file. Out: the functions it has, those it wants, the signatures it carries, which layout of
 //! `std::string` and which variant of the interface it was compiled with; or why it cannot be loaded here.
@@ -12,12 +12,30 @@ use object::{
 };
 use opsmith_runtime::error::{Error, Result};
 
-use super::extra::Names;
 use super::file::KernelFile;
-use super::strings::StringAbi;
 
 /// The start of the name under which a library carries the signature of one of its functions.
 pub(super) const FINGERPRINT: &str = "opsmith_aot_signature_";
+
+/// The layout of `std::string` that a library was compiled with; libstdc++ has two.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StringAbi {
+    /// `_GLIBCXX_USE_CXX11_ABI=0`
+    Old,
+    /// `_GLIBCXX_USE_CXX11_ABI=1`
+    New,
+}
+
+/// The form in which a library passes names of attributes, which decides the class of its objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Names {
+    /// `std::string` of that layout: `AotExtra`.
+    Strings(StringAbi),
+    /// `std::vector<char>`: `AotExtraDualABI`.
+    Vectors,
+    /// The library's symbols do not show which. Its first query of an attribute will.
+    Either(StringAbi),
+}
 
 /// The variant of the interface that a library was compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -73,7 +91,7 @@ impl LibraryFacts {
         if file.architecture() != here {
             return Err(refuse(&format!("it is for {:?}, this is {here:?}", file.architecture())));
         }
-        // The loader maps what the header promises, and whoever reads what is not there dies of it.
+        // The loader maps all that the header promises, and an access to a missing part ends the process.
         let ends = file
             .segments()
             .map(|segment| segment.file_range())
@@ -213,7 +231,7 @@ impl LibraryFacts {
 
     /// Names of functions that look like `name`, nearest first.
     pub fn near(&self, name: &str) -> Vec<&str> {
-        // Mangled names are nobody's kernels.
+        // Mangled names are not kernels.
         let plain = self.functions.iter().map(String::as_str).filter(|known| !known.starts_with('_'));
         let mut ranked: Vec<(usize, &str)> =
             plain.map(|known| (strsim::levenshtein(name, known), known)).collect();

@@ -1,135 +1,321 @@
-//! `AotExtra`: what a kernel gets its attributes from, and leaves its workspace sizes and data in.
+//! The object that kernels read attributes from, and leave workspace sizes and data in.
 //!
-//! In: attributes. Out: an object whose memory is what C++ code compiled against the header expects: a
-//! table of virtual functions (`getters.rs`), the sizes of workspaces, the kernel's data. The order of fields
-//! is that of `kernels/include/custom_aot_extra.h`, and of the headers that others build against: of
-//! `AotExtra`, and of `AotExtraDualABI`, whose names of attributes are vectors. Must not know tensors.
+//! In: attributes; functions of a library. Out: an `AotExtra` or an `AotExtraDualABI`, and calls with its address. Both
+//! are classes of C++ (`cpp/`), which also catches exceptions; no value of a C++ type is known here. Must not know tensors.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 
 use super::attributes::Attributes;
-use super::getters::{self, Functions};
-use super::guard::{Thrown, guarded};
+use super::elf::{Names, StringAbi};
 use super::library::Library;
-use super::strings::{RawVector, StringAbi};
+use super::lookup::Finder;
 
-/// How a library says names of attributes, which decides between the tables of functions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Names {
-    /// As `std::string` of that layout: `AotExtra`.
-    Strings(StringAbi),
-    /// As `std::vector<char>`: `AotExtraDualABI`.
-    Vectors,
-    /// Nothing in the library shows which. Its first question will: the functions look at what they get.
-    Either(StringAbi),
+/// Longest message of an exception in bytes, with its final zero.
+const CAPACITY: usize = 2048;
+
+/// The end of a call; as `Status` of `cpp/calls.cc`.
+const RETURNED: c_int = 0;
+const STANDARD: c_int = 1;
+const MISTAKEN: c_int = 3;
+
+/// An exception of a foreign function.
+#[derive(Debug)]
+pub(super) struct Thrown {
+    /// `what()` of a `std::exception`, or the name of another type.
+    pub text: String,
+    /// Whether it was a `std::exception`.
+    pub standard: bool,
+}
+
+/// The arrays of sizes and dtypes that functions of kernels take, with an entry for each operand.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct ArrayPointers {
+    pub ndims: *mut c_int,
+    pub shapes: *mut *mut i64,
+    pub dtypes: *mut *const c_char,
+}
+
+/// The object of C++.
+#[repr(C)]
+struct Object {
+    _private: [u8; 0],
+}
+
+/// Memory for the text of an exception.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Message {
+    text: *mut c_char,
+    capacity: usize,
+}
+
+unsafe extern "C" {
+    fn opsmith_aot_extra_new(new_strings: bool, guess: bool, attributes: *const Finder) -> *mut Object;
+    fn opsmith_aot_extra_become_dual(object: *mut Object);
+    fn opsmith_aot_extra_delete(object: *mut Object);
+    fn opsmith_aot_extra_workspaces(object: *const Object, count: *mut usize) -> *const usize;
+}
+
+// A thread that is ended while a kernel runs unwinds through these.
+unsafe extern "C-unwind" {
+    fn opsmith_aot_extra_destroy_data(object: *mut Object);
+    fn opsmith_aot_main(
+        object: *mut Object,
+        function: *const c_void,
+        count: c_int,
+        params: *mut *mut c_void,
+        arrays: *const ArrayPointers,
+        stream: *mut c_void,
+        code: *mut c_int,
+        message: Message,
+    ) -> c_int;
+    fn opsmith_aot_init(
+        object: *mut Object,
+        function: *const c_void,
+        arrays: *const ArrayPointers,
+        code: *mut c_int,
+        message: Message,
+    ) -> c_int;
+    fn opsmith_aot_infer_shape(
+        object: *mut Object,
+        function: *const c_void,
+        several: bool,
+        arrays: *const ArrayPointers,
+        out: *mut c_void,
+        receive: unsafe extern "C" fn(*mut c_void, *const i64, usize),
+        message: Message,
+    ) -> c_int;
+    fn opsmith_aot_infer_type(
+        object: *mut Object,
+        function: *const c_void,
+        several: bool,
+        types: *const c_int,
+        count: usize,
+        out: *mut c_void,
+        receive: unsafe extern "C" fn(*mut c_void, c_int),
+        message: Message,
+    ) -> c_int;
 }
 
 /// An object that C++ takes for an `AotExtra`, or an `AotExtraDualABI`.
-#[repr(C)]
 pub(super) struct Extra {
-    functions: *const Functions,
-    workspace: RawVector,
-    kernel_data: *mut KernelData,
-    /// Behind what C++ knows of: its own address, by which it is recognised.
-    this: *const Extra,
-    /// Whether a function was called that the library takes for another one.
-    mistaken: bool,
-    pub(super) attributes: Attributes,
+    object: NonNull<Object>,
+    /// Behind an address that the object has.
+    _attributes: Box<Attributes>,
 }
 
-// SAFETY: attributes are plain data; the kernel's data is used by one call at a time, which the owner of
-// the object sees to.
+// SAFETY: the object's attributes are plain data; the kernel's data is used by one call at a time, since a call borrows
+// the object exclusively.
 unsafe impl Send for Extra {}
 
-/// The kernel's own object; all that is known of it is that its destructor is virtual.
-#[repr(C)]
-struct KernelData {
-    functions: *const KernelDataFunctions,
-}
-
-#[repr(C)]
-struct KernelDataFunctions {
-    destroy: unsafe extern "C-unwind" fn(*mut KernelData),
-    destroy_and_free: unsafe extern "C-unwind" fn(*mut KernelData),
-}
-
 impl Extra {
-    /// An object with these attributes, for a library that says their names so. C++ keeps its address.
-    pub fn new(attributes: Attributes, names: Names) -> Box<Extra> {
-        let mut extra = Box::new(Extra {
-            functions: getters::table(names),
-            workspace: RawVector::EMPTY,
-            kernel_data: std::ptr::null_mut(),
-            this: std::ptr::null(),
-            mistaken: false,
-            attributes,
-        });
-        extra.this = std::ptr::from_ref(&*extra);
-        extra
+    /// An object with these attributes, of the class that a library was built for.
+    pub fn new(attributes: Attributes, names: Names) -> Extra {
+        let attributes = Box::new(attributes);
+        let finder = Finder::of(&attributes);
+        let (strings, guess) = match names {
+            Names::Strings(strings) => (strings, false),
+            Names::Either(strings) => (strings, true),
+            Names::Vectors => (StringAbi::New, false),
+        };
+        // SAFETY: `finder` is copied; the attributes that it leads to live as long as the object, which `Drop` deletes.
+        let object = unsafe {
+            let object = opsmith_aot_extra_new(strings == StringAbi::New, guess, &raw const finder);
+            if names == Names::Vectors {
+                opsmith_aot_extra_become_dual(object);
+            }
+            object
+        };
+        Extra {
+            object: NonNull::new(object).expect("`new` returns an object or throws"),
+            _attributes: attributes,
+        }
     }
 
-    /// Calls a function of a library with the address of this object. A library that turns out to take it for
-    /// an object of the other kind is given that one, and called again.
-    ///
-    /// # Errors
-    /// What the function threw.
+    /// Calls a function of a library, by a function of C++ that gives it the address of the object. A library that turns
+    /// out to take it for an object of the other class gets that one, and the function is called again.
     #[inline]
-    pub fn call<R>(
+    fn call(
         &mut self,
         library: &Library,
-        mut body: impl FnMut(*mut c_void) -> R,
-    ) -> Result<R, Thrown> {
-        let raw = std::ptr::from_mut(self).cast();
-        let result = guarded(|| body(raw));
-        if self.mistaken {
-            // What was thrown to get out of the function may have been caught in it, so its result counts for
-            // nothing either.
+        mut body: impl FnMut(*mut Object, Message) -> c_int,
+    ) -> Result<(), Thrown> {
+        let mut text = [const { MaybeUninit::<c_char>::uninit() }; CAPACITY];
+        let message = Message { text: text.as_mut_ptr().cast(), capacity: CAPACITY };
+        let mut status = body(self.object.as_ptr(), message);
+        if status == MISTAKEN {
             library.note_vectors();
-            self.functions = getters::table(Names::Vectors);
-            self.mistaken = false;
-            return guarded(|| body(raw));
+            status = body(self.object.as_ptr(), message);
         }
-        result
+        match status {
+            RETURNED => Ok(()),
+            _ => Err(thrown(&text, status)),
+        }
     }
 
-    /// Whether there is such an object at an address that a library passed.
+    /// Calls `F` of a library, and returns its code.
+    ///
+    /// # Errors
+    /// An exception of the function.
     ///
     /// # Safety
-    /// As many bytes as an object has can be read there.
-    pub(super) unsafe fn is_at(address: *const Extra) -> bool {
-        // SAFETY: the caller promises it.
-        unsafe { (&raw const (*address).this).read_unaligned() == address }
+    /// The arrays have an entry for each input and output. Each of the addresses leads to memory of its operand's size, or
+    /// is null for an input that is absent; inputs may be read and outputs and workspaces written meanwhile.
+    #[inline]
+    pub unsafe fn main(
+        &mut self,
+        library: &Library,
+        params: &mut [*mut c_void],
+        arrays: ArrayPointers,
+        stream: *mut c_void,
+    ) -> Result<c_int, Thrown> {
+        let (function, mut code) = (library.main, 0);
+        let (count, params) = (params.len() as c_int, params.as_mut_ptr());
+        self.call(library, |object, message| {
+            // SAFETY: the library's function has this type, and the caller promises its arguments.
+            unsafe {
+                opsmith_aot_main(
+                    object,
+                    function,
+                    count,
+                    params,
+                    &raw const arrays,
+                    stream,
+                    &raw mut code,
+                    message,
+                )
+            }
+        })?;
+        Ok(code)
     }
 
-    /// Notes that the library takes this for an object of the other kind.
-    pub(super) fn note_mistake(&mut self) {
-        self.mistaken = true;
+    /// Calls `FInit` of a library, if there is one, and returns its code.
+    ///
+    /// # Errors
+    /// An exception of the function.
+    ///
+    /// # Safety
+    /// The arrays have an entry for each input and output.
+    pub unsafe fn init(&mut self, library: &Library, arrays: ArrayPointers) -> Result<c_int, Thrown> {
+        let Some(function) = library.init else { return Ok(0) };
+        let mut code = 0;
+        self.call(library, |object, message| {
+            // SAFETY: the library's function has this type, and the caller promises its arguments.
+            unsafe { opsmith_aot_init(object, function, &raw const arrays, &raw mut code, message) }
+        })?;
+        Ok(code)
+    }
+
+    /// The shapes of outputs by a function `FInferShape`, of which the type depends on whether there are several.
+    ///
+    /// # Errors
+    /// An exception of the function.
+    ///
+    /// # Safety
+    /// It is a function of the library for as many outputs, and the arrays have an entry for each input.
+    pub unsafe fn infer_shape(
+        &mut self,
+        library: &Library,
+        function: *const c_void,
+        several: bool,
+        arrays: ArrayPointers,
+    ) -> Result<Vec<Vec<i64>>, Thrown> {
+        let mut shapes = Vec::new();
+        let out = (&raw mut shapes).cast();
+        self.call(library, |object, message| {
+            // SAFETY: the caller promises the function's type and its arguments; `out` is for `receive_shape`.
+            unsafe {
+                opsmith_aot_infer_shape(
+                    object,
+                    function,
+                    several,
+                    &raw const arrays,
+                    out,
+                    receive_shape,
+                    message,
+                )
+            }
+        })?;
+        Ok(shapes)
+    }
+
+    /// The numbers of the types of outputs by a function `FInferType`, of which the type depends on whether there are
+    /// several.
+    ///
+    /// # Errors
+    /// An exception of the function.
+    ///
+    /// # Safety
+    /// It is a function of the library for as many outputs.
+    pub unsafe fn infer_type(
+        &mut self,
+        library: &Library,
+        function: *const c_void,
+        several: bool,
+        types: &[c_int],
+    ) -> Result<Vec<c_int>, Thrown> {
+        let mut inferred = Vec::new();
+        let out = (&raw mut inferred).cast();
+        self.call(library, |object, message| {
+            let (types, count) = (types.as_ptr(), types.len());
+            // SAFETY: the caller promises the function's type; `out` is for `receive_type`.
+            unsafe {
+                opsmith_aot_infer_type(object, function, several, types, count, out, receive_type, message)
+            }
+        })?;
+        Ok(inferred)
     }
 
     /// The sizes of workspaces in bytes that the kernel asked for.
     pub fn workspaces(&self) -> &[usize] {
-        // SAFETY: C++ writes a vector of `size_t` here.
-        unsafe { self.workspace.elements() }
-    }
-}
-
-impl Extra {
-    /// Destroys what the kernel left here.
-    pub fn destroy(&mut self) {
-        let data = std::mem::replace(&mut self.kernel_data, std::ptr::null_mut());
-        if !data.is_null() {
-            // SAFETY: the kernel made the object with `new` and left it to this one. The library that has
-            // its destructor is still open: who owns both drops this one first. An exception from a
-            // destructor ends here.
-            let _ = guarded(|| unsafe { ((*(*data).functions).destroy_and_free)(data) });
+        let mut count = 0;
+        // SAFETY: the object lives, and its sizes stay where they are while it is borrowed.
+        unsafe {
+            let sizes = opsmith_aot_extra_workspaces(self.object.as_ptr(), &raw mut count);
+            if count == 0 { &[] } else { std::slice::from_raw_parts(sizes, count) }
         }
+    }
+
+    /// Destroys the object that the kernel left here.
+    pub fn destroy(&mut self) {
+        // SAFETY: the kernel made its object with `new` and left it to this one. The library that has its destructor is
+        // still open: the owner of both drops this one first.
+        unsafe { opsmith_aot_extra_destroy_data(self.object.as_ptr()) };
     }
 }
 
 impl Drop for Extra {
     fn drop(&mut self) {
         self.destroy();
-        // SAFETY: the buffer was made by the kernel and left to this object.
-        unsafe { self.workspace.free() };
+        // SAFETY: `new` made the object, and it is not used any more.
+        unsafe { opsmith_aot_extra_delete(self.object.as_ptr()) };
     }
+}
+
+#[cold]
+fn thrown(message: &[MaybeUninit<c_char>; CAPACITY], status: c_int) -> Thrown {
+    // SAFETY: for an exception C++ wrote a text that ends in a zero within the capacity.
+    let text = unsafe { CStr::from_ptr(message.as_ptr().cast()) };
+    Thrown { text: text.to_string_lossy().into_owned(), standard: status == STANDARD }
+}
+
+/// # Safety
+/// `out` leads to a `Vec<Vec<i64>>`, and so many sizes are at `sizes`, which is null only if there are none.
+unsafe extern "C" fn receive_shape(out: *mut c_void, sizes: *const i64, count: usize) {
+    // SAFETY: the caller promises both.
+    let (shapes, sizes) = unsafe {
+        let sizes = if count == 0 { &[] } else { std::slice::from_raw_parts(sizes, count) };
+        (&mut *out.cast::<Vec<Vec<i64>>>(), sizes)
+    };
+    shapes.push(sizes.to_vec());
+}
+
+/// # Safety
+/// `out` leads to a `Vec<c_int>`.
+unsafe extern "C" fn receive_type(out: *mut c_void, ty: c_int) {
+    // SAFETY: the caller promises it.
+    unsafe { (*out.cast::<Vec<c_int>>()).push(ty) };
 }

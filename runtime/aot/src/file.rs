@@ -1,9 +1,9 @@
-//! Files that kernels come from: opened once, judged by what was opened, read within a bound.
+//! Files that kernels come from: opened once, judged by the open file, read within a bound.
 //!
 //! In: a path as a user wrote it. Out: the canonical path of the file that was opened, which is the only one
 //! that is used from then on, and its content. A path that is looked up a second time can lead to another
 //! file: a bare name to a folder of `LD_LIBRARY_PATH`, a link to outside of the allowed folders. Must not
-//! know what is in the files.
+//! know the content of the files.
 
 use std::env;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -64,7 +64,7 @@ impl KernelFile {
     /// Opens a file that a user named. Its canonical path must lie in a folder that `OPSMITH_AOT_ALLOW`
     /// names.
     ///
-    /// Who could exchange a part of that path for another afterwards can write to an allowed folder, and
+    /// An attacker who could exchange a part of that path afterwards can write to an allowed folder, and
     /// could have placed a library there.
     ///
     /// # Errors

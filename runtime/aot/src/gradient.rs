@@ -31,7 +31,7 @@ pub(super) enum Bprop {
     },
 }
 
-/// What the gradient of a call is computed from.
+/// The operands of a call's gradient.
 pub struct BpropContext {
     inputs: Vec<Option<Tensor>>,
     outputs: Vec<Tensor>,

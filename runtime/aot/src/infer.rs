@@ -17,14 +17,13 @@ use super::extra::Extra;
 use super::instance::{Arrays, Slot, threw};
 use super::library::Library;
 use super::signature::Signature;
-use super::strings::RawVector;
 
 /// A size that is not known.
 pub const UNKNOWN_DIM: i64 = opsmith_runtime::internals::UNKNOWN_DIM;
 /// The only entry of a shape whose number of dimensions is not known.
 pub const UNKNOWN_RANK: i64 = opsmith_runtime::internals::UNKNOWN_RANK;
 
-/// What a function that computes shapes or dtypes works from.
+/// The arguments of a function that computes shapes or dtypes.
 pub struct InferCall<'a> {
     pub(super) inputs: &'a [Slot],
     pub(super) attributes: &'a Attributes,
@@ -107,7 +106,7 @@ impl Inference<'_> {
     /// Shape and dtype of each output. `inputs` are as the kernel sees them.
     ///
     /// # Errors
-    /// If nothing says what they are, or what says it fails or gives nonsense.
+    /// If neither a declaration nor the library has them, or their function fails or gives nonsense.
     pub fn outputs(
         &self,
         inputs: &[Slot],
@@ -175,30 +174,13 @@ impl Inference<'_> {
             return Err(missing(library, &format!("{}InferShape", self.function), "shape", "output_shape"));
         };
         let mut arrays = Arrays::of(context.inputs);
-        // Another object than the kernel's: what inference leaves in it is destroyed with it.
+        // Another object than the kernel's: the data that inference leaves in it is destroyed with it.
         let mut extra = Extra::new(context.attributes.clone(), library.names());
-        let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-        // SAFETY: the arrays have an entry for each input, and live for the call.
-        let result = extra.call(library, |raw| unsafe { infer(ndims, shapes, raw) });
-        let mut result = result
-            .map_err(|thrown| threw(&thrown, &format!("{}InferShape", self.function), &library.source))?;
-        // SAFETY: one output gives a vector of sizes, several a vector of such vectors; the interface says
-        // so. Both belong to this side now.
-        unsafe {
-            let shapes = if self.signature.infers_lists() {
-                let inner = std::slice::from_raw_parts_mut(
-                    result.elements::<RawVector>().as_ptr().cast_mut(),
-                    result.elements::<RawVector>().len(),
-                );
-                let shapes = inner.iter().map(|shape| shape.elements::<i64>().to_vec()).collect();
-                inner.iter_mut().for_each(|shape| shape.free());
-                shapes
-            } else {
-                vec![result.elements::<i64>().to_vec()]
-            };
-            result.free();
-            Ok(shapes)
-        }
+        let several = self.signature.infers_lists();
+        // SAFETY: the arrays have an entry for each input, and live for the call. The function's type depends on whether
+        // it has several outputs; the interface says so, and nothing else is known of it.
+        let result = unsafe { extra.infer_shape(library, infer, several, arrays.pointers()) };
+        result.map_err(|thrown| threw(&thrown, &format!("{}InferShape", self.function), &library.source))
     }
 
     fn dtypes_of_library(&self, context: &InferCall<'_>, library: &Library) -> Result<Vec<DType>> {
@@ -206,30 +188,12 @@ impl Inference<'_> {
         // Absent inputs have the number of "none".
         let ids =
             context.inputs.iter().map(|slot| slot.dtype.map_or(0, dtypes::type_id)).collect::<Vec<c_int>>();
-        let mut given = RawVector::of(ids);
-        let mut extra = Extra::new(context.attributes.clone(), library.names());
-        let list = &raw mut given;
-        let result = if self.signature.infers_lists() {
-            library.infer_types().map(|infer| {
-                // SAFETY: the vector lives for the call; the callee leaves it to its owner.
-                extra.call(library, |raw| unsafe { infer(list, raw) }).map(|mut result| {
-                    // SAFETY: it is a vector of numbers, and belongs to this side.
-                    unsafe {
-                        let ids = result.elements::<c_int>().to_vec();
-                        result.free();
-                        ids
-                    }
-                })
-            })
-        } else {
-            // SAFETY: the vector lives for the call; the callee leaves it to its owner.
-            library
-                .infer_type()
-                .map(|infer| extra.call(library, |raw| unsafe { infer(list, raw) }).map(|id| vec![id]))
+        let Some(infer) = library.infer_type else {
+            return Err(missing(library, &name, "dtype", "output_dtype"));
         };
-        // SAFETY: the vector was made above; the callee has returned.
-        unsafe { given.free() };
-        let Some(result) = result else { return Err(missing(library, &name, "dtype", "output_dtype")) };
+        let mut extra = Extra::new(context.attributes.clone(), library.names());
+        // SAFETY: the function's type depends on whether it has several outputs; the interface says so.
+        let result = unsafe { extra.infer_type(library, infer, self.signature.infers_lists(), &ids) };
         let ids = result.map_err(|thrown| threw(&thrown, &name, &library.source))?;
         let dtype = |id: c_int| {
             dtypes::of_type_id(id).ok_or_else(|| {
@@ -243,7 +207,7 @@ impl Inference<'_> {
     }
 }
 
-/// Refuses what is no shape; sizes may be unknown only where some of the inputs' are.
+/// Refuses a list that is no shape; sizes may be unknown only where some of the inputs' are.
 pub(super) fn check_shape(function: &str, shape: &[i64], symbolic: bool) -> Result<()> {
     let unknown_rank = shape == [UNKNOWN_RANK];
     let least = if symbolic { UNKNOWN_DIM } else { 0 };

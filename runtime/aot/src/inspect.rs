@@ -1,4 +1,4 @@
-//! What is in a library, and what is wrong with it, for people.
+//! The content of a library, and its defects, for people.
 //!
 //! In: the path of a shared object, or of a source, which is compiled first. Out: its kernels with the functions
 //! beside them, its layout of strings, its variant of the interface, and the problems that would keep a kernel from running. The library is read here; it is loaded in a process
@@ -11,11 +11,10 @@ use opsmith_runtime::error::Result;
 use super::build::{self, Recipe};
 use super::child::Work;
 use super::compiler::Language;
-use super::elf::{Interface, LibraryFacts};
+use super::elf::{Interface, LibraryFacts, StringAbi};
 use super::file::KernelFile;
 use super::kernel::Options;
 use super::library;
-use super::strings::StringAbi;
 
 /// A library as seen from the outside.
 #[derive(Clone, Debug)]
@@ -28,7 +27,7 @@ pub struct Inspection {
     pub interface: Option<Interface>,
     /// Its kernels, by name.
     pub kernels: Vec<KernelFacts>,
-    /// What would keep kernels from running, each with what to do.
+    /// Defects that would keep kernels from running, each with its cure.
     pub problems: Vec<String>,
 }
 
@@ -50,7 +49,7 @@ pub struct KernelFacts {
 /// The names of functions beside a kernel.
 const BESIDE: [&str; 3] = ["Init", "InferShape", "InferType"];
 
-/// Looks into a library, or into what a source compiles to.
+/// Looks into a library, or into the one that a source compiles to.
 ///
 /// # Errors
 /// If it is no library for this processor, must not be loaded, or does not compile.
@@ -65,7 +64,7 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
     }
 }
 
-/// What is in a library that may be loaded.
+/// The content of a library that may be loaded.
 pub(super) fn look(file: &KernelFile) -> Result<Inspection> {
     let path = file.path();
     let facts = LibraryFacts::read(file)?;

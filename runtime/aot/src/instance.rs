@@ -22,16 +22,15 @@ use smallvec::SmallVec;
 use super::attributes::AttrValue;
 use super::device::{self, Operands, Place};
 use super::dtypes;
-use super::extra::Extra;
-use super::guard::Thrown;
+use super::extra::{ArrayPointers, Extra, Thrown};
 use super::infer::UNKNOWN_RANK;
 use super::library::Library;
 use super::signature::Signature;
 
-/// What workspaces get beyond what was asked for: kernels that were written where memory comes in blocks
+/// Bytes of a workspace beyond the requested size: kernels that were written where memory comes in blocks
 /// of 512 bytes count on it without knowing.
 pub(super) const PADDING: usize = 512;
-/// What stands behind the padding, to notice kernels that write even there.
+/// Bytes after the padding, by which writes even there are noticed.
 pub(super) const GUARD: [u8; 16] = *b"opsmith/guard/16";
 
 /// Shape and dtype of an input or output; no dtype for an input that is absent.
@@ -63,7 +62,7 @@ impl Slot {
     }
 }
 
-/// What a kernel was made ready for.
+/// The operands that a kernel was made ready for.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     /// Inputs, then outputs.
@@ -171,6 +170,16 @@ impl Arrays {
             dtypes: slots.iter().map(name).collect(),
         }
     }
+
+    /// Their addresses, for a call.
+    #[inline]
+    pub fn pointers(&mut self) -> ArrayPointers {
+        ArrayPointers {
+            ndims: self.ndims.as_mut_ptr(),
+            shapes: self.shapes.as_mut_ptr(),
+            dtypes: self.dtypes.as_mut_ptr(),
+        }
+    }
 }
 
 /// A kernel object.
@@ -178,8 +187,8 @@ pub(super) struct Instance {
     pub shape: Shape,
     arrays: Arrays,
     params: Vec<*mut c_void>,
-    /// Before the library, which has the destructor of what the kernel left in it.
-    extra: Box<Extra>,
+    /// Before the library, which has the destructor of the data that the kernel left in it.
+    extra: Extra,
     pub library: Arc<Library>,
     pub place: Place,
 }
@@ -191,7 +200,7 @@ impl Instance {
     /// Makes a kernel ready: runs `FInit`.
     ///
     /// # Errors
-    /// If it fails: its code, or what it threw.
+    /// If it fails: its code, or its exception.
     pub fn new(
         library: Arc<Library>,
         function: &str,
@@ -202,13 +211,9 @@ impl Instance {
         let _entered = place.enter()?;
         let mut arrays = Arrays::of(&shape.slots);
         let mut extra = Extra::new(signature.attributes(&shape.at_call), library.names());
-        if let Some(init) = library.init {
-            let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-            let dtypes = arrays.dtypes.as_mut_ptr();
-            // SAFETY: the arrays have an entry for each input and output, and live for the call.
-            let result = extra.call(&library, |raw| unsafe { init(ndims, shapes, dtypes, raw) });
-            check(result, &format!("{function}Init"), &library.source)?;
-        }
+        // SAFETY: the arrays have an entry for each input and output, and live for the call.
+        let result = unsafe { extra.init(&library, arrays.pointers()) };
+        check(result, &format!("{function}Init"), &library.source)?;
         Ok(Instance { shape, arrays, params: Vec::new(), extra, library, place })
     }
 
@@ -221,7 +226,7 @@ impl Instance {
     /// with the stream that it is to use there.
     ///
     /// # Errors
-    /// If it fails: its code, or what it threw.
+    /// If it fails: its code, or its exception.
     ///
     /// # Safety
     /// Each address leads to memory of its slot's size, or is null for an input that is absent; inputs
@@ -236,15 +241,9 @@ impl Instance {
     ) -> Result<()> {
         self.params.clear();
         self.params.extend(params);
-        let (count, params) = (self.params.len() as c_int, self.params.as_mut_ptr());
-        let arrays = &mut self.arrays;
-        let (ndims, shapes) = (arrays.ndims.as_mut_ptr(), arrays.shapes.as_mut_ptr());
-        let (dtypes, main) = (arrays.dtypes.as_mut_ptr(), self.library.main);
-        let call = |raw| {
-            // SAFETY: the arrays are as the interface says, and the caller promises the rest.
-            unsafe { main(count, params, ndims, shapes, dtypes, stream, raw) }
-        };
-        let result = self.extra.call(&self.library, call);
+        let arrays = self.arrays.pointers();
+        // SAFETY: the arrays have an entry for each input and output, and the caller promises the rest.
+        let result = unsafe { self.extra.main(&self.library, &mut self.params, arrays, stream) };
         match result {
             Ok(0) => Ok(()),
             result => check(result, function, &self.library.source),
@@ -312,7 +311,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // The destructor of what the kernel left in `extra` may use the device, if it still can be used.
+        // The destructor of the data that the kernel left in `extra` may use the device, if it still can be used.
         if let Ok(_entered @ Some(_)) = self.place.enter() {
             self.extra.destroy();
         }
@@ -358,7 +357,7 @@ fn push_addresses(params: &mut SmallVec<[*mut c_void; 12]>, args: &[Arg<'_>], de
     }
 }
 
-/// Turns what a function of a kernel did into a result.
+/// The result of a function of a kernel, by its code or exception.
 pub(super) fn check(result: Result<c_int, Thrown>, function: &str, library: &Path) -> Result<()> {
     match result {
         Ok(0) => Ok(()),

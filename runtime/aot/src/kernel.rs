@@ -1,4 +1,4 @@
-//! A kernel: where its code is, what it is declared as, and the objects that are ready to run.
+//! A kernel: the file of its code, its declaration, and the objects that are ready to run.
 //!
 //! In: calls with prepared arguments. Out: outputs filled, or errors. The code is compiled and loaded when
 //! it is first needed. Objects that are made ready for one set of shapes wait here for the next call with
@@ -83,7 +83,7 @@ pub(super) struct Kernel {
     pub state: Mutex<State>,
 }
 
-/// What changes while a kernel lives.
+/// The parts of a kernel that change while it lives.
 #[derive(Default)]
 pub(super) struct State {
     /// The shared object, once it is known.
@@ -101,13 +101,13 @@ pub(super) struct State {
 }
 
 impl Kernel {
-    /// Shape and dtype of each output of a call, and what chooses the kernel.
+    /// Shape and dtype of each output of a call, and the dtype that chooses the kernel.
     ///
     /// # Errors
-    /// If the inputs are not what the kernel takes, or inference fails.
+    /// If the inputs do not fit the kernel's signature, or inference fails.
     pub fn infer(&self, defs: &[ArgDef], args: &[Arg<'_>]) -> Result<Inferred> {
         let device = opsmith_runtime::infer::device_of(args)?;
-        // What lies on the host is copied to where the kernel's operands live.
+        // An operand on the host is copied to where the kernel's operands live.
         if device.backend != Backend::Cpu && device.backend != self.place.backend() {
             return Err(self.wrong_target(device.backend));
         }
@@ -356,7 +356,7 @@ impl Kernel {
         Ok(library)
     }
 
-    /// What changes while the kernel lives, for this thread.
+    /// The parts that change while the kernel lives, for this thread.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -370,7 +370,7 @@ impl Kernel {
 
 /// A tensor of the host of another's shape and dtype, with elements of any value.
 fn fresh_on_host(tensor: &Tensor) -> Result<Tensor> {
-    // SAFETY: the handle is new, and whoever asked writes every element before it is read.
+    // SAFETY: the handle is new, and the caller writes every element before it is read.
     unsafe {
         let fresh = Tensor::uninitialized(tensor.shape(), tensor.dtype(), opsmith_runtime::Device::CPU)?;
         make_valid(&fresh);

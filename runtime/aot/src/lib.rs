@@ -1,7 +1,7 @@
 //! Custom operators that are compiled ahead of time and loaded while the program runs.
 //!
 //! In: a source in C++ or CUDA, or a shared object, with a function of the interface
-//! `kernels/include/custom_aot_extra.h`, and a declaration of what it takes and gives. Out: operators like
+//! `kernels/include/custom_aot_extra.h`, and a declaration of its signature. Out: operators like
 //! all others. A declaration is made with [`Declaration`], from a registration record, or in a spec.
 //!
 //! ```text
@@ -27,14 +27,13 @@ mod dtypes;
 mod elf;
 mod extra;
 mod file;
-mod getters;
 mod gradient;
-mod guard;
 mod infer;
 mod inspect;
 mod instance;
 mod kernel;
 mod library;
+mod lookup;
 mod manifest;
 mod object;
 mod open;
@@ -44,17 +43,15 @@ mod registry;
 mod sandbox;
 mod signature;
 mod spec;
-mod strings;
 
 pub use attributes::{AttrType, AttrValue};
 pub use compiler::Language;
 pub use declare::Declaration;
 pub use device::release_device_memory;
-pub use elf::Interface;
+pub use elf::{Interface, StringAbi};
 pub use gradient::{BpropContext, BpropFn};
 pub use infer::{InferCall, UNKNOWN_DIM, UNKNOWN_RANK};
 pub use inspect::{Inspection, KernelFacts, inspect};
 pub use operator::Operator;
 pub use signature::InputKind;
 pub use spec::SpecKernel;
-pub use strings::StringAbi;

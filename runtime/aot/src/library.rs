@@ -1,51 +1,32 @@
 //! Loaded libraries: the functions of one kernel, found by name.
 //!
-//! In: the path of a shared object and the name of a function. Out: the function, and those beside it that
-//! the interface knows: `F`, `FInit`, `FInferShape`, `FInferType`. Must not know how the object was made.
+//! In: the path of a shared object and the name of a function. Out: the addresses of that function and of those beside it
+//! that the interface knows: `F`, `FInit`, `FInferShape`, `FInferType`. Must not know their types, nor how the object was
+//! made.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use opsmith_runtime::error::{Error, Result};
 
-use super::elf::LibraryFacts;
-use super::extra::Names;
+use super::elf::{LibraryFacts, Names};
 use super::file::KernelFile;
-use super::strings::RawVector;
-
-/// `F`
-pub(super) type MainFn = unsafe extern "C-unwind" fn(
-    c_int,
-    *mut *mut c_void,
-    *mut c_int,
-    *mut *mut i64,
-    *mut *const c_char,
-    *mut c_void,
-    *mut c_void,
-) -> c_int;
-/// `FInit`
-pub(super) type InitFn =
-    unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut *const c_char, *mut c_void) -> c_int;
-/// `FInferShape`: of one output a vector of sizes, of several a vector of such vectors. Both are three
-/// words, returned in memory.
-pub(super) type InferShapeFn =
-    unsafe extern "C-unwind" fn(*mut c_int, *mut *mut i64, *mut c_void) -> RawVector;
-/// `FInferType` of one output. The vector is passed by the address of a temporary.
-pub(super) type InferTypeFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c_void) -> c_int;
-/// `FInferType` of several outputs.
-pub(super) type InferTypesFn = unsafe extern "C-unwind" fn(*mut RawVector, *mut c_void) -> RawVector;
 
 /// A loaded library, and one kernel in it. Closed when dropped.
 #[derive(Debug)]
 pub(super) struct Library {
     /// The file that the user named, for messages.
     pub source: PathBuf,
-    pub main: MainFn,
-    pub init: Option<InitFn>,
-    pub infer_shape: Option<InferShapeFn>,
-    infer_type: Option<*const c_void>,
+    /// `F`
+    pub main: *const c_void,
+    /// `FInit`
+    pub init: Option<*const c_void>,
+    /// `FInferShape`
+    pub infer_shape: Option<*const c_void>,
+    /// `FInferType`
+    pub infer_type: Option<*const c_void>,
     /// How it says names of attributes, as far as its symbols show.
     names: Names,
     /// Whether it turned out to say them as vectors.
@@ -62,39 +43,28 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Opens a library and finds a kernel in it; `source` is what the user knows it by.
+    /// Opens a library and finds a kernel in it; `source` is the path that the user knows it by.
     ///
     /// # Errors
-    /// If it cannot be loaded, or has no such function: what is missing, and what looks like it.
+    /// If it cannot be loaded, or has no such function; the error names it, and similar ones.
     pub fn open(file: &KernelFile, source: &Path, function: &str) -> Result<Library> {
         let facts = LibraryFacts::read(file)?;
         facts.check_types(source)?;
         let handle = load(file, source, &facts)?;
         let Some(main) = address(&handle, function) else { return Err(facts.missing(source, function)) };
         // Functions of libraries that it is linked with are found, too: beside a kernel of its own they are
-        // somebody else's.
+        // another kernel's.
         let elsewhere = !facts.has(function);
         let beside = |end: &str| {
             let name = format!("{function}{end}");
             if elsewhere || facts.has(&name) { address(&handle, &name) } else { None }
         };
-        let (init, infer_shape, infer_type) = (beside("Init"), beside("InferShape"), beside("InferType"));
-        // SAFETY: functions of these names have these types; the interface says so, and nothing else can
-        // be known of them.
-        let (main, init, infer_shape) = unsafe {
-            use std::mem::transmute;
-            (
-                transmute::<*const c_void, MainFn>(main),
-                init.map(|init| transmute::<*const c_void, InitFn>(init)),
-                infer_shape.map(|infer| transmute::<*const c_void, InferShapeFn>(infer)),
-            )
-        };
         Ok(Library {
             source: source.to_owned(),
             main,
-            init,
-            infer_shape,
-            infer_type,
+            init: beside("Init"),
+            infer_shape: beside("InferShape"),
+            infer_type: beside("InferType"),
             names: facts.names(),
             vectors: AtomicBool::new(false),
             fingerprint: facts.fingerprint(function).map(str::to_owned),
@@ -111,18 +81,6 @@ impl Library {
     pub fn note_vectors(&self) {
         self.vectors.store(true, Ordering::Relaxed);
     }
-
-    /// `FInferType` of a kernel with one output.
-    pub fn infer_type(&self) -> Option<InferTypeFn> {
-        // SAFETY: as in `open`; how many outputs there are decides between the two types.
-        self.infer_type.map(|infer| unsafe { std::mem::transmute::<*const c_void, InferTypeFn>(infer) })
-    }
-
-    /// `FInferType` of a kernel with several outputs.
-    pub fn infer_types(&self) -> Option<InferTypesFn> {
-        // SAFETY: as in `open`.
-        self.infer_type.map(|infer| unsafe { std::mem::transmute::<*const c_void, InferTypesFn>(infer) })
-    }
 }
 
 fn address(handle: &Handle, name: &str) -> Option<*const c_void> {
@@ -135,14 +93,14 @@ fn address(handle: &Handle, name: &str) -> Option<*const c_void> {
 /// Loads a library: its initialisers run.
 ///
 /// # Errors
-/// If the loader refuses it: what it says, and what the library wants that is nowhere.
+/// If the loader refuses it; the error has its message, and a symbol that no library defines.
 pub(super) fn load(file: &KernelFile, source: &Path, facts: &LibraryFacts) -> Result<Handle> {
     // Everything it wants is looked for at once: later, a missing name would end the process. The path has a
     // slash, so that nothing else of that name is found along LD_LIBRARY_PATH.
-    // SAFETY: the initialisers of the library run. That they do no harm is for whoever named the
-    // library to know; the allow-list and the sandbox are for those who do not.
+    // SAFETY: the initialisers of the library run. The user who named the library
+    // trusts them; the allow-list and the sandbox are for libraries that are not trusted.
     unsafe { Handle::open(Some(file.path()), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
-        // What the system says is behind what the crate says.
+        // The system's message is the source of the crate's error.
         let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         refused(source, facts, &said)
     })

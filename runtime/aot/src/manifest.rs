@@ -109,7 +109,7 @@ impl Dependency {
         })
     }
 
-    /// Whether the file is what it was. Of the system's files, when they were changed is enough.
+    /// Whether the file is unchanged. Of the system's files, the time of the last change is enough.
     fn is_current(&self) -> bool {
         let unchanged = || Dependency::of(&self.path).is_ok_and(|now| now.hash == self.hash);
         if !self.is_of_system() {
@@ -168,7 +168,7 @@ fn listed(text: &[u8]) -> Result<Vec<PathBuf>> {
     Ok(paths.map(|path| PathBuf::from(OsString::from_vec(path))).collect())
 }
 
-/// Reads a run of backslashes, of which one was read, and what it stands before. Before a blank an odd number
+/// Reads a run of backslashes, of which one was read, and the character after it. Before a blank an odd number
 /// makes it a part of the name, and each pair is one backslash; before `#` one belongs to it; before the end of
 /// a line one continues it; elsewhere they are themselves.
 fn backslashes<'a>(rest: &'a [u8], paths: &mut Vec<Vec<u8>>) -> &'a [u8] {

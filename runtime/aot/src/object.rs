@@ -24,7 +24,7 @@ pub(super) struct SharedObject {
     stamp: Option<Stamp>,
 }
 
-/// What changes with a file.
+/// The identity, size and time of a file's content.
 #[derive(PartialEq)]
 struct Stamp {
     inode: u64,
@@ -74,7 +74,7 @@ impl Kernel {
         Ok(path)
     }
 
-    /// Loads the library and compares what it was made for with what is declared.
+    /// Loads the library and compares the signature that it carries with the declared one.
     pub fn open(&self, object: &Path) -> Result<Library> {
         let library = Library::open(&KernelFile::open(object)?, &self.source, &self.function)?;
         if let Some(carried) = &library.fingerprint {

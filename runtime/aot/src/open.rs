@@ -30,7 +30,7 @@ pub(super) fn infer(
     let there = shape.slots.iter_mut().filter(|slot| slot.dtype.is_some());
     there.zip(sizes).for_each(|(slot, sizes)| slot.sizes = sizes);
     kernel.choose(&mut shape.slots)?;
-    // What computes shapes is a user's, and may take it for granted that there are some.
+    // The function that computes shapes is a user's, and may take it for granted that there are some.
     let inferred = catch_unwind(AssertUnwindSafe(|| kernel.infer_slots(&shape)));
     let known = |slot: Slot| (slot.sizes, slot.dtype.unwrap_or(DType::F32));
     match inferred {

@@ -1,6 +1,6 @@
 //! Operators that were declared at run time, as their callers hold them.
 //!
-//! In: tensors and attributes. Out: what the kernel computes, through the same dispatcher as all others;
+//! In: tensors and attributes. Out: the kernel's results, through the same dispatcher as all others;
 //! or shapes and dtypes alone. Must not know how kernels are built and run.
 
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl Operator {
                 args.extend(rest.next().map(|input| Value::Tensor((*input).clone())));
                 continue;
             }
-            // What is left when all others have theirs.
+            // The values that are left when all others have theirs.
             let length = (inputs.len() + 1).saturating_sub(declared);
             args.push(Value::Tensors(rest.by_ref().take(length).map(|input| (*input).clone()).collect()));
         }
@@ -142,7 +142,7 @@ impl Operator {
             .map_err(|error| error.in_op(self.op.name, Vec::new()))
     }
 
-    /// What is in its library; a source is compiled for it.
+    /// The content of its library; a source is compiled for it.
     ///
     /// # Errors
     /// If there is none, or it is none for this processor.

@@ -3,7 +3,8 @@
 //! In: the text of a record, and the kernel it is for. Out: a [`Declaration`]. The fields are `op_name`,
 //! `inputs` and `outputs` (`name`, `paramType`), `attr` (`name`, `type`, `value` or `defaultValue`, or
 //! neither for one that calls give), `dtype_format` (rows of a dtype and a format for each input and
-//! output) and `target`. A record without inputs and outputs is for an operator of any inputs. What a kernel here cannot be given is refused, nothing is dropped.
+//! output) and `target`. A record without inputs and outputs is for an operator of any inputs. Operands that a
+//! kernel here cannot get are refused; none is dropped.
 
 use opsmith_core::{Backend, DType};
 use opsmith_runtime::error::{Error, Result};
@@ -54,7 +55,7 @@ impl Declaration {
     /// name, so the operator is not found by name, unless [`Declaration::listed`] says so.
     ///
     /// # Errors
-    /// If the text is no record, or it asks for what does not exist here: which field, and why.
+    /// If the text is no record, or a field asks for a feature that does not exist here; the error names the field.
     pub fn from_record(kernel: impl Into<String>, record: &str) -> Result<Declaration> {
         let record: Record = serde_json::from_str(record).map_err(|error| {
             Error::argument(format!("this is no registration record: {error}")).with_help(
@@ -103,7 +104,7 @@ fn read(kernel: String, record: Record) -> Result<Declaration> {
     }
 }
 
-/// A dtype and a format. Tensors here are row-major, which is what most names of formats stand for unless
+/// A dtype and a format. Tensors here are row-major, which most names of formats mean unless
 /// they permute.
 fn column((dtype, format): &(String, String)) -> Result<Option<DType>> {
     if !matches!(format.as_str(), "" | "DefaultFormat" | "ND" | "NCHW" | "NCDHW") {
@@ -196,7 +197,7 @@ fn unknown(field: &str, name: &str, given: &str, known: &str) -> Error {
 }
 
 impl AttrValue {
-    /// The value that a text stands for: what JSON says it is (`1`, `0.5`, `true`, `[1, 2]`, `"text"`), or
+    /// The value that a text stands for: as JSON (`1`, `0.5`, `true`, `[1, 2]`, `"text"`), or
     /// else the text itself.
     pub fn parse(text: &str) -> AttrValue {
         let json = serde_json::from_str(text).ok();

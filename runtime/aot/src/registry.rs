@@ -1,6 +1,6 @@
 //! Operators that are declared while the program runs: found by name as all others, and unloaded again.
 //!
-//! In: a kernel and what belongs to it. Out: a definition as the dispatcher knows them. The dispatcher
+//! In: a kernel, its operands and its gradient. Out: a definition as the dispatcher knows them. The dispatcher
 //! and recorded calls refer to definitions for the life of the program, so a definition stays when its
 //! operator is unloaded, a few hundred bytes without a kernel, and serves again when one of the same name
 //! and signature is declared.
@@ -26,7 +26,7 @@ use super::kernel::Kernel;
 use super::open;
 use super::signature::{InputKind, Signature};
 
-/// What stands behind the definition of an operator that was declared at run time.
+/// The kernel and the gradient of an operator that was declared at run time.
 pub(super) struct Declared {
     active: RwLock<Option<Arc<Active>>>,
 }
@@ -208,7 +208,7 @@ fn define(active: &Active, text: &str, doc: &str) -> &'static OpDef {
         custom: Some(Box::leak(Box::new(Declared { active: RwLock::new(None) }))),
         element_types: elements.leak(),
         contiguous: all_inputs,
-        // SAFETY: `run` takes any call: it goes by what the operator's declaration says of the arguments it finds.
+        // SAFETY: `run` takes any call: it reads arguments by the types of the operator's declaration.
         kernels: unsafe { Kernels::of(Box::leak(Box::new(table))) },
         grad: Some(Box::leak(Box::new(grad))),
         ..OpDef::new(leak(&signature.name), schema, location, home())

@@ -19,7 +19,7 @@ use super::infer::check_shape;
 use super::instance::{Instance, Shape, Slot};
 use super::kernel::Kernel;
 
-/// What workspaces get beyond what was asked for, as outside the sandbox.
+/// Bytes of a workspace beyond the requested size, as outside the sandbox.
 const PADDING: usize = 512;
 
 /// Runs a kernel; `addresses` are those of inputs (null if absent) and outputs.
@@ -121,7 +121,7 @@ fn run_plainly(
     let mut workspaces: Vec<Vec<u128>> = instance.workspaces().iter().map(words).collect();
     let workspaces = workspaces.iter_mut().map(|workspace| workspace.as_mut_ptr().cast());
     let params: Vec<*mut c_void> = addresses.chain(workspaces).collect();
-    // SAFETY: addresses of inputs and outputs have their slots' sizes, workspaces what was asked for.
+    // SAFETY: addresses of inputs and outputs have their slots' sizes, workspaces the requested ones.
     unsafe { instance.call(&kernel.function, std::ptr::null_mut(), params.into_iter()) }
 }
 

@@ -1,4 +1,4 @@
-//! What a kernel is declared to take and give, whichever way it was declared.
+//! The signature of a kernel, whichever way it was declared.
 //!
 //! In: declarations of `declare.rs`, records of `record.rs`, definitions of generated operators. Out: one
 //! [`Signature`] for all, the combination of dtypes that a call runs with, and the text that libraries
@@ -38,14 +38,14 @@ pub(super) struct Attribute {
     pub ty: AttrType,
     /// The value it always has; without one, calls give it.
     pub value: Option<AttrValue>,
-    /// What it is if a call does not give it.
+    /// The value if a call does not give one.
     pub default: Option<AttrValue>,
 }
 
 /// The dtypes that a kernel takes and gives together: of each input, then of each output; `None` for any.
 pub(super) type Combination = Vec<Option<DType>>;
 
-/// What a kernel takes and gives.
+/// The inputs, attributes and outputs of a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Signature {
     /// The operator's name.
@@ -117,7 +117,7 @@ impl Signature {
         Attributes(values)
     }
 
-    /// What an input's position among all tensors of a call is called: `x`, or `xs[1]`.
+    /// The name of an input by its position among all tensors of a call: `x`, or `xs[1]`.
     pub fn input_name(&self, position: usize, count: usize) -> String {
         // At most one input is a list, or the length of each could not be told from their sum.
         let length = (count + 1).saturating_sub(self.inputs.len());
@@ -135,7 +135,7 @@ impl Signature {
         format!("input {position}")
     }
 
-    /// What an output is called.
+    /// The name of an output.
     pub fn output_name(&self, position: usize) -> String {
         match (self.dynamic_output, self.outputs.as_slice()) {
             (true, [only]) => format!("{only}[{position}]"),
@@ -148,7 +148,7 @@ impl Signature {
     /// int32, float16 and float64 to float32. Among equals the first counts.
     ///
     /// # Errors
-    /// If no row fits: what is supported.
+    /// If no row fits; the error lists the rows.
     #[inline]
     pub fn select(&self, given: &[Option<DType>]) -> Result<Option<&Combination>> {
         if self.combinations.is_empty() {
@@ -304,7 +304,7 @@ fn converts(wanted: DType, given: DType) -> bool {
         }
 }
 
-/// Compares what a library was made for with what is declared.
+/// Compares the signature that a library carries with the declared one.
 ///
 /// # Errors
 /// If a field differs: which, and how.

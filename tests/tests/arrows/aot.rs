@@ -1,8 +1,7 @@
 //! The modules of custom kernels, from the lowest, each with those that it may use.
 //!
-//! The core is four cycles: libraries with the tables of functions that they call (`elf`, `extra`, `getters`, `library`);
-//! calls with devices (`device`, `infer`, `instance`, `signature`); kernels with their checks (`check`, `kernel`,
-//! `object`, `sandbox`); declared operators with their gradients (`gradient`, `registry`).
+//! The core is three cycles: calls with devices (`device`, `infer`, `instance`, `signature`); kernels with their checks
+//! (`check`, `kernel`, `object`, `sandbox`); declared operators with their gradients (`gradient`, `registry`).
 
 use crate::Table;
 
@@ -16,15 +15,13 @@ pub const TABLE: Table = Table {
         ("manifest", &["cache", "file"]),
         ("compiler", &[]),
         ("build", &["cache", "compiler", "file", "manifest"]),
-        ("strings", &[]),
-        ("guard", &[]),
-        ("elf", &["extra", "file", "strings"]),
-        ("extra", &["attributes", "getters", "guard", "library", "strings"]),
-        ("getters", &["attributes", "extra", "guard", "strings"]),
-        ("library", &["elf", "extra", "file", "strings"]),
+        ("elf", &["file"]),
+        ("library", &["elf", "file"]),
+        ("lookup", &["attributes"]),
+        ("extra", &["attributes", "elf", "library", "lookup"]),
         ("device", &["compiler", "instance"]),
-        ("infer", &["attributes", "dtypes", "extra", "instance", "library", "signature", "strings"]),
-        ("instance", &["attributes", "device", "dtypes", "extra", "guard", "infer", "library", "signature"]),
+        ("infer", &["attributes", "dtypes", "extra", "instance", "library", "signature"]),
+        ("instance", &["attributes", "device", "dtypes", "extra", "infer", "library", "signature"]),
         ("signature", &["attributes", "device"]),
         ("child", &[]),
         ("check", &["device", "instance", "kernel", "library"]),
@@ -34,7 +31,7 @@ pub const TABLE: Table = Table {
         ("open", &["infer", "instance", "kernel"]),
         ("gradient", &["attributes", "registry", "signature"]),
         ("registry", &["gradient", "kernel", "open", "signature"]),
-        ("inspect", &["build", "child", "compiler", "elf", "file", "kernel", "library", "strings"]),
+        ("inspect", &["build", "child", "compiler", "elf", "file", "kernel", "library"]),
         ("operator", &["attributes", "elf", "file", "inspect", "instance", "registry"]),
         (
             "declare",
@@ -46,14 +43,10 @@ pub const TABLE: Table = Table {
     core: &[
         "check",
         "device",
-        "elf",
-        "extra",
-        "getters",
         "gradient",
         "infer",
         "instance",
         "kernel",
-        "library",
         "object",
         "registry",
         "sandbox",

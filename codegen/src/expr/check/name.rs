@@ -81,7 +81,7 @@ impl Checker<'_> {
             return arg.ty.clone();
         }
         Ty::new(match arg.element {
-            Element::Fixed(DType::Bool, _) => Kind::Bool,
+            Element::Fixed { kernel: DType::Bool, .. } => Kind::Bool,
             Element::Real => Kind::RealElement,
             _ => Kind::Element,
         })

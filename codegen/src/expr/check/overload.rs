@@ -221,7 +221,7 @@ fn default_expr(default: &Default, want: &Ty, range: Range<usize>) -> Expr {
         Default::Float(value) => (ExprKind::Float(*value), Kind::Float),
         Default::Str(value) => (ExprKind::Str(value.clone()), Kind::Str),
         Default::DType(value) => (ExprKind::DType(*value), Kind::DType),
-        Default::MemoryFormat(name) => (ExprKind::Str((*name).to_owned()), Kind::MemoryFormat),
+        Default::MemoryFormat(format) => (ExprKind::MemoryFormat(*format), Kind::MemoryFormat),
         Default::List(items) => {
             let item = want.kind.item().expect("a list is the default of a list only");
             let items = items.iter().map(|value| {

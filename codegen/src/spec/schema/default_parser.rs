@@ -1,6 +1,6 @@
 //! Default values: parsing, and checks against the argument's type.
 
-use opsmith_core::DType;
+use opsmith_core::{DType, MemoryFormat};
 
 use super::lexer::TokenKind;
 use super::parser::Parser;
@@ -10,8 +10,6 @@ use crate::diagnostics::{Reported, catalogue, nearest};
 /// Deeper lists are not a default but an attack on the stack.
 const MAX_DEPTH: usize = 8;
 
-const MEMORY_FORMATS: &[&str] =
-    &["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"];
 const LAYOUTS: &[&str] = &["strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"];
 
 impl Parser<'_> {
@@ -209,7 +207,7 @@ fn base_misfit(base: BaseType, value: &DefaultValue) -> Option<Misfit> {
         }
         (B::ScalarType, V::Ident(name)) if DType::from_name(name).is_some() => None,
         (B::ScalarType, V::Ident(_)) => Some(Misfit::Name(DType::ALL.iter().map(|d| d.name()).collect())),
-        (B::MemoryFormat, V::Ident(name)) => known(name, MEMORY_FORMATS.to_vec()),
+        (B::MemoryFormat, V::Ident(name)) => known(name, MemoryFormat::NAMES.map(|(name, _)| name).to_vec()),
         (B::Layout, V::Ident(name)) => known(name, LAYOUTS.to_vec()),
         (B::Device, V::Ident(name)) => known(name, vec!["cpu", "cuda"]),
         _ => Some(other_kind(value)),

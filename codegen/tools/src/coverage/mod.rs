@@ -192,7 +192,7 @@ fn every_dtype() -> DTypeSet {
 
 /// Whether elements of a tensor can have a gradient: not those of a fixed exact dtype.
 fn is_inexact(element: Element) -> bool {
-    !matches!(element, Element::Fixed(dtype, _) if !dtype.is_differentiable())
+    !matches!(element, Element::Fixed { kernel, .. } if !kernel.is_differentiable())
 }
 
 /// The operators that an expression calls.

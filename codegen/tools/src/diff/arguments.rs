@@ -231,7 +231,7 @@ fn elements(
         return;
     }
     let accepted = |element: Element| match element {
-        Element::Fixed(_, set) => Some(set),
+        Element::Fixed { accepted, .. } => Some(accepted),
         _ => None,
     };
     let (what, narrower) = match (accepted(old), accepted(new)) {

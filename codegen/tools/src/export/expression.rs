@@ -21,6 +21,7 @@ pub fn expression(expr: &Expr, op: &Op, model: &Model) -> Value {
         ExprKind::Imaginary => json!({ "is": "imaginary" }),
         ExprKind::Bool(value) => json!({ "is": "bool", "value": value }),
         ExprKind::Str(text) => json!({ "is": "str", "value": text }),
+        ExprKind::MemoryFormat(format) => json!({ "is": "str", "value": format.ident() }),
         ExprKind::DType(dtype) => json!({ "is": "dtype", "value": dtype.name() }),
         ExprKind::None => json!({ "is": "none" }),
         ExprKind::List(items) => json!({ "is": "list", "items": each(items) }),

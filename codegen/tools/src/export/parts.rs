@@ -81,7 +81,7 @@ pub(crate) fn default_value(default: &Default) -> Value {
         Default::Str(text) => json!(text),
         Default::List(items) => items.iter().map(default_value).collect(),
         Default::DType(dtype) => json!(dtype.name()),
-        Default::MemoryFormat(name) => json!(name),
+        Default::MemoryFormat(format) => json!(format.ident()),
     }
 }
 
@@ -92,7 +92,7 @@ fn element(element: Element) -> Value {
         Element::Dispatch => json!({ "is": "compute" }),
         Element::Real => json!({ "is": "real part of compute" }),
         Element::Any => json!({ "is": "any" }),
-        Element::Fixed(dtype, accepted) => {
+        Element::Fixed { kernel: dtype, accepted } => {
             json!({ "is": "fixed", "dtype": dtype.name(), "accepted": dtypes(accepted) })
         }
     }

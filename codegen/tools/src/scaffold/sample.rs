@@ -84,8 +84,10 @@ fn annotation(arg: &Arg) -> &'static str {
 /// A value of an argument's type, and the expression that passes it.
 fn value(arg: &Arg, name: &str) -> (String, String) {
     let tensor = match arg.element {
-        Element::Fixed(dtype, _) if dtype.is_int() => "Tensor::from_slice(&[0i64, 1, 0, 1, 1, 0], &[2, 3])?",
-        Element::Fixed(dtype, _) if !dtype.is_float() && !dtype.is_complex() => {
+        Element::Fixed { kernel, .. } if kernel.is_int() => {
+            "Tensor::from_slice(&[0i64, 1, 0, 1, 1, 0], &[2, 3])?"
+        }
+        Element::Fixed { kernel, .. } if !kernel.is_float() && !kernel.is_complex() => {
             "Tensor::from_slice(&[true, false, true, true, false, false], &[2, 3])?"
         }
         _ => "Tensor::from_slice(&[0.5f32, -1.0, 2.0, 3.5, 0.0, -2.25], &[2, 3])?",

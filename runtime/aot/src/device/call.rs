@@ -29,7 +29,7 @@ pub(in super::super) enum Operands {
 ///
 /// # Safety
 /// Each address leads to memory of its slot's size, where `operands` says; inputs may be read and outputs written
-/// meanwhile, and what the device does with its own memory is done.
+/// meanwhile, and the device's work on its own memory is done.
 #[cold]
 pub(in super::super) unsafe fn run(
     instance: &mut Instance,
@@ -37,7 +37,7 @@ pub(in super::super) unsafe fn run(
     addresses: &[*mut c_void],
     operands: Operands,
 ) -> Result<()> {
-    // Before what waits for the device when it is dropped, so that this is there as long as the device may
+    // Before the parts that wait for the device when they are dropped, so that this is there as long as the device may
     // write to it.
     let mut guards: SmallVec<[[u8; GUARD.len()]; 2]> = SmallVec::new();
     guards.resize(instance.workspaces().len(), [0; GUARD.len()]);
@@ -74,9 +74,9 @@ pub(in super::super) unsafe fn run(
     }
 }
 
-/// An operand with what stands around it.
+/// An operand with the guards around it.
 pub(in super::super) struct Image<'a> {
-    /// All of it; afterwards what the kernel made of it.
+    /// All of it; afterwards as the kernel left it.
     pub bytes: &'a mut [u8],
     /// Where the operand starts in it.
     pub start: usize,
@@ -112,7 +112,7 @@ pub(in super::super) unsafe fn run_on_images(
     let called = unsafe { instance.call(function, stream, params.into_iter()) };
     work.after(called)?;
     for (block, image) in images.iter_mut().enumerate() {
-        // SAFETY: the block has the image's size; nobody looks at the image before `finish`.
+        // SAFETY: the block has the image's size; the image is not read before `finish`.
         unsafe { work.fetch(block, 0, image.bytes)? };
     }
     work.finish().map_err(|error| during(error, function, instance))
@@ -124,7 +124,7 @@ fn during(error: Error, function: &str, instance: &Instance) -> Error {
     error.with_note(format!("it ran the kernel `{function}` ({})", instance.library.source.display()))
 }
 
-/// What a call has of the device.
+/// The blocks and the stream of a call on the device.
 struct Work {
     blocks: SmallVec<[Block; 8]>,
     /// There until it is given back.
@@ -177,7 +177,7 @@ impl Work {
     /// Copies the outputs back, from the blocks that [`Work::send_inputs`] made.
     ///
     /// # Safety
-    /// Each address of an output leads to memory of the host of its slot's size that nobody looks at before
+    /// Each address of an output leads to memory of the host of its slot's size that is not read before
     /// [`Work::finish`].
     unsafe fn fetch_outputs(&mut self, instance: &Instance, addresses: &[*mut c_void]) -> Result<()> {
         let slots = instance.shape.slots.iter().zip(addresses).enumerate();
@@ -185,7 +185,7 @@ impl Work {
             slots.filter(|(_, (slot, _))| slot.dtype.is_some()).enumerate()
         {
             if index >= instance.shape.inputs && slot.bytes() > 0 {
-                // SAFETY: the address leads to as many bytes that nobody looks at, by this function's contract, and the
+                // SAFETY: the address leads to as many bytes that are not read, by this function's contract, and the
                 // block has as many.
                 unsafe {
                     let bytes = std::slice::from_raw_parts_mut(address.cast::<u8>(), slot.bytes());
@@ -211,14 +211,14 @@ impl Work {
     }
 
     /// # Safety
-    /// The block has as many bytes there, and nobody looks at `to` before [`Work::finish`].
+    /// The block has as many bytes there, and `to` is not read before [`Work::finish`].
     unsafe fn fetch(&mut self, block: usize, offset: usize, to: &mut [u8]) -> Result<()> {
         self.finished = false;
         // SAFETY: the block has as many bytes there, and `to` stays until `finish`, by this function's contract.
         unsafe { self.stream()?.fetch(to, self.blocks[block].address() + offset as u64) }
     }
 
-    /// What a kernel did, after it has returned: what it asked of the stream may still run. If it failed, so
+    /// The result of a kernel that has returned: its work on the stream may still run. If it failed, so
     /// may the device have, which says more.
     fn after(&mut self, called: Result<()>) -> Result<()> {
         self.finished = false;

@@ -1,6 +1,6 @@
 //! The driver of CUDA's devices: found when a kernel first needs it, and never asked otherwise.
 //!
-//! In: requests to allocate, copy, wait. Out: what the driver did, or an error with the driver's own name
+//! In: requests to allocate, copy, wait. Out: the driver's results, or an error with the driver's own name
 //! for it. It is loaded while the program runs, so nothing of CUDA is needed to build, and nothing to run
 //! unless a kernel for a device is called. The device is the first that the driver shows, which
 //! `CUDA_VISIBLE_DEVICES` decides. Must not know kernels.
@@ -48,7 +48,7 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 static STARTING: Mutex<()> = Mutex::new(());
 /// The process that started the driver; 0 if none did.
 static STARTED_BY: AtomicU32 = AtomicU32::new(0);
-/// What happened to the context, if it is lost.
+/// The error that lost the context, if it is lost.
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// A thread whose calls of CUDA go to the device's context, until this is dropped.
@@ -59,7 +59,7 @@ pub(in super::super) struct Entered {
 }
 
 impl Entered {
-    /// Starts the driver if nobody has, and enters the context.
+    /// Starts the driver unless it runs, and enters the context.
     ///
     /// # Errors
     /// If there is no driver or device, the context is lost, or this process is a copy of one that used it.
@@ -75,7 +75,7 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let mut context = std::ptr::null_mut();
-        // SAFETY: it takes away what `new` pushed; what was current before is current again.
+        // SAFETY: it takes away the context that `new` pushed; the one before is current again.
         _ = unsafe { sys::cuCtxPopCurrent_v2(&mut context) };
     }
 }
@@ -174,7 +174,7 @@ impl Stream {
         Ok(Stream(stream.map_err(|error| failed("make a stream", error))?))
     }
 
-    /// What kernels get as `stream`.
+    /// The argument `stream` of kernels.
     pub fn as_raw(&self) -> *mut c_void {
         self.0.cast()
     }
@@ -182,7 +182,7 @@ impl Stream {
     /// Waits until all is done that was asked of it.
     ///
     /// # Errors
-    /// If any of it failed: what, as the driver calls it.
+    /// If any of it failed; the error has the driver's name of it.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: the stream is there until it is dropped.
         unsafe { result::stream::synchronize(self.0) }.map_err(|error| failed("run on the device", error))
@@ -207,7 +207,7 @@ impl Stream {
     /// If the driver refuses.
     ///
     /// # Safety
-    /// There are as many bytes of the device's memory at `from`; nobody looks at `to` before
+    /// There are as many bytes of the device's memory at `from`; `to` is not read before
     /// [`Stream::wait`] has returned.
     pub unsafe fn fetch(&self, to: &mut [u8], from: u64) -> Result<()> {
         // SAFETY: the caller promises it.
@@ -228,7 +228,7 @@ impl Drop for Stream {
 /// # Errors
 /// If the driver fails for another reason.
 pub(super) fn allocate(bytes: usize, _: &Entered) -> Result<Option<u64>> {
-    // SAFETY: a context is entered; nobody reads the memory before it is written.
+    // SAFETY: a context is entered; the memory is not read before it is written.
     match unsafe { result::malloc_sync(bytes) } {
         Ok(address) => Ok(Some(address)),
         Err(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
@@ -248,7 +248,7 @@ pub(super) unsafe fn free(address: u64, _: &Entered) {
 const LOST_HELP: &str = "start the program again; OPSMITH_CHECK=1 finds kernels that write outside their operands, and \
                          OPSMITH_AOT_SANDBOX=1 runs them in processes of their own";
 
-/// The error for what the driver says.
+/// The error for a status of the driver.
 #[cold]
 fn failed(what: &str, error: DriverError) -> Error {
     use sys::CUresult as Code;
@@ -276,7 +276,7 @@ fn failed(what: &str, error: DriverError) -> Error {
         | Code::CUDA_ERROR_LAUNCH_FAILED
         | Code::CUDA_ERROR_ECC_UNCORRECTABLE
         | Code::CUDA_ERROR_CONTEXT_IS_DESTROYED => {
-            // The first reason counts; what fails afterwards fails for it.
+            // The first reason counts; later failures follow from it.
             _ = LOST.set(format!("an earlier kernel ended with {said}"));
             told.with_note("the process's context on the device is lost: every later call on it fails")
                 .with_help(LOST_HELP)

@@ -17,7 +17,7 @@ const LEAST: usize = 512;
 /// How many sizes of blocks there are between a power of two and the next.
 const STEPS: usize = 8;
 
-/// What waits for the next call.
+/// The blocks and streams that wait for the next call.
 #[derive(Default)]
 struct Kept {
     /// Addresses by the size of their blocks.
@@ -42,7 +42,7 @@ impl Block {
     /// At least so many bytes, with anything in them.
     ///
     /// # Errors
-    /// If the device has not so much; what is kept for later calls is given back to it first.
+    /// If the device has not so much; blocks that are kept for later calls are given back to it first.
     pub fn new(bytes: usize, entered: &Entered) -> Result<Block> {
         let size = rounded(bytes).ok_or_else(|| no_memory(bytes))?;
         if let Some(block) = take(size) {

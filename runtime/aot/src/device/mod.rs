@@ -1,7 +1,8 @@
 //! Where a kernel's operands live: in host memory, or on a device, where tensors of the device are used as they are, and
 //! those of the host are copied to it and results back.
 //!
-//! In: a kernel that is ready, and the addresses of a call's tensors. Out: the same tensors filled. What declares, builds, loads and checks kernels knows of [`Place`] only, and `driver` alone knows the
+//! In: a kernel that is ready, and the addresses of a call's tensors. Out: the same tensors filled. The modules that
+//! declare, build, load and check kernels know [`Place`] only, and `driver` alone knows the
 //! driver. Must not know dispatch.
 //!
 //! ```text
@@ -66,7 +67,7 @@ impl Place {
         }
     }
 
-    /// Makes this thread ready to call functions of a kernel, until what is returned is dropped.
+    /// Makes this thread ready to call functions of a kernel, until the returned value is dropped.
     ///
     /// # Errors
     /// If there is no device, or it cannot be used any more.
