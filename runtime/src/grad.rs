@@ -70,6 +70,34 @@ impl Formula {
             backward,
         }
     }
+
+    /// The same, which reads elements of these tensor arguments.
+    #[must_use]
+    pub const fn reads_arguments(mut self, arguments: &[u32]) -> Formula {
+        self.reads_arguments = bits(arguments);
+        self
+    }
+
+    /// The same, which reads elements of these results.
+    #[must_use]
+    pub const fn reads_outputs(mut self, outputs: &[u32]) -> Formula {
+        self.reads_outputs = bits(outputs);
+        self
+    }
+
+    /// The same, which reads these arguments that are not tensors.
+    #[must_use]
+    pub const fn reads_attributes(mut self, attributes: &[u32]) -> Formula {
+        self.reads_attributes = bits(attributes);
+        self
+    }
+
+    /// The same for these backends alone.
+    #[must_use]
+    pub const fn on(mut self, members: &[Backend]) -> Formula {
+        self.backends = backends(members);
+        self
+    }
 }
 
 /// A set of positions, a bit each.

@@ -57,23 +57,26 @@ fn definition(op: &Op) -> TokenStream {
 /// A formula in the list of a definition: its function, and the values that it reads.
 fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream {
     let reads = reads(&derivative.formula);
-    let mut fields = TokenStream::new();
-    let mut field = |name: TokenStream, read: &dyn Fn(&Place) -> Option<usize>| {
+    let arguments = derivative.arguments.iter().map(|index| position(*index));
+    let function = formula_name(op, index);
+    let mut tokens = quote!(Formula::new(&[#(#arguments),*], #function));
+    let mut add = |method: &str, read: &dyn Fn(&Place) -> Option<usize>| {
         let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
         if !positions.is_empty() {
-            fields.extend(quote!(#name: bits(&[#(#positions),*]),));
+            let method = format_ident!("{method}");
+            tokens.extend(quote!(.#method(&[#(#positions),*])));
         }
     };
     let holds_tensors = |index: usize| op.args[index].ty.holds_tensors();
-    field(quote!(reads_arguments), &|place| match place {
+    add("reads_arguments", &|place| match place {
         Place::Arg(index) if holds_tensors(*index) => Some(*index),
         _ => None,
     });
-    field(quote!(reads_outputs), &|place| match place {
+    add("reads_outputs", &|place| match place {
         Place::Result(index) => Some(*index),
         _ => None,
     });
-    field(quote!(reads_attributes), &|place| match place {
+    add("reads_attributes", &|place| match place {
         Place::Arg(index) if !holds_tensors(*index) => Some(*index),
         _ => None,
     });
@@ -82,15 +85,9 @@ fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream 
         let backends =
             Backend::ALL.iter().filter(|backend| derivative.backends.0 & 1 << backend.index() != 0);
         let backends = backends.map(|backend| format_ident!("{backend:?}"));
-        fields.extend(quote!(backends: rt::op::backends(&[#(rt::Backend::#backends),*]),));
+        tokens.extend(quote!(.on(&[#(rt::Backend::#backends),*])));
     }
-    let arguments = derivative.arguments.iter().map(|index| position(*index));
-    let function = formula_name(op, index);
-    let formula = quote!(Formula::new(&[#(#arguments),*], #function));
-    match fields.is_empty() {
-        true => formula,
-        false => quote!(Formula { #fields ..#formula }),
-    }
+    tokens
 }
 
 /// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments, or

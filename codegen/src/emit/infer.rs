@@ -153,7 +153,7 @@ fn by_function(
         #doc
         pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
             #start
-            rt::infer::context::infer_by(&super::defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
+            rt::infer::context::infer_by(&defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
         }
 
         #doc
@@ -205,11 +205,11 @@ fn checks(emit: &Emit<'_>, op: &Op, args: &Ident) -> TokenStream {
     let mut tokens = TokenStream::new();
     if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
         let def = def_name(op);
-        tokens.extend(quote!(rt::constraint::check(&super::defs::#def, #args)?;));
+        tokens.extend(quote!(rt::constraint::check(&defs::#def, #args)?;));
     }
     if !op.combinations.is_empty() {
         let def = def_name(op);
-        tokens.extend(quote!(rt::infer::check_combination(&super::defs::#def, #args)?;));
+        tokens.extend(quote!(rt::infer::check_combination(&defs::#def, #args)?;));
     }
     tokens.extend(op.checks.iter().map(|check| {
         let condition = emit.borrowed(&check.condition);

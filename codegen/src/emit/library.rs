@@ -11,7 +11,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = &generation.config.library;
     let ops = generation.own_definitions().map(|op| {
         let def = def_name(op);
-        quote!(&super::defs::#def)
+        quote!(&defs::#def)
     });
     let names = names(generation);
     let parents = generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| {
@@ -135,7 +135,7 @@ fn role_call(op: &Op, given: &[&str]) -> TokenStream {
             _ => quote!(None),
         },
     });
-    quote!(super::raw::#function(#(#args),*))
+    quote!(raw::#function(#(#args),*))
 }
 
 fn operators(generation: &Generation<'_>) -> Vec<TokenStream> {
@@ -164,7 +164,7 @@ fn row(op: &Op, Operator { symbol, reversed }: Operator) -> Option<TokenStream> 
             symbol: rt::library::Symbol::#symbol,
             operand: rt::library::OperandKind::#operand,
             reversed: #reversed,
-            op: &super::defs::#def,
+            op: &defs::#def,
         }
     })
 }

@@ -45,7 +45,7 @@ fn method(function: &Function<'_>) -> TokenStream {
     let declared = params.iter().filter(|(name, _)| Some(name) != own.as_ref()).map(|(name, ty)| {
         // Without such a struct an argument may have its name.
         match naming::has_options(function.op) && name == naming::OPTIONS_PARAMETER {
-            true => quote!(#name: impl Into<super::functions::#options>),
+            true => quote!(#name: impl Into<functions::#options>),
             false => quote!(#name: #ty),
         }
     });
@@ -62,7 +62,7 @@ fn method(function: &Function<'_>) -> TokenStream {
         #attributes
         #[track_caller]
         fn #name #lifetimes(&#receiver, #(#declared),*) -> #result {
-            super::functions::#name(#(#passed),*)
+            functions::#name(#(#passed),*)
         }
     }
 }

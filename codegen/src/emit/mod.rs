@@ -80,7 +80,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
         emit: defs::emit,
     },
     Emitter {
@@ -90,7 +90,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
-        imports: "",
+        imports: "call",
         emit: api::emit_raw,
     },
     Emitter {
@@ -100,7 +100,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The functions users call.",
-        imports: "",
+        imports: "call",
         emit: api::emit_functions,
     },
     Emitter {
@@ -140,7 +140,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
-        imports: "{Backend, DType, Element as _, op::{KernelCall, KernelTable}}",
+        imports: "{Backend, DType, Element as _, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -279,6 +279,8 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let mut modules = TokenStream::new();
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
+        let others = EMITTERS.iter().map(|other| quote::format_ident!("{}", other.module));
+        let others = others.filter(|other| *other != module);
         let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
         let imports = (!emitter.imports.is_empty()).then(|| {
@@ -290,6 +292,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
+                use super::{#(#others),*};
                 #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }

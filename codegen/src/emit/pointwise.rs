@@ -11,7 +11,7 @@ use super::{Generation, bind};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, NumberUse, Op, Symbol};
 
-/// The body of a kernel for element type `T`.
+/// The body of a kernel for element type `T`, with elements computed as `C` and results of type `R`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> TokenStream {
     let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
     if let ExprKind::Variable(Variable::Arg(index)) = expr.kind
@@ -28,10 +28,7 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
             quote!(let #name = #value;)
         });
     let loops = Loops { generation, op, inputs: &inputs, call, taken: &Taken::by(op, [expr]) }.of(expr);
-    let out = element_type(op.outputs[0].element);
     quote! {
-        type C = <T as rt::Element>::Compute;
-        type R = #out;
         #(#attributes)*
         #loops
     }

@@ -1,17 +1,44 @@
 //! Structs of options, as generated code declares them.
 //!
-//! In: the name of a struct with its fields, defaults and setters. Out: the rest, which is the same for all.
+//! In: the name of a struct with its fields, each with its default and its setter. Out: the struct with all that every
+//! struct of options has.
 
-/// Functions of a struct of options that all have: the defaults by another name, and a copy where a reference is given.
+/// A struct of options. In a row, the type and the default of a field stand before the type that its setter takes and
+/// the field's value for that.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! options {
-    ($options:ident) => {
+    (
+        $(#[$attribute:meta])*
+        $options:ident;
+        $($(#[$docs:meta])* $field:ident: $ty:ty = $default:expr, set $given:ty => $value:expr;)*
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug)]
+        #[must_use]
+        pub struct $options {
+            $($field: $ty),*
+        }
+
+        impl Default for $options {
+            fn default() -> Self {
+                $options { $($field: $default),* }
+            }
+        }
+
         impl $options {
             /// The defaults.
             pub fn new() -> Self {
-                Self::default()
+                <Self as Default>::default()
             }
+
+            $(
+                $(#[$docs])*
+                pub fn $field(mut self, $field: $given) -> Self {
+                    self.$field = $value;
+                    self
+                }
+            )*
         }
 
         impl From<&$options> for $options {

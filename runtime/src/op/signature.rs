@@ -21,6 +21,17 @@ pub struct Schema {
     pub returns: &'static [ReturnDef],
 }
 
+impl Schema {
+    /// A signature: its text, arguments and results.
+    pub const fn new(
+        text: &'static str,
+        args: &'static [ArgDef],
+        returns: &'static [ReturnDef],
+    ) -> Schema {
+        Schema { text, args, returns }
+    }
+}
+
 /// One argument of a signature.
 pub struct ArgDef {
     /// Its name.
@@ -114,6 +125,41 @@ impl ArgDef {
             constraints: &[],
             value: ValueUse::None,
         }
+    }
+
+    /// The same with a default.
+    #[must_use]
+    pub const fn with_default(mut self, default: DefaultValue) -> ArgDef {
+        self.default = Some(default);
+        self
+    }
+
+    /// The same, given only by name.
+    #[must_use]
+    pub const fn keyword_only(mut self) -> ArgDef {
+        self.keyword_only = true;
+        self
+    }
+
+    /// The same with other names.
+    #[must_use]
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> ArgDef {
+        self.aliases = aliases;
+        self
+    }
+
+    /// The same with limits of its value.
+    #[must_use]
+    pub const fn constraints(mut self, constraints: &'static [Constraint]) -> ArgDef {
+        self.constraints = constraints;
+        self
+    }
+
+    /// The same whose elements decide a result's shape or dtype.
+    #[must_use]
+    pub const fn value(mut self, value: ValueUse) -> ArgDef {
+        self.value = value;
+        self
     }
 }
 
