@@ -53,6 +53,17 @@ impl GradDef {
             forward: Forward::Transposed,
         }
     }
+
+    /// The same of an operator that is linear in its tensors together.
+    pub const fn linear(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+        GradDef { forward: Forward::Linear, ..GradDef::new(formulas, differentiable_outputs) }
+    }
+
+    /// The same of an operator each element of which depends on one of each argument, real ones only.
+    pub const fn elementwise(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+        let forward = Forward::ElementWise { complex: false };
+        GradDef { forward, ..GradDef::new(formulas, differentiable_outputs) }
+    }
 }
 
 impl Formula {

@@ -39,6 +39,17 @@ impl Rules<'_> {
     };
 }
 
+impl<'a> Rules<'a> {
+    /// Sizes and dtype of each result, of which the first dtype chooses the kernel.
+    pub const fn of(shapes: &'a [Expr<'a>], dtypes: &'a [Expr<'a>]) -> Rules<'a> {
+        let compute = match dtypes {
+            [first, ..] => Some(*first),
+            [] => None,
+        };
+        Rules { shapes, dtypes, compute, checks: &[], length: None, present: &[], run_sizes: &[] }
+    }
+}
+
 /// One condition.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleCheck<'a> {

@@ -35,10 +35,7 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let def = generation.definition(op);
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     if let Some(invoke) = invoke(op) {
-        return quote! {
-            #doc
-            fn #name(#(#params),*) -> #result = #invoke(&#def);
-        };
+        return quote!(#doc fn #name(#(#params),*) -> #result = #invoke(&#def););
     }
     let values = op.args.iter().map(|arg| {
         let name = parameter(arg);

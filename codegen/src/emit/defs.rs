@@ -18,7 +18,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
-    let (full_name, signature, location) = (&op.name, &op.signature, &op.location);
+    let (signature, location) = (&op.signature, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
         let ty = arg_type(&output.ty);
@@ -33,12 +33,7 @@ fn definition(op: &Op) -> TokenStream {
         #summary
         pub static #name: OpDef = OpDef {
             #fields
-            ..OpDef::new(
-                #full_name,
-                Schema::new(#signature, &[#(#args),*], &[#(#returns),*]),
-                #location,
-                &library::LIBRARY,
-            )
+            ..OpDef::declared(#signature, &[#(#args),*], &[#(#returns),*], #location, &library::LIBRARY)
         };
     }
 }

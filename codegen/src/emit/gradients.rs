@@ -12,7 +12,7 @@ use super::{Generation, bind};
 use crate::analysis::reads::{Place, Reads, reads};
 use crate::analysis::rows::defines_gradients;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Derivative, Kind, Op, Output};
+use crate::model::{Derivative, Forward, Kind, Op, Output};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -45,8 +45,16 @@ fn definition(op: &Op) -> TokenStream {
     if !stopped.is_empty() {
         fields.extend(quote!(non_differentiable: bits(&[#(#stopped),*]),));
     }
-    fields.extend(super::forward::rule(op).map(|rule| quote!(forward: #rule,)));
-    let definition = quote!(GradDef::new(#formulas, bits(&[#(#differentiable),*])));
+    // Most rules of tangents have a definition of their own.
+    let new = match &op.forward {
+        Forward::Linear => format_ident!("linear"),
+        Forward::ElementWise { declared: false } => format_ident!("elementwise"),
+        _ => {
+            fields.extend(super::forward::rule(op).map(|rule| quote!(forward: #rule,)));
+            format_ident!("new")
+        }
+    };
+    let definition = quote!(GradDef::#new(#formulas, bits(&[#(#differentiable),*])));
     let definition = match fields.is_empty() {
         true => definition,
         false => quote!(GradDef { #fields ..#definition }),

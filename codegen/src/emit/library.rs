@@ -25,7 +25,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         (rows(&foreign.namespaces), rows(&foreign.known_as), rows(&foreign.unlike));
     quote! {
         /// The operators of this crate.
-        pub static LIBRARY: rt::library::Library = rt::library::Library {
+        pub static LIBRARY: Library = Library {
             name: #name,
             ops: &[#(#ops),*],
             names: &[#(#names),*],
@@ -82,7 +82,7 @@ fn names(generation: &Generation<'_>) -> Vec<TokenStream> {
         ];
         for (name, form) in forms {
             if let Some(name) = name {
-                rows.push((name.clone(), quote!((#name, &#def, rt::library::Form::#form))));
+                rows.push((name.clone(), quote!((#name, &#def, Form::#form))));
             }
         }
     }
@@ -108,7 +108,7 @@ fn roles(generation: &Generation<'_>) -> TokenStream {
         None => quote!(None),
     };
     quote! {
-        Some(rt::library::Roles {
+        Some(Roles {
             accumulate: |a, b| #accumulate,
             sum_to: |tensor, sizes| #sum_to,
             cast: |tensor, dtype| #cast,
@@ -160,11 +160,6 @@ fn row(op: &Op, Operator { symbol, reversed }: Operator) -> Option<TokenStream> 
     };
     let def = def_name(op);
     Some(quote! {
-        rt::library::OperatorRow {
-            symbol: rt::library::Symbol::#symbol,
-            operand: rt::library::OperandKind::#operand,
-            reversed: #reversed,
-            op: &defs::#def,
-        }
+        OperatorRow::new(Symbol::#symbol, OperandKind::#operand, #reversed, &defs::#def)
     })
 }

@@ -22,17 +22,10 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = methods_name(generation.config);
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
     quote! {
-        #doc
-        pub trait #name {
-            /// The tensor the methods work on.
-            fn as_tensor(&self) -> &rt::Tensor;
+        rt::methods! {
+            #doc
+            #name;
             #(#methods)*
-        }
-
-        impl #name for rt::Tensor {
-            fn as_tensor(&self) -> &rt::Tensor {
-                self
-            }
         }
     }
 }
@@ -60,9 +53,6 @@ fn method(function: &Function<'_>) -> TokenStream {
     quote! {
         #doc
         #attributes
-        #[track_caller]
-        fn #name #lifetimes(&#receiver, #(#declared),*) -> #result {
-            functions::#name(#(#passed),*)
-        }
+        fn #name #lifetimes(&#receiver, #(#declared),*) -> #result = functions::#name(#(#passed),*);
     }
 }

@@ -65,10 +65,21 @@ pub struct Emitter {
     pub divisible: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
-    /// Names its text uses without a path, as an import from the runtime.
+    /// Names its text uses without a path, as an import from the runtime; with `*` every type.
     pub imports: &'static str,
     /// Writes it.
     pub emit: fn(&Generation<'_>) -> TokenStream,
+}
+
+impl Emitter {
+    /// Its text as tokens, with types as the module imports them.
+    fn tokens(&self, generation: &Generation<'_>) -> TokenStream {
+        let code = (self.emit)(generation);
+        match self.imports.contains('*') {
+            true => names::imported(code, &enums::names(generation)),
+            false => code,
+        }
+    }
 }
 
 /// The emitters of Rust code, in the order of their modules.
@@ -80,7 +91,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
         emit: defs::emit,
     },
     Emitter {
@@ -90,7 +101,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
-        imports: "call",
+        imports: "*",
         emit: api::emit_raw,
     },
     Emitter {
@@ -100,7 +111,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The functions users call.",
-        imports: "call",
+        imports: "*",
         emit: api::emit_functions,
     },
     Emitter {
@@ -110,7 +121,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "The same operators as methods of tensors.",
-        imports: "",
+        imports: "*",
         emit: methods::emit,
     },
     Emitter {
@@ -120,7 +131,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Shape and dtype inference.",
-        imports: "",
+        imports: "{*, infer::{device_of, dtype, shape}, op::Inferred}",
         emit: infer::emit,
     },
     Emitter {
@@ -130,7 +141,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The same rules as data, for sizes that are not known yet.",
-        imports: "{DType, infer::expr::{Conversion, DTypeRule, Expr, Operation, Query, RuleCheck, Rules, ShapeRule}}",
+        imports: "{DType, infer::expr::{Conversion, DTypeRule, Expr::{self, Arg}, Operation, Query, RuleCheck, Rules, ShapeRule}}",
         emit: rules::emit,
     },
     Emitter {
@@ -140,7 +151,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
-        imports: "{Backend, DType, Element as _, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
+        imports: "{*, arith::{Arithmetic, Ordered}, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -150,7 +161,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
-        imports: "{autograd::{GradContext, Gradient}, op::{Formula, Forward, GradDef, Gradients, bits}}",
+        imports: "{*, autograd::{GradContext, Gradient}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {
@@ -160,7 +171,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: false,
         divisible: false,
         doc: "The table of all operators, and calls by name.",
-        imports: "",
+        imports: "library::{Form, Library, OperandKind, OperatorRow, Roles, Symbol}",
         emit: library::emit,
     },
 ];
@@ -257,7 +268,7 @@ pub struct Part {
 pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     for emitter in EMITTERS.iter().filter(|emitter| emitter.by_operator) {
-        let text = format::source(|| (emitter.emit)(generation))?;
+        let text = format::source(|| emitter.tokens(generation))?;
         parts.push(Part { name: emitter.module, source: emitter.source, text });
     }
     parts.push(header::part(generation));

@@ -21,17 +21,6 @@ pub struct Schema {
     pub returns: &'static [ReturnDef],
 }
 
-impl Schema {
-    /// A signature: its text, arguments and results.
-    pub const fn new(
-        text: &'static str,
-        args: &'static [ArgDef],
-        returns: &'static [ReturnDef],
-    ) -> Schema {
-        Schema { text, args, returns }
-    }
-}
-
 /// One argument of a signature.
 pub struct ArgDef {
     /// Its name.

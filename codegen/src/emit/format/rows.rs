@@ -37,11 +37,18 @@ fn inside(items: TokenStream) -> String {
     content.to_owned()
 }
 
-/// `name: "summary";` `[words] fn f(a: A, b => B) -> R = body;` …
+/// A head and `[words] fn f(a: A, b => B) -> R = body;` …
 struct Functions {
-    /// The function that the others are forms of, with what it does.
-    of: Option<(Ident, LitStr)>,
+    head: Head,
     rows: Vec<Function>,
+}
+
+enum Head {
+    None,
+    /// `name: "summary";`
+    Forms(Ident, LitStr),
+    /// `/// Docs.` `Name;`
+    Trait(Vec<Attribute>, Ident),
 }
 
 /// `[words] fn f(a: A, b => B) -> R = body;`
@@ -50,6 +57,8 @@ struct Function {
     words: Vec<Ident>,
     name: Ident,
     generics: Generics,
+    /// Whether the first parameter is `&self`.
+    is_method: bool,
     params: Punctuated<Param, Token![,]>,
     result: ReturnType,
     body: Expr,
@@ -64,18 +73,25 @@ struct Param {
 
 impl Parse for Functions {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut of = None;
+        let mut attributes = input.call(Attribute::parse_outer)?;
+        let mut head = Head::None;
         if input.peek(syn::Ident) && input.peek2(Token![:]) {
             let name = input.parse()?;
             input.parse::<Token![:]>()?;
-            of = Some((name, input.parse()?));
+            head = Head::Forms(name, input.parse()?);
+            input.parse::<Token![;]>()?;
+        } else if input.peek(syn::Ident) && input.peek2(Token![;]) {
+            head = Head::Trait(std::mem::take(&mut attributes), input.parse()?);
             input.parse::<Token![;]>()?;
         }
         let mut rows = Vec::new();
         while !input.is_empty() {
-            rows.push(input.parse()?);
+            let mut row: Function = input.parse()?;
+            // Those of the first row stand where a head would.
+            row.attributes.splice(..0, attributes.drain(..));
+            rows.push(row);
         }
-        if rows.is_empty() { Err(input.error("no rows")) } else { Ok(Functions { of, rows }) }
+        if rows.is_empty() { Err(input.error("no rows")) } else { Ok(Functions { head, rows }) }
     }
 }
 
@@ -94,12 +110,17 @@ impl Parse for Function {
         let (name, generics) = (input.parse()?, input.parse()?);
         let content;
         syn::parenthesized!(content in input);
+        let is_method = content.peek(Token![&]) && content.peek2(Token![self]);
+        if is_method {
+            content.parse::<syn::Receiver>()?;
+            content.parse::<Option<Token![,]>>()?;
+        }
         let params = content.parse_terminated(Param::parse, Token![,])?;
         let result = input.parse()?;
         input.parse::<Token![=]>()?;
         let body = input.parse()?;
         input.parse::<Token![;]>()?;
-        Ok(Function { attributes, words, name, generics, params, result, body })
+        Ok(Function { attributes, words, name, generics, is_method, params, result, body })
     }
 }
 
@@ -119,8 +140,12 @@ impl Functions {
     fn text(self) -> String {
         let functions = self.rows.iter().map(Function::as_rust);
         let text = inside(quote!(#(#functions)*));
-        let head = self.of.map(|(name, summary)| format!("    {name}: {};", summary.token()));
-        let mut lines = Vec::from_iter(head);
+        let head = match self.head {
+            Head::None => String::new(),
+            Head::Forms(name, summary) => format!("    {name}: {};\n", summary.token()),
+            Head::Trait(attributes, name) => titled(&attributes, &name),
+        };
+        let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
         let (mut rest, mut rows) = (text.lines(), self.rows.iter());
         while let Some(line) = rest.next() {
             if !line.starts_with("    fn ") {
@@ -152,10 +177,11 @@ impl Function {
     fn as_rust(&self) -> TokenStream {
         let (name, Function { attributes, generics, result, body, .. }) = (self.long_name(), self);
         let params = self.params.iter().map(|Param { name, is_converted, ty }| match is_converted {
-            true => quote!(#name: I![#ty]),
+            true => quote!(#name: I<#ty>),
             false => quote!(#name: #ty),
         });
-        quote!(#(#attributes)* fn #name #generics(#(#params),*) #result { #body })
+        let receiver = self.is_method.then(|| quote!(&self,));
+        quote!(#(#attributes)* fn #name #generics(#receiver #(#params),*) #result { #body })
     }
 
     /// The lines of that function but the last, as the row's.
@@ -166,10 +192,9 @@ impl Function {
         for line in function {
             let is_body = signature.last().is_some_and(|line: &String| line.ends_with('{'));
             let mut line = line.replacen(&long_name, &name, usize::from(signature.is_empty()));
-            while let Some((before, after)) = line.split_once(": I![").filter(|_| !is_body)
-                && let Some((ty, after)) = after.split_once(']')
-            {
-                line = format!("{before} => {ty}{after}");
+            while let Some((before, after)) = line.split_once(": I<").filter(|_| !is_body) {
+                let (ty, after) = after.split_at(closing(after));
+                line = format!("{before} => {ty}{}", &after[1..]);
             }
             if is_body { body.push(line) } else { signature.push(line) }
         }
@@ -178,6 +203,22 @@ impl Function {
         signature.extend(behind(head, body));
         signature
     }
+}
+
+/// Where the angle bracket closes that opens before a text.
+fn closing(text: &str) -> usize {
+    let mut depth = 1;
+    let closes = |letter: char| {
+        depth += i32::from(letter == '<') - i32::from(letter == '>');
+        depth == 0
+    };
+    text.find(closes).unwrap_or(0)
+}
+
+/// `/// Docs.` `Name;`
+fn titled(attributes: &[Attribute], name: &Ident) -> String {
+    let text = inside(quote!(#(#attributes)* struct #name;));
+    text.replacen(&format!("struct {name};"), &format!("{name};"), 1)
 }
 
 /// A value behind a `=`, in its line or opened there if that fits.
@@ -246,7 +287,7 @@ impl Parse for OptionField {
 impl Options {
     fn text(self) -> String {
         let Options { attributes, name, fields } = self;
-        let mut text = inside(quote!(#(#attributes)* struct #name;)).replacen("struct ", "", 1);
+        let mut text = titled(&attributes, &name);
         for OptionField { attributes, name, ty, default, given, value } in fields {
             let docs = inside(quote!(#(#attributes)* struct M;));
             text.push_str(docs.trim_end().trim_end_matches("struct M;").trim_end_matches(' '));
