@@ -44,10 +44,10 @@ pub struct Formula {
 
 impl GradDef {
     /// Formulas, and the results that can have a gradient; tangents flow as the formulas say.
-    pub const fn new(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+    pub const fn new(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
         GradDef {
             formulas,
-            differentiable_outputs,
+            differentiable_outputs: bits(differentiable_outputs),
             constant_outputs: 0,
             non_differentiable: 0,
             forward: Forward::Transposed,
@@ -55,12 +55,12 @@ impl GradDef {
     }
 
     /// The same of an operator that is linear in its tensors together.
-    pub const fn linear(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+    pub const fn linear(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
         GradDef { forward: Forward::Linear, ..GradDef::new(formulas, differentiable_outputs) }
     }
 
     /// The same of an operator each element of which depends on one of each argument, real ones only.
-    pub const fn elementwise(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+    pub const fn elementwise(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
         let forward = Forward::ElementWise { complex: false };
         GradDef { forward, ..GradDef::new(formulas, differentiable_outputs) }
     }

@@ -108,6 +108,20 @@ pub enum Expr<'a> {
     Convert(Conversion, &'a Expr<'a>),
 }
 
+impl ShapeRule {
+    /// The rule for some operands.
+    pub const fn of<'a>(self, operands: &'a [Expr<'a>]) -> Expr<'a> {
+        Expr::ShapeRule(self, operands)
+    }
+}
+
+impl DTypeRule {
+    /// The rule for some operands.
+    pub const fn of<'a>(self, operands: &'a [Expr<'a>]) -> Expr<'a> {
+        Expr::DTypeRule(self, operands)
+    }
+}
+
 /// The types that values are converted to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Conversion {

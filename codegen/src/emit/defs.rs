@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::Generation;
-use super::names::{def_name, doc, ident, part_name, position};
+use super::names::{def_name, ident, part_name, position};
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
 use crate::model::expr::{Expr, ExprKind, Variable};
@@ -28,9 +28,7 @@ fn definition(op: &Op) -> TokenStream {
         }
     });
     let fields = fields(op);
-    let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
-        #summary
         pub static #name: OpDef = OpDef {
             #fields
             ..OpDef::declared(#signature, &[#(#args),*], &[#(#returns),*], #location, &library::LIBRARY)

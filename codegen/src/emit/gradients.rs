@@ -54,7 +54,7 @@ fn definition(op: &Op) -> TokenStream {
             format_ident!("new")
         }
     };
-    let definition = quote!(GradDef::#new(#formulas, bits(&[#(#differentiable),*])));
+    let definition = quote!(GradDef::#new(#formulas, &[#(#differentiable),*]));
     let definition = match fields.is_empty() {
         true => definition,
         false => quote!(GradDef { #fields ..#definition }),

@@ -303,7 +303,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
-                use super::{#(#others),*};
+                use super::{#(#others::{self}),*};
                 #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }
@@ -318,6 +318,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
         #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
         #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+        #[allow(missing_docs, reason = "a definition documents itself, and only generated code names it")]
         #[allow(deprecated, reason = "deprecated operators still have to work")]
         #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
         mod generated {

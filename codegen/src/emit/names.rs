@@ -115,14 +115,19 @@ pub(super) fn doc(text: &str) -> TokenStream {
 /// module gives to a type of its own.
 pub(super) fn imported(code: TokenStream, own: &BTreeSet<String>) -> TokenStream {
     let tokens: Vec<TokenTree> = code.into_iter().collect();
-    let is_type = |name: &str| name.starts_with(|first: char| first.is_ascii_uppercase()) && !own.contains(name);
+    let is_type =
+        |name: &str| name.starts_with(|first: char| first.is_ascii_uppercase()) && !own.contains(name);
     let mut result = TokenStream::new();
     let mut at = 0;
     while at < tokens.len() {
         match &tokens[at..] {
-            [TokenTree::Ident(runtime), TokenTree::Punct(colon), TokenTree::Punct(_), TokenTree::Ident(name), ..]
-                if runtime == "rt" && colon.spacing() == Spacing::Joint && is_type(&name.to_string()) =>
-            {
+            [
+                TokenTree::Ident(runtime),
+                TokenTree::Punct(colon),
+                TokenTree::Punct(_),
+                TokenTree::Ident(name),
+                ..,
+            ] if runtime == "rt" && colon.spacing() == Spacing::Joint && is_type(&name.to_string()) => {
                 at += 3;
                 continue;
             }

@@ -55,7 +55,7 @@ fn rules(op: &Op) -> TokenStream {
     }
     let name = def_name(op);
     let rules = if fields.is_empty() { base } else { quote!(Rules { #fields ..#base }) };
-    quote!(pub static #name: Rules<'static> = #rules;)
+    quote!(pub static #name: Rules = #rules;)
 }
 
 fn trees(trees: &[Expr<'_>]) -> TokenStream {
@@ -101,11 +101,11 @@ fn tree(expr: &Expr<'_>) -> TokenStream {
         }
         Expr::ShapeRule(rule, args) => {
             let (rule, args) = (ident(rule.ident()), trees(args));
-            quote!(ShapeRule(ShapeRule::#rule, #args))
+            return quote!(ShapeRule::#rule.of(#args));
         }
         Expr::DTypeRule(rule, args) => {
             let (rule, args) = (ident(rule.ident()), trees(args));
-            quote!(DTypeRule(DTypeRule::#rule, #args))
+            return quote!(DTypeRule::#rule.of(#args));
         }
         Expr::Query(query, parts) => {
             let (query, parts) = (ident(&format!("{query:?}")), trees(parts));

@@ -299,7 +299,8 @@ impl Options {
                 let line = one_line(quote!(type M = #ty;));
                 line.trim_start_matches("type M = ").trim_end_matches(';').to_owned()
             });
-            let (first, second) = (format!("    {name}: {ty} = {default},"), format!("set {given} => {value};"));
+            let (first, second) =
+                (format!("    {name}: {ty} = {default},"), format!("set {given} => {value};"));
             let together = format!("{first} {second}");
             match fits(&together) {
                 true => text.push_str(&format!("{together}\n")),

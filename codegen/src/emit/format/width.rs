@@ -17,7 +17,7 @@ pub(super) fn joined(text: &str) -> String {
     let mut open: Vec<usize> = Vec::new();
     for line in text.lines() {
         let content = line.trim_start();
-        lines.push(line.to_owned());
+        lines.push(plain_macro(line));
         if content.starts_with([')', ']', '}'])
             && let Some(start) = open.pop()
         {
@@ -33,6 +33,14 @@ pub(super) fn joined(text: &str) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
     text
+}
+
+/// A line in which a macro call has its colons as people write them.
+fn plain_macro(line: &str) -> String {
+    match line.contains("!(") && !line.contains('"') {
+        true => line.replace(" : ", ": "),
+        false => line.to_owned(),
+    }
 }
 
 /// Joins the group from line `start` to the last line, if it is one of values and fits.
@@ -138,7 +146,8 @@ fn chained(lines: &mut Vec<String>) {
         let indent = indent_of(&lines[at]) + STEP;
         let follows = |line: &&String| indent_of(line) == indent && line.trim_start().starts_with('.');
         let calls = lines[at + 1..].iter().take_while(follows).count();
-        let joined = lines[at + 1..=at + calls].iter().fold(lines[at].clone(), |line, call| line + call.trim());
+        let joined =
+            lines[at + 1..=at + calls].iter().fold(lines[at].clone(), |line, call| line + call.trim());
         let is_open = lines[at].trim_start().starts_with('.')
             || lines[at + 1..=at + calls].iter().any(|call| call.ends_with(['(', '[', '{']));
         if calls > 0 && !is_open && !is_comment(lines[at].trim()) && fits(&joined) {

@@ -1,7 +1,6 @@
 // @generated from spec.yaml by codegen/src/emit/defs.rs.
 // One operator's share: `opsmith expand NAME`.
 
-/// `plus.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:8.
 pub static PLUS_TENSOR: OpDef = OpDef {
     doc: "Adds `alpha * other` to `self`.\n\nA second paragraph.",
     forms: Forms { inplace: Some("plus_.Tensor"), out: Some("plus.out"), elementwise: true },
@@ -24,7 +23,6 @@ pub static PLUS_TENSOR: OpDef = OpDef {
     )
 };
 
-/// `plus.Scalar(Tensor self, Scalar other, *, Scalar alpha=1) -> Tensor`, declared at spec.yaml:22.
 pub static PLUS_SCALAR: OpDef = OpDef {
     doc: "Adds `alpha * other` to each element; one function with `plus.Tensor`, but for the out form.",
     forms: Forms { inplace: Some("plus_.Scalar"), out: None, elementwise: true },
@@ -47,7 +45,6 @@ pub static PLUS_SCALAR: OpDef = OpDef {
     )
 };
 
-/// `grown(Tensor self, bool twice=False) -> Tensor`, declared at spec.yaml:29.
 pub static GROWN: OpDef = OpDef {
     doc: "Grows each element; integers become floats.",
     forms: Forms { inplace: Some("grown_"), out: Some("grown.out"), elementwise: true },
@@ -69,7 +66,6 @@ pub static GROWN: OpDef = OpDef {
     )
 };
 
-/// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:37.
 pub static PRODUCT: OpDef = OpDef {
     doc: "The matrix product.",
     forms: Forms { inplace: None, out: Some("product.out"), elementwise: false },
@@ -88,7 +84,6 @@ pub static PRODUCT: OpDef = OpDef {
     )
 };
 
-/// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:50.
 pub static LARGEST: OpDef = OpDef {
     doc: "A kernel in C++.",
     infer: Some(inference::largest_infer),
@@ -111,7 +106,6 @@ pub static LARGEST: OpDef = OpDef {
     )
 };
 
-/// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:60.
 pub static SPREAD: OpDef = OpDef {
     doc: "Puts values at indices.",
     infer: Some(inference::spread_infer),
@@ -132,7 +126,6 @@ pub static SPREAD: OpDef = OpDef {
     )
 };
 
-/// `flipped(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`, declared at spec.yaml:69.
 pub static FLIPPED: OpDef = OpDef {
     doc: "Swaps two dimensions.",
     rules: Some(&rules::FLIPPED),
@@ -152,7 +145,6 @@ pub static FLIPPED: OpDef = OpDef {
     )
 };
 
-/// `sum_and_growth(Tensor self, Tensor other) -> (Tensor, Tensor)`, declared at spec.yaml:76.
 pub static SUM_AND_GROWTH: OpDef = OpDef {
     doc: "Two results, built from others.",
     element_types: &[Dispatch, Dispatch],
@@ -166,7 +158,6 @@ pub static SUM_AND_GROWTH: OpDef = OpDef {
     )
 };
 
-/// `item(Tensor self) -> Scalar`, declared at spec.yaml:80.
 pub static ITEM: OpDef = OpDef {
     doc: "The only element.",
     rules: Some(&rules::ITEM),

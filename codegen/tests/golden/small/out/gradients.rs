@@ -15,7 +15,7 @@ pub fn plus_tensor_grad_other(cx: &GradContext<'_>) -> Result<Gradients> {
 
 pub static PLUS_TENSOR: GradDef = GradDef::elementwise(
     &[Formula::new(&[0], plus_tensor_grad_self), Formula::new(&[1], plus_tensor_grad_other)],
-    bits(&[0]),
+    &[0],
 );
 
 /// `plus.Scalar`, self: `grad` (spec.yaml:22).
@@ -24,17 +24,14 @@ pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     Ok(Gradient::one(Some(grad0.clone())))
 }
 
-pub static PLUS_SCALAR: GradDef = GradDef::elementwise(
-    &[Formula::new(&[0], plus_scalar_grad_self)],
-    bits(&[0]),
-);
+pub static PLUS_SCALAR: GradDef = GradDef::elementwise(&[Formula::new(&[0], plus_scalar_grad_self)], &[0]);
 
 /// `grown`, self: `not_implemented("of an example")` (spec.yaml:29).
 pub fn grown_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     Ok(Gradient::one(rt::autograd::not_implemented::<Option<Tensor>>("of an example")?))
 }
 
-pub static GROWN: GradDef = GradDef::new(&[Formula::new(&[0], grown_grad_self)], bits(&[0]));
+pub static GROWN: GradDef = GradDef::new(&[Formula::new(&[0], grown_grad_self)], &[0]);
 
 /// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:37).
 pub fn product_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
@@ -55,7 +52,7 @@ pub static PRODUCT: GradDef = GradDef::new(
         Formula::new(&[0], product_grad_self).reads_arguments(&[1]),
         Formula::new(&[1], product_grad_mat2).reads_arguments(&[0]),
     ],
-    bits(&[0]),
+    &[0],
 );
 
 /// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:50).
@@ -67,10 +64,10 @@ pub fn largest_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
 
 pub static LARGEST: GradDef = GradDef::new(
     &[Formula::new(&[0], largest_grad_self).reads_outputs(&[1])],
-    bits(&[0]),
+    &[0],
 );
 
-pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef::new(&[], bits(&[0])) };
+pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef::new(&[], &[0]) };
 
 /// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:69).
 pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
@@ -82,5 +79,5 @@ pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
 
 pub static FLIPPED: GradDef = GradDef::new(
     &[Formula::new(&[0], flipped_grad_self).reads_attributes(&[1, 2])],
-    bits(&[0]),
+    &[0],
 );

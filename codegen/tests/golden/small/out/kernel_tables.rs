@@ -79,7 +79,7 @@ const _: KernelFn = |call| product_kernel(call, product_at_spec_yaml_37::<f32>);
 pub static PRODUCT: KernelTable = KernelTable::of(
     Backend::Cpu,
     "kernel::product",
-    &rt::kernels_of!(product_kernel of product_in_rust : F32 F64),
+    &rt::kernels_of!(product_kernel of product_in_rust: F32 F64),
 );
 
 fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
@@ -129,5 +129,5 @@ const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_60::<f32>);
 pub static SPREAD: KernelTable = KernelTable::of(
     Backend::Cpu,
     "kernel::spread",
-    &rt::kernels_of!(spread_kernel of spread_in_rust : F32),
+    &rt::kernels_of!(spread_kernel of spread_in_rust: F32),
 );

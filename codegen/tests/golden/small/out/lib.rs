@@ -5,6 +5,7 @@
 #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
 #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
 #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+#[allow(missing_docs, reason = "a definition documents itself, and only generated code names it")]
 #[allow(deprecated, reason = "deprecated operators still have to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod generated {
@@ -13,7 +14,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            raw, functions, methods, inference, rules, kernel_tables, gradients, library,
+            raw::{self},
+            functions::{self},
+            methods::{self},
+            inference::{self},
+            rules::{self},
+            kernel_tables::{self},
+            gradients::{self},
+            library::{self},
         };
         use ::opsmith::runtime::{
             DType, DTypeSet, constraint::{Constraint, Literal},
@@ -36,7 +44,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, functions, methods, inference, rules, kernel_tables, gradients, library,
+            defs::{self},
+            functions::{self},
+            methods::{self},
+            inference::{self},
+            rules::{self},
+            kernel_tables::{self},
+            gradients::{self},
+            library::{self},
         };
         use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
@@ -46,7 +61,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, raw, methods, inference, rules, kernel_tables, gradients, library,
+            defs::{self},
+            raw::{self},
+            methods::{self},
+            inference::{self},
+            rules::{self},
+            kernel_tables::{self},
+            gradients::{self},
+            library::{self},
         };
         use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
@@ -56,7 +78,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, raw, functions, inference, rules, kernel_tables, gradients, library,
+            defs::{self},
+            raw::{self},
+            functions::{self},
+            inference::{self},
+            rules::{self},
+            kernel_tables::{self},
+            gradients::{self},
+            library::{self},
         };
         use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
@@ -66,7 +95,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, raw, functions, methods, rules, kernel_tables, gradients, library,
+            defs::{self},
+            raw::{self},
+            functions::{self},
+            methods::{self},
+            rules::{self},
+            kernel_tables::{self},
+            gradients::{self},
+            library::{self},
         };
         use ::opsmith::runtime::{
             *, infer::{device_of, dtype, shape},
@@ -79,7 +115,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, raw, functions, methods, inference, kernel_tables, gradients, library,
+            defs::{self},
+            raw::{self},
+            functions::{self},
+            methods::{self},
+            inference::{self},
+            kernel_tables::{self},
+            gradients::{self},
+            library::{self},
         };
         use ::opsmith::runtime::{
             DType,
@@ -94,7 +137,16 @@ mod generated {
     pub mod kernel_tables {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{defs, raw, functions, methods, inference, rules, gradients, library};
+        use super::{
+            defs::{self},
+            raw::{self},
+            functions::{self},
+            methods::{self},
+            inference::{self},
+            rules::{self},
+            gradients::{self},
+            library::{self},
+        };
         use ::opsmith::runtime::{
             *, arith::{Arithmetic, Ordered},
             declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable},
@@ -106,7 +158,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, raw, functions, methods, inference, rules, kernel_tables, library,
+            defs::{self},
+            raw::{self},
+            functions::{self},
+            methods::{self},
+            inference::{self},
+            rules::{self},
+            kernel_tables::{self},
+            library::{self},
         };
         use ::opsmith::runtime::{
             *, autograd::{GradContext, Gradient},
@@ -120,7 +179,14 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            defs, raw, functions, methods, inference, rules, kernel_tables, gradients,
+            defs::{self},
+            raw::{self},
+            functions::{self},
+            methods::{self},
+            inference::{self},
+            rules::{self},
+            kernel_tables::{self},
+            gradients::{self},
         };
         use ::opsmith::runtime::library::{
             Form, Library, OperandKind, OperatorRow, Roles, Symbol,

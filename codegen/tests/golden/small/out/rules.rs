@@ -1,22 +1,22 @@
 // @generated from spec.yaml by codegen/src/emit/rules.rs.
 // One operator's share: `opsmith expand NAME`.
 
-pub static PLUS_TENSOR: Rules<'static> = Rules::of(
-    &[Expr::ShapeRule(ShapeRule::Broadcast, &[Arg(0), Arg(1)])],
-    &[Expr::DTypeRule(DTypeRule::Promote, &[Arg(0), Arg(1), Arg(2)])],
+pub static PLUS_TENSOR: Rules = Rules::of(
+    &[ShapeRule::Broadcast.of(&[Arg(0), Arg(1)])],
+    &[DTypeRule::Promote.of(&[Arg(0), Arg(1), Arg(2)])],
 );
 
-pub static PLUS_SCALAR: Rules<'static> = Rules::of(
-    &[Expr::ShapeRule(ShapeRule::Broadcast, &[Arg(0)])],
-    &[Expr::DTypeRule(DTypeRule::Promote, &[Arg(0), Arg(1), Arg(2)])],
+pub static PLUS_SCALAR: Rules = Rules::of(
+    &[ShapeRule::Broadcast.of(&[Arg(0)])],
+    &[DTypeRule::Promote.of(&[Arg(0), Arg(1), Arg(2)])],
 );
 
-pub static GROWN: Rules<'static> = Rules::of(
-    &[Expr::ShapeRule(ShapeRule::Follow, &[Arg(0)])],
-    &[Expr::DTypeRule(DTypeRule::PromoteFloat, &[Arg(0)])],
+pub static GROWN: Rules = Rules::of(
+    &[ShapeRule::Follow.of(&[Arg(0)])],
+    &[DTypeRule::PromoteFloat.of(&[Arg(0)])],
 );
 
-pub static PRODUCT: Rules<'static> = Rules {
+pub static PRODUCT: Rules = Rules {
     checks: &[
         RuleCheck {
             condition: Expr::Binary(Operation::Eq, &[Expr::Query(Query::Dim, &[Arg(0)]), Expr::Int(2)]),
@@ -44,21 +44,18 @@ pub static PRODUCT: Rules<'static> = Rules {
                 Expr::Query(Query::Size, &[Arg(1), Expr::Int(1)]),
             ]),
         ],
-        &[Expr::DTypeRule(DTypeRule::Same, &[Arg(0), Arg(1)])],
+        &[DTypeRule::Same.of(&[Arg(0), Arg(1)])],
     )
 };
 
-pub static LARGEST: Rules<'static> = Rules::of(
-    &[Expr::ShapeRule(ShapeRule::Follow, &[Arg(0)]), Expr::ShapeRule(ShapeRule::Follow, &[Arg(0)])],
-    &[Expr::DTypeRule(DTypeRule::Follow, &[Arg(0)]), Expr::DType(DType::I64)],
+pub static LARGEST: Rules = Rules::of(
+    &[ShapeRule::Follow.of(&[Arg(0)]), ShapeRule::Follow.of(&[Arg(0)])],
+    &[DTypeRule::Follow.of(&[Arg(0)]), Expr::DType(DType::I64)],
 );
 
-pub static SPREAD: Rules<'static> = Rules::of(
-    &[Expr::ShapeRule(ShapeRule::Full, &[Arg(2)])],
-    &[Expr::DTypeRule(DTypeRule::Follow, &[Arg(0)])],
-);
+pub static SPREAD: Rules = Rules::of(&[ShapeRule::Full.of(&[Arg(2)])], &[DTypeRule::Follow.of(&[Arg(0)])]);
 
-pub static FLIPPED: Rules<'static> = Rules {
+pub static FLIPPED: Rules = Rules {
     checks: &[
         RuleCheck {
             condition: Expr::Binary(Operation::Ge, &[Expr::Query(Query::Dim, &[Arg(0)]), Expr::Int(2)]),
@@ -68,7 +65,7 @@ pub static FLIPPED: Rules<'static> = Rules {
     ..Rules::NONE
 };
 
-pub static ITEM: Rules<'static> = Rules {
+pub static ITEM: Rules = Rules {
     checks: &[
         RuleCheck {
             condition: Expr::Binary(Operation::Eq, &[Expr::Query(Query::Numel, &[Arg(0)]), Expr::Int(1)]),
