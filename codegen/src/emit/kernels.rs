@@ -34,25 +34,35 @@ fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
         }
         definitions.push(definition);
         if supported != DTypeSet::EMPTY {
-            let row = ident(backend.ident());
             let source = row_source(op, backend).unwrap_or_default();
             let kernels = entries.row(supported);
-            rows.push(quote!((Backend::#row, #source, #kernels)));
+            let device = (backend != Backend::Cpu).then(|| {
+                let row = ident(backend.ident());
+                quote!(Backend::#row,)
+            });
+            rows.push((backend, quote!(#device #source, #kernels)));
         }
     }
     if let Some((dtypes, function)) = of_loop {
+        let rows = rows.iter().map(|(_, row)| row);
         return quote! {
             #(#definitions)*
             rt::pointwise_kernels! {
                 #doc
-                pub static #name: KernelTable = of![#dtypes] #(.with #rows)*;
+                pub static #name: KernelTable = of![#dtypes] #(.with(#rows))*;
                 #function
             }
         };
     }
     let table = match rows.split_first() {
-        Some((first, more)) => quote!(KernelTable::of #first #(.with #more)*),
-        None => quote!(KernelTable::new()),
+        Some(((Backend::Cpu, first), more)) => {
+            let more = more.iter().map(|(_, row)| row);
+            quote!(KernelTable::cpu(#first) #(.with(#more))*)
+        }
+        _ => {
+            let rows = rows.iter().map(|(_, row)| row);
+            quote!(KernelTable::new() #(.with(#rows))*)
+        }
     };
     quote! {
         #(#definitions)*

@@ -9,10 +9,7 @@ use crate::model::{Kind, Op, Operator, Role};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = &generation.config.library;
-    let ops = generation.own_definitions().map(|op| {
-        let def = def_name(op);
-        quote!(&defs::#def)
-    });
+    let ops = generation.own_definitions().map(def_name);
     let names = names(generation);
     let parents = generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| {
         let path = &parent.path;
@@ -27,7 +24,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         /// The operators of this crate.
         pub static LIBRARY: Library = Library {
             name: #name,
-            ops: &[#(#ops),*],
+            ops: rt::definitions!(#(#ops)*),
             names: &[#(#names),*],
             parents: &[#(#parents),*],
             roles: #roles,

@@ -65,6 +65,8 @@ pub struct Emitter {
     pub divisible: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
+    /// The other modules that its text names.
+    pub siblings: &'static [&'static str],
     /// Names its text uses without a path, as an import from the runtime; with `*` every type.
     pub imports: &'static str,
     /// Writes it.
@@ -91,6 +93,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
+        siblings: &["gradients", "inference", "kernel_tables", "library", "rules"],
         imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
         emit: defs::emit,
     },
@@ -101,6 +104,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
+        siblings: &["defs"],
         imports: "*",
         emit: api::emit_raw,
     },
@@ -111,6 +115,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The functions users call.",
+        siblings: &["defs"],
         imports: "*",
         emit: api::emit_functions,
     },
@@ -121,6 +126,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "The same operators as methods of tensors.",
+        siblings: &["functions"],
         imports: "*",
         emit: methods::emit,
     },
@@ -131,6 +137,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Shape and dtype inference.",
+        siblings: &["defs", "raw"],
         imports: "{*, infer::{device_of, dtype, shape}, op::Inferred}",
         emit: infer::emit,
     },
@@ -141,6 +148,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The same rules as data, for sizes that are not known yet.",
+        siblings: &[],
         imports: "{DType, infer::expr::{Conversion, DTypeRule, Expr::{self, Arg}, Operation, Query, RuleCheck, Rules, ShapeRule}}",
         emit: rules::emit,
     },
@@ -151,6 +159,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
+        siblings: &[],
         imports: "{*, arith::{Arithmetic, Ordered}, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
@@ -161,6 +170,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
+        siblings: &["raw"],
         imports: "{*, autograd::{GradContext, Gradient}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
@@ -171,6 +181,7 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: false,
         divisible: false,
         doc: "The table of all operators, and calls by name.",
+        siblings: &["defs", "raw"],
         imports: "library::{Form, Library, OperandKind, OperatorRow, Roles, Symbol}",
         emit: library::emit,
     },
@@ -290,8 +301,10 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let mut modules = TokenStream::new();
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
-        let others = EMITTERS.iter().map(|other| quote::format_ident!("{}", other.module));
-        let others = others.filter(|other| *other != module);
+        let siblings = emitter.siblings.iter().map(|sibling| quote::format_ident!("{sibling}"));
+        // Of the module alone: a function of the library may have its name.
+        let siblings =
+            (!emitter.siblings.is_empty()).then(|| quote::quote!(use super::{#(#siblings::{self}),*};));
         let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
         let imports = (!emitter.imports.is_empty()).then(|| {
@@ -303,7 +316,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
-                use super::{#(#others::{self}),*};
+                #siblings
                 #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }

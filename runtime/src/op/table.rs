@@ -22,9 +22,9 @@ impl KernelTable {
         KernelTable { entries, sources: [""; Backend::COUNT] }
     }
 
-    /// A table with kernels of one backend, as [`KernelTable::with`] takes them.
-    pub const fn of(backend: Backend, source: &'static str, kernels: &[(DType, KernelFn)]) -> KernelTable {
-        KernelTable::new().with(backend, source, kernels)
+    /// A table with kernels of the host, as [`KernelTable::with`] takes them.
+    pub const fn cpu(source: &'static str, kernels: &[(DType, KernelFn)]) -> KernelTable {
+        KernelTable::new().with(Backend::Cpu, source, kernels)
     }
 
     /// The table with kernels of a backend, by dtype; `source` is what the spec calls them.
@@ -118,7 +118,7 @@ macro_rules! pointwise_kernels {
         fn kernel($call:ident: &KernelCall<'_>) -> $result:ty $body:block
     ) => {
         $(#[$attribute])*
-        pub static $table: $crate::op::KernelTable = $crate::op::KernelTable::of($crate::Backend::Cpu, "pointwise", &{
+        pub static $table: $crate::op::KernelTable = $crate::op::KernelTable::cpu("pointwise", &{
             $(const ONE: $crate::op::KernelFn = $crate::__pointwise_kernel!($one $call $result, $body);)?
             [
                 $(($crate::DType::$dtype, $crate::__pointwise_kernel!($dtype $call $result, $body)),)*

@@ -76,8 +76,7 @@ rt::rust_kernel! {
 const _: KernelFn = |call| product_kernel(call, product_at_spec_yaml_37::<f32>);
 
 /// `product(Tensor self, Tensor mat2) -> Tensor`, declared at spec.yaml:37.
-pub static PRODUCT: KernelTable = KernelTable::of(
-    Backend::Cpu,
+pub static PRODUCT: KernelTable = KernelTable::cpu(
     "kernel::product",
     &rt::kernels_of!(product_kernel of product_in_rust: F32 F64),
 );
@@ -105,8 +104,7 @@ fn largest_kernel(call: &KernelCall<'_>) -> Result<()> {
 }
 
 /// `largest(Tensor self, int? dim=None) -> (Tensor values, Tensor indices)`, declared at spec.yaml:50.
-pub static LARGEST: KernelTable = KernelTable::of(
-    Backend::Cpu,
+pub static LARGEST: KernelTable = KernelTable::cpu(
     "kernels/largest.cc:golden_largest",
     &rt::op::same_kernel(largest_kernel, [DType::F32]),
 );
@@ -126,8 +124,7 @@ rt::rust_kernel! {
 const _: KernelFn = |call| spread_kernel(call, spread_at_spec_yaml_60::<f32>);
 
 /// `spread(Tensor self, Tensor index, int[] size) -> Tensor`, declared at spec.yaml:60.
-pub static SPREAD: KernelTable = KernelTable::of(
-    Backend::Cpu,
+pub static SPREAD: KernelTable = KernelTable::cpu(
     "kernel::spread",
     &rt::kernels_of!(spread_kernel of spread_in_rust: F32),
 );

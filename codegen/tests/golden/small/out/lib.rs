@@ -14,14 +14,11 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use super::{
-            raw::{self},
-            functions::{self},
-            methods::{self},
-            inference::{self},
-            rules::{self},
-            kernel_tables::{self},
             gradients::{self},
+            inference::{self},
+            kernel_tables::{self},
             library::{self},
+            rules::{self},
         };
         use ::opsmith::runtime::{
             DType, DTypeSet, constraint::{Constraint, Literal},
@@ -43,16 +40,7 @@ mod generated {
     pub mod raw {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{
-            defs::{self},
-            functions::{self},
-            methods::{self},
-            inference::{self},
-            rules::{self},
-            kernel_tables::{self},
-            gradients::{self},
-            library::{self},
-        };
+        use super::defs::{self};
         use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
     }
@@ -60,16 +48,7 @@ mod generated {
     pub mod functions {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{
-            defs::{self},
-            raw::{self},
-            methods::{self},
-            inference::{self},
-            rules::{self},
-            kernel_tables::{self},
-            gradients::{self},
-            library::{self},
-        };
+        use super::defs::{self};
         use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
     }
@@ -77,16 +56,7 @@ mod generated {
     pub mod methods {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{
-            defs::{self},
-            raw::{self},
-            functions::{self},
-            inference::{self},
-            rules::{self},
-            kernel_tables::{self},
-            gradients::{self},
-            library::{self},
-        };
+        use super::functions::{self};
         use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
     }
@@ -97,12 +67,6 @@ mod generated {
         use super::{
             defs::{self},
             raw::{self},
-            functions::{self},
-            methods::{self},
-            rules::{self},
-            kernel_tables::{self},
-            gradients::{self},
-            library::{self},
         };
         use ::opsmith::runtime::{
             *, infer::{device_of, dtype, shape},
@@ -114,16 +78,6 @@ mod generated {
     pub mod rules {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{
-            defs::{self},
-            raw::{self},
-            functions::{self},
-            methods::{self},
-            inference::{self},
-            kernel_tables::{self},
-            gradients::{self},
-            library::{self},
-        };
         use ::opsmith::runtime::{
             DType,
             infer::expr::{
@@ -137,16 +91,6 @@ mod generated {
     pub mod kernel_tables {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{
-            defs::{self},
-            raw::{self},
-            functions::{self},
-            methods::{self},
-            inference::{self},
-            rules::{self},
-            gradients::{self},
-            library::{self},
-        };
         use ::opsmith::runtime::{
             *, arith::{Arithmetic, Ordered},
             declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable},
@@ -157,16 +101,7 @@ mod generated {
     pub mod gradients {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
-        use super::{
-            defs::{self},
-            raw::{self},
-            functions::{self},
-            methods::{self},
-            inference::{self},
-            rules::{self},
-            kernel_tables::{self},
-            library::{self},
-        };
+        use super::raw::{self};
         use ::opsmith::runtime::{
             *, autograd::{GradContext, Gradient},
             infer::{dtype, shape},
@@ -181,12 +116,6 @@ mod generated {
         use super::{
             defs::{self},
             raw::{self},
-            functions::{self},
-            methods::{self},
-            inference::{self},
-            rules::{self},
-            kernel_tables::{self},
-            gradients::{self},
         };
         use ::opsmith::runtime::library::{
             Form, Library, OperandKind, OperatorRow, Roles, Symbol,

@@ -4,17 +4,7 @@
 /// The operators of this crate.
 pub static LIBRARY: Library = Library {
     name: "golden",
-    ops: &[
-        &defs::PLUS_TENSOR,
-        &defs::PLUS_SCALAR,
-        &defs::GROWN,
-        &defs::PRODUCT,
-        &defs::LARGEST,
-        &defs::SPREAD,
-        &defs::FLIPPED,
-        &defs::SUM_AND_GROWTH,
-        &defs::ITEM,
-    ],
+    ops: rt::definitions!(PLUS_TENSOR PLUS_SCALAR GROWN PRODUCT LARGEST SPREAD FLIPPED SUM_AND_GROWTH ITEM),
     names: &[
         ("flipped", &defs::FLIPPED, Form::Functional),
         ("grown", &defs::GROWN, Form::Functional),
