@@ -21,7 +21,8 @@ pub(super) fn source(tokens: impl Fn() -> TokenStream) -> Result<String, String>
     let mut after_import = false;
     for item in file.items {
         let is_import = matches!(item, syn::Item::Use(_));
-        if !text.is_empty() && !(is_import && after_import) {
+        let continues = is_import && after_import;
+        if !text.is_empty() && !continues {
             text.push('\n');
         }
         text.push_str(&self::item(item));
