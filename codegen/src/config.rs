@@ -165,7 +165,7 @@ impl Config {
         let module = quote::format_ident!("{module}");
         match parent.and_then(|parent| self.parents.get(parent)) {
             Some(Parent { path, .. }) => quote!(#path::#module),
-            None => quote!(super::#module),
+            None => quote!(#module),
         }
     }
 

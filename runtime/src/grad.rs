@@ -43,14 +43,25 @@ pub struct Formula {
 
 impl GradDef {
     /// A derivative of formulas, and the results that can have a gradient; tangents follow from the formulas.
-    pub const fn new(formulas: &'static [Formula], differentiable_outputs: u64) -> GradDef {
+    pub const fn new(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
         GradDef {
             formulas,
-            differentiable_outputs,
+            differentiable_outputs: bits(differentiable_outputs),
             constant_outputs: 0,
             non_differentiable: 0,
             forward: Forward::Transposed,
         }
+    }
+
+    /// The same of an operator that is linear in its tensors together.
+    pub const fn linear(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
+        GradDef { forward: Forward::Linear, ..GradDef::new(formulas, differentiable_outputs) }
+    }
+
+    /// The same of an operator each element of which depends on one of each argument, real ones only.
+    pub const fn elementwise(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
+        let forward = Forward::ElementWise { complex: false };
+        GradDef { forward, ..GradDef::new(formulas, differentiable_outputs) }
     }
 }
 
@@ -68,6 +79,34 @@ impl Formula {
             backends: u8::MAX,
             backward,
         }
+    }
+
+    /// The same, which reads elements of these tensor arguments.
+    #[must_use]
+    pub const fn reads_arguments(mut self, arguments: &[u32]) -> Formula {
+        self.reads_arguments = bits(arguments);
+        self
+    }
+
+    /// The same, which reads elements of these results.
+    #[must_use]
+    pub const fn reads_outputs(mut self, outputs: &[u32]) -> Formula {
+        self.reads_outputs = bits(outputs);
+        self
+    }
+
+    /// The same, which reads these arguments that are not tensors.
+    #[must_use]
+    pub const fn reads_attributes(mut self, attributes: &[u32]) -> Formula {
+        self.reads_attributes = bits(attributes);
+        self
+    }
+
+    /// The same for these backends alone.
+    #[must_use]
+    pub const fn on(mut self, members: &[Backend]) -> Formula {
+        self.backends = backends(members);
+        self
     }
 }
 

@@ -44,6 +44,27 @@ pub struct OperatorRow {
     pub op: &'static OpDef,
 }
 
+/// Definitions by their names in the module `defs`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! definitions {
+    ($($name:ident)*) => {
+        &[$(&defs::$name),*]
+    };
+}
+
+impl OperatorRow {
+    /// A symbol with its second operand, whether the tensor is the right one, and the called operator.
+    pub const fn new(
+        symbol: Symbol,
+        operand: OperandKind,
+        reversed: bool,
+        op: &'static OpDef,
+    ) -> OperatorRow {
+        OperatorRow { symbol, operand, reversed, op }
+    }
+}
+
 /// The second operand of a Rust operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperandKind {

@@ -133,6 +133,22 @@ impl OpDef {
         }))
     }
 
+    /// An operator with a signature only, as text and as data, and the line of its entry.
+    pub const fn declared(
+        text: &'static str,
+        args: &'static [ArgDef],
+        returns: &'static [ReturnDef],
+        location: &'static str,
+        library: &'static Library,
+    ) -> OpDef {
+        let mut length = 0;
+        while length < text.len() && text.as_bytes()[length] != b'(' {
+            length += 1;
+        }
+        let (name, _) = text.split_at(length);
+        OpDef::new(name, Schema { text, args, returns }, location, library)
+    }
+
     /// An operator with a name and a signature only.
     pub const fn new(
         name: &'static str,
@@ -237,6 +253,20 @@ impl Inferred {
     pub fn new<const N: usize>(outs: [(Dims, DType); N], compute: DType, device: Device) -> Inferred {
         let outs = outs.into_iter().map(|(sizes, dtype)| OutSpec { sizes, dtype }).collect();
         Inferred { outs, compute, device }
+    }
+
+    /// The same on the device of a call's tensors, which is found before the outputs are.
+    ///
+    /// # Errors
+    /// If tensors are on several devices, and whatever the rules report.
+    #[inline]
+    pub fn of<const N: usize>(
+        args: &[Arg<'_>],
+        compute: DType,
+        outs: impl FnOnce() -> Result<[(Dims, DType); N]>,
+    ) -> Result<Inferred> {
+        let device = crate::infer::device_of(args)?;
+        Ok(Inferred::new(outs()?, compute, device))
     }
 
     /// The outputs of a call that returns a list, from its length and the sizes and dtype at each position.

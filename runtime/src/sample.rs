@@ -72,27 +72,64 @@ pub enum Fill {
     Places(&'static [i64]),
 }
 
-/// A tensor of numbers between two bounds.
-pub const fn between(shape: &'static [i64], low: f64, high: f64) -> SampleTensor {
-    SampleTensor { shape, fill: Fill::Between(low, high) }
+impl SampleTensor {
+    /// Numbers from -1 to 1.
+    pub const fn spread(shape: &'static [i64]) -> SampleTensor {
+        SampleTensor::between(shape, -1.0, 1.0)
+    }
+
+    /// Numbers between two.
+    pub const fn between(shape: &'static [i64], low: f64, high: f64) -> SampleTensor {
+        SampleTensor { shape, fill: Fill::Between(low, high) }
+    }
+
+    /// Integers from the first to before the second.
+    pub const fn integers(shape: &'static [i64], low: i64, high: i64) -> SampleTensor {
+        SampleTensor { shape, fill: Fill::Integers(low, high) }
+    }
+
+    /// Truth values.
+    pub const fn mask(shape: &'static [i64]) -> SampleTensor {
+        SampleTensor { shape, fill: Fill::Mask }
+    }
+
+    /// These numbers.
+    pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleTensor {
+        SampleTensor { shape, fill: Fill::Numbers(values) }
+    }
+
+    /// These integers.
+    pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTensor {
+        SampleTensor { shape, fill: Fill::Places(values) }
+    }
 }
 
-/// A tensor of integers from the first up to but not including the second.
-pub const fn integers(shape: &'static [i64], low: i64, high: i64) -> SampleTensor {
-    SampleTensor { shape, fill: Fill::Integers(low, high) }
+/// [`SampleTensor::spread`] as the value of an argument.
+pub const fn spread(shape: &'static [i64]) -> SampleValue {
+    SampleValue::Tensor(SampleTensor::spread(shape))
 }
 
-/// A tensor of truth values.
-pub const fn mask(shape: &'static [i64]) -> SampleTensor {
-    SampleTensor { shape, fill: Fill::Mask }
+/// [`SampleTensor::between`] as the value of an argument.
+pub const fn between(shape: &'static [i64], low: f64, high: f64) -> SampleValue {
+    SampleValue::Tensor(SampleTensor::between(shape, low, high))
 }
 
-/// A tensor of these numbers.
-pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleTensor {
-    SampleTensor { shape, fill: Fill::Numbers(values) }
+/// [`SampleTensor::integers`] as the value of an argument.
+pub const fn integers(shape: &'static [i64], low: i64, high: i64) -> SampleValue {
+    SampleValue::Tensor(SampleTensor::integers(shape, low, high))
 }
 
-/// A tensor of these integers.
-pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleTensor {
-    SampleTensor { shape, fill: Fill::Places(values) }
+/// [`SampleTensor::mask`] as the value of an argument.
+pub const fn mask(shape: &'static [i64]) -> SampleValue {
+    SampleValue::Tensor(SampleTensor::mask(shape))
+}
+
+/// [`SampleTensor::numbers`] as the value of an argument.
+pub const fn numbers(shape: &'static [i64], values: &'static [f64]) -> SampleValue {
+    SampleValue::Tensor(SampleTensor::numbers(shape, values))
+}
+
+/// [`SampleTensor::places`] as the value of an argument.
+pub const fn places(shape: &'static [i64], values: &'static [i64]) -> SampleValue {
+    SampleValue::Tensor(SampleTensor::places(shape, values))
 }

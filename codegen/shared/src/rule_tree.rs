@@ -39,6 +39,17 @@ impl Rules<'_> {
     };
 }
 
+impl<'a> Rules<'a> {
+    /// Sizes and dtype of each result, of which the first dtype chooses the kernel.
+    pub const fn of(shapes: &'a [Expr<'a>], dtypes: &'a [Expr<'a>]) -> Rules<'a> {
+        let compute = match dtypes {
+            [first, ..] => Some(*first),
+            [] => None,
+        };
+        Rules { shapes, dtypes, compute, checks: &[], length: None, present: &[], run_sizes: &[] }
+    }
+}
+
 /// One condition.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleCheck<'a> {
@@ -95,6 +106,20 @@ pub enum Expr<'a> {
     Index(&'a [Expr<'a>; 2]),
     /// A value as another type.
     Convert(Conversion, &'a Expr<'a>),
+}
+
+impl ShapeRule {
+    /// The rule for some operands.
+    pub const fn of<'a>(self, operands: &'a [Expr<'a>]) -> Expr<'a> {
+        Expr::ShapeRule(self, operands)
+    }
+}
+
+impl DTypeRule {
+    /// The rule for some operands.
+    pub const fn of<'a>(self, operands: &'a [Expr<'a>]) -> Expr<'a> {
+        Expr::DTypeRule(self, operands)
+    }
 }
 
 /// The types that values are converted to.

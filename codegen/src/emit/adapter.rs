@@ -3,16 +3,17 @@
 //! The kernel is imported once, by a name that says where it is declared, so a path that leads nowhere is one
 //! message. A constant takes it at its exact type for the first element type of the table, so another type is
 //! one message too. The table takes it at whatever type it has, and `rt::declared::Misfit` refuses, when the
-//! program is built, one whose type is right for some element types only.
+//! program is built, one whose type is right for some element types only. The runtime's macro `rust_kernel` has what
+//! is the same for all kernels.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{format_ident, quote};
 
 use super::kernels::{Adapter, Entries, RustKernel, element_type, row_part, rust_type};
-use super::names::{doc, parameter};
+use super::names::parameter;
 use super::{Generation, bind, header};
 use crate::analysis::rows::plainest_dtype;
-use crate::model::{Element, KernelSource, Kind, Op};
+use crate::model::{Element, Kind, Op};
 use opsmith_core::Backend;
 
 /// A parameter of a kernel: `name: type`.
@@ -27,12 +28,6 @@ impl Parameter {
         let Parameter { name, ty } = self;
         quote!(#name: #ty)
     }
-}
-
-/// Whether a kernel of an operator is taken at whatever type it has.
-pub(super) fn is_checked(op: &Op) -> bool {
-    let rows = Backend::ALL.into_iter().filter_map(|backend| op.body.kernel_of_row(backend));
-    rows.into_iter().any(|kernel| matches!(kernel.source, KernelSource::Rust { .. }))
 }
 
 /// Views as kernels of a backend take them: their types, and the functions of a call that give them.
@@ -138,16 +133,8 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, kernel: &RustKernel<'
     let first = plainest_dtype(op, backend).map(|dtype| vec![rust_type(dtype)]);
     let declared = Declared { generics: &generics, parameters: &types, values: &values, first, inferred };
     let definition = definition(generation, op, kernel, &declared);
-    let name = row_part(op, backend, "kernel_of");
-    let call = Names::of(op, backend).call(&[quote!($T)]);
-    let definition = quote! {
-        #definition
-
-        macro_rules! #name {
-            ($T:ty) => {{ |call| #call }};
-        }
-    };
-    Adapter { definition, entries: Entries::Macro(name) }
+    let Names { function: module, kernel, .. } = Names::of(op, backend);
+    Adapter { definition, entries: Entries::Generic { module, kernel } }
 }
 
 /// The declaration of a kernel.
@@ -166,10 +153,8 @@ pub(super) struct Declared<'a> {
 
 /// Names in the code of one kernel.
 pub(super) struct Names {
-    /// The function that takes the kernel at its exact type.
+    /// The function that takes the kernel at its exact type, and the module of the struct that takes it at any.
     function: Ident,
-    /// The struct that takes it at whatever type it has.
-    any: Ident,
     /// The kernel, by a name with the place of its entry: `laplacian_at_ops_yaml_31`.
     place: Ident,
     /// The kernel, by a name that stays when lines are added above the entry.
@@ -179,30 +164,23 @@ pub(super) struct Names {
 impl Names {
     pub fn of(op: &Op, backend: Backend) -> Names {
         let function = row_part(op, backend, "kernel");
-        let any = format_ident!("Any_{function}");
         let place: String = op
             .location
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
             .collect();
         let place = row_part(op, backend, &format!("at_{}", place.trim_matches('_').to_lowercase()));
-        Names { function, any, place, kernel: row_part(op, backend, "in_rust") }
+        Names { function, place, kernel: row_part(op, backend, "in_rust") }
     }
 
     /// The call of the kernel for some element types.
     pub fn call(&self, types: &[TokenStream]) -> TokenStream {
-        let Names { any, kernel, .. } = self;
-        let held = held(types);
-        quote!(#any(#kernel::<#(#types),*>, std::marker::PhantomData::<#held>).run_declared(call))
+        let Names { function, kernel, .. } = self;
+        quote!(#function::Any(#kernel::<#(#types),*>, std::marker::PhantomData::<(#(#types,)*)>).run_declared(call))
     }
 }
 
-/// One type for several.
-fn held(types: &[impl ToTokens]) -> TokenStream {
-    if let [only] = types { quote!(#only) } else { quote!((#(#types),*)) }
-}
-
-/// The import of a kernel, the function that takes it at its exact type, and the struct that takes it at any.
+/// The import of a kernel, its declaration, and the constant that takes it at its exact type.
 pub(super) fn definition(
     generation: &Generation<'_>,
     op: &Op,
@@ -215,41 +193,20 @@ pub(super) fn definition(
         Ok(path) => quote!(#root::#path),
         Err(error) => return error.to_compile_error(),
     };
-    let Names { function, any, place, kernel } = Names::of(op, kernel.backend);
+    let Names { function, place, kernel } = Names::of(op, kernel.backend);
     let signature = parameters.iter().map(Parameter::declared);
-    let types: Vec<&TokenStream> = parameters.iter().map(|parameter| &parameter.ty).collect();
-    let shown = path.to_string().replace(' ', "");
-    let doc = doc(&format!("The type that `{shown}` must have for {}.", op.location));
-    let held = held(generics);
     let assertion = first.as_ref().map(|types| {
         let explicit = if *inferred { quote!() } else { quote!(::<#(#types),*>) };
-        quote! {
-            const _: fn(&KernelCall<'_>) -> rt::Result<()> =
-                |call| #function #explicit(call, #place::<#(#types),*>);
-        }
+        quote!(const _: KernelFn = |call| #function #explicit(call, #place::<#(#types),*>);)
     });
     quote! {
         use #path as #place;
         use #place as #kernel;
 
-        #doc
-        fn #function<#(#generics: rt::Element),*>(
-            call: &KernelCall<'_>,
-            kernel: fn(#(#signature),*) -> rt::Result<()>,
-        ) -> rt::Result<()> {
-            #any(kernel, std::marker::PhantomData::<#held>).run_declared(call)
+        rt::rust_kernel! {
+            fn #function<#(#generics),*>(#(#signature),*) -> rt::Result<()> = |call| [#(#values),*];
         }
 
         #assertion
-
-        #[allow(non_camel_case_types, reason = "names that differ in underscores stay apart")]
-        struct #any<#(#generics,)* F>(F, std::marker::PhantomData<#held>);
-
-        impl<#(#generics: rt::Element,)* F: Fn(#(#types),*) -> rt::Result<()>> #any<#(#generics,)* F> {
-            fn run_declared(self, call: &KernelCall<'_>) -> rt::Result<()> {
-                let kernel = self.0;
-                rt::scratch::or_out_of_memory(|| kernel(#(#values),*))
-            }
-        }
     }
 }

@@ -13,23 +13,35 @@ use crate::analysis::naming::{self, Form};
 use crate::model::{Arg, Kind, Op, OpId};
 
 pub(super) fn emit_raw(generation: &Generation<'_>) -> TokenStream {
-    generation.own_ops().map(|op| raw(generation, op)).collect()
+    let (mut rows, mut functions) = (TokenStream::new(), TokenStream::new());
+    for op in generation.own_ops() {
+        let tokens = if invoke(op).is_some() { &mut rows } else { &mut functions };
+        tokens.extend(raw(generation, op));
+    }
+    if !rows.is_empty() {
+        rows = quote!(rt::raw! { #rows });
+    }
+    quote!(#rows #functions)
 }
 
+/// A function that takes every argument: a row of the runtime's macro, or more where one call is not all.
 fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = raw_name(op);
     let params = op.args.iter().map(|arg| {
         let (name, ty) = (parameter(arg), bind::borrowed_type(&arg.ty));
         quote!(#name: #ty)
     });
+    let result = bind::owned_type(&op.result_type());
+    let def = generation.definition(op);
+    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
+    if let Some(invoke) = invoke(op) {
+        return quote!(#doc fn #name(#(#params),*) -> #result = #invoke(&#def););
+    }
     let values = op.args.iter().map(|arg| {
         let name = parameter(arg);
         quote!(#name.into())
     });
-    let result = bind::owned_type(&op.result_type());
-    let def = generation.definition(op);
     let call = functional_call(op, &quote!(&#def), quote!(&[#(#values),*]));
-    let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
         pub fn #name(#(#params),*) -> rt::Result<#result> {
@@ -38,27 +50,38 @@ fn raw(generation: &Generation<'_>, op: &Op) -> TokenStream {
     }
 }
 
+/// The function of the runtime that calls the functional form and gives its result as Rust values, if one does.
+fn invoke(op: &Op) -> Option<Ident> {
+    /// The runtime takes apart so many outputs.
+    const MOST: usize = 8;
+    if op.is_supplied() || op.may_lack_results() {
+        return None;
+    }
+    Some(format_ident!(
+        "{}",
+        match (op.returns_tensors(), op.outputs.as_slice()) {
+            (false, _) => "invoke_value",
+            (true, [only]) if only.ty.kind == Kind::Tensors => "invoke_list",
+            (true, [_]) => "invoke_single",
+            (true, _) if (2..=MOST).contains(&op.visible().len()) => "invoke_several",
+            (true, _) => return None,
+        }
+    ))
+}
+
 /// The call of the functional form, with its result as Rust values; `def` refers to the definition.
 fn functional_call(op: &Op, def: &TokenStream, args: TokenStream) -> TokenStream {
-    if op.is_supplied() {
-        return quote!(rt::call::supplied(#def));
+    if let Some(invoke) = invoke(op) {
+        return quote!(call::#invoke(#def, #args));
     }
-    if !op.returns_tensors() {
-        return quote!(rt::call::host_result(rt::call::invoke_host(#def, #args)?));
+    if op.is_supplied() {
+        return quote!(call::supplied(#def));
     }
     if op.may_lack_results() {
         return with_absent(op, def, &args);
     }
-    match op.outputs.as_slice() {
-        [only] if only.ty.kind == Kind::Tensors => {
-            quote!(Ok(rt::call::invoke(#def, #args)?.into_vec()))
-        }
-        [_] => quote!(rt::call::invoke_single(#def, #args)),
-        several => {
-            let hidden = several.len() - op.visible().len();
-            taken_apart(op.visible().len(), hidden, quote!(rt::call::invoke(#def, #args)?))
-        }
-    }
+    let hidden = op.outputs.len() - op.visible().len();
+    taken_apart(op.visible().len(), hidden, quote!(call::invoke(#def, #args)?))
 }
 
 /// Outputs as Rust values, without those that stand behind the ones that users get.
@@ -67,7 +90,7 @@ fn taken_apart(visible: usize, hidden: usize, outputs: TokenStream) -> TokenStre
     let ignored = std::iter::repeat_n(quote!(_), hidden);
     let pattern = names.iter().map(|name| quote!(#name)).chain(ignored);
     quote! {
-        let [#(#pattern),*] = rt::call::several(#outputs);
+        let [#(#pattern),*] = call::several(#outputs);
         Ok((#(#names),*))
     }
 }
@@ -84,7 +107,7 @@ fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
     });
     quote! {
         let args: &[rt::Arg<'_>] = #args;
-        let [#(#names),*] = rt::call::several(rt::call::invoke(#def, args)?);
+        let [#(#names),*] = call::several(call::invoke(#def, args)?);
         let present = rt::op::OpDef::present_results(#def, args)?;
         Ok((#(#values),*))
     }
@@ -93,11 +116,11 @@ fn with_absent(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
 /// The call of the in-place form.
 fn inplace_call(op: &Op, def: &TokenStream, args: &TokenStream) -> TokenStream {
     if op.forms.pairs.is_empty() {
-        return quote!(rt::call::invoke_inplace(#def, #args));
+        return quote!(call::invoke_inplace(#def, #args));
     }
     match op.unpaired().count() {
-        0 => quote!(rt::call::invoke_pairs(#def, #args).map(drop)),
-        count => taken_apart(count, 0, quote!(rt::call::invoke_pairs(#def, #args)?)),
+        0 => quote!(call::invoke_pairs(#def, #args).map(drop)),
+        count => taken_apart(count, 0, quote!(call::invoke_pairs(#def, #args)?)),
     }
 }
 
@@ -171,6 +194,17 @@ impl Function<'_> {
             params.push((ident(naming::OPTIONS_PARAMETER), quote!(impl Into<#options>)));
         }
         params
+    }
+
+    /// The parameters that may be given as anything that converts to a type, with that type.
+    fn converted(&self) -> Vec<(Ident, TokenStream)> {
+        let operand = self.operand().map(|(index, _)| parameter(&self.op.args[index]));
+        let operand = operand.map(|name| (name, quote!(rt::TensorOrScalar<'a>)));
+        let options = self.with_options.then(|| {
+            let options = options_name(self.op);
+            (ident(naming::OPTIONS_PARAMETER), quote!(#options))
+        });
+        operand.into_iter().chain(options).filter(|_| !self.op.is_supplied()).collect()
     }
 
     /// What it returns.
@@ -248,8 +282,18 @@ fn functions(generation: &Generation<'_>, op: &Op) -> TokenStream {
         Some(merged) if !merged.leads => TokenStream::new(),
         _ => options_struct(op),
     };
-    for function in own_forms(op) {
-        tokens.extend(public_function(generation, &function));
+    let forms = own_forms(op);
+    let Some(first) = forms.first() else { return tokens };
+    tokens.extend(public_function(generation, first));
+    let (rows, others): (Vec<_>, Vec<_>) =
+        forms[1..].iter().partition(|function| document::is_plain_form(function));
+    if !rows.is_empty() {
+        let rows = rows.into_iter().map(|function| row(generation, function));
+        let (name, summary) = (first.name(), document::summary(op));
+        tokens.extend(quote!(rt::forms! { #name: #summary; #(#rows)* }));
+    }
+    for function in others {
+        tokens.extend(public_function(generation, function));
     }
     tokens
 }
@@ -260,6 +304,8 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
     let lifetimes = function.lifetimes();
     let params = function.params();
     let params = params.iter().map(|(name, ty)| quote!(#name: #ty));
+    let converted = function.converted();
+    let converted = converted.iter().map(|(name, ty)| quote!(let #name: #ty = #name.into();));
     let (bindings, call) = call(generation, function);
     let result = function.result();
     let doc = doc(&document::function(function, generation.model));
@@ -269,32 +315,53 @@ fn public_function(generation: &Generation<'_>, function: &Function<'_>) -> Toke
         #attributes
         #[track_caller]
         pub fn #name #lifetimes(#(#params),*) -> #result {
+            #(#converted)*
             #bindings
             #call
         }
     }
 }
 
-/// What a public function does: it binds its arguments, and calls the dispatcher.
+/// A form whose documentation is how it differs from the first, as a row of the runtime's macro.
+fn row(generation: &Generation<'_>, function: &Function<'_>) -> TokenStream {
+    let (name, lifetimes, result) = (function.name(), function.lifetimes(), function.result());
+    let form = match function.form {
+        Form::Functional => None,
+        Form::Inplace => Some(format_ident!("inplace")),
+        Form::Out => Some(format_ident!("out")),
+    };
+    let options = function.with_options.then(|| format_ident!("options"));
+    let converted = function.converted();
+    let params = function.params().into_iter().map(|(name, ty)| {
+        match converted.iter().find(|(other, _)| *other == name) {
+            Some((_, into)) => quote!(#name => #into),
+            None => quote!(#name: #ty),
+        }
+    });
+    let (bindings, call) = call(generation, function);
+    let body = if bindings.is_empty() { call } else { quote!({ #bindings #call }) };
+    let attributes = document::attributes(function.op);
+    quote! {
+        #attributes
+        [#form #options] fn #name #lifetimes(#(#params),*) -> #result = #body;
+    }
+}
+
+/// The body of a public function whose converted parameters have their types: bindings of arguments, and the call.
 fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, TokenStream) {
     let op = function.op;
     let def = generation.definition(op);
     if op.is_supplied() {
-        return (TokenStream::new(), quote!(rt::call::supplied(&#def)));
+        return (TokenStream::new(), quote!(call::supplied(&#def)));
     }
     let mut def = quote!(&#def);
     let (mut bindings, mut values) = (TokenStream::new(), Vec::new());
-    if function.with_options {
-        let (name, options) = (ident(naming::OPTIONS_PARAMETER), options_name(op));
-        bindings.extend(quote!(let #name: #options = #name.into();));
-    }
     for (index, arg) in op.args.iter().enumerate() {
         if let Some((operand, with)) = function.operand()
             && operand == index
         {
             let name = parameter(arg);
             let number = generation.definition(&generation.model.ops[with.0]);
-            bindings.extend(quote!(let #name: rt::TensorOrScalar<'_> = #name.into();));
             def = quote!(#name.choose(#def, &#number));
             values.push(quote!(#name.into()));
             continue;
@@ -315,7 +382,7 @@ fn call(generation: &Generation<'_>, function: &Function<'_>) -> (TokenStream, T
         Form::Inplace => inplace_call(op, &def, &args),
         Form::Out => {
             let outs = out_names(op);
-            quote!(rt::call::invoke_out(#def, #args, &mut [#(#outs),*]))
+            quote!(call::invoke_out(#def, #args, &mut [#(#outs),*]))
         }
     };
     (bindings, call)

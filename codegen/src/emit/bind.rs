@@ -22,14 +22,7 @@ pub(super) fn access(source: TokenStream, ty: &Ty) -> TokenStream {
 
 /// `let` bindings of every argument of an operator, from a list of them.
 pub(super) fn all(args: &[Arg], list: &Ident) -> TokenStream {
-    args.iter().enumerate().map(|(index, arg)| binding(index, arg, list)).collect()
-}
-
-fn binding(index: usize, arg: &Arg, list: &Ident) -> TokenStream {
-    let name = parameter(arg);
-    let index = position(index);
-    let value = access(quote!(#list[#index]), &arg.ty);
-    quote!(let #name = #value;)
+    bindings(args.iter().enumerate(), &list.to_token_stream())
 }
 
 /// The same bindings, of the arguments that code mentions.
@@ -37,7 +30,42 @@ pub(super) fn used(args: &[Arg], list: &Ident, code: &TokenStream) -> TokenStrea
     let mut mentioned = HashSet::new();
     mention(code.clone(), &mut mentioned);
     let used = args.iter().enumerate().filter(|(_, arg)| mentioned.contains(&parameter(arg).to_string()));
-    used.map(|(index, arg)| binding(index, arg, list)).collect()
+    bindings(used, &list.to_token_stream())
+}
+
+/// Bindings of some arguments from a list of all.
+pub(super) fn bindings<'a>(args: impl Iterator<Item = (usize, &'a Arg)>, list: &TokenStream) -> TokenStream {
+    together(args.map(|(index, arg)| {
+        let index = position(index);
+        (parameter(arg), access(quote!(#list[#index]), &arg.ty))
+    }))
+}
+
+/// Bindings of names to values, as many a statement as its line holds.
+pub(super) fn together(bindings: impl Iterator<Item = (Ident, TokenStream)>) -> TokenStream {
+    /// The widest line, without its indentation and `let () = ();`.
+    const WIDTH: usize = 90;
+    let mut statements: Vec<Vec<(Ident, TokenStream)>> = Vec::new();
+    let mut width = WIDTH;
+    for (name, value) in bindings {
+        let added = format!("{name}{value}").replace(' ', "").len() + 4;
+        width += added;
+        match statements.last_mut() {
+            Some(statement) if width <= WIDTH => statement.push((name, value)),
+            _ => {
+                width = added;
+                statements.push(vec![(name, value)]);
+            }
+        }
+    }
+    let statements = statements.iter().map(|statement| match statement.as_slice() {
+        [(name, value)] => quote!(let #name = #value;),
+        several => {
+            let (names, values): (Vec<_>, Vec<_>) = several.iter().map(|(name, value)| (name, value)).unzip();
+            quote!(let (#(#names),*) = (#(#values),*);)
+        }
+    });
+    statements.collect()
 }
 
 /// Every identifier of some code.

@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
 use super::bind::item_type;
-use super::expr::{float, int};
+use super::expr::{plain_float as float, plain_int as int};
 use super::names::ident;
 use crate::model::{Default, ItemKind, Kind, Ty};
 

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::Generation;
-use super::names::{def_name, doc, ident, part_name, position};
+use super::names::{def_name, ident, part_name, position};
 use crate::analysis::rows::{defines_gradients, has_kernels, has_rules};
 use crate::analysis::uniform::{Uniform, uniform};
 use crate::model::expr::{Expr, ExprKind, Variable};
@@ -18,7 +18,7 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 
 fn definition(op: &Op) -> TokenStream {
     let name = def_name(op);
-    let (full_name, signature, location) = (&op.name, &op.signature, &op.location);
+    let (signature, location) = (&op.signature, &op.location);
     let args = op.args.iter().map(argument);
     let returns = op.outputs.iter().map(|output| {
         let ty = arg_type(&output.ty);
@@ -28,17 +28,10 @@ fn definition(op: &Op) -> TokenStream {
         }
     });
     let fields = fields(op);
-    let summary = doc(&format!("`{signature}`, declared at {location}."));
     quote! {
-        #summary
         pub static #name: OpDef = OpDef {
             #fields
-            ..OpDef::new(
-                #full_name,
-                Schema { text: #signature, args: &[#(#args),*], returns: &[#(#returns),*] },
-                #location,
-                &super::library::LIBRARY,
-            )
+            ..OpDef::declared(#signature, &[#(#args),*], &[#(#returns),*], #location, &library::LIBRARY)
         };
     }
 }
@@ -62,12 +55,12 @@ fn fields(op: &Op) -> TokenStream {
     field(has_forms, quote!(forms), forms);
     let function = |suffix: &str| {
         let name = part_name(op, suffix);
-        quote!(Some(super::inference::#name))
+        quote!(Some(inference::#name))
     };
     field(op.infer.is_some(), quote!(infer), function("infer"));
     let by_function = op.infer.as_ref().is_some_and(|infer| infer.function.is_some());
     field(by_function, quote!(infer_function), function("infer_function"));
-    field(has_rules(op), quote!(rules), quote!(Some(&super::rules::#name)));
+    field(has_rules(op), quote!(rules), quote!(Some(&rules::#name)));
     let uniform = uniform(op).map(uniform_value);
     field(uniform.is_some(), quote!(uniform), uniform.unwrap_or_default());
     // What nothing here computes never sees an element.
@@ -82,7 +75,7 @@ fn fields(op: &Op) -> TokenStream {
     field(!contiguous.is_empty(), quote!(contiguous), quote!(bits(&[#(#contiguous),*])));
     let numbers = numbers(op);
     field(!numbers.is_empty(), quote!(numbers), quote!(&[#(#numbers),*]));
-    field(has_kernels(op), quote!(kernels), quote!(rt::__kernels_of_entry!(super::kernel_tables::#name)));
+    field(has_kernels(op), quote!(kernels), quote!(rt::__kernels_of_entry!(kernel_tables::#name)));
     let combinations = op.combinations.iter().map(|row| {
         let inputs = row.inputs.iter().map(|(argument, dtype)| {
             let (argument, dtype) = (position(*argument), ident(dtype.ident()));
@@ -96,7 +89,7 @@ fn fields(op: &Op) -> TokenStream {
     field(op.body.view.is_some(), quote!(view), function("view"));
     field(op.body.composite.is_some(), quote!(composite), function("composite"));
     field(op.body.host.is_some(), quote!(host), function("host"));
-    field(defines_gradients(op), quote!(grad), quote!(Some(&super::gradients::#name)));
+    field(defines_gradients(op), quote!(grad), quote!(Some(&gradients::#name)));
     let hidden = op.outputs.len() - op.visible().len();
     let hidden_results = position(hidden);
     field(hidden > 0, quote!(hidden), quote!(#hidden_results));
@@ -107,7 +100,8 @@ fn fields(op: &Op) -> TokenStream {
     field(!op.forms.pairs.is_empty(), quote!(inplace_pairs), quote!(&[#(#pairs),*]));
     field(!op.samples.is_empty(), quote!(samples), super::samples::samples(op));
     field(!op.tolerances.is_empty(), quote!(tolerances), super::samples::tolerances(op));
-    field(op.facts != Facts::default(), quote!(facts), facts(&op.facts));
+    let facts = facts(&op.facts);
+    field(facts.is_some(), quote!(facts), facts.unwrap_or_default());
     fields
 }
 
@@ -174,66 +168,58 @@ fn is_among_reals(op: &Op, argument: usize) -> bool {
     found
 }
 
+/// An argument by its name and type, and by what most arguments lack.
 fn argument(arg: &Arg) -> TokenStream {
-    let (name, keyword_only) = (&arg.name, arg.keyword_only);
-    let kind = arg_kind(&arg.ty);
+    let (name, kind) = (&arg.name, arg_kind(&arg.ty));
     let required = ident(if arg.ty.optional { "optional" } else { "required" });
-    let default = match &arg.default {
-        Some(default) => {
-            let value = super::default::constant(default, &arg.ty);
-            quote!(Some(#value))
-        }
-        None => quote!(None),
-    };
-    // What most arguments lack is left out of the text.
-    let mut fields = TokenStream::new();
-    if arg.default.is_some() {
-        fields.extend(quote!(default: #default,));
+    let mut tokens = quote!(ArgDef::#required(#name, #kind));
+    if let Some(default) = &arg.default {
+        let default = super::default::constant(default, &arg.ty);
+        tokens.extend(quote!(.with_default(#default)));
     }
-    if keyword_only {
-        fields.extend(quote!(keyword_only: true,));
+    if arg.keyword_only {
+        tokens.extend(quote!(.keyword_only()));
     }
     if !arg.aliases.is_empty() {
         let aliases = &arg.aliases;
-        fields.extend(quote!(aliases: &[#(#aliases),*],));
+        tokens.extend(quote!(.aliases(&[#(#aliases),*])));
     }
     if !arg.constraints.is_empty() {
         let constraints = arg.constraints.iter().map(constraint);
-        fields.extend(quote!(constraints: &[#(#constraints),*],));
+        tokens.extend(quote!(.constraints(&[#(#constraints),*])));
     }
-    match arg.value {
-        ValueUse::None => {}
-        ValueUse::Optional => fields.extend(quote!(value: ValueUse::Optional,)),
-        ValueUse::Masks => fields.extend(quote!(value: ValueUse::Masks,)),
-        ValueUse::Required => fields.extend(quote!(value: ValueUse::Required,)),
-    }
-    match fields.is_empty() {
-        true => quote!(ArgDef::#required(#name, #kind)),
-        false => quote!(ArgDef { #fields ..ArgDef::#required(#name, #kind) }),
-    }
+    tokens.extend(match arg.value {
+        ValueUse::None => quote!(),
+        ValueUse::Optional => quote!(.value(ValueUse::Optional)),
+        ValueUse::Masks => quote!(.value(ValueUse::Masks)),
+        ValueUse::Required => quote!(.value(ValueUse::Required)),
+    });
+    tokens
 }
 
-fn facts(facts: &Facts) -> TokenStream {
+/// The facts that are not as for most operators; nothing if all are.
+fn facts(facts: &Facts) -> Option<TokenStream> {
     // Names in other libraries stand in the table of the library.
     let Facts { since, deprecated, deterministic, tags, backward_only, known_as: _ } = facts;
-    let since = optional_text(since.as_deref());
-    let deprecated = match deprecated {
-        Some(deprecated) => {
-            let since = optional_text(deprecated.since.as_deref());
-            let instead = optional_text(deprecated.instead.as_ref().map(|(full, _)| full.as_str()));
-            quote!(Some(Deprecated { since: #since, instead: #instead }))
-        }
-        None => quote!(None),
-    };
-    quote! {
-        Facts {
-            since: #since,
-            deprecated: #deprecated,
-            deterministic: #deterministic,
-            tags: &[#(#tags),*],
-            backward_only: #backward_only,
-        }
+    let mut fields = TokenStream::new();
+    if let Some(since) = since {
+        fields.extend(quote!(since: Some(#since),));
     }
+    if let Some(deprecated) = deprecated {
+        let since = optional_text(deprecated.since.as_deref());
+        let instead = optional_text(deprecated.instead.as_ref().map(|(full, _)| full.as_str()));
+        fields.extend(quote!(deprecated: Some(Deprecated { since: #since, instead: #instead }),));
+    }
+    if !deterministic {
+        fields.extend(quote!(deterministic: false,));
+    }
+    if !tags.is_empty() {
+        fields.extend(quote!(tags: &[#(#tags),*],));
+    }
+    if *backward_only {
+        fields.extend(quote!(backward_only: true,));
+    }
+    (!fields.is_empty()).then(|| quote!(Facts { #fields ..Facts::NONE }))
 }
 
 fn constraint(constraint: &Constraint) -> TokenStream {

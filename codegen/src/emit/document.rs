@@ -31,6 +31,11 @@ pub(super) fn function(function: &Function<'_>, model: &Model) -> String {
     text.trim_start().to_owned()
 }
 
+/// Whether a form that is not the first has the documentation of all such forms, which the runtime's macro writes.
+pub(super) fn is_plain_form(function: &Function<'_>) -> bool {
+    function.form != Form::Inplace || function.op.forms.pairs.is_empty()
+}
+
 /// The first paragraph of what the spec says.
 pub(super) fn summary(op: &Op) -> &str {
     op.doc.split("\n\n").next().unwrap_or_default()

@@ -18,6 +18,12 @@ pub(super) fn name(arg: &Arg) -> String {
     naming::camel(&arg.name)
 }
 
+/// The names of a library's enums.
+pub(super) fn names(generation: &Generation<'_>) -> BTreeSet<String> {
+    let args = generation.model.ops.iter().flat_map(|op| &op.args);
+    args.filter(|arg| naming::named_values(arg).is_some()).map(name).collect()
+}
+
 /// The enums of a library, each once.
 pub(super) fn all(generation: &Generation<'_>) -> TokenStream {
     let whole = match generation.selection {
@@ -44,7 +50,7 @@ fn definition(arg: &Arg, names: &[(Cow<'static, str>, i64)]) -> TokenStream {
     let variants = names.iter().map(|(name, value)| {
         let variant = ident(&naming::camel(name));
         let doc = doc(&format!("`{name}`, which is {value}."));
-        let value = super::expr::int(*value);
+        let value = super::expr::plain_int(*value);
         quote!(#doc #variant = #value)
     });
     let doc = doc(&format!("The values of arguments called `{}`.", arg.name));

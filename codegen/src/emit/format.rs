@@ -1,11 +1,13 @@
 //! Tokens to source that people read: formatted bodies of macros too, comments, a blank line
 //! between items.
 
+mod rows;
 mod width;
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
+use width::{STEP, fits};
 
 /// Tokens as formatted source.
 ///
@@ -15,8 +17,18 @@ pub(super) fn source(tokens: impl Fn() -> TokenStream) -> Result<String, String>
     // Parsing takes the tokens; those of a mistake are made once more.
     let mut file = syn::parse2::<syn::File>(tokens()).map_err(|error| format!("{error}\n{}", tokens()))?;
     Plain.visit_file_mut(&mut file);
-    let items: Vec<String> = file.items.into_iter().map(item).collect();
-    Ok(items.join("\n"))
+    let mut text = String::new();
+    let mut after_import = false;
+    for item in file.items {
+        let is_import = matches!(item, syn::Item::Use(_));
+        let continues = is_import && after_import;
+        if !text.is_empty() && !continues {
+            text.push('\n');
+        }
+        text.push_str(&self::item(item));
+        after_import = is_import;
+    }
+    Ok(text)
 }
 
 /// A comment, at the place of a statement. Tokens hold no comments, so it travels as a macro call.
@@ -40,19 +52,22 @@ const COMMENT_WIDTH: usize = 60;
 
 fn item(item: syn::Item) -> String {
     let text = match &item {
-        syn::Item::Macro(definition) => macro_rules(definition),
+        syn::Item::Macro(call) => rows::call(call).or_else(|| macro_rules(call).map(wide)),
         _ => None,
     };
-    let plain = || {
-        prettyplease::unparse(&syn::File {
-            shebang: None,
-            frontmatter: None,
-            attrs: Vec::new(),
-            items: vec![item],
-        })
-    };
+    text.unwrap_or_else(|| printed(item))
+}
+
+/// An item as prettyplease prints it, in wide lines.
+fn printed(item: syn::Item) -> String {
+    let file = syn::File { shebang: None, frontmatter: None, attrs: Vec::new(), items: vec![item] };
+    wide(prettyplease::unparse(&file))
+}
+
+/// Narrow source in wide lines, with its comments.
+fn wide(text: String) -> String {
     // What the first pass joins may stand in a group that fits then.
-    width::joined(&width::joined(&with_comments(text.unwrap_or_else(plain))))
+    width::joined(&width::joined(&with_comments(text)))
 }
 
 /// What stands for comments and for several lines of documentation, as these.

@@ -12,7 +12,7 @@ use super::{Generation, bind};
 use crate::analysis::reads::{Place, Reads, reads};
 use crate::analysis::rows::defines_gradients;
 use crate::model::expr::{Expr, ExprKind, Query, Variable};
-use crate::model::{Derivative, Kind, Op, Output};
+use crate::model::{Derivative, Forward, Kind, Op, Output};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = TokenStream::new();
@@ -45,8 +45,16 @@ fn definition(op: &Op) -> TokenStream {
     if !stopped.is_empty() {
         fields.extend(quote!(non_differentiable: bits(&[#(#stopped),*]),));
     }
-    fields.extend(super::forward::rule(op).map(|rule| quote!(forward: #rule,)));
-    let definition = quote!(GradDef::new(#formulas, bits(&[#(#differentiable),*])));
+    // Most rules of tangents have a definition of their own.
+    let new = match &op.forward {
+        Forward::Linear => format_ident!("linear"),
+        Forward::ElementWise { declared: false } => format_ident!("elementwise"),
+        _ => {
+            fields.extend(super::forward::rule(op).map(|rule| quote!(forward: #rule,)));
+            format_ident!("new")
+        }
+    };
+    let definition = quote!(GradDef::#new(#formulas, &[#(#differentiable),*]));
     let definition = match fields.is_empty() {
         true => definition,
         false => quote!(GradDef { #fields ..#definition }),
@@ -57,23 +65,26 @@ fn definition(op: &Op) -> TokenStream {
 /// A formula in the list of a definition: its function, and the values that it reads.
 fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream {
     let reads = reads(&derivative.formula);
-    let mut fields = TokenStream::new();
-    let mut field = |name: TokenStream, read: &dyn Fn(&Place) -> Option<usize>| {
+    let arguments = derivative.arguments.iter().map(|index| position(*index));
+    let function = formula_name(op, index);
+    let mut tokens = quote!(Formula::new(&[#(#arguments),*], #function));
+    let mut add = |method: &str, read: &dyn Fn(&Place) -> Option<usize>| {
         let positions: Vec<_> = reads.values.iter().filter_map(read).map(position).collect();
         if !positions.is_empty() {
-            fields.extend(quote!(#name: bits(&[#(#positions),*]),));
+            let method = format_ident!("{method}");
+            tokens.extend(quote!(.#method(&[#(#positions),*])));
         }
     };
     let holds_tensors = |index: usize| op.args[index].ty.holds_tensors();
-    field(quote!(reads_arguments), &|place| match place {
+    add("reads_arguments", &|place| match place {
         Place::Arg(index) if holds_tensors(*index) => Some(*index),
         _ => None,
     });
-    field(quote!(reads_outputs), &|place| match place {
+    add("reads_outputs", &|place| match place {
         Place::Result(index) => Some(*index),
         _ => None,
     });
-    field(quote!(reads_attributes), &|place| match place {
+    add("reads_attributes", &|place| match place {
         Place::Arg(index) if !holds_tensors(*index) => Some(*index),
         _ => None,
     });
@@ -82,15 +93,9 @@ fn formula_entry(op: &Op, index: usize, derivative: &Derivative) -> TokenStream 
         let backends =
             Backend::ALL.iter().filter(|backend| derivative.backends.0 & 1 << backend.index() != 0);
         let backends = backends.map(|backend| format_ident!("{backend:?}"));
-        fields.extend(quote!(backends: rt::op::backends(&[#(rt::Backend::#backends),*]),));
+        tokens.extend(quote!(.on(&[#(rt::Backend::#backends),*])));
     }
-    let arguments = derivative.arguments.iter().map(|index| position(*index));
-    let function = formula_name(op, index);
-    let formula = quote!(Formula::new(&[#(#arguments),*], #function));
-    match fields.is_empty() {
-        true => formula,
-        false => quote!(Formula { #fields ..#formula }),
-    }
+    tokens
 }
 
 /// The function of a formula: `add_tensor_grad_other`, or with the formula's number if it is for several arguments, or

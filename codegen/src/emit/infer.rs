@@ -1,7 +1,7 @@
 //! Inference functions, layout functions of views, compositions and host functions.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 
 use super::expr::Emit;
 use super::names::{Taken, def_name, doc, ident, local, parameter, part_name, position};
@@ -59,7 +59,7 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
         let name = part_name(op, "infer");
         let rules = infer.shapes.iter().chain(&infer.dtypes).chain([&infer.compute]);
         let taken = Taken::by(op, rules.chain(conditions(op)));
-        let [args, compute, device] = ["args", "compute", "device"].map(|name| taken.free(name));
+        let [args, compute] = ["args", "compute"].map(|name| taken.free(name));
         let checks = checks(emit, op, &args);
         let rule = emit.borrowed(&infer.compute);
         if let Some(path) = &infer.function {
@@ -92,34 +92,38 @@ fn infer(generation: &Generation<'_>, op: &Op) -> TokenStream {
             }
             quote!((#sizes, #dtype))
         });
-        let place = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
+        let device = match op.args.iter().find(|arg| arg.ty.kind == Kind::Device) {
             Some(arg) if arg.ty.optional => {
                 let arg = parameter(arg);
-                quote!(match #arg { Some(device) => device, None => rt::infer::device_of(#args)? })
+                Some(quote!(match #arg { Some(device) => device, None => device_of(#args)? }))
             }
-            Some(arg) => {
-                let arg = parameter(arg);
-                quote!(#arg)
-            }
-            None => quote!(rt::infer::device_of(#args)?),
+            Some(arg) => Some(parameter(arg).to_token_stream()),
+            None => None,
         };
-        let result = match &infer.length {
-            Some(length) => {
+        let result = match (&infer.length, device) {
+            (Some(length), device) => {
                 let length = emit.borrowed(length);
                 let position = local(op, POSITION);
-                quote!(rt::op::Inferred::list(#length, |#position: i64| Ok(#(#outs)*), #compute, #device))
+                let device = device.unwrap_or(quote!(device_of(#args)?));
+                quote! {
+                    let device = #device;
+                    Inferred::list(#length, |#position: i64| Ok(#(#outs)*), #compute, device)
+                }
             }
-            None => quote!(Ok(rt::op::Inferred::new([#(#outs),*], #compute, #device))),
+            (None, Some(device)) => quote! {
+                let device = #device;
+                Ok(Inferred::new([#(#outs),*], #compute, device))
+            },
+            (None, None) => quote!(Inferred::of(#args, #compute, || Ok([#(#outs),*]))),
         };
-        let bindings = bind::used(&op.args, &args, &quote!(#checks #rule #place #result));
+        let bindings = bind::used(&op.args, &args, &quote!(#checks #rule #result));
         let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
         quote! {
             #doc
-            pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
+            pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<Inferred> {
                 #bindings
                 #checks
                 let #compute = #rule;
-                let #device = #place;
                 #result
             }
         }
@@ -151,9 +155,9 @@ fn by_function(
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
     quote! {
         #doc
-        pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<rt::op::Inferred> {
+        pub fn #name(#args: &[rt::Arg<'_>]) -> rt::Result<Inferred> {
             #start
-            rt::infer::context::infer_by(&super::defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
+            rt::infer::context::infer_by(&defs::#def, #args, kernels::#path, #compute, &[#(#written),*])
         }
 
         #doc
@@ -205,11 +209,11 @@ fn checks(emit: &Emit<'_>, op: &Op, args: &Ident) -> TokenStream {
     let mut tokens = TokenStream::new();
     if op.args.iter().any(|arg| !arg.constraints.is_empty()) {
         let def = def_name(op);
-        tokens.extend(quote!(rt::constraint::check(&super::defs::#def, #args)?;));
+        tokens.extend(quote!(rt::constraint::check(&defs::#def, #args)?;));
     }
     if !op.combinations.is_empty() {
         let def = def_name(op);
-        tokens.extend(quote!(rt::infer::check_combination(&super::defs::#def, #args)?;));
+        tokens.extend(quote!(rt::infer::check_combination(&defs::#def, #args)?;));
     }
     tokens.extend(op.checks.iter().map(|check| {
         let condition = emit.borrowed(&check.condition);

@@ -13,11 +13,6 @@ use crate::model::{Element, Kernel, KernelSource, Op};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let mut tokens = header::foreign_declarations(generation);
-    if generation.own_definitions().any(adapter::is_checked) {
-        tokens.extend(quote!(
-            use rt::declared::Misfit as _;
-        ));
-    }
     for op in generation.own_definitions() {
         if has_kernels(op) {
             tokens.extend(table(generation, op));
@@ -29,27 +24,64 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
 fn table(generation: &Generation<'_>, op: &Op) -> TokenStream {
     let name = def_name(op);
     let doc = doc(&format!("`{}`, declared at {}.", op.signature, op.location));
-    let (mut definitions, mut rows) = (Vec::new(), Vec::new());
+    let (mut definitions, mut rows, mut of_loop) = (Vec::new(), Vec::new(), None);
     for backend in Backend::ALL {
         let Some(Adapter { definition, entries }) = adapter_of_row(generation, op, backend) else { continue };
-        definitions.push(definition);
         let supported = op.body.dtypes_of_row(backend);
+        if let Entries::Loop { serves_halves } = entries {
+            of_loop = Some((loop_dtypes(supported, serves_halves), definition));
+            continue;
+        }
+        definitions.push(definition);
         if supported != DTypeSet::EMPTY {
-            let row = ident(backend.ident());
             let source = row_source(op, backend).unwrap_or_default();
             let kernels = entries.row(supported);
-            rows.push(quote!((Backend::#row, #source, #kernels)));
+            let device = (backend != Backend::Cpu).then(|| {
+                let row = ident(backend.ident());
+                quote!(Backend::#row,)
+            });
+            rows.push((backend, quote!(#device #source, #kernels)));
         }
     }
+    if let Some((dtypes, function)) = of_loop {
+        let rows = rows.iter().map(|(_, row)| row);
+        return quote! {
+            #(#definitions)*
+            rt::pointwise_kernels! {
+                #doc
+                pub static #name: KernelTable = of![#dtypes] #(.with(#rows))*;
+                #function
+            }
+        };
+    }
     let table = match rows.split_first() {
-        Some((first, more)) => quote!(KernelTable::of #first #(.with #more)*),
-        None => quote!(KernelTable::new()),
+        Some(((Backend::Cpu, first), more)) => {
+            let more = more.iter().map(|(_, row)| row);
+            quote!(KernelTable::cpu(#first) #(.with(#more))*)
+        }
+        _ => {
+            let rows = rows.iter().map(|(_, row)| row);
+            quote!(KernelTable::new() #(.with(#rows))*)
+        }
     };
     quote! {
         #(#definitions)*
         #doc
         pub static #name: KernelTable = #table;
     }
+}
+
+/// The dtypes of a loop, as the runtime's macro takes them: `Bool F64; F32 for F16 BF16`.
+fn loop_dtypes(dtypes: DTypeSet, serves_halves: bool) -> TokenStream {
+    let named = |dtype: DType| ident(dtype.ident());
+    let shares = serves_halves && dtypes.contains(DType::F32) && dtypes.iter().any(DType::is_half);
+    if !shares {
+        let names = dtypes.iter().map(named);
+        return quote!(#(#names)*);
+    }
+    let halves = dtypes.iter().filter(|dtype| dtype.is_half()).map(named);
+    let others = dtypes.iter().filter(|dtype| *dtype != DType::F32 && !dtype.is_half()).map(named);
+    quote!(#(#others)*; F32 for #(#halves)*)
 }
 
 /// The adapter between a backend's row and its kernel; `None` if the row has no kernel.
@@ -98,10 +130,13 @@ pub(super) struct Adapter {
 
 /// The kernels of a row.
 pub(super) enum Entries {
-    /// A macro gives the kernel for a type of elements.
-    Macro(Ident),
-    /// A macro gives the loop for a type of elements; that of `f32` serves 16-bit floats, too.
-    Loop(Ident),
+    /// A generic kernel, instantiated for each dtype, with the module of the struct that holds it.
+    Generic { module: Ident, kernel: Ident },
+    /// A loop, instantiated for each dtype.
+    Loop {
+        /// Whether that of `f32` serves 16-bit floats, too.
+        serves_halves: bool,
+    },
     /// One function serves all.
     Function(Ident),
     /// Each dtype has an expression of its own.
@@ -113,14 +148,10 @@ impl Entries {
     fn row(&self, dtypes: DTypeSet) -> TokenStream {
         let names = dtypes.iter().map(|dtype| ident(dtype.ident()));
         match self {
-            Entries::Loop(kernel) if dtypes.contains(DType::F32) && dtypes.iter().any(DType::is_half) => {
-                let named = |dtype: DType| ident(dtype.ident());
-                let halves = dtypes.iter().filter(|dtype| dtype.is_half()).map(named);
-                let others =
-                    dtypes.iter().filter(|dtype| *dtype != DType::F32 && !dtype.is_half()).map(named);
-                quote!(&rt::kernels_of!(#kernel: #(#others)*; F32 for #(#halves)*))
+            Entries::Generic { module, kernel } => {
+                quote!(&rt::kernels_of!(#module of #kernel: #(#names)*))
             }
-            Entries::Macro(kernel) | Entries::Loop(kernel) => quote!(&rt::kernels_of!(#kernel: #(#names)*)),
+            Entries::Loop { .. } => unreachable!("the macro of loops makes their row"),
             Entries::Function(kernel) => quote!(&rt::op::same_kernel(#kernel, [#(DType::#names),*])),
             Entries::Each(entry) => {
                 let entries = dtypes.iter().map(entry);
@@ -169,26 +200,16 @@ pub(super) fn row_part(op: &Op, backend: Backend, part: &str) -> Ident {
     }
 }
 
-/// A loop over an expression. A macro, because the expression does not say which traits it needs.
+/// A loop over an expression. A macro makes it for each dtype, because the expression does not say which traits it
+/// needs.
 fn pointwise_kernel(generation: &Generation<'_>, op: &Op) -> Adapter {
-    let name = row_part(op, Backend::Cpu, "kernel");
     let call = Taken::by(op, &op.body.pointwise).free("call");
     let body = pointwise::kernel(generation, op, &call);
-    let definition = quote! {
-        macro_rules! #name {
-            ($T:ty) => {{
-                #[allow(unused, reason = "an expression need not use everything")]
-                fn kernel(#call: &KernelCall<'_>) -> rt::Result<()> {
-                    type T = $T;
-                    #body
-                }
-                kernel
-            }};
-        }
-    };
+    let out = element_type(op.outputs[0].element);
+    let definition = quote!(fn kernel(#call: &KernelCall<'_>) -> #out { #body });
     // A number that is rounded to the elements' dtype differs between dtypes of one loop.
     let rounds = op.args.iter().any(|arg| arg.rounded);
-    Adapter { definition, entries: if rounds { Entries::Macro(name) } else { Entries::Loop(name) } }
+    Adapter { definition, entries: Entries::Loop { serves_halves: !rounds } }
 }
 
 /// One function for all element types: the kernel finds the type in its tensors.

@@ -9,10 +9,7 @@ use crate::model::{Kind, Op, Operator, Role};
 
 pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = &generation.config.library;
-    let ops = generation.own_definitions().map(|op| {
-        let def = def_name(op);
-        quote!(&super::defs::#def)
-    });
+    let ops = generation.own_definitions().map(def_name);
     let names = names(generation);
     let parents = generation.config.parents.iter().filter(|parent| parent.direct).map(|parent| {
         let path = &parent.path;
@@ -25,9 +22,9 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
         (rows(&foreign.namespaces), rows(&foreign.known_as), rows(&foreign.unlike));
     quote! {
         /// The operators of this crate.
-        pub static LIBRARY: rt::library::Library = rt::library::Library {
+        pub static LIBRARY: Library = Library {
             name: #name,
-            ops: &[#(#ops),*],
+            ops: rt::definitions!(#(#ops)*),
             names: &[#(#names),*],
             parents: &[#(#parents),*],
             roles: #roles,
@@ -82,7 +79,7 @@ fn names(generation: &Generation<'_>) -> Vec<TokenStream> {
         ];
         for (name, form) in forms {
             if let Some(name) = name {
-                rows.push((name.clone(), quote!((#name, &#def, rt::library::Form::#form))));
+                rows.push((name.clone(), quote!((#name, &#def, Form::#form))));
             }
         }
     }
@@ -108,7 +105,7 @@ fn roles(generation: &Generation<'_>) -> TokenStream {
         None => quote!(None),
     };
     quote! {
-        Some(rt::library::Roles {
+        Some(Roles {
             accumulate: |a, b| #accumulate,
             sum_to: |tensor, sizes| #sum_to,
             cast: |tensor, dtype| #cast,
@@ -135,7 +132,7 @@ fn role_call(op: &Op, given: &[&str]) -> TokenStream {
             _ => quote!(None),
         },
     });
-    quote!(super::raw::#function(#(#args),*))
+    quote!(raw::#function(#(#args),*))
 }
 
 fn operators(generation: &Generation<'_>) -> Vec<TokenStream> {
@@ -160,11 +157,6 @@ fn row(op: &Op, Operator { symbol, reversed }: Operator) -> Option<TokenStream> 
     };
     let def = def_name(op);
     Some(quote! {
-        rt::library::OperatorRow {
-            symbol: rt::library::Symbol::#symbol,
-            operand: rt::library::OperandKind::#operand,
-            reversed: #reversed,
-            op: &super::defs::#def,
-        }
+        OperatorRow::new(Symbol::#symbol, OperandKind::#operand, #reversed, &defs::#def)
     })
 }

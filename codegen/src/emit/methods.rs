@@ -22,17 +22,10 @@ pub(super) fn emit(generation: &Generation<'_>) -> TokenStream {
     let name = methods_name(generation.config);
     let doc = doc(&format!("The operators of `{}` as methods of tensors.", generation.config.library));
     quote! {
-        #doc
-        pub trait #name {
-            /// The tensor the methods work on.
-            fn as_tensor(&self) -> &rt::Tensor;
+        rt::methods! {
+            #doc
+            #name;
             #(#methods)*
-        }
-
-        impl #name for rt::Tensor {
-            fn as_tensor(&self) -> &rt::Tensor {
-                self
-            }
         }
     }
 }
@@ -45,7 +38,7 @@ fn method(function: &Function<'_>) -> TokenStream {
     let declared = params.iter().filter(|(name, _)| Some(name) != own.as_ref()).map(|(name, ty)| {
         // Without such a struct an argument may have its name.
         match naming::has_options(function.op) && name == naming::OPTIONS_PARAMETER {
-            true => quote!(#name: impl Into<super::functions::#options>),
+            true => quote!(#name: impl Into<functions::#options>),
             false => quote!(#name: #ty),
         }
     });
@@ -60,9 +53,6 @@ fn method(function: &Function<'_>) -> TokenStream {
     quote! {
         #doc
         #attributes
-        #[track_caller]
-        fn #name #lifetimes(&#receiver, #(#declared),*) -> #result {
-            super::functions::#name(#(#passed),*)
-        }
+        fn #name #lifetimes(&#receiver, #(#declared),*) -> #result = functions::#name(#(#passed),*);
     }
 }

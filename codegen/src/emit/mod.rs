@@ -65,10 +65,23 @@ pub struct Emitter {
     pub divisible: bool,
     /// What the module holds, for its documentation.
     pub doc: &'static str,
-    /// Names its text uses without a path, as an import from the runtime.
+    /// The other modules that its text names.
+    pub siblings: &'static [&'static str],
+    /// Names its text uses without a path, as an import from the runtime; with `*` every type.
     pub imports: &'static str,
     /// Writes it.
     pub emit: fn(&Generation<'_>) -> TokenStream,
+}
+
+impl Emitter {
+    /// Its text as tokens, with types as the module imports them.
+    fn tokens(&self, generation: &Generation<'_>) -> TokenStream {
+        let code = (self.emit)(generation);
+        match self.imports.contains('*') {
+            true => names::imported(code, &enums::names(generation)),
+            false => code,
+        }
+    }
 }
 
 /// The emitters of Rust code, in the order of their modules.
@@ -80,7 +93,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The definition of each operator, as the dispatcher reads it.",
-        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf, between, integers, mask, numbers, places}}",
+        siblings: &["gradients", "inference", "kernel_tables", "library", "rules"],
+        imports: "{DType, DTypeSet, constraint::{Constraint, Literal}, facts::{Deprecated, Facts, NumberUse, ValueUse}, op::{ArgDef, ArgKind, Combination, DefaultValue, ElementType::{Any, Dispatch, Fixed, NotTensor, Real}, Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits}, sample::{Check, Sample, SampleTensor, SampleValue::{self, Bool, Complex, Float, Int, List, Str}, Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread}}",
         emit: defs::emit,
     },
     Emitter {
@@ -90,7 +104,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Each operator with all its arguments in order, for generated formulas.",
-        imports: "",
+        siblings: &["defs"],
+        imports: "*",
         emit: api::emit_raw,
     },
     Emitter {
@@ -100,7 +115,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The functions users call.",
-        imports: "",
+        siblings: &["defs"],
+        imports: "*",
         emit: api::emit_functions,
     },
     Emitter {
@@ -110,7 +126,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "The same operators as methods of tensors.",
-        imports: "",
+        siblings: &["functions"],
+        imports: "*",
         emit: methods::emit,
     },
     Emitter {
@@ -120,7 +137,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Shape and dtype inference.",
-        imports: "",
+        siblings: &["defs", "raw"],
+        imports: "{*, infer::{device_of, dtype, shape}, op::Inferred}",
         emit: infer::emit,
     },
     Emitter {
@@ -130,7 +148,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "The same rules as data, for sizes that are not known yet.",
-        imports: "{DType, infer::expr::{Conversion, DTypeRule, Expr, Operation, Query, RuleCheck, Rules, ShapeRule}}",
+        siblings: &[],
+        imports: "{DType, infer::expr::{Conversion, DTypeRule, Expr::{self, Arg}, Operation, Query, RuleCheck, Rules, ShapeRule}}",
         emit: rules::emit,
     },
     Emitter {
@@ -140,7 +159,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: false,
         doc: "Kernels by backend and dtype.",
-        imports: "{Backend, DType, Element as _, op::{KernelCall, KernelTable}}",
+        siblings: &[],
+        imports: "{*, arith::{Arithmetic, Ordered}, declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable}}",
         emit: kernels::emit,
     },
     Emitter {
@@ -150,7 +170,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: true,
         divisible: true,
         doc: "Backward formulas, and forward ones that the spec writes.",
-        imports: "{autograd::{GradContext, Gradient}, op::{Formula, Forward, GradDef, Gradients, bits}}",
+        siblings: &["raw"],
+        imports: "{*, autograd::{GradContext, Gradient}, infer::{dtype, shape}, op::{Formula, Forward, GradDef, Gradients, bits}}",
         emit: gradients::emit,
     },
     Emitter {
@@ -160,7 +181,8 @@ pub const EMITTERS: &[Emitter] = &[
         by_operator: false,
         divisible: false,
         doc: "The table of all operators, and calls by name.",
-        imports: "",
+        siblings: &["defs", "raw"],
+        imports: "library::{Form, Library, OperandKind, OperatorRow, Roles, Symbol}",
         emit: library::emit,
     },
 ];
@@ -257,7 +279,7 @@ pub struct Part {
 pub fn emit_operator(generation: &Generation<'_>) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     for emitter in EMITTERS.iter().filter(|emitter| emitter.by_operator) {
-        let text = format::source(|| (emitter.emit)(generation))?;
+        let text = format::source(|| emitter.tokens(generation))?;
         parts.push(Part { name: emitter.module, source: emitter.source, text });
     }
     parts.push(header::part(generation));
@@ -279,6 +301,10 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
     let mut modules = TokenStream::new();
     for emitter in EMITTERS {
         let module = quote::format_ident!("{}", emitter.module);
+        let siblings = emitter.siblings.iter().map(|sibling| quote::format_ident!("{sibling}"));
+        // Of the module alone: a function of the library may have its name.
+        let siblings =
+            (!emitter.siblings.is_empty()).then(|| quote::quote!(use super::{#(#siblings::{self}),*};));
         let path = format!("/{}/{}.rs", FOLDER, emitter.module);
         let doc = names::doc(emitter.doc);
         let imports = (!emitter.imports.is_empty()).then(|| {
@@ -290,6 +316,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
             pub mod #module {
                 use #runtime as rt;
                 use #kernels::{self as kernels};
+                #siblings
                 #imports
                 include!(concat!(env!("OUT_DIR"), #path));
             }
@@ -304,6 +331,7 @@ fn root(generation: &Generation<'_>) -> Result<File, String> {
         #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
         #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
         #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+        #[allow(missing_docs, reason = "a definition documents itself, and only generated code names it")]
         #[allow(deprecated, reason = "deprecated operators still have to work")]
         #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
         mod generated {

@@ -1,9 +1,9 @@
 //! Names in generated code, as identifiers.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::Ident;
+use proc_macro2::{Group, Ident, Spacing, TokenStream, TokenTree};
 use quote::format_ident;
 
 use crate::analysis::naming;
@@ -89,7 +89,7 @@ pub(super) fn position(index: usize) -> proc_macro2::Literal {
 
 /// Documentation. Several lines travel as one attribute, which `format` writes as comments. What a comment
 /// of Rust may not hold stands there as its escape.
-pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
+pub(super) fn doc(text: &str) -> TokenStream {
     let refused = |letter: char| {
         letter.is_control() && !matches!(letter, '\n' | '\t') || BIDIRECTIONAL.contains(&letter)
     };
@@ -109,4 +109,37 @@ pub(super) fn doc(text: &str) -> proc_macro2::TokenStream {
     }
     let text = if text.is_empty() { String::new() } else { format!(" {text}") };
     quote::quote!(#[doc = #text])
+}
+
+/// The same code in a module that imports the runtime's types: `Tensor` for `rt::Tensor`, but for those whose name the
+/// module gives to a type of its own.
+pub(super) fn imported(code: TokenStream, own: &BTreeSet<String>) -> TokenStream {
+    let tokens: Vec<TokenTree> = code.into_iter().collect();
+    let is_type =
+        |name: &str| name.starts_with(|first: char| first.is_ascii_uppercase()) && !own.contains(name);
+    let mut result = TokenStream::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        match &tokens[at..] {
+            [
+                TokenTree::Ident(runtime),
+                TokenTree::Punct(colon),
+                TokenTree::Punct(_),
+                TokenTree::Ident(name),
+                ..,
+            ] if runtime == "rt" && colon.spacing() == Spacing::Joint && is_type(&name.to_string()) => {
+                at += 3;
+                continue;
+            }
+            [TokenTree::Group(group), ..] => {
+                let mut inner = Group::new(group.delimiter(), imported(group.stream(), own));
+                inner.set_span(group.span());
+                result.extend([TokenTree::Group(inner)]);
+            }
+            [other, ..] => result.extend([other.clone()]),
+            [] => {}
+        }
+        at += 1;
+    }
+    result
 }

@@ -61,37 +61,19 @@ pub(super) fn options_struct(op: &Op) -> TokenStream {
         return TokenStream::new();
     }
     let name = options_name(op);
-    let fields = optional.iter().map(|(arg, _)| {
-        let (name, ty) = (parameter(arg), bind::owned_type(&arg.ty));
-        quote!(#name: #ty)
-    });
-    let defaults = optional.iter().map(|(arg, default)| {
-        let (name, value) = (parameter(arg), super::default::field(default, &arg.ty));
-        quote!(#name: #value)
-    });
-    let setters = optional.iter().map(|(arg, default)| setter(arg, default));
+    let fields = optional.iter().map(|(arg, default)| field(arg, default));
     let doc = doc(&format!("Options of [`{0}`](fn@{0}).", op.rust_name));
     quote! {
-        #doc
-        #[derive(Clone, Debug)]
-        #[must_use]
-        pub struct #name { #(#fields),* }
-
-        impl Default for #name {
-            fn default() -> Self {
-                #name { #(#defaults),* }
-            }
-        }
-
-        rt::options!(#name);
-
-        impl #name {
-            #(#setters)*
+        rt::options! {
+            #doc
+            #name;
+            #(#fields)*
         }
     }
 }
 
-fn setter(arg: &Arg, default: &Default) -> TokenStream {
+/// A field: its type and default, then what its setter takes and makes of it.
+fn field(arg: &Arg, default: &Default) -> TokenStream {
     let name = parameter(arg);
     let doc = doc(&format!("Sets `{}` ({}, {} by default).", arg.name, arg.ty, document::default(default)));
     let (ty, value) = match &arg.ty.kind {
@@ -117,11 +99,9 @@ fn setter(arg: &Arg, default: &Default) -> TokenStream {
         _ => (bind::owned_type(&arg.ty.required()), quote!(#name)),
     };
     let value = if arg.ty.optional { quote!(Some(#value)) } else { value };
+    let (field, default) = (bind::owned_type(&arg.ty), super::default::field(default, &arg.ty));
     quote! {
         #doc
-        pub fn #name(mut self, #name: #ty) -> Self {
-            self.#name = #value;
-            self
-        }
+        #name: #field = #default, set #ty => #value;
     }
 }

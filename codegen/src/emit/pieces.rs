@@ -87,6 +87,6 @@ fn texts(generation: &Generation<'_>, pieces: &[Piece]) -> Result<Vec<String>, S
 }
 
 fn text(emitter: &Emitter, generation: &Generation<'_>) -> Result<String, String> {
-    format::source(|| (emitter.emit)(generation))
+    format::source(|| emitter.tokens(generation))
         .map_err(|error| format!("the emitter {} wrote something that is not Rust: {error}", emitter.source))
 }

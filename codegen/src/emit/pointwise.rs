@@ -11,7 +11,7 @@ use super::{Generation, bind};
 use crate::model::expr::{Expr, ExprKind, Variable};
 use crate::model::{Element, Kind, NumberUse, Op, Symbol};
 
-/// The body of a kernel for element type `T`.
+/// The body of a kernel for element type `T`, with elements computed as `C` and results of type `R`.
 pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> TokenStream {
     let Some(expr) = &op.body.pointwise else { return TokenStream::new() };
     if let ExprKind::Variable(Variable::Arg(index)) = expr.kind
@@ -21,18 +21,11 @@ pub(super) fn kernel(generation: &Generation<'_>, op: &Op, call: &Ident) -> Toke
         return quote!(rt::copy::kernel(#call, #index));
     }
     let inputs = op.read_tensors(expr);
-    let attributes =
-        op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors()).map(|(index, arg)| {
-            let name = parameter(arg);
-            let value = bind::access(quote!(#call.args()[#index]), &arg.ty);
-            quote!(let #name = #value;)
-        });
+    let attributes = op.args.iter().enumerate().filter(|(_, arg)| !arg.ty.holds_tensors());
+    let attributes = bind::bindings(attributes, &quote!(#call.args()));
     let loops = Loops { generation, op, inputs: &inputs, call, taken: &Taken::by(op, [expr]) }.of(expr);
-    let out = element_type(op.outputs[0].element);
     quote! {
-        type C = <T as rt::Element>::Compute;
-        type R = #out;
-        #(#attributes)*
+        #attributes
         #loops
     }
 }
@@ -70,16 +63,18 @@ impl Loops<'_> {
         });
         let widened = inputs.iter().filter(|&&index| !is_mask(op.args[index].element)).map(|&index| {
             let name = parameter(&op.args[index]);
-            quote!(let #name = #name.to_compute();)
+            let value = quote!(#name.to_compute());
+            (name, value)
         });
+        let widened = bind::together(widened);
         let result = match op.outputs[0].element {
             element if is_mask(element) => value,
-            _ => quote!(<R as rt::Element>::from_compute(#value)),
+            _ => quote!(R::from_compute(#value)),
         };
         quote! {
             #(#hoisted)*
             rt::pointwise::#map(#call, [#(#inputs),*], |#(#params),*| {
-                #(#widened)*
+                #widened
                 #result
             })
         }
@@ -168,7 +163,7 @@ impl Elements<'_> {
                 let element = is_element(operand);
                 let value = self.value(operand);
                 match symbol {
-                    Symbol::Neg if element => quote!(rt::arith::Arithmetic::neg(#value)),
+                    Symbol::Neg if element => quote!(Arithmetic::neg(#value)),
                     Symbol::Neg => quote!((-#value)),
                     _ => quote!((!#value)),
                 }
@@ -226,7 +221,7 @@ impl Elements<'_> {
         }
         let value = self.value(inner);
         let ty = if to.ty.kind == Kind::RealElement {
-            quote!(<<T as rt::Element>::Real as rt::Element>::Compute)
+            quote!(<<T as Element>::Real as Element>::Compute)
         } else {
             quote!(C)
         };
@@ -243,7 +238,10 @@ impl Elements<'_> {
         } else if is_bound(self.op, inner) {
             quote!(rt::element::bounded::<#ty>(#scalar))
         } else {
-            quote!(<#ty as rt::Element>::from_scalar(#scalar))
+            match to.ty.kind {
+                Kind::Element => quote!(C::from_scalar(#scalar)),
+                _ => quote!(<#ty as Element>::from_scalar(#scalar)),
+            }
         };
         if depends_on_elements(self.op, inner) { converted } else { self.hoist(converted) }
     }
@@ -263,17 +261,17 @@ impl Elements<'_> {
             return quote!((#a #symbol #b));
         }
         match symbol {
-            Symbol::Add => quote!(rt::arith::Arithmetic::add(#a, #b)),
-            Symbol::Sub => quote!(rt::arith::Arithmetic::sub(#a, #b)),
-            Symbol::Mul => quote!(rt::arith::Arithmetic::mul(#a, #b)),
-            Symbol::Div => quote!(rt::arith::Arithmetic::div(#a, #b)),
-            Symbol::Rem => quote!(rt::arith::Arithmetic::rem(#a, #b)),
-            Symbol::Eq => quote!(rt::arith::Arithmetic::equal(#a, #b)),
-            Symbol::Ne => quote!((!rt::arith::Arithmetic::equal(#a, #b))),
-            Symbol::Lt => quote!(rt::arith::Ordered::lt(#a, #b)),
-            Symbol::Le => quote!(rt::arith::Ordered::le(#a, #b)),
-            Symbol::Gt => quote!(rt::arith::Ordered::gt(#a, #b)),
-            Symbol::Ge => quote!(rt::arith::Ordered::ge(#a, #b)),
+            Symbol::Add => quote!(Arithmetic::add(#a, #b)),
+            Symbol::Sub => quote!(Arithmetic::sub(#a, #b)),
+            Symbol::Mul => quote!(Arithmetic::mul(#a, #b)),
+            Symbol::Div => quote!(Arithmetic::div(#a, #b)),
+            Symbol::Rem => quote!(Arithmetic::rem(#a, #b)),
+            Symbol::Eq => quote!(Arithmetic::equal(#a, #b)),
+            Symbol::Ne => quote!((!Arithmetic::equal(#a, #b))),
+            Symbol::Lt => quote!(Ordered::lt(#a, #b)),
+            Symbol::Le => quote!(Ordered::le(#a, #b)),
+            Symbol::Gt => quote!(Ordered::gt(#a, #b)),
+            Symbol::Ge => quote!(Ordered::ge(#a, #b)),
             _ => {
                 let symbol = punctuation(symbol);
                 quote!((#a #symbol #b))

@@ -28,10 +28,16 @@ fn rules(op: &Op) -> TokenStream {
         });
         fields.extend(quote!(checks: &[#(#checks),*],));
     }
-    if let Some(compute) = &compute {
-        let (shapes, dtypes, compute) = (trees(shapes), trees(dtypes), tree(compute));
-        fields.extend(quote!(shapes: #shapes, dtypes: #dtypes, compute: Some(#compute),));
-    }
+    let base = match &compute {
+        Some(compute) => {
+            let (shapes, of_dtypes, of_compute) = (trees(shapes), trees(dtypes), tree(compute));
+            if dtypes.first().map(tree).is_none_or(|first| first.to_string() != of_compute.to_string()) {
+                fields.extend(quote!(compute: Some(#of_compute),));
+            }
+            quote!(Rules::of(#shapes, #of_dtypes))
+        }
+        None => quote!(Rules::NONE),
+    };
     if let Some(length) = &length {
         let length = tree(length);
         fields.extend(quote!(length: Some(#length),));
@@ -48,12 +54,8 @@ fn rules(op: &Op) -> TokenStream {
         fields.extend(quote!(present: &[#(#present),*],));
     }
     let name = def_name(op);
-    quote! {
-        pub static #name: Rules<'static> = Rules {
-            #fields
-            ..Rules::NONE
-        };
-    }
+    let rules = if fields.is_empty() { base } else { quote!(Rules { #fields ..#base }) };
+    quote!(pub static #name: Rules = #rules;)
 }
 
 fn trees(trees: &[Expr<'_>]) -> TokenStream {
@@ -74,7 +76,7 @@ fn tree(expr: &Expr<'_>) -> TokenStream {
     let node = match expr {
         Expr::Arg(index) => {
             let index = int(i64::from(*index));
-            quote!(Arg(#index))
+            return quote!(Arg(#index));
         }
         Expr::Local(name) => quote!(Local(#name)),
         Expr::Int(value) => {
@@ -99,11 +101,11 @@ fn tree(expr: &Expr<'_>) -> TokenStream {
         }
         Expr::ShapeRule(rule, args) => {
             let (rule, args) = (ident(rule.ident()), trees(args));
-            quote!(ShapeRule(ShapeRule::#rule, #args))
+            return quote!(ShapeRule::#rule.of(#args));
         }
         Expr::DTypeRule(rule, args) => {
             let (rule, args) = (ident(rule.ident()), trees(args));
-            quote!(DTypeRule(DTypeRule::#rule, #args))
+            return quote!(DTypeRule::#rule.of(#args));
         }
         Expr::Query(query, parts) => {
             let (query, parts) = (ident(&format!("{query:?}")), trees(parts));

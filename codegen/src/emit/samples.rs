@@ -44,9 +44,10 @@ pub(super) fn tolerances(op: &Op) -> TokenStream {
     quote!(&[#(#tolerances),*])
 }
 
+/// The value of an argument; variants that many samples have stand without their type.
 fn value(given: &SampleValue) -> TokenStream {
-    let value = match given {
-        SampleValue::None => quote!(None),
+    match given {
+        SampleValue::None => quote!(SampleValue::None),
         SampleValue::Bool(value) => quote!(Bool(#value)),
         SampleValue::Int(value) => {
             let value = int(*value);
@@ -63,34 +64,32 @@ fn value(given: &SampleValue) -> TokenStream {
         SampleValue::Str(value) => quote!(Str(#value)),
         SampleValue::DType(dtype) => {
             let dtype = ident(dtype.ident());
-            quote!(DType(DType::#dtype))
+            quote!(SampleValue::DType(DType::#dtype))
         }
         SampleValue::List(items) => {
             let items = items.iter().map(value);
             quote!(List(&[#(#items),*]))
         }
-        SampleValue::Tensor(given) => {
-            let tensor = tensor(given);
-            quote!(Tensor(#tensor))
-        }
+        SampleValue::Tensor(given) => tensor(given),
         SampleValue::Tensors(items) => {
             let items = items.iter().map(|item| match item {
                 Some(given) => {
                     let tensor = tensor(given);
-                    quote!(Some(#tensor))
+                    quote!(Some(SampleTensor::#tensor))
                 }
                 None => quote!(None),
             });
-            quote!(Tensors(&[#(#items),*]))
+            quote!(SampleValue::Tensors(&[#(#items),*]))
         }
-    };
-    quote!(SampleValue::#value)
+    }
 }
 
+/// A tensor by the function that makes it, which has one name as the value of an argument and as an item of a list.
 fn tensor(given: &SampleTensor) -> TokenStream {
     let shape = given.shape.iter().map(|size| int(*size));
     let shape = quote!(&[#(#shape),*]);
     match &given.fill {
+        Fill::Between(-1.0, 1.0) => quote!(spread(#shape)),
         Fill::Between(low, high) => {
             let (low, high) = (float(*low), float(*high));
             quote!(between(#shape, #low, #high))

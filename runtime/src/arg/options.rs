@@ -1,18 +1,44 @@
 //! Structs of options, as generated code declares them.
 //!
-//! In: the name of a struct with its fields, defaults and setters. Out: the parts that are the same for all such
-//! structs.
+//! In: the name of a struct with its fields, each with its default and its setter. Out: the struct, with the functions
+//! common to all structs of options.
 
-/// Functions common to all structs of options: the defaults under another name, and a copy from a reference.
+/// A struct of options. In a row, the type and the default of a field stand before the type that its setter takes and
+/// the field's value for that.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! options {
-    ($options:ident) => {
+    (
+        $(#[$attribute:meta])*
+        $options:ident;
+        $($(#[$docs:meta])* $field:ident: $ty:ty = $default:expr, set $given:ty => $value:expr;)*
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug)]
+        #[must_use]
+        pub struct $options {
+            $($field: $ty),*
+        }
+
+        impl Default for $options {
+            fn default() -> Self {
+                $options { $($field: $default),* }
+            }
+        }
+
         impl $options {
             /// The defaults.
             pub fn new() -> Self {
-                Self::default()
+                <Self as Default>::default()
             }
+
+            $(
+                $(#[$docs])*
+                pub fn $field(mut self, $field: $given) -> Self {
+                    self.$field = $value;
+                    self
+                }
+            )*
         }
 
         impl From<&$options> for $options {

@@ -5,14 +5,15 @@
 //! differentiation (`autograd`), everything else to the dispatcher (`dispatch`). Neither may know this file.
 
 mod pairs;
+mod rows;
 mod values;
 
 pub use pairs::invoke_pairs;
-pub use values::{conjugated, host_result, or_empty, several};
+pub use values::{Results, conjugated, or_empty, several};
 
 use std::panic::Location;
 
-use crate::arg::{Arg, Value};
+use crate::arg::{Arg, FromValue, Value};
 use crate::autograd;
 use crate::dispatch;
 use crate::error::{Error, Result};
@@ -44,6 +45,25 @@ pub fn invoke_single(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Tensor> {
     let mut outs = autograd::invoke(op, args)?;
     debug_assert_eq!(outs.len(), 1);
     Ok(outs.swap_remove(0))
+}
+
+/// Calls the functional form of an operator whose output is a list.
+///
+/// # Errors
+/// As [`invoke`].
+#[track_caller]
+pub fn invoke_list(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Tensor>> {
+    Ok(invoke(op, args)?.into_vec())
+}
+
+/// Calls the functional form of an operator with several outputs, of which those behind the last that is asked for are
+/// dropped.
+///
+/// # Errors
+/// As [`invoke`].
+#[track_caller]
+pub fn invoke_several<R: Results>(op: &'static OpDef, args: &[Arg<'_>]) -> Result<R> {
+    Ok(R::first_of(invoke(op, args)?))
 }
 
 /// Calls the in-place form: writes the result into the first argument.
@@ -96,6 +116,14 @@ pub fn invoke_host(op: &'static OpDef, args: &[Arg<'_>]) -> Result<Vec<Value>> {
         return Err(op.error_of_call(Error::not_implemented("the operator returns tensors"), op.name, args));
     };
     host(args).map_err(|error| op.error_of_call(error, op.name, args))
+}
+
+/// Calls an operator that returns no tensors, for its value.
+///
+/// # Errors
+/// As [`invoke_host`].
+pub fn invoke_value<T: FromValue>(op: &'static OpDef, args: &[Arg<'_>]) -> Result<T> {
+    values::only(invoke_host(op, args)?)
 }
 
 /// Returns an error for a call of an operator that another project computes and that has no kernel here.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::arg::Value;
+use crate::arg::{FromValue, Value};
 use crate::error::{Error, Result};
 use crate::op::Outputs;
 use crate::tensor::Tensor;
@@ -45,9 +45,41 @@ pub fn or_empty(result: Option<Tensor>) -> Result<Tensor> {
 ///
 /// # Errors
 /// If the result's type differs from the signature.
-pub fn host_result<T: crate::arg::FromValue>(values: Vec<Value>) -> Result<T> {
+pub(super) fn only<T: FromValue>(values: Vec<Value>) -> Result<T> {
     match <[Value; 1]>::try_from(values) {
         Ok([value]) => T::from_value(value),
         Err(values) => Err(Error::argument(format!("{} results where one was expected", values.len()))),
     }
 }
+
+/// Several outputs as Rust values.
+pub trait Results {
+    /// The first outputs of an operator that has as many or more.
+    fn first_of(outs: Outputs) -> Self;
+}
+
+macro_rules! results {
+    ($ty:ident for $name:ident) => {
+        $ty
+    };
+    ($($name:ident)*) => {
+        impl Results for ($(results!(Tensor for $name),)*) {
+            fn first_of(outs: Outputs) -> Self {
+                let count = outs.len();
+                let mut outs = outs.into_iter();
+                $(let Some($name) = outs.next() else {
+                    unreachable!("inference gave {count} outputs, the signature has more")
+                };)*
+                ($($name,)*)
+            }
+        }
+    };
+}
+
+results!(a b);
+results!(a b c);
+results!(a b c d);
+results!(a b c d e);
+results!(a b c d e f);
+results!(a b c d e f g);
+results!(a b c d e f g h);

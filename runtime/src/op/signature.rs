@@ -115,6 +115,41 @@ impl ArgDef {
             value: ValueUse::None,
         }
     }
+
+    /// The same with a default.
+    #[must_use]
+    pub const fn with_default(mut self, default: DefaultValue) -> ArgDef {
+        self.default = Some(default);
+        self
+    }
+
+    /// The same, given only by name.
+    #[must_use]
+    pub const fn keyword_only(mut self) -> ArgDef {
+        self.keyword_only = true;
+        self
+    }
+
+    /// The same with other names.
+    #[must_use]
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> ArgDef {
+        self.aliases = aliases;
+        self
+    }
+
+    /// The same with limits of its value.
+    #[must_use]
+    pub const fn constraints(mut self, constraints: &'static [Constraint]) -> ArgDef {
+        self.constraints = constraints;
+        self
+    }
+
+    /// The same whose elements decide a result's shape or dtype.
+    #[must_use]
+    pub const fn value(mut self, value: ValueUse) -> ArgDef {
+        self.value = value;
+        self
+    }
 }
 
 impl Arg<'_> {

@@ -117,10 +117,10 @@ impl Emit<'_> {
                         let value = self.borrowed(arg);
                         quote!(#value.into())
                     });
-                    return quote!(rt::infer::#module::#function(&[#(#args),*])?);
+                    return quote!(#module::#function(&[#(#args),*])?);
                 }
                 let args = args.iter().map(|arg| self.borrowed(arg));
-                quote!(rt::infer::#module::#function(#(#args),*)?)
+                quote!(#module::#function(#(#args),*)?)
             }
             ExprKind::Native(path, args) => {
                 let path: syn::Path = syn::parse_str(path).expect("checked as a path");

@@ -8,7 +8,7 @@
 const WIDTH: usize = 110;
 
 /// A step of indentation.
-const STEP: usize = 4;
+pub(super) const STEP: usize = 4;
 
 /// The same source with broken groups joined where they fit.
 pub(super) fn joined(text: &str) -> String {
@@ -17,7 +17,7 @@ pub(super) fn joined(text: &str) -> String {
     let mut open: Vec<usize> = Vec::new();
     for line in text.lines() {
         let content = line.trim_start();
-        lines.push(line.to_owned());
+        lines.push(plain_macro(line));
         if content.starts_with([')', ']', '}'])
             && let Some(start) = open.pop()
         {
@@ -33,6 +33,14 @@ pub(super) fn joined(text: &str) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
     text
+}
+
+/// A line in which a macro call has its colons as people write them.
+fn plain_macro(line: &str) -> String {
+    match line.contains("!(") && !line.contains('"') {
+        true => line.replace(" : ", ": "),
+        false => line.to_owned(),
+    }
 }
 
 /// Joins the group from line `start` to the last line, if it is one of values and fits.
@@ -131,20 +139,20 @@ fn closure(group: &[String]) -> Option<Vec<String>> {
     (is_closure && fits(&line)).then(|| vec![line])
 }
 
-/// `a.b().c()` in the line of `a`, if no more calls follow it.
+/// `a.b().c()` in the line of `a`, if all of its calls fit there.
 fn chained(lines: &mut Vec<String>) {
     let mut at = 0;
     while at + 1 < lines.len() {
-        let follows = |line: Option<&String>, indent: usize| {
-            line.is_some_and(|line| indent_of(line) == indent && line.trim_start().starts_with('.'))
-        };
         let indent = indent_of(&lines[at]) + STEP;
-        let is_last = follows(lines.get(at + 1), indent) && !follows(lines.get(at + 2), indent);
-        let joined = format!("{}{}", lines[at], lines[at + 1].trim());
-        let is_open = lines[at].trim_start().starts_with('.') || lines[at + 1].ends_with(['(', '[', '{']);
-        if is_last && !is_open && !is_comment(lines[at].trim()) && fits(&joined) {
+        let follows = |line: &&String| indent_of(line) == indent && line.trim_start().starts_with('.');
+        let calls = lines[at + 1..].iter().take_while(follows).count();
+        let joined =
+            lines[at + 1..=at + calls].iter().fold(lines[at].clone(), |line, call| line + call.trim());
+        let is_open = lines[at].trim_start().starts_with('.')
+            || lines[at + 1..=at + calls].iter().any(|call| call.ends_with(['(', '[', '{']));
+        if calls > 0 && !is_open && !is_comment(lines[at].trim()) && fits(&joined) {
             lines[at] = joined;
-            lines.remove(at + 1);
+            lines.drain(at + 1..=at + calls);
         }
         at += 1;
     }
@@ -163,7 +171,8 @@ fn if_else(group: &[String]) -> Option<Vec<String>> {
     (is_choice && fits(&line)).then(|| vec![line])
 }
 
-fn fits(line: &str) -> bool {
+/// Whether a line is not too long.
+pub(super) fn fits(line: &str) -> bool {
     line.chars().count() <= WIDTH
 }
 
@@ -267,5 +276,6 @@ mod tests {
         check("let Some(a) = b else {\n    return c;\n};\n", "let Some(a) = b else { return c };\n");
         check("let a = if b {\n    c\n} else {\n    d\n};\n", "let a = if b { c } else { d };\n");
         check("a(b)\n    .c()\n", "a(b).c()\n");
+        check("a(b)\n    .c()\n    .d(),\n", "a(b).c().d(),\n");
     }
 }

@@ -1,27 +1,11 @@
 // @generated from spec.yaml by codegen/src/emit/api.rs.
 // One operator's share: `opsmith expand NAME`.
 
-/// Options of [`plus`](fn@plus).
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct PlusOptions {
-    alpha: rt::Scalar,
-}
-
-impl Default for PlusOptions {
-    fn default() -> Self {
-        PlusOptions { alpha: rt::Scalar::Int(1i64) }
-    }
-}
-
-rt::options!(PlusOptions);
-
-impl PlusOptions {
+rt::options! {
+    /// Options of [`plus`](fn@plus).
+    PlusOptions;
     /// Sets `alpha` (Scalar, `1` by default).
-    pub fn alpha(mut self, alpha: impl Into<rt::Scalar>) -> Self {
-        self.alpha = alpha.into();
-        self
-    }
+    alpha: Scalar = Scalar::Int(1), set impl Into<Scalar> => alpha.into();
 }
 
 /// Adds `alpha * other` to `self`.
@@ -54,111 +38,55 @@ impl PlusOptions {
 ///
 /// Declared at [`spec.yaml:8`](../../../spec.yaml#L8) and [`spec.yaml:22`](../../../spec.yaml#L22).
 #[track_caller]
-pub fn plus<'a>(self_: &rt::Tensor, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<rt::Tensor> {
-    let other: rt::TensorOrScalar<'_> = other.into();
-    rt::call::invoke_single(
-        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
-        &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
+pub fn plus<'a>(self_: &Tensor, other: impl Into<TensorOrScalar<'a>>) -> Result<Tensor> {
+    let other: TensorOrScalar<'a> = other.into();
+    call::invoke_single(
+        other.choose(&defs::PLUS_TENSOR, &defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), Arg::Scalar(Scalar::Int(1))],
     )
 }
 
-/// Adds `alpha * other` to `self`.
-///
-/// As [`plus`](fn@super::plus), with options.
-#[track_caller]
-pub fn plus_with<'a>(
-    self_: &rt::Tensor,
-    other: impl Into<rt::TensorOrScalar<'a>>,
-    options: impl Into<PlusOptions>,
-) -> rt::Result<rt::Tensor> {
-    let options: PlusOptions = options.into();
-    let other: rt::TensorOrScalar<'_> = other.into();
-    rt::call::invoke_single(
-        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+rt::forms! {
+    plus: "Adds `alpha * other` to `self`.";
+    [options] fn plus_with<'a>(
+        self_: &Tensor,
+        other => TensorOrScalar<'a>,
+        options => PlusOptions,
+    ) -> Result<Tensor> = call::invoke_single(
+        other.choose(&defs::PLUS_TENSOR, &defs::PLUS_SCALAR),
         &[self_.into(), other.into(), options.alpha.into()],
-    )
-}
-
-/// Adds `alpha * other` to `self`.
-///
-/// As [`plus`](fn@super::plus). In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
-#[track_caller]
-pub fn plus_<'a>(self_: &rt::Tensor, other: impl Into<rt::TensorOrScalar<'a>>) -> rt::Result<()> {
-    let other: rt::TensorOrScalar<'_> = other.into();
-    rt::call::invoke_inplace(
-        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
-        &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
-    )
-}
-
-/// Adds `alpha * other` to `self`.
-///
-/// As [`plus`](fn@super::plus), with options. In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
-#[track_caller]
-pub fn plus_with_<'a>(
-    self_: &rt::Tensor,
-    other: impl Into<rt::TensorOrScalar<'a>>,
-    options: impl Into<PlusOptions>,
-) -> rt::Result<()> {
-    let options: PlusOptions = options.into();
-    let other: rt::TensorOrScalar<'_> = other.into();
-    rt::call::invoke_inplace(
-        other.choose(&super::defs::PLUS_TENSOR, &super::defs::PLUS_SCALAR),
+    );
+    [inplace] fn plus_<'a>(self_: &Tensor, other => TensorOrScalar<'a>) -> Result<()> = call::invoke_inplace(
+        other.choose(&defs::PLUS_TENSOR, &defs::PLUS_SCALAR),
+        &[self_.into(), other.into(), Arg::Scalar(Scalar::Int(1))],
+    );
+    [inplace options] fn plus_with_<'a>(
+        self_: &Tensor,
+        other => TensorOrScalar<'a>,
+        options => PlusOptions,
+    ) -> Result<()> = call::invoke_inplace(
+        other.choose(&defs::PLUS_TENSOR, &defs::PLUS_SCALAR),
         &[self_.into(), other.into(), options.alpha.into()],
-    )
-}
-
-/// Adds `alpha * other` to `self`.
-///
-/// As [`plus`](fn@super::plus). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
-#[track_caller]
-pub fn plus_out(self_: &rt::Tensor, other: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
-    rt::call::invoke_out(
-        &super::defs::PLUS_TENSOR,
-        &[self_.into(), other.into(), rt::Arg::Scalar(rt::Scalar::Int(1i64))],
+    );
+    [out] fn plus_out(self_: &Tensor, other: &Tensor, out: &mut Tensor) -> Result<()> = call::invoke_out(
+        &defs::PLUS_TENSOR,
+        &[self_.into(), other.into(), Arg::Scalar(Scalar::Int(1))],
         &mut [out],
-    )
+    );
+    [out options] fn plus_with_out(
+        self_: &Tensor,
+        other: &Tensor,
+        out: &mut Tensor,
+        options => PlusOptions,
+    ) -> Result<()> =
+        call::invoke_out(&defs::PLUS_TENSOR, &[self_.into(), other.into(), options.alpha.into()], &mut [out]);
 }
 
-/// Adds `alpha * other` to `self`.
-///
-/// As [`plus`](fn@super::plus), with options. Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
-#[track_caller]
-pub fn plus_with_out(
-    self_: &rt::Tensor,
-    other: &rt::Tensor,
-    out: &mut rt::Tensor,
-    options: impl Into<PlusOptions>,
-) -> rt::Result<()> {
-    let options: PlusOptions = options.into();
-    rt::call::invoke_out(
-        &super::defs::PLUS_TENSOR,
-        &[self_.into(), other.into(), options.alpha.into()],
-        &mut [out],
-    )
-}
-
-/// Options of [`grown`](fn@grown).
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct GrownOptions {
-    twice: bool,
-}
-
-impl Default for GrownOptions {
-    fn default() -> Self {
-        GrownOptions { twice: false }
-    }
-}
-
-rt::options!(GrownOptions);
-
-impl GrownOptions {
+rt::options! {
+    /// Options of [`grown`](fn@grown).
+    GrownOptions;
     /// Sets `twice` (bool, `false` by default).
-    pub fn twice(mut self, twice: bool) -> Self {
-        self.twice = twice;
-        self
-    }
+    twice: bool = false, set bool => twice;
 }
 
 /// Grows each element; integers become floats.
@@ -183,55 +111,25 @@ impl GrownOptions {
 ///
 /// Declared at [`spec.yaml:29`](../../../spec.yaml#L29).
 #[track_caller]
-pub fn grown(self_: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)])
+pub fn grown(self_: &Tensor) -> Result<Tensor> {
+    call::invoke_single(&defs::GROWN, &[self_.into(), Arg::Bool(false)])
 }
 
-/// Grows each element; integers become floats.
-///
-/// As [`grown`](fn@super::grown), with options.
-#[track_caller]
-pub fn grown_with(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::Result<rt::Tensor> {
-    let options: GrownOptions = options.into();
-    rt::call::invoke_single(&super::defs::GROWN, &[self_.into(), options.twice.into()])
-}
-
-/// Grows each element; integers become floats.
-///
-/// As [`grown`](fn@super::grown). In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
-#[track_caller]
-pub fn grown_(self_: &rt::Tensor) -> rt::Result<()> {
-    rt::call::invoke_inplace(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)])
-}
-
-/// Grows each element; integers become floats.
-///
-/// As [`grown`](fn@super::grown), with options. In place: writes the result into the first argument; one of another shape, or of a dtype that does not hold it, is an error.
-#[track_caller]
-pub fn grown_with_(self_: &rt::Tensor, options: impl Into<GrownOptions>) -> rt::Result<()> {
-    let options: GrownOptions = options.into();
-    rt::call::invoke_inplace(&super::defs::GROWN, &[self_.into(), options.twice.into()])
-}
-
-/// Grows each element; integers become floats.
-///
-/// As [`grown`](fn@super::grown). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
-#[track_caller]
-pub fn grown_out(self_: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
-    rt::call::invoke_out(&super::defs::GROWN, &[self_.into(), rt::Arg::Bool(false)], &mut [out])
-}
-
-/// Grows each element; integers become floats.
-///
-/// As [`grown`](fn@super::grown), with options. Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
-#[track_caller]
-pub fn grown_with_out(
-    self_: &rt::Tensor,
-    out: &mut rt::Tensor,
-    options: impl Into<GrownOptions>,
-) -> rt::Result<()> {
-    let options: GrownOptions = options.into();
-    rt::call::invoke_out(&super::defs::GROWN, &[self_.into(), options.twice.into()], &mut [out])
+rt::forms! {
+    grown: "Grows each element; integers become floats.";
+    [options] fn grown_with(self_: &Tensor, options => GrownOptions) -> Result<Tensor> =
+        call::invoke_single(&defs::GROWN, &[self_.into(), options.twice.into()]);
+    [inplace] fn grown_(self_: &Tensor) -> Result<()> =
+        call::invoke_inplace(&defs::GROWN, &[self_.into(), Arg::Bool(false)]);
+    [inplace options] fn grown_with_(self_: &Tensor, options => GrownOptions) -> Result<()> =
+        call::invoke_inplace(&defs::GROWN, &[self_.into(), options.twice.into()]);
+    [out] fn grown_out(self_: &Tensor, out: &mut Tensor) -> Result<()> =
+        call::invoke_out(&defs::GROWN, &[self_.into(), Arg::Bool(false)], &mut [out]);
+    [out options] fn grown_with_out(
+        self_: &Tensor,
+        out: &mut Tensor,
+        options => GrownOptions,
+    ) -> Result<()> = call::invoke_out(&defs::GROWN, &[self_.into(), options.twice.into()], &mut [out]);
 }
 
 /// The matrix product.
@@ -262,39 +160,21 @@ pub fn grown_with_out(
 ///
 /// Declared at [`spec.yaml:37`](../../../spec.yaml#L37).
 #[track_caller]
-pub fn product(self_: &rt::Tensor, mat2: &rt::Tensor) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(&super::defs::PRODUCT, &[self_.into(), mat2.into()])
+pub fn product(self_: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+    call::invoke_single(&defs::PRODUCT, &[self_.into(), mat2.into()])
 }
 
-/// The matrix product.
-///
-/// As [`product`](fn@super::product). Writes the result into `out`, which must have the result's shape or no elements; any other is an error.
-#[track_caller]
-pub fn product_out(self_: &rt::Tensor, mat2: &rt::Tensor, out: &mut rt::Tensor) -> rt::Result<()> {
-    rt::call::invoke_out(&super::defs::PRODUCT, &[self_.into(), mat2.into()], &mut [out])
+rt::forms! {
+    product: "The matrix product.";
+    [out] fn product_out(self_: &Tensor, mat2: &Tensor, out: &mut Tensor) -> Result<()> =
+        call::invoke_out(&defs::PRODUCT, &[self_.into(), mat2.into()], &mut [out]);
 }
 
-/// Options of [`largest`](fn@largest).
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct LargestOptions {
-    dim: Option<i64>,
-}
-
-impl Default for LargestOptions {
-    fn default() -> Self {
-        LargestOptions { dim: None }
-    }
-}
-
-rt::options!(LargestOptions);
-
-impl LargestOptions {
+rt::options! {
+    /// Options of [`largest`](fn@largest).
+    LargestOptions;
     /// Sets `dim` (int?, `None` by default).
-    pub fn dim(mut self, dim: i64) -> Self {
-        self.dim = Some(dim);
-        self
-    }
+    dim: Option<i64> = None, set i64 => Some(dim);
 }
 
 /// A kernel in C++.
@@ -320,26 +200,14 @@ impl LargestOptions {
 ///
 /// Declared at [`spec.yaml:50`](../../../spec.yaml#L50).
 #[track_caller]
-pub fn largest(self_: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::call::several(
-        rt::call::invoke(&super::defs::LARGEST, &[self_.into(), rt::Arg::None])?,
-    );
-    Ok((out0, out1))
+pub fn largest(self_: &Tensor) -> Result<(Tensor, Tensor)> {
+    call::invoke_several(&defs::LARGEST, &[self_.into(), Arg::None])
 }
 
-/// A kernel in C++.
-///
-/// As [`largest`](fn@super::largest), with options.
-#[track_caller]
-pub fn largest_with(
-    self_: &rt::Tensor,
-    options: impl Into<LargestOptions>,
-) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let options: LargestOptions = options.into();
-    let [out0, out1] = rt::call::several(
-        rt::call::invoke(&super::defs::LARGEST, &[self_.into(), options.dim.into()])?,
-    );
-    Ok((out0, out1))
+rt::forms! {
+    largest: "A kernel in C++.";
+    [options] fn largest_with(self_: &Tensor, options => LargestOptions) -> Result<(Tensor, Tensor)> =
+        call::invoke_several(&defs::LARGEST, &[self_.into(), options.dim.into()]);
 }
 
 /// Puts values at indices.
@@ -363,8 +231,8 @@ pub fn largest_with(
 ///
 /// Declared at [`spec.yaml:60`](../../../spec.yaml#L60).
 #[track_caller]
-pub fn spread(self_: &rt::Tensor, index: &rt::Tensor, size: impl AsRef<[i64]>) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(&super::defs::SPREAD, &[self_.into(), index.into(), rt::Arg::Ints(size.as_ref())])
+pub fn spread(self_: &Tensor, index: &Tensor, size: impl AsRef<[i64]>) -> Result<Tensor> {
+    call::invoke_single(&defs::SPREAD, &[self_.into(), index.into(), Arg::Ints(size.as_ref())])
 }
 
 /// Swaps two dimensions.
@@ -387,8 +255,8 @@ pub fn spread(self_: &rt::Tensor, index: &rt::Tensor, size: impl AsRef<[i64]>) -
 ///
 /// Declared at [`spec.yaml:69`](../../../spec.yaml#L69).
 #[track_caller]
-pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tensor> {
-    rt::call::invoke_single(&super::defs::FLIPPED, &[self_.into(), dim0.into(), dim1.into()])
+pub fn flipped(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+    call::invoke_single(&defs::FLIPPED, &[self_.into(), dim0.into(), dim1.into()])
 }
 
 /// Two results, built from others.
@@ -406,11 +274,8 @@ pub fn flipped(self_: &rt::Tensor, dim0: i64, dim1: i64) -> rt::Result<rt::Tenso
 ///
 /// Declared at [`spec.yaml:76`](../../../spec.yaml#L76).
 #[track_caller]
-pub fn sum_and_growth(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<(rt::Tensor, rt::Tensor)> {
-    let [out0, out1] = rt::call::several(
-        rt::call::invoke(&super::defs::SUM_AND_GROWTH, &[self_.into(), other.into()])?,
-    );
-    Ok((out0, out1))
+pub fn sum_and_growth(self_: &Tensor, other: &Tensor) -> Result<(Tensor, Tensor)> {
+    call::invoke_several(&defs::SUM_AND_GROWTH, &[self_.into(), other.into()])
 }
 
 /// The only element.
@@ -427,6 +292,6 @@ pub fn sum_and_growth(self_: &rt::Tensor, other: &rt::Tensor) -> rt::Result<(rt:
 ///
 /// Declared at [`spec.yaml:80`](../../../spec.yaml#L80).
 #[track_caller]
-pub fn item(self_: &rt::Tensor) -> rt::Result<rt::Scalar> {
-    rt::call::host_result(rt::call::invoke_host(&super::defs::ITEM, &[self_.into()])?)
+pub fn item(self_: &Tensor) -> Result<Scalar> {
+    call::invoke_value(&defs::ITEM, &[self_.into()])
 }

@@ -2,88 +2,82 @@
 // One operator's share: `opsmith expand NAME`.
 
 /// `plus.Tensor`, self: `grad` (spec.yaml:8).
-pub fn plus_tensor_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn plus_tensor_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     Ok(Gradient::one(Some(grad0.clone())))
 }
 
 /// `plus.Tensor`, other: `grown(grad)` (spec.yaml:8).
-pub fn plus_tensor_grad_other(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn plus_tensor_grad_other(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
-    Ok(Gradient::one(Some(super::raw::grown(grad0, false)?)))
+    Ok(Gradient::one(Some(raw::grown(grad0, false)?)))
 }
 
-pub static PLUS_TENSOR: GradDef = GradDef {
-    forward: Forward::ElementWise { complex: false },
-    ..GradDef::new(
-        &[Formula::new(&[0], plus_tensor_grad_self), Formula::new(&[1], plus_tensor_grad_other)],
-        bits(&[0]),
-    )
-};
+pub static PLUS_TENSOR: GradDef = GradDef::elementwise(
+    &[Formula::new(&[0], plus_tensor_grad_self), Formula::new(&[1], plus_tensor_grad_other)],
+    &[0],
+);
 
 /// `plus.Scalar`, self: `grad` (spec.yaml:22).
-pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn plus_scalar_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     Ok(Gradient::one(Some(grad0.clone())))
 }
 
-pub static PLUS_SCALAR: GradDef = GradDef {
-    forward: Forward::ElementWise { complex: false },
-    ..GradDef::new(&[Formula::new(&[0], plus_scalar_grad_self)], bits(&[0]))
-};
+pub static PLUS_SCALAR: GradDef = GradDef::elementwise(&[Formula::new(&[0], plus_scalar_grad_self)], &[0]);
 
 /// `grown`, self: `not_implemented("of an example")` (spec.yaml:29).
-pub fn grown_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
-    Ok(Gradient::one(rt::autograd::not_implemented::<Option<rt::Tensor>>("of an example")?))
+pub fn grown_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
+    Ok(Gradient::one(rt::autograd::not_implemented::<Option<Tensor>>("of an example")?))
 }
 
-pub static GROWN: GradDef = GradDef::new(&[Formula::new(&[0], grown_grad_self)], bits(&[0]));
+pub static GROWN: GradDef = GradDef::new(&[Formula::new(&[0], grown_grad_self)], &[0]);
 
 /// `product`, self: `product(grad, flipped(mat2, 0, 1))` (spec.yaml:37).
-pub fn product_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn product_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let mat2 = &cx.tensor(1)?;
-    Ok(Gradient::one(Some(super::raw::product(grad0, &super::raw::flipped(mat2, 0i64, 1i64)?)?)))
+    Ok(Gradient::one(Some(raw::product(grad0, &raw::flipped(mat2, 0i64, 1i64)?)?)))
 }
 
 /// `product`, mat2: `flipped(self, 0, 1).product(grad)` (spec.yaml:37).
-pub fn product_grad_mat2(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn product_grad_mat2(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let self_ = &cx.tensor(0)?;
-    Ok(Gradient::one(Some(super::raw::product(&super::raw::flipped(self_, 0i64, 1i64)?, grad0)?)))
+    Ok(Gradient::one(Some(raw::product(&raw::flipped(self_, 0i64, 1i64)?, grad0)?)))
 }
 
 pub static PRODUCT: GradDef = GradDef::new(
     &[
-        Formula { reads_arguments: bits(&[1]), ..Formula::new(&[0], product_grad_self) },
-        Formula { reads_arguments: bits(&[0]), ..Formula::new(&[1], product_grad_mat2) },
+        Formula::new(&[0], product_grad_self).reads_arguments(&[1]),
+        Formula::new(&[1], product_grad_mat2).reads_arguments(&[0]),
     ],
-    bits(&[0]),
+    &[0],
 );
 
 /// `largest`, self: `spread(grad, indices, self.sizes())` (spec.yaml:50).
-pub fn largest_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn largest_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let result1 = &cx.result(1)?;
-    Ok(Gradient::one(Some(super::raw::spread(grad0, result1, &cx.meta(0).sizes[..])?)))
+    Ok(Gradient::one(Some(raw::spread(grad0, result1, &cx.meta(0).sizes[..])?)))
 }
 
 pub static LARGEST: GradDef = GradDef::new(
-    &[Formula { reads_outputs: bits(&[1]), ..Formula::new(&[0], largest_grad_self) }],
-    bits(&[0]),
+    &[Formula::new(&[0], largest_grad_self).reads_outputs(&[1])],
+    &[0],
 );
 
-pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef::new(&[], bits(&[0])) };
+pub static SPREAD: GradDef = GradDef { non_differentiable: bits(&[0]), ..GradDef::new(&[], &[0]) };
 
 /// `flipped`, self: `flipped(grad, dim0, dim1)` (spec.yaml:69).
-pub fn flipped_grad_self(cx: &GradContext<'_>) -> rt::Result<Gradients> {
+pub fn flipped_grad_self(cx: &GradContext<'_>) -> Result<Gradients> {
     let Some(grad0) = cx.grad(0) else { return Ok(Gradient::none(1)) };
     let dim0 = cx.attribute(1).int();
     let dim1 = cx.attribute(2).int();
-    Ok(Gradient::one(Some(super::raw::flipped(grad0, dim0, dim1)?)))
+    Ok(Gradient::one(Some(raw::flipped(grad0, dim0, dim1)?)))
 }
 
 pub static FLIPPED: GradDef = GradDef::new(
-    &[Formula { reads_attributes: bits(&[1, 2]), ..Formula::new(&[0], flipped_grad_self) }],
-    bits(&[0]),
+    &[Formula::new(&[0], flipped_grad_self).reads_attributes(&[1, 2])],
+    &[0],
 );

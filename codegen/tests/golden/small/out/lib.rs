@@ -5,6 +5,7 @@
 #[allow(unused_variables, reason = "formulas and rules need not use every argument")]
 #[allow(unused_parens, reason = "expressions keep the parentheses that give them their order")]
 #[allow(non_snake_case, reason = "underscores and capital letters keep names of a spec apart")]
+#[allow(missing_docs, reason = "a definition documents itself, and only generated code names it")]
 #[allow(deprecated, reason = "deprecated operators still have to work")]
 #[allow(clippy::all, reason = "generated code; the generator's own sources are linted")]
 mod generated {
@@ -12,17 +13,25 @@ mod generated {
     pub mod defs {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::{
+            gradients::{self},
+            inference::{self},
+            kernel_tables::{self},
+            library::{self},
+            rules::{self},
+        };
         use ::opsmith::runtime::{
             DType, DTypeSet, constraint::{Constraint, Literal},
             facts::{Deprecated, Facts, NumberUse, ValueUse},
             op::{
                 ArgDef, ArgKind, Combination, DefaultValue,
                 ElementType::{Any, Dispatch, Fixed, NotTensor, Real},
-                Forms, ItemKind, OpDef, ReturnDef, Schema, UniformCall, bits,
+                Forms, ItemKind, OpDef, ReturnDef, UniformCall, bits,
             },
             sample::{
-                Check, Sample, SampleTensor, SampleValue, Tolerance, ToleranceOf,
-                between, integers, mask, numbers, places,
+                Check, Sample, SampleTensor,
+                SampleValue::{self, Bool, Complex, Float, Int, List, Str},
+                Tolerance, ToleranceOf, between, integers, mask, numbers, places, spread,
             },
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/defs.rs"));
@@ -31,24 +40,38 @@ mod generated {
     pub mod raw {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::defs::{self};
+        use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/raw.rs"));
     }
     /// The functions users call.
     pub mod functions {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::defs::{self};
+        use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/functions.rs"));
     }
     /// The same operators as methods of tensors.
     pub mod methods {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::functions::{self};
+        use ::opsmith::runtime::*;
         include!(concat!(env!("OUT_DIR"), "/opsmith/methods.rs"));
     }
     /// Shape and dtype inference.
     pub mod inference {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::{
+            defs::{self},
+            raw::{self},
+        };
+        use ::opsmith::runtime::{
+            *, infer::{device_of, dtype, shape},
+            op::Inferred,
+        };
         include!(concat!(env!("OUT_DIR"), "/opsmith/inference.rs"));
     }
     /// The same rules as data, for sizes that are not known yet.
@@ -58,8 +81,8 @@ mod generated {
         use ::opsmith::runtime::{
             DType,
             infer::expr::{
-                Conversion, DTypeRule, Expr, Operation, Query, RuleCheck, Rules,
-                ShapeRule,
+                Conversion, DTypeRule, Expr::{self, Arg},
+                Operation, Query, RuleCheck, Rules, ShapeRule,
             },
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/rules.rs"));
@@ -69,7 +92,8 @@ mod generated {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
         use ::opsmith::runtime::{
-            Backend, DType, Element as _, op::{KernelCall, KernelTable},
+            *, arith::{Arithmetic, Ordered},
+            declared::Misfit as _, op::{KernelCall, KernelFn, KernelTable},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/kernel_tables.rs"));
     }
@@ -77,8 +101,10 @@ mod generated {
     pub mod gradients {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::raw::{self};
         use ::opsmith::runtime::{
-            autograd::{GradContext, Gradient},
+            *, autograd::{GradContext, Gradient},
+            infer::{dtype, shape},
             op::{Formula, Forward, GradDef, Gradients, bits},
         };
         include!(concat!(env!("OUT_DIR"), "/opsmith/gradients.rs"));
@@ -87,16 +113,20 @@ mod generated {
     pub mod library {
         use ::opsmith::runtime as rt;
         use crate::kernels::{self as kernels};
+        use super::{
+            defs::{self},
+            raw::{self},
+        };
+        use ::opsmith::runtime::library::{
+            Form, Library, OperandKind, OperatorRow, Roles, Symbol,
+        };
         include!(concat!(env!("OUT_DIR"), "/opsmith/library.rs"));
     }
     pub use functions::*;
 }
 
 pub use generated::functions::*;
-
 pub use generated::library::{LIBRARY, call};
-
 pub use generated::methods::GoldenExt;
-
 #[doc(hidden)]
 pub use generated::{defs, raw};
