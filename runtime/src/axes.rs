@@ -3,7 +3,6 @@
 //! In: sizes and, for each of N operands, steps, in elements or in bytes. Out: axes, in memory order and merged where every
 //! operand steps through them as one; and an iterator over their positions, N offsets at a time. Must know no tensor.
 
-use std::cmp::Reverse;
 use std::ops::Deref;
 
 use smallvec::SmallVec;
@@ -34,27 +33,31 @@ fn kept<const N: usize>(sizes: &[i64], strides: [&[i64]; N], keep: &dyn Fn(usize
 }
 
 /// Joins neighbouring axes that every operand steps through as one.
-pub fn merge<const N: usize>(axes: Axes<N>) -> Axes<N> {
-    let mut merged: Axes<N> = SmallVec::new();
-    for inner in axes {
+pub fn merge<const N: usize>(mut axes: Axes<N>) -> Axes<N> {
+    axes.dedup_by(|inner, outer| {
         // Without elements, strides may be of any size, and products wrap.
-        match merged.last_mut() {
-            Some(outer)
-                if (0..N)
-                    .all(|operand| outer.steps[operand] == inner.steps[operand].wrapping_mul(inner.size)) =>
-            {
-                *outer = Axis { size: outer.size * inner.size, steps: inner.steps };
-            }
-            _ => merged.push(inner),
+        let joins = std::iter::zip(outer.steps, inner.steps)
+            .all(|(outer, step)| outer == step.wrapping_mul(inner.size));
+        if joins {
+            *outer = Axis { size: outer.size * inner.size, steps: inner.steps };
         }
-    }
-    merged
+        joins
+    });
+    axes
 }
 
 /// The axes in the order in which the first operand lies in memory, its smallest steps innermost, merged. Axes of equal
 /// steps keep their order.
 pub fn in_memory_order<const N: usize>(mut axes: Axes<N>) -> Axes<N> {
-    axes.sort_by_key(|axis| Reverse(axis.steps[0].unsigned_abs()));
+    let step = |axis: &Axis<N>| axis.steps[0].unsigned_abs();
+    // There are few axes, and the library's sort would be compiled for each number of operands.
+    for end in 1..axes.len() {
+        let mut at = end;
+        while at > 0 && step(&axes[at - 1]) < step(&axes[at]) {
+            axes.swap(at - 1, at);
+            at -= 1;
+        }
+    }
     merge(axes)
 }
 

@@ -64,15 +64,31 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Resu
         body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
         return Ok(());
     }
-    let mut outer = in_memory_order(byte_axes(operands));
-    let inner = outer.pop().unwrap_or(Axis { size: 1, steps: [0; MAX_OPERANDS] });
-    let strides = inner.steps.map(|step| step as isize);
-    for offsets in Walk::new(&outer) {
-        let pointers =
-            std::array::from_fn(|operand| pointers[operand].wrapping_offset(offsets[operand] as isize));
-        body(Row { pointers: &pointers, strides: &strides, length: inner.size as usize });
+    // An odometer of no more offsets than there are operands.
+    match count {
+        1 | 2 => walk::<2>(operands, pointers, body),
+        3 => walk::<3>(operands, pointers, body),
+        4 => walk::<4>(operands, pointers, body),
+        5 | 6 => walk::<6>(operands, pointers, body),
+        _ => walk::<MAX_OPERANDS>(operands, pointers, body),
     }
     Ok(())
+}
+
+/// Calls `body` for the rows of at most N operands that begin at these addresses.
+fn walk<const N: usize>(operands: &[&Tensor], start: [*mut u8; MAX_OPERANDS], body: &mut dyn FnMut(Row<'_>)) {
+    let mut outer = in_memory_order(byte_axes::<N>(operands));
+    let inner = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
+    let (mut pointers, mut strides) = (start, [0; MAX_OPERANDS]);
+    for (stride, step) in strides.iter_mut().zip(inner.steps) {
+        *stride = step as isize;
+    }
+    for offsets in Walk::new(&outer) {
+        for operand in 0..N {
+            pointers[operand] = start[operand].wrapping_offset(offsets[operand] as isize);
+        }
+        body(Row { pointers: &pointers, strides: &strides, length: inner.size as usize });
+    }
 }
 
 /// Whether a tensor of these sizes broadcasts to others.
@@ -100,11 +116,11 @@ fn shows_one_element(tensor: &Tensor) -> bool {
 }
 
 /// The dimensions to walk, with steps in bytes, 0 where an operand is broadcast.
-fn byte_axes(operands: &[&Tensor]) -> Axes<MAX_OPERANDS> {
+fn byte_axes<const N: usize>(operands: &[&Tensor]) -> Axes<N> {
     let sizes = operands[0].shape();
     let dims = (0..sizes.len()).filter(|&dim| sizes[dim] != 1);
     dims.map(|dim| {
-        let mut steps = [0; MAX_OPERANDS];
+        let mut steps = [0; N];
         for (step, tensor) in steps.iter_mut().zip(operands) {
             let missing = sizes.len() - tensor.dim();
             if dim >= missing && tensor.shape()[dim - missing] != 1 {
