@@ -216,7 +216,10 @@ impl Tensor {
                 ))
                 .with_help("take parts of the tensor one after the other"));
             }
-            elements.extend(view.iter());
+            match view.as_slice() {
+                Some(slice) => elements.extend_from_slice(slice),
+                None => elements.extend(view.iter()),
+            }
             Ok(elements)
         })?
     }
