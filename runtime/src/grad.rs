@@ -54,7 +54,7 @@ impl GradDef {
     }
 
     /// The same of an operator that is linear in its tensors together.
-    pub const fn linear(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
+    pub const fn of_linear(formulas: &'static [Formula], differentiable_outputs: &[u32]) -> GradDef {
         GradDef { forward: Forward::Linear, ..GradDef::new(formulas, differentiable_outputs) }
     }
 

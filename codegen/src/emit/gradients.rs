@@ -47,7 +47,7 @@ fn definition(op: &Op) -> TokenStream {
     }
     // Most rules of tangents have a definition of their own.
     let new = match &op.forward {
-        Forward::Linear => format_ident!("linear"),
+        Forward::Linear => format_ident!("of_linear"),
         Forward::ElementWise { declared: false } => format_ident!("elementwise"),
         _ => {
             fields.extend(super::forward::rule(op).map(|rule| quote!(forward: #rule,)));
