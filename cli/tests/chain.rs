@@ -212,7 +212,7 @@ fn commands_see_the_whole_chain() {
     offline(&["expand", "top_all", "--spec", &spec]).assert_parts(&[
         "::left::raw::left_cube(",
         "::left::parents::base::raw::base_square(",
-        "super::raw::twice_here(",
+        "&raw::twice_here(",
     ]);
     offline(&["expand", "twice_here", "--spec", &spec])
         .assert_parts(&["::left::parents::base::kernels::neighbours::twice("]);

@@ -14,7 +14,7 @@ use opsmith_core::DType;
 
 use crate::arg::Arg;
 use crate::device::Device;
-use crate::dispatch::Borrows;
+use crate::dispatch::{Borrows, endless};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -205,7 +205,7 @@ impl Tensor {
     /// # Errors
     /// If `T` is not the tensor's element type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.with_view(|view: View<'_, T>| {
+        self.with_elements(|view: View<'_, T>| {
             let mut elements = Vec::new();
             if !crate::allocator::fits(view.numel() * size_of::<T>())
                 || elements.try_reserve_exact(view.numel()).is_err()
@@ -224,19 +224,29 @@ impl Tensor {
         })?
     }
 
-    /// The result of a function of the elements, which are read where they are if the host has them. Meanwhile no
-    /// operator can write them.
+    /// The result of a function that visits each element; a tensor expanded far beyond its memory is an error. If the host
+    /// has the elements, they are not copied. Meanwhile no operator can write them.
     ///
     /// # Errors
-    /// If `T` is not the tensor's element type, or a device has the elements and fails.
+    /// If `T` is not the tensor's element type, if there are more elements than a program can visit, or a device has them and
+    /// fails.
     #[doc(hidden)]
     pub fn with_view<T: Element, R>(&self, read: impl FnOnce(View<'_, T>) -> R) -> Result<R> {
+        match endless(self) {
+            Some(excess) => Err(Error::value(format!("a tensor whose elements decide a shape {excess}"))
+                .with_help("do this before the tensor is expanded")),
+            None => self.with_elements(read),
+        }
+    }
+
+    /// The result of a function of the elements, borrowed for reading.
+    fn with_elements<T: Element, R>(&self, read: impl FnOnce(View<'_, T>) -> R) -> Result<R> {
         if self.dtype() != T::DTYPE {
             return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
                 .with_help("convert it first, or ask for the type it holds"));
         }
         if !self.is_on_host() {
-            return devices::downloaded(self)?.with_view(read);
+            return devices::downloaded(self)?.with_elements(read);
         }
         let reads = [Arg::Tensor(self)];
         let _held = Borrows::acquire(&reads, &[])?;

@@ -65,8 +65,9 @@ const DUAL: u8 = 8;
 impl Tensor {
     /// A tensor over part of a storage.
     ///
-    /// # Safety Every element the layout reaches lies inside the storage, which is the device's, and initialised before
-    /// it is read.
+    /// # Safety
+    /// Every element the layout reaches lies inside the storage, which is the device's, and is initialised before it is
+    /// read.
     #[inline]
     pub unsafe fn from_parts(storage: Storage, layout: Layout, dtype: DType, device: Device) -> Tensor {
         Self::from_inner(storage, layout, dtype, device, 0, None)

@@ -129,6 +129,15 @@ fn numbers_of_pieces_are_bounded() {
 }
 
 #[test]
+fn elements_that_decide_a_shape_are_not_visited_without_end() {
+    let x = expanded(1 << 40);
+    for result in [opsmith::nonzero(&x).err(), opsmith::unique(&x).err()] {
+        let message = result.expect("an error").to_string();
+        assert!(message.contains("again and again"), "{message}");
+    }
+}
+
+#[test]
 fn a_tensor_of_any_dtype_has_no_elements_for_a_kernel() {
     let grad = opsmith::ones([1, 1, 2, 2]).unwrap();
     for dtype in DType::ALL {

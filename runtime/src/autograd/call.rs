@@ -49,7 +49,8 @@ impl Call {
     }
 
     /// A saved tensor.
-    /// # Errors If it was freed, changed, or could not be computed again; `what` names the tensor for the message.
+    /// # Errors
+    /// If it was freed, changed, or could not be computed again; `what` names the tensor for the message.
     #[inline]
     pub fn restore(&self, slot: Slot, meta: &TensorMeta, what: impl Fn() -> String) -> Result<Tensor> {
         self.saved.restore(slot, meta, &|| SavedName { op: self.op.name.to_owned(), what: what() })
