@@ -241,7 +241,7 @@ fn code_is_generated_for_all_of_it() {
     assert_eq!(definitions, callable);
     // Types that this project lacks: a storage, a stream, a quantisation scheme.
     assert_eq!(checked.model.ops.len() - callable, 4);
-    assert!(text("functions.rs").contains("rt::call::supplied("));
+    assert!(text("functions.rs").contains("call::supplied("));
 }
 
 /// Formulas of a small file, translated.
