@@ -138,22 +138,22 @@ impl Parse for Param {
 
 impl Functions {
     fn text(self) -> String {
-        let functions = self.rows.iter().map(Function::as_rust);
-        let text = inside(quote!(#(#functions)*));
         let head = match self.head {
             Head::None => String::new(),
             Head::Forms(name, summary) => format!("    {name}: {};\n", summary.token()),
             Head::Trait(attributes, name) => titled(&attributes, &name),
         };
         let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
-        let (mut rest, mut rows) = (text.lines(), self.rows.iter());
-        while let Some(line) = rest.next() {
-            if !line.starts_with("    fn ") {
-                lines.push(line.to_owned());
-                continue;
-            }
-            let function = std::iter::once(line).chain(rest.by_ref().take_while(|line| *line != "    }"));
-            if let Some(row) = rows.next() {
+        // One after another, so that only one is a tree: there are as many as operators.
+        for row in self.rows {
+            let text = inside(row.as_rust());
+            let mut rest = text.lines();
+            while let Some(line) = rest.next() {
+                if !line.starts_with("    fn ") {
+                    lines.push(line.to_owned());
+                    continue;
+                }
+                let function = std::iter::once(line).chain(rest.by_ref().take_while(|line| *line != "    }"));
                 lines.extend(row.with_signs(function));
             }
         }
