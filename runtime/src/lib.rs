@@ -41,6 +41,7 @@ pub mod lists;
 pub mod npy;
 pub mod op;
 mod operators;
+pub mod parallel;
 #[doc(hidden)]
 pub mod pointwise;
 pub mod print;
@@ -49,6 +50,7 @@ mod replace;
 pub mod sample;
 pub mod scalar;
 pub mod scratch;
+pub mod simd;
 pub mod storage;
 mod sync;
 pub mod tensor;

@@ -14,6 +14,8 @@ use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::same_sizes;
 use crate::op::KernelCall;
+use crate::parallel;
+use crate::simd;
 use crate::tensor::Tensor;
 use blocks::{Blocks, Loop};
 
@@ -189,9 +191,20 @@ fn run<const N: usize>(
             for (pointer, tensor) in pointers.iter_mut().zip(operands) {
                 *pointer = tensor.data_ptr();
             }
+            let in_place = pointers[1..N].contains(&pointers[0]);
             // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
-            // lives; no view has those of the output, nor gets them while the loop runs.
-            unsafe { body.run(&pointers, length) };
+            // lives; no view has those of the output, nor gets them while the loop runs. An input that shares memory with
+            // the output is the same elements.
+            unsafe {
+                // Quotients of integers by zero are noted for each thread.
+                if length > CHUNK && !types.integers {
+                    run_in_threads(&pointers, &types.dtypes, length, body);
+                } else if in_place {
+                    blocks::run_in_place(&pointers, &types.dtypes, length, body);
+                } else {
+                    body.run(&pointers, length);
+                }
+            }
         }
         _ => {
             let blocks = Blocks::new(&operands, types.dtypes);
@@ -208,6 +221,49 @@ fn run<const N: usize>(
     if types.integers { check_zero_division() } else { Ok(()) }
 }
 
+/// Elements of the ranges that threads share: a few microseconds of a fast loop.
+const CHUNK: usize = 8192;
+
+/// Runs a loop over elements one after the other, in several threads if it takes long.
+///
+/// # Safety
+/// As [`blocks::run_in_place`].
+#[inline(never)]
+unsafe fn run_in_threads(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let start = Shared(*pointers);
+    parallel::for_each_range(length, CHUNK, |range| {
+        let mut pointers = start.pointers();
+        for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(range.start * dtype.size());
+        }
+        // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
+        unsafe {
+            if pointers[1..dtypes.len()].contains(&pointers[0]) {
+                blocks::run_in_place(&pointers, dtypes, range.len(), body);
+            } else {
+                body.run(&pointers, range.len());
+            }
+        }
+    });
+}
+
+/// Addresses for several threads.
+struct Shared([*mut u8; MAX_OPERANDS]);
+
+impl Shared {
+    fn pointers(&self) -> [*mut u8; MAX_OPERANDS] {
+        self.0
+    }
+}
+
+// SAFETY: whoever uses the addresses promises that threads write to different elements.
+unsafe impl Sync for Shared {}
+
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {
         $(#[$doc])*
@@ -217,7 +273,7 @@ macro_rules! map {
         /// type of the results or was handed out as a view. For a type that is `f32`, tensors of 16-bit floats are
         /// converted as the loop goes.
         #[inline]
-        pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+        pub fn $name<R: Element, $($T: Element,)* F: Fn($($T),*) -> R + Sync>(
             call: &KernelCall<'_>,
             inputs: [usize; $count],
             function: F,
@@ -232,9 +288,6 @@ macro_rules! map {
             ) -> Result<()> {
                 run(call, inputs, types, body)
             }
-            /// The function is a reference, which the loop's writes cannot change: else each element would wait for the one
-            /// before, and none be computed beside another.
-            ///
             /// # Safety
             /// As [`Loop::run`].
             unsafe fn natural_row<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
@@ -242,11 +295,35 @@ macro_rules! map {
                 pointers: &[*mut u8; MAX_OPERANDS],
                 length: usize,
             ) {
-                let out = pointers[0].cast::<R>();
-                $(let $input = pointers[$slot].cast::<$T>().cast_const();)*
-                for position in 0..length {
-                    // SAFETY: each operand has as many elements of its type.
-                    unsafe { *out.add(position) = function($(*$input.add(position)),*) }
+                simd::widest_loop::<(R, $($T,)*)>(
+                    #[inline(always)]
+                    || {
+                        // SAFETY: as many elements lie there, as the caller promises, those of the first alone for writes.
+                        unsafe {
+                            let out = std::slice::from_raw_parts_mut(pointers[0].cast::<R>(), length);
+                            elements(
+                                function,
+                                out,
+                                $(std::slice::from_raw_parts(pointers[$slot].cast::<$T>(), length)),*
+                            );
+                        }
+                    },
+                );
+            }
+            /// The function and the inputs are references, which the loop's writes cannot change: else each element would
+            /// wait for the one before, and none be computed beside another.
+            ///
+            /// # Safety
+            /// All slices have one length.
+            #[inline(always)]
+            unsafe fn elements<R: Element, $($T: Element,)* F: Fn($($T),*) -> R>(
+                function: &F,
+                out: &mut [R],
+                $($input: &[$T]),*
+            ) {
+                for position in 0..out.len() {
+                    // SAFETY: the position is one of each slice.
+                    unsafe { *out.get_unchecked_mut(position) = function($(*$input.get_unchecked(position)),*) }
                 }
             }
             // SAFETY: the loop of this function, over elements of these types.

@@ -1,7 +1,6 @@
-//! `ew`: element-wise operators, from sizes within the first cache to sizes beyond all; `bc`, `tr`: broadcast or
-//! transposed operands.
+//! `ew`: element-wise operators, from sizes within the first cache to sizes beyond all.
 
-use opsmith::{Result, Tensor, TensorOps};
+use opsmith::{GeluOptions, Result, Tensor, TensorOps};
 
 use super::normal;
 use crate::harness::{Harness, Work};
@@ -17,9 +16,6 @@ pub fn run(harness: &mut Harness) -> Result<()> {
             elementwise(harness, label, count)?;
         }
     }
-    if harness.wants("bc.") {
-        broadcast(harness)?;
-    }
     Ok(())
 }
 
@@ -33,11 +29,12 @@ fn elementwise(harness: &mut Harness, label: &str, count: i64) -> Result<()> {
     harness.case(&format!("ew.mul.{label}"), binary, || a.mul(&b));
     harness.case(&format!("ew.mul.{label}.out"), binary, || a.mul_out(&b, &mut out));
     harness.case(&format!("ew.add.{label}.inplace"), binary, || a.add_(&zero));
-    let functions: [(&str, Unary, UnaryOut); 6] = [
+    let functions: [(&str, Unary, UnaryOut); 7] = [
         ("exp", TensorOps::exp, TensorOps::exp_out),
         ("tanh", TensorOps::tanh, TensorOps::tanh_out),
         ("sigmoid", TensorOps::sigmoid, TensorOps::sigmoid_out),
         ("gelu", TensorOps::gelu, TensorOps::gelu_out),
+        ("gelu_tanh", gelu_tanh, |x, out| x.gelu_with_out(out, approximate())),
         ("relu", TensorOps::relu, TensorOps::relu_out),
         ("sqrt", TensorOps::sqrt, TensorOps::sqrt_out),
     ];
@@ -48,14 +45,10 @@ fn elementwise(harness: &mut Harness, label: &str, count: i64) -> Result<()> {
     Ok(())
 }
 
-fn broadcast(harness: &mut Harness) -> Result<()> {
-    let (a, b) = (normal(&[1024, 1024])?, normal(&[1024, 1024])?);
-    let (row, column, mut out) = (normal(&[1024])?, normal(&[1024, 1])?, normal(&[1024, 1024])?);
-    let elements = f64::from(1 << 20);
-    for (name, other, bytes) in [("same", &b, 12.0), ("row", &row, 8.0), ("col", &column, 8.0)] {
-        let work = Work::memory(bytes, elements);
-        harness.case(&format!("bc.{name}"), work, || a.add(other));
-        harness.case(&format!("bc.{name}.out"), work, || a.add_out(other, &mut out));
-    }
-    Ok(())
+fn approximate() -> GeluOptions {
+    GeluOptions::new().approximate("tanh")
+}
+
+fn gelu_tanh(x: &Tensor) -> Result<Tensor> {
+    x.gelu_with(approximate())
 }

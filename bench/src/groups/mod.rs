@@ -1,12 +1,16 @@
 //! The cases by group: the part of a case's name before the first point.
 
 mod aot;
+mod conv;
 mod ew;
 mod generator;
 mod graph;
+mod idx;
 mod infer;
+mod layout;
 mod mm;
 mod ovh;
+mod red;
 mod train;
 
 use opsmith::runtime::random::Normal;
@@ -19,7 +23,11 @@ pub fn run(harness: &mut Harness) -> anyhow::Result<()> {
     ovh::run(harness)?;
     aot::run(harness)?;
     ew::run(harness)?;
+    layout::run(harness)?;
+    red::run(harness)?;
     mm::run(harness)?;
+    conv::run(harness)?;
+    idx::run(harness)?;
     train::run(harness)?;
     graph::run(harness)?;
     infer::run(harness)?;

@@ -25,9 +25,14 @@ fn forward(harness: &mut Harness) -> Result<()> {
     harness.case("ovh.add1_out", CALL, || opsmith::add_out(&a, &b, &mut out));
     harness.case("ovh.add1_scalar", CALL, || &a + 1.0);
     harness.case("ovh.mul1", CALL, || opsmith::mul(&a, &b));
+    harness.case("ovh.empty1", CALL, || opsmith::empty([1]));
+    harness.case("ovh.view1", CALL, || a.view([1]));
     harness.case("ovh.sum1", CALL, || a.sum());
     harness.case("ovh.item1", CALL, || a.item());
     harness.case("ovh.shape_query", CALL, || a.shape());
+    let square = [ones(&[2, 2])?, ones(&[2, 2])?];
+    harness.case("ovh.mm2x2", CALL, || opsmith::mm(&square[0], &square[1]));
+    harness.case("ovh.softmax2x2", CALL, || square[0].softmax(-1));
     harness.case("ovh.detach1", CALL, || a.detach());
     harness.case("ovh.tensor_copy_refcount", CALL, || a.clone());
     let (tracked_a, tracked_b) = (ones(&[1])?.requires_grad_(true)?, ones(&[1])?.requires_grad_(true)?);

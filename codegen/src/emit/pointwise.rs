@@ -73,7 +73,7 @@ impl Loops<'_> {
         };
         quote! {
             #(#hoisted)*
-            rt::pointwise::#map(#call, [#(#inputs),*], |#(#params),*| {
+            rt::pointwise::#map(#call, [#(#inputs),*], #[inline(always)] move |#(#params),*| {
                 #widened
                 #result
             })

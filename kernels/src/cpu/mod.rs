@@ -27,10 +27,11 @@ pub mod pooling;
 pub mod random;
 pub mod reduce;
 mod rounded;
-pub mod simd;
 pub mod softmax;
 pub mod sort;
 mod strides;
 #[cfg(test)]
 mod testing;
 mod tiles;
+
+pub use opsmith_runtime::simd;

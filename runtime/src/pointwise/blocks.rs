@@ -24,6 +24,9 @@ pub(super) struct Loop<'a> {
     lives: PhantomData<&'a ()>,
 }
 
+// SAFETY: the function is `Sync`, as `new` requires, and runs over whatever elements its caller promises.
+unsafe impl Sync for Loop<'_> {}
+
 /// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
 /// that the loop was made for; before them, the function that it calls.
 pub(super) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
@@ -34,7 +37,10 @@ impl<'a> Loop<'a> {
     /// # Safety
     /// `run` may be called with as many elements as lie at the pointers that it is given.
     #[inline]
-    pub unsafe fn new<F>(function: &'a F, run: unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize)) -> Loop<'a> {
+    pub unsafe fn new<F: Sync>(
+        function: &'a F,
+        run: unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize),
+    ) -> Loop<'a> {
         // SAFETY: a reference is passed as a pointer is, and [`Loop::run`] passes one to this function.
         let run = unsafe { std::mem::transmute::<unsafe fn(&F, &[*mut u8; MAX_OPERANDS], usize), Run>(run) };
         Loop { function: std::ptr::from_ref(function).cast(), run, lives: PhantomData }
@@ -44,7 +50,7 @@ impl<'a> Loop<'a> {
     ///
     /// # Safety
     /// At each pointer lie as many elements of the type that the loop was made for, one after the other; they have no other
-    /// writer, and those at the first are valid for writes.
+    /// writer, and those at the first, which no other operand shares, are valid for writes.
     #[inline]
     pub unsafe fn run(self, pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
         // SAFETY: the maker of the loop promised that it takes this function, and the caller promises the rest.
@@ -99,6 +105,10 @@ impl<const N: usize> Blocks<N> {
             let Slot { dtype, step } = self.slots[index];
             dtype.size() as isize != step || row.length > 1 && row.strides[index] != step
         });
+        // A loop reads no element that it writes.
+        let copies: [bool; N] = std::array::from_fn(|index| {
+            copies[index] || !copies[0] && index > 0 && row.pointers[index] == row.pointers[0]
+        });
         if !copies.contains(&true) {
             // SAFETY: the row is as the loop wants it.
             return unsafe { body.run(row.pointers, row.length) };
@@ -149,6 +159,39 @@ impl<const N: usize> Blocks<N> {
             }
             start += length;
         }
+    }
+}
+
+/// Runs a loop whose output is one of its inputs, or several: over copies of blocks of it.
+///
+/// # Safety
+/// As [`Loop::run`], but that an input may be the elements of the output.
+pub(super) unsafe fn run_in_place(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let out = dtypes[0].size();
+    let most = BLOCK / dtypes.iter().map(|dtype| dtype.size()).max().unwrap_or(1);
+    let mut block = Block(MaybeUninit::uninit());
+    let copy = block.0.as_mut_ptr().cast::<u8>();
+    let mut start = 0;
+    while start < length {
+        let count = most.min(length - start);
+        let mut here = *pointers;
+        for (pointer, dtype) in here.iter_mut().zip(dtypes) {
+            *pointer = pointer.wrapping_add(start * dtype.size());
+        }
+        let target = here[0];
+        here[1..].iter_mut().filter(|pointer| **pointer == target).for_each(|pointer| *pointer = copy);
+        // SAFETY: the elements lie at the caller's pointers, and the block has room for as many; none of the operands is the
+        // output now.
+        unsafe {
+            copy.copy_from_nonoverlapping(target, count * out);
+            body.run(&here, count);
+        }
+        start += count;
     }
 }
 

@@ -12,9 +12,11 @@ pub const TABLE: Table = Table {
         ("allocator", &["sync"]),
         ("device", &[]),
         ("error", &[]),
+        ("parallel", &["error"]),
         ("scalar", &["error"]),
         ("lists", &["scalar"]),
         ("element", &["scalar"]),
+        ("simd", &["element"]),
         ("scratch", &["allocator", "error"]),
         ("trace_hook", &[]),
         ("random", &["element", "error", "scratch", "trace_hook"]),
@@ -102,7 +104,7 @@ pub const TABLE: Table = Table {
                 "sample", "scalar", "scratch", "tensor", "view",
             ],
         ),
-        ("pointwise", &["arith", "axes", "element", "error", "layout", "op", "tensor"]),
+        ("pointwise", &["arith", "axes", "element", "error", "layout", "op", "parallel", "simd", "tensor"]),
         (
             "tensor",
             &[

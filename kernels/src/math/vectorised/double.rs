@@ -20,9 +20,9 @@ pub fn exp(x: f64) -> f64 {
     // Beyond these the result is infinite or 0 in any case. NaN passes both comparisons.
     let x = select(x > 710.0, 710.0, x);
     let x = select(x < -746.0, -746.0, x);
-    let rounded = x * LOG2_E + ROUNDER;
+    let rounded = x.mul_add(LOG2_E, ROUNDER);
     let n = rounded - ROUNDER;
-    let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
+    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
     let series = polynomial!(
         r;
         1.0 / 6_227_020_800.0,
@@ -38,7 +38,7 @@ pub fn exp(x: f64) -> f64 {
         1.0 / 6.0,
         0.5
     );
-    let value = (series * r * r + r) + 1.0;
+    let value = (series * r).mul_add(r, r) + 1.0;
     let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i64;
     let half = exponent >> 1;
     value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))

@@ -1,8 +1,9 @@
 //! Elementary functions as straight-line code that compilers vectorise.
 //!
 //! The C library's functions cost one call an element, ten times the arithmetic in vector registers. These have no
-//! branches, tables or calls: range reduction, a polynomial, and selections for special values. Products and sums
-//! are never fused, so every processor gives the same bits.
+//! branches, tables or calls: range reduction, a polynomial, and selections for special values. A product
+//! and a sum are fused where the code says so, on every processor, so all give the same bits; those without such an
+//! instruction, which have no AVX2 either, call a function for it.
 //!
 //! [`single`] stays in `f32` where that is accurate to two units in the last place; differences that cancel go
 //! through [`double`], which is accurate to one, and are rounded once.
@@ -15,7 +16,7 @@ macro_rules! polynomial {
     ($x:expr; $first:expr $(, $next:expr)*) => {{
         let x = $x;
         let value = $first;
-        $(let value = value * x + $next;)*
+        $(let value = x.mul_add(value, $next);)*
         value
     }};
 }

@@ -18,9 +18,9 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 pub fn exp(x: f32) -> f32 {
     let x = select(x > 89.0, 89.0, x);
     let x = select(x < -104.0, -104.0, x);
-    let rounded = x * LOG2_E + ROUNDER;
+    let rounded = x.mul_add(LOG2_E, ROUNDER);
     let n = rounded - ROUNDER;
-    let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
+    let r = (-n).mul_add(LN_2_LOW, (-n).mul_add(LN_2_HIGH, x));
     let series = polynomial!(
         r;
         1.987_569_1e-4,
@@ -30,7 +30,7 @@ pub fn exp(x: f32) -> f32 {
         1.666_666_5e-1,
         0.5
     );
-    let value = (series * (r * r) + r) + 1.0;
+    let value = series.mul_add(r * r, r) + 1.0;
     let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
     let half = exponent >> 1;
     value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
@@ -67,7 +67,7 @@ fn log_parts(x: f32) -> (f32, f32, f32) {
         -2.499_999_4e-1,
         3.333_333e-1
     );
-    (k, f, f * z * series - 0.5 * z)
+    (k, f, (f * z).mul_add(series, -0.5 * z))
 }
 
 /// A logarithm's value at infinity, at zero and below.
@@ -82,7 +82,7 @@ fn at_the_ends(x: f32, value: f32) -> f32 {
 #[inline(always)]
 pub fn log(x: f32) -> f32 {
     let (k, f, rest) = log_parts(x);
-    at_the_ends(x, (f + (rest + LN_2_LOW * k)) + LN_2_HIGH * k)
+    at_the_ends(x, k.mul_add(LN_2_HIGH, f + k.mul_add(LN_2_LOW, rest)))
 }
 
 /// The logarithm to base 2; exact for powers of two.
@@ -116,7 +116,7 @@ pub fn tanh(x: f32) -> f32 {
         1.333_144_2e-1,
         -3.333_328e-1
     );
-    let near = series * z * x + x;
+    let near = (series * z).mul_add(x, x);
     let far = 1.0 - 2.0 / (exp(2.0 * size) + 1.0);
     // The sign of zero gets lost on the way.
     select(size < 0.625, near, far).copysign(x)
@@ -138,13 +138,13 @@ pub fn erf(x: f32) -> f32 {
         -3.761_253_4e-1,
         1.283_791_7e-1
     );
-    let near = near * x + x;
+    let near = near.mul_add(x, x);
     let t = select(size > 4.0, 4.0, size);
     let high = polynomial!(t; -1.728_534_7e-5, 3.831_972_6e-4);
     let low = polynomial!(t; -3.883_964_4e-3, 2.425_462_2e-2);
-    let exponent = high * (t * t) + low;
+    let exponent = high.mul_add(t * t, low);
     let exponent = polynomial!(t; exponent, -1.067_778_8e-1, -6.348_467e-1, -1.287_175_1e-1);
-    let exponent = exponent * t - t;
+    let exponent = exponent.mul_add(t, -t);
     let far = (1.0 - exp(exponent)).copysign(x);
     select(size > 0.927_734_4, far, select(size >= 0.0, near, x))
 }

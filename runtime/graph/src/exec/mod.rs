@@ -6,16 +6,15 @@
 mod executable;
 mod recycle;
 mod segments;
-mod threads;
 
 use std::borrow::Borrow;
-use std::sync::{Mutex, PoisonError};
 
 use opsmith_runtime::arg::{Arg, Value, describe_operands};
 use opsmith_runtime::error::{Error, Result, ShapeText};
 use opsmith_runtime::infer::symbolic::Bindings;
 use opsmith_runtime::internals::{self, Borrows, GeneratorInternals as _, TensorInternals as _, endless};
 use opsmith_runtime::op::KernelCall;
+use opsmith_runtime::parallel;
 use opsmith_runtime::random::GeneratorState;
 use opsmith_runtime::scalar::Scalar;
 use opsmith_runtime::scratch::Scratch;
@@ -236,19 +235,12 @@ fn run_levels(
             continue;
         }
         // The error of the first node that failed, in node order, so that the error is deterministic.
-        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        let failure = parallel::FirstError::default();
         let tensors: &[Tensor] = tensors;
-        threads::run(threads, together.len(), &|number| {
-            if let Err(error) = run_plain(&together[number], tensors, lists) {
-                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                if failed.as_ref().is_none_or(|(first, _)| number < *first) {
-                    *failed = Some((number, error));
-                }
-            }
+        parallel::run(threads, together.len(), &|number| {
+            failure.note(number, run_plain(&together[number], tensors, lists));
         });
-        if let Some((_, error)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
+        failure.into_result()?;
     }
     Ok(())
 }

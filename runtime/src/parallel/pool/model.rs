@@ -8,19 +8,19 @@ use loom::cell::UnsafeCell;
 
 use super::*;
 
-/// A pool that lives as long as the program, like the graphs' pool.
+/// A pool that lives as long as the program, like the program's own.
 fn leaked() -> &'static Pool {
-    Box::leak(Box::new(pool!()))
+    Box::leak(Box::new(pool!(std::array::from_fn(|_| AtomicUsize::new(0)))))
 }
 
 /// Ends the pool's threads, so that the model ends.
 fn close(pool: &'static Pool) {
     {
-        let mut state = lock(&pool.shared.state);
+        let mut state = lock(&pool.state);
         state.is_closed = true;
-        pool.shared.round.fetch_add(1, Ordering::Release);
+        pool.round.fetch_add(1, Ordering::Release);
     }
-    pool.shared.start.notify_all();
+    pool.start.notify_all();
 }
 
 /// Numbers tracked by loom: the count of calls of each.
@@ -59,6 +59,19 @@ fn each_number_of_two_jobs_is_called_once() {
             pool.run(2, 2, &|number| calls.note(number));
             calls.all_are(1);
         }
+        close(pool);
+    });
+}
+
+/// A job within a call of a job, which the pool's thread helps with wherever calls are left. Detected mutant: `withdraw`
+/// with a notification of one thread alone, which may be the other job's user.
+#[test]
+fn a_job_within_a_job_ends() {
+    loom::model(|| {
+        let pool = leaked();
+        let mut calls = Calls::new(4);
+        pool.run(2, 2, &|outer| pool.run(2, 2, &|inner| calls.note(2 * outer + inner)));
+        calls.all_are(1);
         close(pool);
     });
 }

@@ -1,0 +1,174 @@
+//! Ranges of one loop in several threads: whether, how many and how long is decided here, for all kernels.
+//!
+//! In: a number of items, and a function of a range of them. Out: all items done. The first range is timed, so the
+//! decision follows from the cost of this loop on this machine at this moment, not from a table of counts. Must not
+//! know what an item is.
+//!
+//! ```
+//! use opsmith_runtime::parallel;
+//! use std::sync::atomic::{AtomicUsize, Ordering};
+//!
+//! let sum = AtomicUsize::new(0);
+//! parallel::for_each_range(100_000, 4096, |range| {
+//!     let part: usize = range.sum();
+//!     sum.fetch_add(part, Ordering::Relaxed);
+//! });
+//! assert_eq!(sum.into_inner(), 4_999_950_000);
+//! ```
+
+mod pool;
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// Maximal number of threads.
+pub const MAX_THREADS: usize = 1024;
+/// Shortest remaining time of a loop that several threads share: a few times the time until another one has joined.
+const LEAST: Duration = Duration::from_micros(20);
+/// Approximate time from one visit to the pool to the next, far above the cost of a visit.
+const VISIT: Duration = Duration::from_micros(8);
+
+/// The number of threads; 0 until it is known.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of threads that a call may use, its own included: that of `set_num_threads`, else the environment's
+/// `OPSMITH_NUM_THREADS`, else one for each processor of this process.
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => initial_threads(),
+        known => known,
+    }
+}
+
+/// Sets the number of threads that calls may use from now on. Results are the same bits with any number.
+///
+/// # Errors
+/// If the number is 0 or more than [`MAX_THREADS`].
+pub fn set_num_threads(count: usize) -> Result<()> {
+    if !(1..=MAX_THREADS).contains(&count) {
+        return Err(Error::value(format!("the number of threads is {count}, not from 1 to {MAX_THREADS}")));
+    }
+    THREADS.store(count, Ordering::Relaxed);
+    Ok(())
+}
+
+#[cold]
+fn initial_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let count = match std::env::var("OPSMITH_NUM_THREADS") {
+        Err(_) => processors,
+        Ok(text) => match text.trim().parse() {
+            Ok(count) if (1..=MAX_THREADS).contains(&count) => count,
+            _ => {
+                eprintln!(
+                    "warning: OPSMITH_NUM_THREADS is `{text}`, not a number from 1 to {MAX_THREADS}: calls use \
+                     {processors} threads"
+                );
+                processors
+            }
+        },
+    };
+    // Another thread may have set a number in between, which stays.
+    match THREADS.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => count,
+        Err(known) => known,
+    }
+}
+
+/// Calls `body` with ranges that together cover `0..count`, in several threads if the loop takes long enough.
+///
+/// Each range but the last begins and ends at a multiple of `chunk`, which should take a few microseconds: the first
+/// chunk is timed, and loops of one chunk are not even that. A sum that must not depend on the number of threads is
+/// kept for each chunk.
+///
+/// # Panics
+/// If `chunk` is 0, or with the panic of `body`.
+#[inline]
+pub fn for_each_range(count: usize, chunk: usize, body: impl Fn(Range<usize>) + Sync) {
+    if count <= chunk {
+        if count > 0 {
+            body(0..count);
+        }
+    } else {
+        split(count, chunk, &body);
+    }
+}
+
+/// As [`for_each_range`], for a function that can fail. Every range is visited, and the error is that of the first
+/// range that failed, however the threads ran.
+///
+/// # Errors
+/// The error of `body`.
+///
+/// # Panics
+/// As [`for_each_range`].
+pub fn try_for_each_range(
+    count: usize,
+    chunk: usize,
+    body: impl Fn(Range<usize>) -> Result<()> + Sync,
+) -> Result<()> {
+    if count <= chunk {
+        return if count > 0 { body(0..count) } else { Ok(()) };
+    }
+    let failure = FirstError::default();
+    split(count, chunk, &|range| failure.note(range.start, body(range)));
+    failure.into_result()
+}
+
+/// Calls a function with every number below `count`, each in whichever thread is free, in up to `threads` threads.
+/// For work of which each call takes long; nothing is timed.
+#[doc(hidden)]
+pub fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+    pool::run(threads, count, call);
+}
+
+/// The first of several errors by number, however threads noted them.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct FirstError(Mutex<Option<(usize, Error)>>);
+
+impl FirstError {
+    /// Keeps the error of a result, unless one of a lower number is known.
+    pub fn note(&self, number: usize, result: Result<()>) {
+        let Err(error) = result else { return };
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.as_ref().is_none_or(|(known, _)| number < *known) {
+            *first = Some((number, error));
+        }
+    }
+
+    /// The error, if one was noted.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn into_result(self) -> Result<()> {
+        let first = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+#[inline(never)]
+fn split(count: usize, chunk: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
+    let threads = num_threads();
+    if threads == 1 {
+        return body(0..count);
+    }
+    let start = Instant::now();
+    body(0..chunk);
+    let spent = start.elapsed().max(Duration::from_nanos(1));
+    let left = (count - chunk).div_ceil(chunk);
+    if spent.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX)) < LEAST {
+        return body(chunk..count);
+    }
+    // So many chunks a visit that visits cost nothing, and so few that no thread waits long for the last one.
+    let per_visit = (VISIT.as_nanos() / spent.as_nanos()).max(1) as usize;
+    let per_visit = per_visit.min(left.div_ceil(4 * threads)) * chunk;
+    pool::run(threads, (count - chunk).div_ceil(per_visit), &|number| {
+        let start = chunk + number * per_visit;
+        body(start..count.min(start + per_visit));
+    });
+}

@@ -1,0 +1,232 @@
+//! The pool of threads for calls that need no order: parts of a kernel's loop, nodes of one schedule level.
+//!
+//! In: a number of calls, and a function of the call's number. Out: all calls made, by this thread and the pool's. The
+//! pool's threads live as long as the program; a job does not allocate. Several jobs run at a time, also one inside of
+//! another: threads help wherever calls are left.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::PoisonError;
+
+#[cfg(loom)]
+use loom::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard},
+    thread::Builder,
+};
+#[cfg(not(loom))]
+use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{Condvar, Mutex, MutexGuard},
+    thread::Builder,
+};
+
+/// Iterations of a thread's spin before it sleeps: some tens of microseconds, as long as waking takes. In a loom model a
+/// thread sleeps at once, which is one of the possible orders.
+const TURNS: usize = if cfg!(loom) { 0 } else { 2000 };
+
+/// Maximal number of jobs at a time; a further one runs in its own thread alone.
+const JOBS: usize = if cfg!(loom) { 2 } else { 16 };
+
+/// A pool without threads; a macro, since loom's locks have no constant constructor.
+macro_rules! pool {
+    ($active:expr) => {
+        Pool {
+            state: Mutex::new(State {
+                jobs: [const { None }; JOBS],
+                threads: 0,
+                asleep: 0,
+                is_closed: false,
+            }),
+            round: AtomicU64::new(0),
+            active: $active,
+            start: Condvar::new(),
+            done: Condvar::new(),
+        }
+    };
+}
+
+/// The pool of the program.
+#[cfg(not(loom))]
+static POOL: Pool = pool!([const { AtomicUsize::new(0) }; JOBS]);
+
+/// Calls a function with every number below `count`, in up to `threads` threads.
+#[cfg(not(loom))]
+pub(super) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+    if threads > 1 && count > 1 { POOL.run(threads, count, call) } else { (0..count).for_each(call) }
+}
+
+/// As the pool's `run`, for loom models of other parts, which have no pool: a model's threads must end with it.
+#[cfg(loom)]
+pub(super) fn run(_threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(call);
+}
+
+struct Pool {
+    state: Mutex<State>,
+    /// The number of jobs so far.
+    round: AtomicU64,
+    /// For each job, the number of the pool's threads that work on it; written under the lock.
+    active: [AtomicUsize; JOBS],
+    start: Condvar,
+    done: Condvar,
+}
+
+struct State {
+    jobs: [Option<Entry>; JOBS],
+    /// The number of threads.
+    threads: usize,
+    /// The number of threads that wait for `start`.
+    asleep: usize,
+    /// Whether threads should end instead of wait; only loom models close a pool.
+    is_closed: bool,
+}
+
+/// Calls to make; in the frame of the thread that wants them.
+struct Job<'a> {
+    call: &'a (dyn Fn(usize) + Sync),
+    count: usize,
+    /// The number of the next call.
+    next: AtomicUsize,
+}
+
+/// A job in the pool.
+struct Entry {
+    job: *const Job<'static>,
+    /// Maximal number of further helping threads.
+    wanted: usize,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+// SAFETY: the job's function may be called from several threads, and it lives until all have finished, for which `run`
+// waits.
+unsafe impl Send for Entry {}
+
+impl Job<'_> {
+    /// Makes calls until none is left.
+    fn take_calls(&self) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.count {
+                return;
+            }
+            (self.call)(number);
+        }
+    }
+}
+
+impl Pool {
+    fn run(&'static self, threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
+        let job = Job { call, count, next: AtomicUsize::new(0) };
+        let Some(place) = self.add(&job, threads.min(count) - 1) else { return (0..count).for_each(call) };
+        let own = catch_unwind(AssertUnwindSafe(|| job.take_calls()));
+        let panic = self.withdraw(place);
+        if let Some(panic) = own.err().or(panic) {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Gives a job to the threads; its place, unless there are too many jobs. The caller must call `withdraw` before
+    /// the job ends.
+    fn add(&'static self, job: &Job<'_>, helpers: usize) -> Option<usize> {
+        let mut state = lock(&self.state);
+        let place = state.jobs.iter().position(Option::is_none)?;
+        while state.threads < helpers && self.spawn() {
+            state.threads += 1;
+        }
+        // Only the lifetime is erased: `withdraw` waits until no thread has the job and none can get it.
+        let job = std::ptr::from_ref(job).cast::<Job<'static>>();
+        state.jobs[place] = Some(Entry { job, wanted: helpers, panic: None });
+        self.round.fetch_add(1, Ordering::Release);
+        let asleep = state.asleep;
+        drop(state);
+        match asleep {
+            0 => {}
+            _ if helpers >= asleep => self.start.notify_all(),
+            _ => (0..helpers).for_each(|_| self.start.notify_one()),
+        }
+        Some(place)
+    }
+
+    /// Withdraws a job and waits for the threads that have it; returns the panic of one of them.
+    fn withdraw(&self, place: usize) -> Option<Box<dyn Any + Send>> {
+        let mut state = lock(&self.state);
+        if let Some(entry) = &mut state.jobs[place] {
+            entry.wanted = 0;
+        }
+        let active = &self.active[place];
+        if active.load(Ordering::Acquire) > 0 && TURNS > 0 {
+            drop(state);
+            let mut turns = 0;
+            while active.load(Ordering::Acquire) > 0 && turns < TURNS {
+                turns += 1;
+                spin_loop();
+            }
+            state = lock(&self.state);
+        }
+        while active.load(Ordering::Acquire) > 0 {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.jobs[place].take().and_then(|entry| entry.panic)
+    }
+
+    /// Starts a thread; if that fails, fewer threads give the same results.
+    fn spawn(&'static self) -> bool {
+        Builder::new().name("opsmith".to_owned()).spawn(move || self.work()).is_ok()
+    }
+
+    /// The loop of each thread.
+    fn work(&self) {
+        while let Some((place, job)) = self.next_job() {
+            // SAFETY: `withdraw` waits until this thread, which is counted as active, leaves the count below.
+            let job = unsafe { &*job };
+            let result = catch_unwind(AssertUnwindSafe(|| job.take_calls()));
+            let mut state = lock(&self.state);
+            if let (Err(panic), Some(entry)) = (result, &mut state.jobs[place]) {
+                entry.panic.get_or_insert(panic);
+            }
+            if self.active[place].fetch_sub(1, Ordering::AcqRel) == 1 {
+                // Every waiting user of the pool: each looks for its own job.
+                self.done.notify_all();
+            }
+        }
+    }
+
+    /// Waits for a job that wants another thread, and joins it; `None` at the end of the pool.
+    fn next_job(&self) -> Option<(usize, *const Job<'static>)> {
+        let mut state = lock(&self.state);
+        loop {
+            for (place, entry) in state.jobs.iter_mut().enumerate() {
+                let Some(entry) = entry.as_mut().filter(|entry| entry.wanted > 0) else { continue };
+                entry.wanted -= 1;
+                self.active[place].fetch_add(1, Ordering::AcqRel);
+                return Some((place, entry.job));
+            }
+            if state.is_closed {
+                return None;
+            }
+            let seen = self.round.load(Ordering::Acquire);
+            drop(state);
+            let mut turns = 0;
+            while turns < TURNS && self.round.load(Ordering::Acquire) == seen {
+                turns += 1;
+                spin_loop();
+            }
+            state = lock(&self.state);
+            if self.round.load(Ordering::Acquire) == seen {
+                state.asleep += 1;
+                state = self.start.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.asleep -= 1;
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, loom))]
+mod model;
