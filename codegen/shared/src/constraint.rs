@@ -69,6 +69,9 @@ impl Literal {
 impl Constraint {
     /// Whether a value, or an item of a list, is allowed. Lengths allow every item.
     pub fn allows(&self, value: &Literal) -> bool {
+        if let Literal::Str(text) = value {
+            return self.allows_text(text);
+        }
         let ordered =
             |limit: &Literal, fits: fn(std::cmp::Ordering) -> bool| value.compare(limit).is_some_and(fits);
         match self {
@@ -80,6 +83,17 @@ impl Constraint {
             Constraint::MultipleOf(step) => matches!(value, Literal::Int(value) if value % step == 0),
             Constraint::Named(names) => names.iter().any(|(_, named)| Literal::Int(*named).same(value)),
             Constraint::Len(_) | Constraint::MinLen(_) => true,
+        }
+    }
+
+    /// Whether a text is allowed, which has no order; without a copy, since every call checks its arguments.
+    pub fn allows_text(&self, text: &str) -> bool {
+        match self {
+            Constraint::OneOf(choices) => {
+                choices.iter().any(|choice| matches!(choice, Literal::Str(known) if known == text))
+            }
+            Constraint::Len(_) | Constraint::MinLen(_) => true,
+            _ => false,
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! In: given outputs and their inferred specs. Out: nothing, or an error before anything is written.
 
+use std::borrow::Cow;
+
 use opsmith_core::{DType, can_cast};
 
 use crate::arg::Arg;
@@ -92,15 +94,16 @@ pub(crate) fn check_written(target: &Tensor, name: &str, sizes: &[i64], dtype: D
         ))
         .with_help(format!("an in-place form never broadcasts {name}; use the functional form")));
     }
-    check_castable(dtype, target.dtype(), name, &format!("use the functional form, or convert {name} first"))
+    check_castable(dtype, target.dtype(), name)
+        .map_err(|error| error.with_help(format!("use the functional form, or convert {name} first")))
 }
 
-fn check_castable(from: DType, to: DType, name: &str, help: &str) -> Result<()> {
+#[inline]
+fn check_castable(from: DType, to: DType, name: &str) -> Result<()> {
     if can_cast(from, to) {
         return Ok(());
     }
-    Err(Error::dtype(format!("the result is {from}, which cannot be written into {name} of dtype {to}"))
-        .with_help(help.to_owned()))
+    Err(Error::dtype(format!("the result is {from}, which cannot be written into {name} of dtype {to}")))
 }
 
 pub(super) fn check_out(
@@ -111,11 +114,12 @@ pub(super) fn check_out(
     out: &Tensor,
 ) -> Result<()> {
     let name = match op.schema.returns.get(index).and_then(|result| result.name) {
-        Some(name) => name.to_owned(),
-        None if op.schema.returns.len() > 1 => format!("out[{index}]"),
-        None => "out".to_owned(),
+        Some(name) => Cow::Borrowed(name),
+        None if op.schema.returns.len() > 1 => Cow::Owned(format!("out[{index}]")),
+        None => Cow::Borrowed("out"),
     };
-    check_castable(spec.dtype, out.dtype(), &name, &format!("give an `{name}` of dtype {}", spec.dtype))?;
+    check_castable(spec.dtype, out.dtype(), &name)
+        .map_err(|error| error.with_help(format!("give an `{name}` of dtype {}", spec.dtype)))?;
     if out.device() != inferred.device {
         return Err(Error::device(format!(
             "{name} is on {}, the inputs are on {}",
