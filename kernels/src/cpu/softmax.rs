@@ -120,8 +120,9 @@ fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
         let mut rows = [&[][..]; N];
         for (view, (row, buffer)) in rows.iter_mut().zip(&mut buffers).enumerate() {
             // SAFETY: the walk's lines are lines of the inputs.
-            let line =
-                unsafe { std::slice::from_raw_parts(inputs[view].as_ptr().offset(start[view] as isize), length) };
+            let line = unsafe {
+                std::slice::from_raw_parts(inputs[view].as_ptr().offset(start[view] as isize), length)
+            };
             *row = computed(line, buffer);
         }
         // SAFETY: the walk's lines are lines of the output, which is borrowed uniquely.

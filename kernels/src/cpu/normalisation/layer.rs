@@ -62,11 +62,12 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
     if [mean.len(), rstd.len()] != [rows.count; 2] {
         return Err(Error::shape(format!("mean and rstd do not have {} elements, one a row", rows.count)));
     }
-    let statistics =
-        |number: usize, _: &[_]| Statistics { mean: mean[number].to_compute(), rstd: rstd[number].to_compute() };
+    let statistics = |number: usize, _: &[_]| Statistics {
+        mean: mean[number].to_compute(),
+        rstd: rstd[number].to_compute(),
+    };
     let wanted = [asked(output_mask, 0), asked(output_mask, 1) || asked(output_mask, 2)];
-    let [of_weight, of_bias] =
-        rows.gradients::<true>(&grad_out, &input, statistics, wanted, grad_input)?;
+    let [of_weight, of_bias] = rows.gradients::<true>(&grad_out, &input, statistics, wanted, grad_input)?;
     write_if(asked(output_mask, 1), of_weight.into_iter().map(T::from_compute), &mut grad_weight)?;
     write_if(asked(output_mask, 2), of_bias.into_iter().map(T::from_compute), &mut grad_bias)
 }
@@ -206,7 +207,8 @@ impl<C: Real> Rows<C> {
         with_slice(&mut grad_input, |grad_input| {
             for number in 0..self.count {
                 let range = self.range(number);
-                let (dy, x) = (computed(&grads[range.clone()], &mut dy), computed(&elements[range.clone()], &mut x));
+                let (dy, x) =
+                    (computed(&grads[range.clone()], &mut dy), computed(&elements[range.clone()], &mut x));
                 let statistics = statistics(number, x);
                 if of_factors {
                     add_to_factors(dy, x, statistics, [&mut weight_sums, &mut bias_sums]);

@@ -5,7 +5,7 @@
 
 mod batch;
 mod group;
-mod layer;
+pub(super) mod layer;
 mod rows;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
