@@ -22,6 +22,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("fold::NARROW", reduce::fold::NARROW as usize),
     ("position::BLOCK", reduce::position::BLOCK),
     ("position::ROWS", reduce::position::ROWS as usize),
+    ("position::TOGETHER", reduce::position::TOGETHER),
     ("position::WIDTH", reduce::position::WIDTH),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),

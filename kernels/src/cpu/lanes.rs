@@ -74,9 +74,9 @@ pub(crate) const TERMS: usize = 32;
 ///
 /// The order of additions depends on the length alone. An error grows with 1/1024 of it.
 #[inline(always)]
-pub(crate) fn sum_terms<C: Arithmetic, const K: usize, const N: usize>(
-    inputs: [&[C]; K],
-    term: impl Fn([C; K]) -> [C; N],
+pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usize>(
+    inputs: [&[A]; K],
+    term: impl Fn([A; K]) -> [C; N],
 ) -> [C; N] {
     let length = inputs[0].len();
     let mut totals = [[C::ZERO; SUMS]; N];
@@ -91,7 +91,7 @@ pub(crate) fn sum_terms<C: Arithmetic, const K: usize, const N: usize>(
         let mut sums = [[C::ZERO; SUMS]; N];
         for row in first..(first + TERMS).min(length / SUMS) {
             for lane in 0..SUMS {
-                let mut values = [C::ZERO; K];
+                let mut values = [A::default(); K];
                 for input in 0..K {
                     values[input] = rows[input][row][lane];
                 }
@@ -108,7 +108,7 @@ pub(crate) fn sum_terms<C: Arithmetic, const K: usize, const N: usize>(
         }
     }
     for lane in 0..length % SUMS {
-        let mut values = [C::ZERO; K];
+        let mut values = [A::default(); K];
         for input in 0..K {
             values[input] = rests[input][lane];
         }

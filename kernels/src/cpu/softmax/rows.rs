@@ -5,24 +5,24 @@
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 
-use crate::cpu::lanes::{SUMS, sum_terms};
+use crate::cpu::lanes::{NARROW, sum_terms};
 use crate::cpu::simd::widest;
 use crate::math::{Inexact, exp, log, reciprocal, select};
 
 /// The largest number of a row; NaN does not count, minus infinity if there is nothing else.
 #[inline(always)]
 fn largest<C: Ordered>(row: &[C]) -> C {
-    let mut lanes = [C::LOWEST; SUMS];
-    let (blocks, rest) = row.as_chunks::<SUMS>();
+    let mut lanes = [C::LOWEST; NARROW];
+    let (blocks, rest) = row.as_chunks::<NARROW>();
     for block in blocks {
-        for lane in 0..SUMS {
+        for lane in 0..NARROW {
             lanes[lane] = select(block[lane].gt(lanes[lane]), block[lane], lanes[lane]);
         }
     }
     for lane in 0..rest.len() {
         lanes[lane] = select(rest[lane].gt(lanes[lane]), rest[lane], lanes[lane]);
     }
-    let mut width = SUMS / 2;
+    let mut width = NARROW / 2;
     while width > 0 {
         for lane in 0..width {
             lanes[lane] = select(lanes[lane + width].gt(lanes[lane]), lanes[lane + width], lanes[lane]);
