@@ -90,10 +90,14 @@ pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usiz
     for first in (0..length / SUMS).step_by(TERMS) {
         let mut sums = [[C::ZERO; SUMS]; N];
         for row in first..(first + TERMS).min(length / SUMS) {
+            let mut blocks = [&rows[0][row]; K];
+            for input in 1..K {
+                blocks[input] = &rows[input][row];
+            }
             for lane in 0..SUMS {
                 let mut values = [A::default(); K];
                 for input in 0..K {
-                    values[input] = rows[input][row][lane];
+                    values[input] = blocks[input][lane];
                 }
                 let terms = term(values);
                 for number in 0..N {

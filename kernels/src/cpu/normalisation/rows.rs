@@ -33,7 +33,7 @@ fn statistics<const CENTRED: bool, C: Real>(row: &[C], eps: C) -> Statistics<C> 
         let [sum] = sum_terms([row], |[x]| [x]);
         mean = Arithmetic::div(sum, count);
     }
-    let [squares] = sum_terms([row], |[x]| {
+    let [squares] = sum_terms([row], move |[x]| {
         let deviation = Arithmetic::sub(x, mean);
         [Arithmetic::mul(deviation, deviation)]
     });
@@ -44,7 +44,7 @@ fn statistics<const CENTRED: bool, C: Real>(row: &[C], eps: C) -> Statistics<C> 
 pub(super) fn statistics_of<const CENTRED: bool, C: Real>(row: &[C], eps: C) -> Statistics<C> {
     widest(
         #[inline(always)]
-        || statistics::<CENTRED, C>(row, eps),
+        move || statistics::<CENTRED, C>(row, eps),
     )
 }
 
@@ -58,7 +58,7 @@ pub(super) fn normalise<const CENTRED: bool, C: Real>(
 ) -> Statistics<C> {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let statistics = statistics::<CENTRED, C>(row, eps);
             let (weight, bias, out) = (&weight[..row.len()], &bias[..row.len()], &mut out[..row.len()]);
             for index in 0..row.len() {
@@ -79,7 +79,7 @@ pub(super) fn add_to_factors<C: Real>(
 ) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let length = row.len();
             let (dy, weight, bias) = (&dy[..length], &mut weight[..length], &mut bias[..length]);
             for index in 0..length {
@@ -102,9 +102,9 @@ pub(super) fn gradient<const CENTRED: bool, C: Real>(
 ) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let (length, count) = (row.len(), C::from_count(row.len()));
-            let [of_mean, of_row] = sum_terms([dy, row, weight], |[dy, x, w]| {
+            let [of_mean, of_row] = sum_terms([dy, row, weight], move |[dy, x, w]| {
                 let scaled = Arithmetic::mul(dy, w);
                 let along_mean = if CENTRED { scaled } else { C::ZERO };
                 [along_mean, Arithmetic::mul(scaled, statistics.normal(x))]

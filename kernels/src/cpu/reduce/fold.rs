@@ -377,15 +377,19 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
         partials: &mut [F::Partial],
     ) {
         let mut rows = [self.start; ROWS];
-        for (row, &offset) in rows.iter_mut().zip(offsets) {
-            *row = row.wrapping_offset(offset as isize);
+        for number in 0..ROWS {
+            rows[number] = self.start.wrapping_offset(offsets[number] as isize);
         }
-        for (lane, (partial, &context)) in partials.iter_mut().zip(&self.contexts).enumerate() {
-            let offset = lane as isize * step;
-            for row in rows {
+        let contexts = &self.contexts[..partials.len()];
+        for lane in 0..partials.len() {
+            // The result is stored once: a store to each could change the rows, as far as compilers know.
+            let mut partial = partials[lane];
+            for number in 0..ROWS {
                 // SAFETY: the caller's promise.
-                *partial = self.f.take(context, *partial, unsafe { *row.offset(offset) });
+                let element = unsafe { *rows[number].offset(lane as isize * step) };
+                partial = self.f.take(contexts[lane], partial, element);
             }
+            partials[lane] = partial;
         }
     }
 }

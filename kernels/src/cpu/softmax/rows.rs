@@ -36,7 +36,7 @@ fn largest<C: Ordered>(row: &[C]) -> C {
 pub(super) fn softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let out = &mut out[..row.len()];
             let largest = largest(row);
             for index in 0..row.len() {
@@ -55,7 +55,7 @@ pub(super) fn softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
 pub(super) fn log_softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let out = &mut out[..row.len()];
             let largest = largest(row);
             for index in 0..row.len() {
@@ -74,7 +74,7 @@ pub(super) fn log_softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
 pub(super) fn softmax_backward<C: Arithmetic>(grad: &[C], y: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let (y, out) = (&y[..grad.len()], &mut out[..grad.len()]);
             let [sum] = sum_terms([grad, y], |[grad, y]| [Arithmetic::mul(grad, y)]);
             for index in 0..grad.len() {
@@ -88,7 +88,7 @@ pub(super) fn softmax_backward<C: Arithmetic>(grad: &[C], y: &[C], out: &mut [C]
 pub(super) fn log_softmax_backward<C: Inexact>(grad: &[C], y: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
-        || {
+        move || {
             let (y, out) = (&y[..grad.len()], &mut out[..grad.len()]);
             let [sum] = sum_terms([grad], |[grad]| [grad]);
             for index in 0..grad.len() {
