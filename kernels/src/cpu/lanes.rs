@@ -216,19 +216,15 @@ pub(crate) unsafe fn read_row<T: Element>(
 /// # Safety
 /// As many elements are valid for writes.
 #[inline(always)]
-pub(crate) unsafe fn write_row<T: Element>(
-    start: *mut T,
-    step: i64,
-    values: impl ExactSizeIterator<Item = T::Compute>,
-) {
+pub(crate) unsafe fn write_row<T: Element>(start: *mut T, step: i64, values: &[T::Compute]) {
     if step == 1 {
         // SAFETY: the caller's promise.
         let row = unsafe { std::slice::from_raw_parts_mut(start, values.len()) };
-        for (target, value) in row.iter_mut().zip(values) {
-            *target = T::from_compute(value);
+        for index in 0..values.len() {
+            row[index] = T::from_compute(values[index]);
         }
     } else {
-        for (index, value) in values.enumerate() {
+        for (index, &value) in values.iter().enumerate() {
             // SAFETY: the caller's promise.
             unsafe { *start.offset(index as isize * step as isize) = T::from_compute(value) }
         }
@@ -249,8 +245,8 @@ pub(crate) unsafe fn for_each_in_row<T: Copy, P>(
     if step == 1 {
         // SAFETY: the caller's promise.
         let row = unsafe { std::slice::from_raw_parts(start, values.len()) };
-        for (value, &element) in values.iter_mut().zip(row) {
-            body(value, element);
+        for index in 0..row.len() {
+            body(&mut values[index], row[index]);
         }
     } else {
         for (index, value) in values.iter_mut().enumerate() {

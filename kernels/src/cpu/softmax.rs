@@ -221,7 +221,7 @@ impl<C: Copy> Lines<C> {
                     let (row, others) = rest.split_at(length as usize);
                     rest = others;
                     // SAFETY: the caller's promise.
-                    unsafe { write_row(out.offset(start as isize), step, row.iter().copied()) };
+                    unsafe { write_row(out.offset(start as isize), step, row) };
                 }
             },
         );
@@ -238,9 +238,10 @@ impl<C: Copy> Lines<C> {
                     *of_line = fold_lanes(&self.values, start, &join, &join);
                     return;
                 }
+                let of_lines = &mut self.of_lines[..self.lanes];
                 for row in self.values.chunks_exact(self.lanes) {
-                    for (partial, &value) in self.of_lines.iter_mut().zip(row) {
-                        *partial = join(*partial, value);
+                    for lane in 0..row.len() {
+                        of_lines[lane] = join(of_lines[lane], row[lane]);
                     }
                 }
             },
@@ -260,10 +261,11 @@ impl<C: Copy> Lines<C> {
                     *sum = update_and_sum_lanes(&mut self.values, |x| change(x, of_line), map);
                     return;
                 }
+                let (of_lines, sums) = (&self.of_lines[..self.lanes], &mut sums[..self.lanes]);
                 for row in self.values.chunks_exact_mut(self.lanes) {
-                    for ((value, &of_line), sum) in row.iter_mut().zip(&self.of_lines).zip(&mut sums) {
-                        *value = change(*value, of_line);
-                        *sum = Arithmetic::add(*sum, map(*value));
+                    for lane in 0..row.len() {
+                        row[lane] = change(row[lane], of_lines[lane]);
+                        sums[lane] = Arithmetic::add(sums[lane], map(row[lane]));
                     }
                 }
             },
@@ -282,9 +284,10 @@ impl<C: Copy> Lines<C> {
                     }
                     return;
                 }
+                let of_lines = &self.of_lines[..self.lanes];
                 for row in self.values.chunks_exact_mut(self.lanes) {
-                    for (value, &of_line) in row.iter_mut().zip(&self.of_lines) {
-                        *value = change(*value, of_line);
+                    for lane in 0..row.len() {
+                        row[lane] = change(row[lane], of_lines[lane]);
                     }
                 }
             },
@@ -296,8 +299,9 @@ impl<C: Copy> Lines<C> {
         widest(
             #[inline(always)]
             || {
-                for (value, &other) in self.values.iter_mut().zip(&other.values) {
-                    *value = change(*value, other);
+                let (values, others) = (&mut self.values[..], &other.values[..]);
+                for index in 0..values.len().min(others.len()) {
+                    values[index] = change(values[index], others[index]);
                 }
             },
         );
