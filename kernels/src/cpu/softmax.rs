@@ -331,6 +331,8 @@ mod tests {
             dense(&[40, 30]).permuted(&[1, 0]),
             dense(&[3, 4]).repeated(5),
             dense(&[1, 1, 5]),
+            dense(&[3, 100]),
+            dense(&[2, 1, 1500]),
         ]
     }
 
