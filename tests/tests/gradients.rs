@@ -328,6 +328,8 @@ fn normalisation_and_losses() {
         (Two, call("softmax.int", vec![t(&[2, 3]), 1i64.into()])),
         (Two, call("log_softmax.int", vec![t(&[2, 3]), 0i64.into()])),
         (One, call("layer_norm", vec![t(&[2, 3]), ints(&[3]), u(&[3]), positive(&[3])])),
+        (Two, call("rms_norm", vec![t(&[2, 3]), ints(&[3]), u(&[3])])),
+        (Two, call("rms_norm", vec![t(&[2, 3, 2]), ints(&[3, 2]), Value::None, 0.1.into()])),
         (Two, call("mse_loss", vec![t(&[2, 3]), u(&[2, 3])])),
         (Two, call("l1_loss", vec![t(&[2, 3]), u(&[2, 3]), 2i64.into()])),
         (Two, call("smooth_l1_loss", vec![t(&[2, 3]), u(&[2, 3]), 0i64.into(), 0.7.into()])),

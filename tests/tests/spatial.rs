@@ -132,6 +132,8 @@ fn borders() {
 fn norms() {
     twice("native_layer_norm", vec![t(&[2, 3, 2]), ints(&[3, 2]), u(&[3, 2]), t(&[3, 2]), 0.1.into()]);
     twice("native_layer_norm", vec![t(&[3, 4]), ints(&[4]), Value::None, Value::None, 0.01.into()]);
+    twice("rms_norm", vec![t(&[2, 3, 2]), ints(&[3, 2]), u(&[3, 2]), 0.1.into()]);
+    twice("rms_norm", vec![t(&[3, 4]), ints(&[4]), Value::None, Value::None]);
     let group = |weight: Value, bias: Value| {
         vec![t(&[2, 4, 3]), weight, bias, 2i64.into(), 4i64.into(), 3i64.into(), 2i64.into(), 0.1.into()]
     };

@@ -3,13 +3,16 @@
 //! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
 
 use super::linalg::innermost::{Blocked, Kernels};
-use super::{convolution, lanes, linalg, reduce, softmax, tiles};
+use super::{convolution, lanes, linalg, normalisation, reduce, softmax, tiles};
 
 /// Where a size stands, and how many elements it is.
 pub const BLOCKS: &[(&str, usize)] = &[
     ("convolution::BLOCK", convolution::BLOCK),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),
+    ("lanes::SUMS", lanes::SUMS),
+    ("lanes::TERMS", lanes::SUMS * lanes::TERMS),
+    ("layer::CHUNK", normalisation::layer::CHUNK),
     ("linalg::BLOCK", linalg::BLOCK),
     ("linalg::LANES", linalg::LANES),
     ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
@@ -19,6 +22,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("fold::NARROW", reduce::fold::NARROW as usize),
     ("position::BLOCK", reduce::position::BLOCK),
     ("position::ROWS", reduce::position::ROWS as usize),
+    ("position::TOGETHER", reduce::position::TOGETHER),
     ("position::WIDTH", reduce::position::WIDTH),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),

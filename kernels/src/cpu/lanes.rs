@@ -65,6 +65,112 @@ pub(crate) fn fold_lanes<A: Copy, P: Copy>(
     lanes[0]
 }
 
+/// Partial sums of [`sum_terms`], which stay in registers.
+pub(crate) const SUMS: usize = 32;
+/// Terms of a partial sum that are added one after the other before they join the total.
+pub(crate) const TERMS: usize = 32;
+
+/// Sums over the elements side by side in `inputs`, all as long as the first: each place adds N terms.
+///
+/// The order of additions depends on the length alone. An error grows with 1/1024 of it.
+#[inline(always)]
+pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usize>(
+    inputs: [&[A]; K],
+    term: impl Fn([A; K]) -> [C; N],
+) -> [C; N] {
+    let length = inputs[0].len();
+    let mut totals = [[C::ZERO; SUMS]; N];
+    let mut rows = [&[][..]; K];
+    let mut rests = [&[][..]; K];
+    for input in 0..K {
+        (rows[input], rests[input]) = inputs[input][..length].as_chunks::<SUMS>();
+        rows[input] = &rows[input][..length / SUMS];
+        rests[input] = &rests[input][..length % SUMS];
+    }
+    for first in (0..length / SUMS).step_by(TERMS) {
+        let mut sums = [[C::ZERO; SUMS]; N];
+        for row in first..(first + TERMS).min(length / SUMS) {
+            let mut blocks = [&rows[0][row]; K];
+            for input in 1..K {
+                blocks[input] = &rows[input][row];
+            }
+            for lane in 0..SUMS {
+                let mut values = [A::default(); K];
+                for input in 0..K {
+                    values[input] = blocks[input][lane];
+                }
+                let terms = term(values);
+                for number in 0..N {
+                    sums[number][lane] = Arithmetic::add(sums[number][lane], terms[number]);
+                }
+            }
+        }
+        for number in 0..N {
+            for lane in 0..SUMS {
+                totals[number][lane] = Arithmetic::add(totals[number][lane], sums[number][lane]);
+            }
+        }
+    }
+    for lane in 0..length % SUMS {
+        let mut values = [A::default(); K];
+        for input in 0..K {
+            values[input] = rests[input][lane];
+        }
+        let terms = term(values);
+        for number in 0..N {
+            totals[number][lane] = Arithmetic::add(totals[number][lane], terms[number]);
+        }
+    }
+    let mut width = SUMS / 2;
+    while width > 0 {
+        for total in &mut totals {
+            for lane in 0..width {
+                total[lane] = Arithmetic::add(total[lane], total[lane + width]);
+            }
+        }
+        width /= 2;
+    }
+    let mut results = [C::ZERO; N];
+    for number in 0..N {
+        results[number] = totals[number][0];
+    }
+    results
+}
+
+/// The row itself if its elements are of the compute type, else a copy in that type.
+#[inline(always)]
+pub(crate) fn computed<'a, T: Element>(
+    row: &'a [T],
+    buffer: &'a mut Scratch<T::Compute>,
+) -> &'a [T::Compute] {
+    if const { T::DTYPE as u8 == T::Compute::DTYPE as u8 } {
+        // SAFETY: a dtype has one element type, so that both types are the same.
+        return unsafe { std::slice::from_raw_parts(row.as_ptr().cast(), row.len()) };
+    }
+    buffer.clear();
+    buffer.extend_mapped(row, |element| element.to_compute());
+    buffer
+}
+
+/// Calls `body` with a row of the compute type and writes it to `out`, in place if that is the type of elements.
+#[inline(always)]
+pub(crate) fn with_computed<T: Element<Compute: Arithmetic>, R>(
+    out: &mut [T],
+    buffer: &mut Scratch<T::Compute>,
+    body: impl FnOnce(&mut [T::Compute]) -> R,
+) -> R {
+    if const { T::DTYPE as u8 == T::Compute::DTYPE as u8 } {
+        // SAFETY: a dtype has one element type, so that both types are the same.
+        return body(unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), out.len()) });
+    }
+    buffer.resize(out.len(), T::Compute::ZERO);
+    let result = body(buffer);
+    for index in 0..out.len() {
+        out[index] = T::from_compute(buffer[index]);
+    }
+    result
+}
+
 /// Changes each element of a slice, and sums the results, mapped.
 #[inline(always)]
 pub(crate) fn update_and_sum_lanes<C: Arithmetic>(
@@ -110,19 +216,15 @@ pub(crate) unsafe fn read_row<T: Element>(
 /// # Safety
 /// As many elements are valid for writes.
 #[inline(always)]
-pub(crate) unsafe fn write_row<T: Element>(
-    start: *mut T,
-    step: i64,
-    values: impl ExactSizeIterator<Item = T::Compute>,
-) {
+pub(crate) unsafe fn write_row<T: Element>(start: *mut T, step: i64, values: &[T::Compute]) {
     if step == 1 {
         // SAFETY: the caller's promise.
         let row = unsafe { std::slice::from_raw_parts_mut(start, values.len()) };
-        for (target, value) in row.iter_mut().zip(values) {
-            *target = T::from_compute(value);
+        for index in 0..values.len() {
+            row[index] = T::from_compute(values[index]);
         }
     } else {
-        for (index, value) in values.enumerate() {
+        for (index, &value) in values.iter().enumerate() {
             // SAFETY: the caller's promise.
             unsafe { *start.offset(index as isize * step as isize) = T::from_compute(value) }
         }
@@ -143,8 +245,8 @@ pub(crate) unsafe fn for_each_in_row<T: Copy, P>(
     if step == 1 {
         // SAFETY: the caller's promise.
         let row = unsafe { std::slice::from_raw_parts(start, values.len()) };
-        for (value, &element) in values.iter_mut().zip(row) {
-            body(value, element);
+        for index in 0..row.len() {
+            body(&mut values[index], row[index]);
         }
     } else {
         for (index, value) in values.iter_mut().enumerate() {

@@ -3,14 +3,17 @@
 //! 16-bit floats compute in `f32` and are rounded once. Flags that choose the output's dtype act in
 //! inference, before these kernels are chosen.
 
+mod rows;
+
 use opsmith_runtime::arith::{Arithmetic, Ordered};
+use opsmith_runtime::axes::Walk;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
-use super::lanes::{fold_lanes, read_row, update_and_sum_lanes, write_row};
+use super::lanes::{computed, fold_lanes, read_row, update_and_sum_lanes, with_computed, write_row};
 use super::simd::widest;
 use super::strides::expect_sizes;
-use super::tiles::{Tile, for_each_tile};
+use super::tiles::{SHORT, Tile, for_each_tile, lines};
 use crate::math::{Inexact, exp, log, maximum, reciprocal};
 
 /// exp(x) along a dimension, divided by its sum: `[0, ln 3]` gives `[0.25, 0.75]`.
@@ -18,8 +21,11 @@ pub fn softmax<T: Element<Compute: Ordered + Inexact>>(
     self_: View<'_, T>,
     dim: i64,
     _half_to_float: bool,
-    out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    if by_rows([&self_], dim, &mut out, |[x], out| rows::softmax(x, out))? {
+        return Ok(());
+    }
     along([&self_], dim, out, |[x]| {
         x.fold(T::Compute::LOWEST, maximum);
         x.update_and_sum(|x, largest| exp(Arithmetic::sub(x, largest)), |x| x);
@@ -33,8 +39,11 @@ pub fn log_softmax<T: Element<Compute: Ordered + Inexact>>(
     self_: View<'_, T>,
     dim: i64,
     _half_to_float: bool,
-    out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    if by_rows([&self_], dim, &mut out, |[x], out| rows::log_softmax(x, out))? {
+        return Ok(());
+    }
     along([&self_], dim, out, |[x]| {
         x.fold(T::Compute::LOWEST, maximum);
         x.update_and_sum(Arithmetic::sub, exp);
@@ -49,8 +58,12 @@ pub fn softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     output: View<'_, T>,
     dim: i64,
     _input_dtype: DType,
-    out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    let by_row = |[grad, y]: [&[T::Compute]; 2], out: &mut [T::Compute]| rows::softmax_backward(grad, y, out);
+    if by_rows([&grad_output, &output], dim, &mut out, by_row)? {
+        return Ok(());
+    }
     along([&grad_output, &output], dim, out, |[grad, y]| {
         grad.combine(y, Arithmetic::mul);
         grad.fold(T::Compute::ZERO, Arithmetic::add);
@@ -66,14 +79,58 @@ pub fn log_softmax_backward_data<T: Element<Compute: Ordered + Inexact>>(
     output: View<'_, T>,
     dim: i64,
     _input_dtype: DType,
-    out: ViewMut<'_, T>,
+    mut out: ViewMut<'_, T>,
 ) -> Result<()> {
+    let by_row =
+        |[grad, y]: [&[T::Compute]; 2], out: &mut [T::Compute]| rows::log_softmax_backward(grad, y, out);
+    if by_rows([&grad_output, &output], dim, &mut out, by_row)? {
+        return Ok(());
+    }
     along([&grad_output, &output], dim, out, |[grad, y]| {
         grad.fold(T::Compute::ZERO, Arithmetic::add);
         y.of_lines.clone_from(&grad.of_lines);
         y.update(|y, sum| Arithmetic::mul(exp(y), sum));
         grad.combine(y, Arithmetic::sub);
     })
+}
+
+/// Calls `body` for each line along a dimension whose elements lie one after the other, if these are long. False if
+/// lines are not like this, and nothing was done.
+fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
+    inputs: [&View<'_, T>; N],
+    dim: i64,
+    out: &mut ViewMut<'_, T>,
+    body: impl Fn([&[T::Compute]; N], &mut [T::Compute]),
+) -> Result<bool> {
+    let sizes = inputs[0].sizes();
+    let dim = wrap_dim(dim, sizes.len())?;
+    expect_sizes(out.sizes(), sizes)?;
+    for input in inputs {
+        expect_sizes(input.sizes(), sizes)?;
+    }
+    let last = N - 1;
+    let (line, outer) = lines(sizes, [inputs[0].strides(), inputs[last].strides(), out.strides()], dim);
+    if line.steps != [1; 3] || line.size < SHORT {
+        return Ok(false);
+    }
+    let length = line.size as usize;
+    let mut buffers = [const { Scratch::new() }; N];
+    let mut result = Scratch::new();
+    for start in Walk::new(&outer) {
+        let mut rows = [&[][..]; N];
+        for (view, (row, buffer)) in rows.iter_mut().zip(&mut buffers).enumerate() {
+            // SAFETY: the walk's lines are lines of the inputs.
+            let line = unsafe {
+                std::slice::from_raw_parts(inputs[view].as_ptr().offset(start[view] as isize), length)
+            };
+            *row = computed(line, buffer);
+        }
+        // SAFETY: the walk's lines are lines of the output, which is borrowed uniquely.
+        let target =
+            unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().offset(start[2] as isize), length) };
+        with_computed(target, &mut result, |target| body(rows, target));
+    }
+    Ok(true)
 }
 
 /// Elements of a buffer, which then stays in the second cache.
@@ -164,7 +221,7 @@ impl<C: Copy> Lines<C> {
                     let (row, others) = rest.split_at(length as usize);
                     rest = others;
                     // SAFETY: the caller's promise.
-                    unsafe { write_row(out.offset(start as isize), step, row.iter().copied()) };
+                    unsafe { write_row(out.offset(start as isize), step, row) };
                 }
             },
         );
@@ -181,9 +238,10 @@ impl<C: Copy> Lines<C> {
                     *of_line = fold_lanes(&self.values, start, &join, &join);
                     return;
                 }
+                let of_lines = &mut self.of_lines[..self.lanes];
                 for row in self.values.chunks_exact(self.lanes) {
-                    for (partial, &value) in self.of_lines.iter_mut().zip(row) {
-                        *partial = join(*partial, value);
+                    for lane in 0..row.len() {
+                        of_lines[lane] = join(of_lines[lane], row[lane]);
                     }
                 }
             },
@@ -203,10 +261,11 @@ impl<C: Copy> Lines<C> {
                     *sum = update_and_sum_lanes(&mut self.values, |x| change(x, of_line), map);
                     return;
                 }
+                let (of_lines, sums) = (&self.of_lines[..self.lanes], &mut sums[..self.lanes]);
                 for row in self.values.chunks_exact_mut(self.lanes) {
-                    for ((value, &of_line), sum) in row.iter_mut().zip(&self.of_lines).zip(&mut sums) {
-                        *value = change(*value, of_line);
-                        *sum = Arithmetic::add(*sum, map(*value));
+                    for lane in 0..row.len() {
+                        row[lane] = change(row[lane], of_lines[lane]);
+                        sums[lane] = Arithmetic::add(sums[lane], map(row[lane]));
                     }
                 }
             },
@@ -225,9 +284,10 @@ impl<C: Copy> Lines<C> {
                     }
                     return;
                 }
+                let of_lines = &self.of_lines[..self.lanes];
                 for row in self.values.chunks_exact_mut(self.lanes) {
-                    for (value, &of_line) in row.iter_mut().zip(&self.of_lines) {
-                        *value = change(*value, of_line);
+                    for lane in 0..row.len() {
+                        row[lane] = change(row[lane], of_lines[lane]);
                     }
                 }
             },
@@ -239,8 +299,9 @@ impl<C: Copy> Lines<C> {
         widest(
             #[inline(always)]
             || {
-                for (value, &other) in self.values.iter_mut().zip(&other.values) {
-                    *value = change(*value, other);
+                let (values, others) = (&mut self.values[..], &other.values[..]);
+                for index in 0..values.len().min(others.len()) {
+                    values[index] = change(values[index], others[index]);
                 }
             },
         );
@@ -270,6 +331,8 @@ mod tests {
             dense(&[40, 30]).permuted(&[1, 0]),
             dense(&[3, 4]).repeated(5),
             dense(&[1, 1, 5]),
+            dense(&[3, 100]),
+            dense(&[2, 1, 1500]),
         ]
     }
 

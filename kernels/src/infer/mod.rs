@@ -27,7 +27,7 @@ pub use reduced::{
     Reduced, along, broadcast_sizes, classes_of, keep_reduced, other_dims, reduced, reduced_count, rows_of,
     with_size,
 };
-pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, roll, sort};
+pub use sequence::{arange, flip, layer_norm_statistics, linspace, repeat, rms_norm, roll, sort};
 pub(crate) use windows::padded_sizes;
 pub use windows::{
     adaptive_avg_pool, avg_pool2d, avg_pool3d, col2im, convolution, im2col, max_pool2d, max_pool3d, pad,

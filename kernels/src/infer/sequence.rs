@@ -116,6 +116,15 @@ pub fn sort(self_: &Tensor, dim: i64) -> Result<Dims> {
     Ok(self_.shape().into())
 }
 
+/// `input`'s shape, for root mean square normalisation.
+///
+/// # Errors
+/// As [`layer_norm_statistics`].
+pub fn rms_norm(input: &Tensor, normalized_shape: &[i64]) -> Result<Dims> {
+    layer_norm_statistics(input, normalized_shape)?;
+    Ok(input.shape().into())
+}
+
 /// The shape of layer normalisation's mean and reciprocal deviation: `input`'s, with the normalised
 /// dimensions of size 1.
 ///
@@ -182,5 +191,7 @@ mod tests {
         assert_eq!(roll(&tensor(&[2]), &[1], &[]).unwrap()[..], [2]);
         assert_eq!(layer_norm_statistics(&tensor(&[2, 3]), &[3]).unwrap()[..], [2, 1]);
         assert!(layer_norm_statistics(&tensor(&[2, 3]), &[2]).is_err());
+        assert_eq!(rms_norm(&tensor(&[2, 3]), &[3]).unwrap()[..], [2, 3]);
+        assert!(rms_norm(&tensor(&[2, 3]), &[]).is_err());
     }
 }

@@ -1,11 +1,13 @@
-//! Layer normalisation: over the last dimensions, with a factor and a shift for each element.
+//! Layer normalisation and root mean square normalisation: over the last dimensions, with a factor and a shift for each
+//! element.
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View, ViewMut};
+use opsmith_runtime::{DType, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
-use super::{Real, factors, gradient_of_row, statistics, sum, widen};
+use super::rows::{Statistics, add_to_factors, gradient, normalise, statistics_of};
+use super::{Real, factors};
 use crate::cpu::copy::with_slice;
-use crate::cpu::simd::widest;
+use crate::cpu::lanes::{computed, with_computed};
 use crate::cpu::strides::expect_sizes;
 
 /// `(x - mean) * rstd * weight + bias` over the last dimensions, which `normalized_shape` gives; also
@@ -24,35 +26,13 @@ pub fn native_layer_norm<T: Element<Compute: Real>>(
     mut mean: ViewMut<'_, T>,
     mut rstd: ViewMut<'_, T>,
 ) -> Result<()> {
-    let width = width(input.sizes(), normalized_shape)?;
-    expect_sizes(out.sizes(), input.sizes())?;
-    let weight = factors(weight.as_ref(), width, "weight")?;
-    let bias = factors(bias.as_ref(), width, "bias")?;
+    let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
+    let bias = rows.factors(bias.as_ref(), "bias", no_shift())?;
     let eps = T::Compute::from_scalar(Scalar::Float(eps));
-    let elements = input.to_contiguous();
-    let (mut row, mut means, mut rstds) = (Scratch::new(), Scratch::new(), Scratch::new());
-    with_slice(&mut out, |out| {
-        for (input, out) in elements.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
-            widen(input, &mut row);
-            let (mean, rstd) = statistics(&row, eps);
-            means.push(T::from_compute(mean));
-            rstds.push(T::from_compute(rstd));
-            widest(
-                #[inline(always)]
-                || {
-                    for x in &mut row {
-                        *x = Arithmetic::mul(Arithmetic::sub(*x, mean), rstd);
-                    }
-                    if let Some(weight) = &weight {
-                        row.iter_mut().zip(weight).for_each(|(x, &w)| *x = Arithmetic::mul(*x, w));
-                    }
-                    if let Some(bias) = &bias {
-                        row.iter_mut().zip(bias).for_each(|(x, &b)| *x = Arithmetic::add(*x, b));
-                    }
-                    out.iter_mut().zip(&row).for_each(|(out, &x)| *out = T::from_compute(x));
-                },
-            );
-        }
+    let (mut means, mut rstds) = (Scratch::new(), Scratch::new());
+    rows.normalise::<true>(&input, &bias, eps, &mut out, |statistics| {
+        means.push(T::from_compute(statistics.mean));
+        rstds.push(T::from_compute(statistics.rstd));
     })?;
     mean.write(means)?;
     rstd.write(rstds)
@@ -62,7 +42,7 @@ pub fn native_layer_norm<T: Element<Compute: Real>>(
 /// `output_mask` are zeros. Wants `grad_out` and `input` contiguous.
 ///
 /// # Errors
-/// As [`native_layer_norm`].
+/// As [`native_layer_norm`], and if there is not a mean and a `rstd` for each row.
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
     grad_out: View<'_, T>,
@@ -73,54 +53,187 @@ pub fn native_layer_norm_backward<T: Element<Compute: Real>>(
     weight: Option<View<'_, T>>,
     _bias: Option<View<'_, T>>,
     output_mask: &[bool],
-    mut grad_input: ViewMut<'_, T>,
+    grad_input: ViewMut<'_, T>,
     mut grad_weight: ViewMut<'_, T>,
     mut grad_bias: ViewMut<'_, T>,
 ) -> Result<()> {
-    let width = width(input.sizes(), normalized_shape)?;
-    expect_sizes(grad_out.sizes(), input.sizes())?;
-    let weight = factors(weight.as_ref(), width, "weight")?;
-    let count = T::Compute::from_count(width);
-    let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
-    let mut weight_sums = Scratch::filled(T::Compute::ZERO, width);
-    let mut bias_sums = weight_sums.clone();
-    let mut gradient = Scratch::filled(T::default(), if asked(output_mask, 0) { elements.len() } else { 0 });
-    let (mut dy, mut x, mut products) = (Scratch::new(), Scratch::new(), Scratch::new());
-    let rows = grads.chunks_exact(width).zip(elements.chunks_exact(width));
-    for (number, ((grad, input), (mean, rstd))) in rows.zip(mean.iter().zip(rstd.iter())).enumerate() {
-        let (mean, rstd) = (mean.to_compute(), rstd.to_compute());
-        widen(grad, &mut dy);
-        widen(input, &mut x);
-        widest(
-            #[inline(always)]
-            || {
-                x.iter_mut().for_each(|x| *x = Arithmetic::mul(Arithmetic::sub(*x, mean), rstd));
-                for (sum, (&dy, &x)) in weight_sums.iter_mut().zip(dy.iter().zip(&x)) {
-                    *sum = Arithmetic::add(*sum, Arithmetic::mul(dy, x));
-                }
-                for (sum, &dy) in bias_sums.iter_mut().zip(&dy) {
-                    *sum = Arithmetic::add(*sum, dy);
-                }
-                if let Some(weight) = &weight {
-                    dy.iter_mut().zip(weight).for_each(|(dy, &w)| *dy = Arithmetic::mul(*dy, w));
-                }
-            },
-        );
-        let Some(gradient) = gradient.get_mut(number * width..(number + 1) * width) else { continue };
-        let along_mean = Arithmetic::div(sum(&dy, |dy| dy), count);
-        products.clear();
-        products.extend_from_slice(&dy);
-        products.iter_mut().zip(&x).for_each(|(product, &x)| *product = Arithmetic::mul(*product, x));
-        let along_row = Arithmetic::div(sum(&products, |product| product), count);
-        widest(
-            #[inline(always)]
-            || gradient_of_row(gradient, &dy, &x, rstd, (along_mean, along_row)),
-        );
+    let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
+    let (mean, rstd) = (mean.to_contiguous(), rstd.to_contiguous());
+    if mean.len().min(rstd.len()) < rows.count {
+        return Err(Error::shape(format!("mean and rstd do not have {} elements, one a row", rows.count)));
     }
-    write_if(asked(output_mask, 0), gradient, &mut grad_input)?;
-    write_if(asked(output_mask, 1), weight_sums.into_iter().map(T::from_compute), &mut grad_weight)?;
-    write_if(asked(output_mask, 2), bias_sums.into_iter().map(T::from_compute), &mut grad_bias)?;
-    Ok(())
+    let statistics = |number: usize, _: &[_]| Statistics {
+        mean: mean[number].to_compute(),
+        rstd: rstd[number].to_compute(),
+    };
+    let wanted = [asked(output_mask, 0), asked(output_mask, 1) || asked(output_mask, 2)];
+    let [of_weight, of_bias] = rows.gradients::<true>(&grad_out, &input, statistics, wanted, grad_input)?;
+    write_if(asked(output_mask, 1), of_weight.into_iter().map(T::from_compute), &mut grad_weight)?;
+    write_if(asked(output_mask, 2), of_bias.into_iter().map(T::from_compute), &mut grad_bias)
+}
+
+/// `x * weight / √(mean square + eps)` over the last dimensions, which `normalized_shape` gives. An absent
+/// `eps` is the distance from 1 to the next number of the type that computes. Wants `input` contiguous.
+///
+/// # Errors
+/// If `normalized_shape` is not the end of the input's shape, or the weight has another size.
+pub fn rms_norm<T: Element<Compute: Real>>(
+    input: View<'_, T>,
+    normalized_shape: &[i64],
+    weight: Option<View<'_, T>>,
+    eps: Option<f64>,
+    mut out: ViewMut<'_, T>,
+) -> Result<()> {
+    let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
+    let bias = rows.factors::<T>(None, "bias", no_shift())?;
+    rows.normalise::<false>(&input, &bias, epsilon::<T>(eps), &mut out, |_| {})
+}
+
+/// The gradients of [`rms_norm`] for input and weight; those not asked for in `output_mask` are zeros. Wants `grad_out`
+/// and `input` contiguous.
+///
+/// # Errors
+/// As [`rms_norm`].
+#[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
+pub fn rms_norm_backward<T: Element<Compute: Real>>(
+    grad_out: View<'_, T>,
+    input: View<'_, T>,
+    normalized_shape: &[i64],
+    weight: Option<View<'_, T>>,
+    eps: Option<f64>,
+    output_mask: &[bool],
+    grad_input: ViewMut<'_, T>,
+    mut grad_weight: ViewMut<'_, T>,
+) -> Result<()> {
+    let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
+    let eps = epsilon::<T>(eps);
+    let statistics = |_: usize, row: &[T::Compute]| statistics_of::<false, _>(row, eps);
+    let wanted = [asked(output_mask, 0), asked(output_mask, 1)];
+    let [of_weight, _] = rows.gradients::<false>(&grad_out, &input, statistics, wanted, grad_input)?;
+    write_if(wanted[1], of_weight.into_iter().map(T::from_compute), &mut grad_weight)
+}
+
+/// The number that takes the place of an absent `eps`.
+fn epsilon<T: Element>(eps: Option<f64>) -> T::Compute {
+    let epsilon = match T::Compute::DTYPE {
+        DType::F64 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    };
+    T::Compute::from_scalar(Scalar::Float(eps.unwrap_or(epsilon)))
+}
+
+/// A shift that leaves every number as it is, minus zero too.
+fn no_shift<C: Real>() -> C {
+    Arithmetic::neg(C::ZERO)
+}
+
+/// Rows whose gradients of factors are summed before they join the total.
+pub(in crate::cpu) const CHUNK: usize = 64;
+
+/// The elements as rows that are normalised alone, and the factors of a row.
+struct Rows<C> {
+    count: usize,
+    width: usize,
+    weight: Scratch<C>,
+}
+
+impl<C: Real> Rows<C> {
+    fn new<T: Element<Compute = C>>(
+        input: &View<'_, T>,
+        normalized_shape: &[i64],
+        weight: Option<&View<'_, T>>,
+    ) -> Result<Rows<C>> {
+        let width = width(input.sizes(), normalized_shape)?;
+        let rows = Rows { count: input.numel() / width, width, weight: Scratch::new() };
+        Ok(Rows { weight: rows.factors(weight, "weight", C::ONE)?, ..rows })
+    }
+
+    /// The elements of a factor, `absent` for each if there is none.
+    fn factors<T: Element<Compute = C>>(
+        &self,
+        view: Option<&View<'_, T>>,
+        name: &str,
+        absent: C,
+    ) -> Result<Scratch<C>> {
+        Ok(factors(view, self.width, name)?.unwrap_or_else(|| Scratch::filled(absent, self.width)))
+    }
+
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        row * self.width..(row + 1) * self.width
+    }
+
+    /// Normalises each row and calls `report` with its statistics.
+    fn normalise<const CENTRED: bool>(
+        &self,
+        input: &View<'_, impl Element<Compute = C>>,
+        bias: &[C],
+        eps: C,
+        out: &mut ViewMut<'_, impl Element<Compute = C>>,
+        mut report: impl FnMut(Statistics<C>),
+    ) -> Result<()> {
+        expect_sizes(out.sizes(), input.sizes())?;
+        let elements = input.to_contiguous();
+        let (mut row, mut normal) = (Scratch::new(), Scratch::new());
+        with_slice(out, |out| {
+            for number in 0..self.count {
+                let row = computed(&elements[self.range(number)], &mut row);
+                report(with_computed(&mut out[self.range(number)], &mut normal, |out| {
+                    normalise::<CENTRED, C>(row, &self.weight, bias, eps, out)
+                }));
+            }
+        })
+    }
+
+    /// Writes the gradient of the input and returns those of weight and bias, each if it is wanted.
+    fn gradients<const CENTRED: bool>(
+        &self,
+        grad_out: &View<'_, impl Element<Compute = C>>,
+        input: &View<'_, impl Element<Compute = C>>,
+        statistics: impl Fn(usize, &[C]) -> Statistics<C>,
+        [of_input, of_factors]: [bool; 2],
+        mut grad_input: ViewMut<'_, impl Element<Compute = C>>,
+    ) -> Result<[Scratch<C>; 2]> {
+        expect_sizes(grad_out.sizes(), input.sizes())?;
+        if of_input {
+            expect_sizes(grad_input.sizes(), input.sizes())?;
+        } else {
+            write_if(false, [], &mut grad_input)?;
+        }
+        let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
+        let (mut dy, mut x, mut gradient_row) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let zeros = || Scratch::filled(C::ZERO, if of_factors { self.width } else { 0 });
+        let [mut weight_sums, mut bias_sums] = [zeros(), zeros()];
+        let [mut weight_totals, mut bias_totals] = [zeros(), zeros()];
+        with_slice(&mut grad_input, |grad_input| {
+            for number in 0..self.count {
+                let range = self.range(number);
+                let (dy, x) =
+                    (computed(&grads[range.clone()], &mut dy), computed(&elements[range.clone()], &mut x));
+                let statistics = statistics(number, x);
+                if of_factors {
+                    add_to_factors(dy, x, statistics, [&mut weight_sums, &mut bias_sums]);
+                }
+                if of_factors && ((number + 1) % CHUNK == 0 || number + 1 == self.count) {
+                    add_and_clear(&mut weight_totals, &mut weight_sums);
+                    add_and_clear(&mut bias_totals, &mut bias_sums);
+                }
+                if of_input {
+                    with_computed(&mut grad_input[range], &mut gradient_row, |out| {
+                        gradient::<CENTRED, C>(dy, x, &self.weight, statistics, out);
+                    });
+                }
+            }
+        })?;
+        Ok([weight_totals, bias_totals])
+    }
+}
+
+/// Adds sums to totals; the sums are zeros afterwards.
+fn add_and_clear<C: Real>(totals: &mut [C], sums: &mut [C]) {
+    for (total, sum) in totals.iter_mut().zip(sums) {
+        *total = Arithmetic::add(*total, *sum);
+        *sum = C::ZERO;
+    }
 }
 
 /// Whether the gradient with the given number is wanted.

@@ -5,7 +5,8 @@
 
 mod batch;
 mod group;
-mod layer;
+pub(super) mod layer;
+mod rows;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View};
@@ -18,7 +19,7 @@ pub use batch::{
     native_batch_norm, native_batch_norm_backward, native_batch_norm_functional, native_batch_norm_no_stats,
 };
 pub use group::{native_group_norm, native_group_norm_backward};
-pub use layer::{native_layer_norm, native_layer_norm_backward};
+pub use layer::{native_layer_norm, native_layer_norm_backward, rms_norm, rms_norm_backward};
 
 /// Real floats, which normalisation computes in.
 pub trait Real: Ordered + Inexact {

@@ -99,6 +99,57 @@ fn gradients_of_layer_normalisation() {
     assert_close(&of_bias.to_vec(), &differences(&bias, &cotangent, |b| layer(&input, &weight, b).out), 1e-7);
 }
 
+fn rms(input: &Array<f64>, weight: &Array<f64>, eps: Option<f64>) -> Vec<f64> {
+    let mut out = Array::zeros(&input.sizes);
+    rms_norm(input.view(), &input.sizes[1..], Some(weight.view()), eps, out.view_mut()).unwrap();
+    out.to_vec()
+}
+
+#[test]
+fn rows_are_divided_by_their_root_mean_square() {
+    for (input, weight) in [
+        (dense(&[3, 2000]), dense(&[2000])),
+        (dense(&[40, 3]).permuted(&[1, 0]), dense(&[40]).reversed(0)),
+        (dense(&[2, 1]), dense(&[1])),
+    ] {
+        let width = input.sizes[1] as usize;
+        let out = rms(&input, &weight, None);
+        for (row, out) in input.to_vec().chunks(width).zip(out.chunks(width)) {
+            let mean = row.iter().map(|x| x * x).sum::<f64>() / width as f64;
+            let expected: Vec<f64> =
+                (0..width).map(|i| row[i] / (mean + f64::EPSILON).sqrt() * weight.at(&[i as i64])).collect();
+            assert_close(out, &expected, 1e-12);
+        }
+    }
+    let input = Array::new(&[1, 2], [bf16::ZERO, bf16::from_f32(1e-3)]);
+    let mut out = Array::zeros(&[1, 2]);
+    rms_norm(input.view(), &[2], None, None, out.view_mut()).unwrap();
+    // The absent `eps` is that of single precision; that of bfloat16, 0.0078, would give 0.011.
+    assert_eq!(out.to_vec(), [bf16::ZERO, bf16::from_f32(1.2734375)]);
+    assert!(rms_norm(input.view(), &[3], None, None, out.view_mut()).is_err());
+}
+
+#[test]
+fn gradients_of_root_mean_square_normalisation() {
+    // More rows than a chunk.
+    let rows = layer::CHUNK as i64 + 3;
+    let (input, weight, grad) = (dense(&[rows, 5]), dense(&[5]), dense(&[rows, 5]).reversed(1));
+    let (mut of_input, mut of_weight) = (Array::zeros(&[rows, 5]), Array::zeros(&[5]));
+    let mut backward = |mask: &[bool], of_input: &mut Array<f64>| {
+        let (weight, eps) = (Some(weight.view()), Some(1e-3));
+        let (of_input, of_weight) = (of_input.view_mut(), of_weight.view_mut());
+        rms_norm_backward(grad.view(), input.view(), &[5], weight, eps, mask, of_input, of_weight).unwrap();
+    };
+    backward(&[true, true], &mut of_input);
+    let cotangent = grad.to_vec();
+    let by_input = differences(&input, &cotangent, |x| rms(x, &weight, Some(1e-3)));
+    assert_close(&of_input.to_vec(), &by_input, 1e-7);
+    backward(&[false, true], &mut of_input);
+    assert!(of_input.to_vec().iter().all(|x| *x == 0.0));
+    let by_weight = differences(&weight, &cotangent, |w| rms(&input, w, Some(1e-3)));
+    assert_close(&of_weight.to_vec(), &by_weight, 1e-7);
+}
+
 fn group(input: &Array<f64>, weight: &Array<f64>, bias: &Array<f64>) -> Layer {
     let (mut out, mut mean, mut rstd) =
         (Array::zeros(&input.sizes), Array::zeros(&[2, 3]), Array::zeros(&[2, 3]));

@@ -1,12 +1,145 @@
 //! The largest and the smallest element.
 
-use opsmith_runtime::arith::Ordered;
+use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::{Element, Error, Result, View, ViewMut};
 
-use super::{Plain, fold::fold, reduced_count};
-use crate::math::{maximum, minimum};
+use super::fold::{Fold, fold};
+use super::reduced_count;
+use crate::cpu::lanes::NARROW;
+use crate::math::{maximum, minimum, select};
+
+/// The order in which one of two numbers is better.
+pub(super) trait Choice: Copy + Sync {
+    /// The number that is no better than any.
+    fn worst<C: Ordered>(self) -> C;
+    /// Whether `new` is strictly better; false if either is NaN.
+    fn better<C: Ordered>(self, new: C, old: C) -> bool;
+    /// Whether `new` is worse or equal; false if either is NaN.
+    fn no_better<C: Ordered>(self, new: C, old: C) -> bool;
+    /// The better number, NaN if one is.
+    fn choose<C: Ordered>(self, a: C, b: C) -> C;
+
+    /// Whether `new` takes the place of `old`, NaN being better than everything.
+    #[inline(always)]
+    fn replaces<C: Ordered>(self, new: C, old: C) -> bool {
+        !self.no_better(new, old) & old.equal(old)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Largest;
+
+impl Choice for Largest {
+    #[inline(always)]
+    fn worst<C: Ordered>(self) -> C {
+        C::LOWEST
+    }
+    #[inline(always)]
+    fn better<C: Ordered>(self, new: C, old: C) -> bool {
+        new.gt(old)
+    }
+    #[inline(always)]
+    fn no_better<C: Ordered>(self, new: C, old: C) -> bool {
+        new.le(old)
+    }
+    #[inline(always)]
+    fn choose<C: Ordered>(self, a: C, b: C) -> C {
+        maximum(a, b)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Smallest;
+
+impl Choice for Smallest {
+    #[inline(always)]
+    fn worst<C: Ordered>(self) -> C {
+        C::HIGHEST
+    }
+    #[inline(always)]
+    fn better<C: Ordered>(self, new: C, old: C) -> bool {
+        new.lt(old)
+    }
+    #[inline(always)]
+    fn no_better<C: Ordered>(self, new: C, old: C) -> bool {
+        new.ge(old)
+    }
+    #[inline(always)]
+    fn choose<C: Ordered>(self, a: C, b: C) -> C {
+        minimum(a, b)
+    }
+}
+
+/// The best of some elements, NaN if there is one.
+///
+/// Comparisons pass over NaN; the sum of the elements is NaN if one of them is, and seldom otherwise.
+#[inline(always)]
+pub(super) fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
+    let mut best = [choice.worst::<T::Compute>(); NARROW];
+    let mut sums = [T::Compute::ZERO; NARROW];
+    let (blocks, rest) = elements.as_chunks::<NARROW>();
+    for block in blocks {
+        for lane in 0..NARROW {
+            let element = block[lane].to_compute();
+            best[lane] = select(choice.better(element, best[lane]), element, best[lane]);
+            sums[lane] = Arithmetic::add(sums[lane], element);
+        }
+    }
+    for lane in 0..rest.len() {
+        let element = rest[lane].to_compute();
+        best[lane] = select(choice.better(element, best[lane]), element, best[lane]);
+        sums[lane] = Arithmetic::add(sums[lane], element);
+    }
+    let mut width = NARROW / 2;
+    while width > 0 {
+        for lane in 0..width {
+            let other = best[lane + width];
+            best[lane] = select(choice.better(other, best[lane]), other, best[lane]);
+            sums[lane] = Arithmetic::add(sums[lane], sums[lane + width]);
+        }
+        width /= 2;
+    }
+    if sums[0].equal(sums[0]) { best[0] } else { first_nan(elements).unwrap_or(best[0]) }
+}
+
+#[cold]
+#[inline(never)]
+fn first_nan<T: Element<Compute: Ordered>>(elements: &[T]) -> Option<T::Compute> {
+    elements.iter().map(|element| element.to_compute()).find(|element| !element.equal(*element))
+}
+
+struct Extreme<K>(K);
+
+impl<T: Element<Compute: Ordered>, K: Choice> Fold<T> for Extreme<K> {
+    type Context = ();
+    type Partial = T::Compute;
+    type Out = T;
+
+    #[inline(always)]
+    fn context(&self, _number: usize) {}
+    #[inline(always)]
+    fn start(&self) -> T::Compute {
+        self.0.worst()
+    }
+    #[inline(always)]
+    fn take(&self, _context: (), partial: T::Compute, element: T) -> T::Compute {
+        self.0.choose(partial, element.to_compute())
+    }
+    #[inline(always)]
+    fn take_row(&self, _context: (), row: &[T]) -> T::Compute {
+        best_of(row, self.0)
+    }
+    #[inline(always)]
+    fn merge(&self, first: T::Compute, second: T::Compute) -> T::Compute {
+        self.0.choose(first, second)
+    }
+    #[inline(always)]
+    fn finish(&self, partial: T::Compute) -> T {
+        T::from_compute(partial)
+    }
+}
 
 /// The largest elements over dimensions; NaN if there is one.
 ///
@@ -16,7 +149,7 @@ pub fn amax<T>(self_: View<'_, T>, dim: &[i64], keepdim: bool, out: ViewMut<'_, 
 where
     T: Element<Compute: Ordered>,
 {
-    extreme(&self_, dim, keepdim, out, T::Compute::LOWEST, maximum::<T::Compute>)
+    extreme(&self_, dim, keepdim, out, Largest)
 }
 
 /// The smallest elements over dimensions; NaN if there is one.
@@ -27,7 +160,7 @@ pub fn amin<T>(self_: View<'_, T>, dim: &[i64], keepdim: bool, out: ViewMut<'_, 
 where
     T: Element<Compute: Ordered>,
 {
-    extreme(&self_, dim, keepdim, out, T::Compute::HIGHEST, minimum::<T::Compute>)
+    extreme(&self_, dim, keepdim, out, Smallest)
 }
 
 fn extreme<T: Element<Compute: Ordered>>(
@@ -35,13 +168,11 @@ fn extreme<T: Element<Compute: Ordered>>(
     dim: &[i64],
     keepdim: bool,
     mut out: ViewMut<'_, T>,
-    start: T::Compute,
-    choose: impl Fn(T::Compute, T::Compute) -> T::Compute + Copy + Sync,
+    choice: impl Choice,
 ) -> Result<()> {
     let reduced = reduced_dims(input.dim(), Some(dim))?;
     refuse_empty(input.sizes(), &reduced)?;
-    let take = move |chosen: T::Compute, element: T| choose(chosen, element.to_compute());
-    fold(input, &reduced, keepdim, &mut out, &Plain { start, take, merge: choose, end: T::from_compute })
+    fold(input, &reduced, keepdim, &mut out, &Extreme(choice))
 }
 
 /// The largest element; NaN if there is one.

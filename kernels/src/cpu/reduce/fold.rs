@@ -30,6 +30,16 @@ pub(super) trait Fold<T: Element>: Sync {
     fn start(&self) -> Self::Partial;
     /// Takes one more element in.
     fn take(&self, context: Self::Context, partial: Self::Partial, element: T) -> Self::Partial;
+    /// The partial result of elements one after the other.
+    #[inline(always)]
+    fn take_row(&self, context: Self::Context, row: &[T]) -> Self::Partial {
+        fold_lanes(
+            row,
+            self.start(),
+            |partial, element| self.take(context, partial, element),
+            |first, second| self.merge(first, second),
+        )
+    }
     /// Joins the partial results of two groups of elements.
     fn merge(&self, first: Self::Partial, second: Self::Partial) -> Self::Partial;
     /// The output, from all its elements.
@@ -193,14 +203,7 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
         let elements = unsafe { std::slice::from_raw_parts(start, length) };
         widest_over::<T, _>(
             #[inline(always)]
-            || {
-                fold_lanes(
-                    elements,
-                    f.start(),
-                    |partial, element| f.take(context, partial, element),
-                    |first, second| f.merge(first, second),
-                )
-            },
+            || f.take_row(context, elements),
         )
     };
     let leaf = if step == 1 { LANES * LEAF } else { LEAF };
@@ -374,15 +377,19 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
         partials: &mut [F::Partial],
     ) {
         let mut rows = [self.start; ROWS];
-        for (row, &offset) in rows.iter_mut().zip(offsets) {
-            *row = row.wrapping_offset(offset as isize);
+        for number in 0..ROWS {
+            rows[number] = self.start.wrapping_offset(offsets[number] as isize);
         }
-        for (lane, (partial, &context)) in partials.iter_mut().zip(&self.contexts).enumerate() {
-            let offset = lane as isize * step;
-            for row in rows {
+        let contexts = &self.contexts[..partials.len()];
+        for lane in 0..partials.len() {
+            // The result is stored once: a store to each could change the rows, as far as compilers know.
+            let mut partial = partials[lane];
+            for number in 0..ROWS {
                 // SAFETY: the caller's promise.
-                *partial = self.f.take(context, *partial, unsafe { *row.offset(offset) });
+                let element = unsafe { *rows[number].offset(lane as isize * step) };
+                partial = self.f.take(contexts[lane], partial, element);
             }
+            partials[lane] = partial;
         }
     }
 }

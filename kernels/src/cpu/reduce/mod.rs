@@ -15,8 +15,9 @@ pub(super) mod variance;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::infer::reduced_dims;
-use opsmith_runtime::{Element, Result, Scalar, View, ViewMut};
+use opsmith_runtime::{DType, Element, Result, Scalar, View, ViewMut};
 
+use super::lanes::{fold_lanes, sum_terms};
 use fold::{Fold, fold};
 
 pub use extreme::{amax, amin, max_full, min_full};
@@ -67,6 +68,58 @@ where
     }
 }
 
+/// Sums of elements, mapped.
+struct Sum<Map, End> {
+    map: Map,
+    end: End,
+}
+
+impl<T, P, O, Map, End> Fold<T> for Sum<Map, End>
+where
+    T: Element,
+    P: Arithmetic,
+    O: Element,
+    Map: Fn(T) -> P + Sync,
+    End: Fn(P) -> O + Sync,
+{
+    type Context = ();
+    type Partial = P;
+    type Out = O;
+
+    #[inline(always)]
+    fn context(&self, _number: usize) {}
+    #[inline(always)]
+    fn start(&self) -> P {
+        P::ZERO
+    }
+    #[inline(always)]
+    fn take(&self, _context: (), partial: P, element: T) -> P {
+        Arithmetic::add(partial, (self.map)(element))
+    }
+    #[inline(always)]
+    fn take_row(&self, _context: (), row: &[T]) -> P {
+        sum_row(row, |element| (self.map)(element))
+    }
+    #[inline(always)]
+    fn merge(&self, first: P, second: P) -> P {
+        Arithmetic::add(first, second)
+    }
+    #[inline(always)]
+    fn finish(&self, partial: P) -> O {
+        (self.end)(partial)
+    }
+}
+
+/// The sum of elements one after the other, mapped; in registers for the dtypes of most tensors, since that loop is long.
+#[inline(always)]
+fn sum_row<T: Element, P: Arithmetic>(row: &[T], map: impl Fn(T) -> P) -> P {
+    if const { matches!(T::DTYPE, DType::F32 | DType::F64) } {
+        let [sum] = sum_terms([row], |[element]| [map(element)]);
+        return sum;
+    }
+    fold_lanes(row, P::ZERO, |sum, element| Arithmetic::add(sum, map(element)), Arithmetic::add)
+}
+
 /// The sum of all elements; 0 without elements.
 pub fn sum_full<T>(self_: View<'_, T>, out: ViewMut<'_, T>) -> Result<()>
 where
@@ -87,12 +140,7 @@ where
 fn adding<T: Element<Compute: Arithmetic>, O: Element>(
     end: impl Fn(T::Compute) -> O + Sync,
 ) -> impl Fold<T, Out = O> {
-    Plain {
-        start: T::Compute::ZERO,
-        take: |sum: T::Compute, element: T| Arithmetic::add(sum, element.to_compute()),
-        merge: |a: T::Compute, b: T::Compute| Arithmetic::add(a, b),
-        end,
-    }
+    Sum { map: T::to_compute, end }
 }
 
 /// The mean of all elements; NaN without elements.

@@ -6,7 +6,7 @@ use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
 use super::extreme::refuse_empty;
 use super::scan::Running;
 use super::variance::Deviation;
-use super::{Plain, fold::fold};
+use super::{Plain, Sum, fold::fold};
 use crate::math::{maximum, minimum};
 
 /// `(∑ |x|^ord)^(1 / ord)` over dimensions: the norm of `[3, 4]` is 5 for `ord` 2 and 7 for 1. Infinity and
@@ -53,8 +53,11 @@ where
     }
     match ord {
         0.0 => folded!(0.0, |count: f64, x: T| count + f64::from(u8::from(size(x) != 0.0)), add, rounded),
-        1.0 => folded!(0.0, |sum: f64, x: T| sum + size(x), add, rounded),
-        2.0 => folded!(0.0, |sum: f64, x: T| sum + square(x), add, |sum: f64| rounded(sum.sqrt())),
+        1.0 => fold(&self_, &reduced, keepdim, &mut out, &Sum { map: size, end: rounded }),
+        2.0 => {
+            let end = |sum: f64| rounded(sum.sqrt());
+            fold(&self_, &reduced, keepdim, &mut out, &Sum { map: square, end })
+        }
         f64::INFINITY => folded!(0.0, |most: f64, x: T| maximum(most, size(x)), maximum::<f64>, rounded),
         f64::NEG_INFINITY => {
             folded!(f64::INFINITY, |least: f64, x: T| minimum(least, size(x)), minimum::<f64>, rounded)

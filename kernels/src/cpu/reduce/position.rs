@@ -8,8 +8,8 @@ use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
-use super::extreme::refuse_empty;
-use crate::cpu::lanes::{fold_lanes, for_each_in_row};
+use super::extreme::{Choice, Largest, Smallest, best_of, refuse_empty};
+use crate::cpu::lanes::{SUMS, for_each_in_row};
 use crate::cpu::simd::widest_over;
 use crate::cpu::strides::reduced_strides;
 use crate::cpu::tiles::for_each_tile;
@@ -69,38 +69,6 @@ pub fn min_dim<T: Element<Compute: Ordered>>(
     along(&self_, dim, keepdim, Smallest, Some(values), indices)
 }
 
-/// Which of two numbers to keep.
-trait Choice: Copy {
-    /// Whether `new` is strictly better; false if either is NaN.
-    fn better<C: Ordered>(self, new: C, old: C) -> bool;
-
-    /// Whether `new` takes the place of `old`, NaN being better than everything.
-    #[inline(always)]
-    fn replaces<C: Ordered>(self, new: C, old: C) -> bool {
-        self.better(new, old) | (!new.equal(new) & old.equal(old))
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Largest;
-
-impl Choice for Largest {
-    #[inline(always)]
-    fn better<C: Ordered>(self, new: C, old: C) -> bool {
-        new.gt(old)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Smallest;
-
-impl Choice for Smallest {
-    #[inline(always)]
-    fn better<C: Ordered>(self, new: C, old: C) -> bool {
-        new.lt(old)
-    }
-}
-
 fn position<T: Element<Compute: Ordered>>(
     input: View<'_, T>,
     dim: Option<i64>,
@@ -126,8 +94,9 @@ fn position<T: Element<Compute: Ordered>>(
     out.write(best.map(|(_, index)| index))
 }
 
-/// Lines that are searched together where they lie closer in memory than a line's elements.
-pub(in crate::cpu) const WIDTH: usize = 512;
+/// Lines that are searched together where they lie closer in memory than a line's elements: their best elements and
+/// positions fill half of the first cache.
+pub(in crate::cpu) const WIDTH: usize = 2048;
 
 fn along<T: Element<Compute: Ordered>>(
     input: &View<'_, T>,
@@ -147,20 +116,23 @@ fn along<T: Element<Compute: Ordered>>(
         None => index_strides.clone(),
     };
     let strides = [input.strides(), &value_strides[..], &index_strides[..]];
-    let mut best = Scratch::with_capacity(WIDTH);
+    let mut best = Best { values: Scratch::new(), places: Scratch::new() };
     for_each_tile(input.sizes(), strides, dim, WIDTH, 1, |tile| {
         let line = Axis { size: tile.line.size, steps: [tile.line.steps[0]] };
         let start = input.as_ptr().wrapping_offset(tile.start[0] as isize);
-        best.clear();
+        best.values.clear();
+        best.places.clear();
         // SAFETY: the tile's elements are elements of the view.
         unsafe {
             if tile.lane.size == 1 {
-                best.push(search(start, line, choice));
+                let (value, index) = search(start, line, choice);
+                best.values.push(value);
+                best.places.push(index);
             } else {
-                search_lines(start, line, tile.lane, choice, &mut best);
+                search_lines(start, line, tile.lane.size as usize, tile.lane.steps[0], choice, &mut best);
             }
         }
-        for (lane, &(value, index)) in (0..).zip(&best) {
+        for (lane, (&value, &index)) in (0..).zip(best.values.iter().zip(&best.places)) {
             let [value_at, index_at] = [1, 2].map(|view| tile.start[view] + lane * tile.lane.steps[view]);
             // SAFETY: the tile's lanes are positions of the outputs.
             unsafe {
@@ -172,6 +144,12 @@ fn along<T: Element<Compute: Ordered>>(
         }
     });
     Ok(())
+}
+
+/// The best elements of lines, and their indices.
+struct Best<C> {
+    values: Scratch<C>,
+    places: Scratch<i64>,
 }
 
 /// Elements whose best is found with vectors before it is located.
@@ -201,73 +179,130 @@ unsafe fn search<T: Element<Compute: Ordered>>(
     // SAFETY: the caller's promise.
     let elements = unsafe { std::slice::from_raw_parts(start, line.size as usize) };
     for (block, elements) in elements.chunks(BLOCK).enumerate() {
-        let value = widest_over::<T, _>(
+        widest_over::<T, _>(
             #[inline(always)]
-            || best_of(elements, choice),
+            || {
+                let value = best_of(elements, choice);
+                if choice.replaces(value, best.0) {
+                    best = (value, (block * BLOCK + first_of(elements, value)) as i64);
+                }
+            },
         );
-        if choice.replaces(value, best.0) {
-            let is_best = |element: &T| same(element.to_compute(), value);
-            let within = elements.iter().position(is_best).unwrap_or(0);
-            best = (value, (block * BLOCK + within) as i64);
-        }
     }
     best
 }
 
-/// The best of at least one element.
+/// The position of the first element that is `value`; 0 if there is none.
 #[inline(always)]
-fn best_of<T: Element<Compute: Ordered>>(elements: &[T], choice: impl Choice) -> T::Compute {
-    let keep = |old: T::Compute, new: T::Compute| select(choice.replaces(new, old), new, old);
-    fold_lanes(elements, elements[0].to_compute(), |old, new: T| keep(old, new.to_compute()), keep)
+fn first_of<T: Element<Compute: Ordered>>(elements: &[T], value: T::Compute) -> usize {
+    let is_nan = !value.equal(value);
+    let mut first = 0;
+    for block in elements.as_chunks::<SUMS>().0 {
+        let mut found = false;
+        for lane in 0..SUMS {
+            found |= block[lane].to_compute().equal(value);
+        }
+        if found | is_nan {
+            break;
+        }
+        first += SUMS;
+    }
+    let same = |element: &T| same(element.to_compute(), value);
+    elements[first..].iter().position(same).map_or(0, |within| first + within)
 }
 
-/// Elements of each line whose best is found before it is located.
-pub(in crate::cpu) const ROWS: i64 = 32;
+/// Elements of each line whose best is found before it is compared with that of others.
+pub(in crate::cpu) const ROWS: i64 = 4096;
 
-/// The best elements of neighbouring lines and their indices.
+/// The best elements of `lanes` neighbouring lines and their indices.
 ///
 /// # Safety
 /// As for [`search`], for every line.
-unsafe fn search_lines<T: Element<Compute: Ordered>, const N: usize>(
+unsafe fn search_lines<T: Element<Compute: Ordered>>(
     start: *const T,
     line: Axis<1>,
-    lane: Axis<N>,
+    lanes: usize,
+    lane_step: i64,
     choice: impl Choice,
-    best: &mut Scratch<(T::Compute, i64)>,
+    best: &mut Best<T::Compute>,
 ) {
-    let (step, lane_step) = (line.steps[0], lane.steps[0]);
-    let mut values = Scratch::filled(T::Compute::ZERO, lane.size as usize);
+    let row = |index: i64| start.wrapping_offset((index * line.steps[0]) as isize);
+    let mut values = Scratch::filled(T::Compute::ZERO, lanes);
+    let mut places = Scratch::filled(0, lanes);
     for first in (0..line.size).step_by(ROWS as usize) {
-        let rows = first..line.size.min(first + ROWS);
+        let rows = ROWS.min(line.size - first);
         widest_over::<T, _>(
             #[inline(always)]
             || {
-                for index in rows.clone() {
-                    let row = start.wrapping_offset((index * step) as isize);
-                    let keep = |value: &mut T::Compute, new: T| {
-                        let new = new.to_compute();
-                        *value = select((index == first) | choice.replaces(new, *value), new, *value);
-                    };
+                let keep = |value: &mut T::Compute, element: T| *value = element.to_compute();
+                places.fill(0);
+                // SAFETY: the caller's promise.
+                unsafe { for_each_in_row(row(first), lane_step, &mut values, keep) };
+                for index in (1..rows).step_by(TOGETHER) {
+                    // The last row again where there are no more: it replaces nothing that is equal.
+                    let rows: [_; TOGETHER] =
+                        std::array::from_fn(|next| row(first + (index + next as i64).min(rows - 1)));
                     // SAFETY: the caller's promise.
-                    unsafe { for_each_in_row(row, lane_step, &mut values, keep) };
+                    unsafe {
+                        if lane_step == 1 {
+                            take_rows(rows, 1, index as u32, choice, &mut values, &mut places);
+                        } else {
+                            take_rows(
+                                rows,
+                                lane_step as isize,
+                                index as u32,
+                                choice,
+                                &mut values,
+                                &mut places,
+                            );
+                        }
+                    }
                 }
             },
         );
-        for (lane, &value) in (0..).zip(&values) {
-            let known = best.get(lane as usize).copied();
-            if known.is_some_and(|(old, _)| !choice.replaces(value, old)) {
-                continue;
-            }
-            let is_best = |index: &i64| {
-                // SAFETY: the caller's promise.
-                same(unsafe { *start.offset((index * step + lane * lane_step) as isize) }.to_compute(), value)
-            };
-            let found = (value, rows.clone().find(is_best).unwrap_or(first));
-            match best.get_mut(lane as usize) {
-                Some(best) => *best = found,
-                None => best.push(found),
+        if first == 0 {
+            best.values.extend_from_slice(&values);
+            best.places.extend(places.iter().map(|&place| i64::from(place)));
+            continue;
+        }
+        for lane in 0..lanes {
+            if choice.replaces(values[lane], best.values[lane]) {
+                best.values[lane] = values[lane];
+                best.places[lane] = first + i64::from(places[lane]);
             }
         }
+    }
+}
+
+/// Rows whose elements are compared one after the other while a line's best is in a register.
+pub(in crate::cpu) const TOGETHER: usize = 4;
+
+/// Compares the elements of rows, which have numbers from `number` on, with the best of their lines.
+///
+/// # Safety
+/// An element for each line, `step` apart from the start of each row on, is valid for reads.
+#[inline(always)]
+unsafe fn take_rows<T: Element<Compute: Ordered>>(
+    rows: [*const T; TOGETHER],
+    step: isize,
+    number: u32,
+    choice: impl Choice,
+    values: &mut [T::Compute],
+    places: &mut [u32],
+) {
+    let lanes = values.len();
+    let places = &mut places[..lanes];
+    for lane in 0..lanes {
+        let (mut value, mut place) = (values[lane], places[lane]);
+        for next in 0..TOGETHER {
+            // SAFETY: the caller's promise.
+            let element = unsafe { *rows[next].offset(lane as isize * step) }.to_compute();
+            let replaced = choice.replaces(element, value);
+            value = select(replaced, element, value);
+            place = select(replaced, number + next as u32, place);
+        }
+        values[lane] = value;
+        places[lane] = place;
     }
 }
 

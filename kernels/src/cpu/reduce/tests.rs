@@ -195,6 +195,40 @@ fn positions_of_extremes() {
 }
 
 #[test]
+fn positions_beyond_the_rows_that_are_searched_together() {
+    let rows = position::ROWS as usize + 10;
+    let mut elements = vec![0.0f32; rows * 3];
+    elements[(rows - 7) * 3] = 1.0;
+    for row in [5, rows - 9] {
+        elements[row * 3 + 1] = 2.0;
+    }
+    elements[2] = f32::INFINITY;
+    elements[(rows - 8) * 3 + 2] = f32::NAN;
+    let input = Array::new(&[rows as i64, 3], elements);
+    let (mut best, mut at) = (Array::zeros(&[3]), Array::zeros(&[3]));
+    max_dim(input.view(), 0, false, best.view_mut(), at.view_mut()).unwrap();
+    assert_eq!(at.to_vec(), [rows as i64 - 7, 5, rows as i64 - 8]);
+    assert_eq!(best.to_vec()[..2], [1.0, 2.0]);
+    assert!(best.to_vec()[2].is_nan());
+}
+
+#[test]
+fn extremes_of_infinities_and_nan() {
+    let largest = |elements: &[f32]| {
+        let (input, mut out) = (Array::new(&[elements.len() as i64], elements.to_vec()), Array::zeros(&[]));
+        amax(input.view(), &[0], false, out.view_mut()).unwrap();
+        out.to_vec()[0]
+    };
+    let mut elements = vec![0.0; 100];
+    (elements[3], elements[70]) = (f32::NEG_INFINITY, f32::INFINITY);
+    // Their sum is NaN, and yet none of them.
+    assert_eq!(largest(&elements), f32::INFINITY);
+    assert_eq!(largest(&[f32::NEG_INFINITY; 20]), f32::NEG_INFINITY);
+    elements[99] = f32::NAN;
+    assert!(largest(&elements).is_nan());
+}
+
+#[test]
 fn nothing_to_choose_from_is_an_error() {
     let input = Array::<f32>::zeros(&[3, 0]);
     let mut out = Array::zeros(&[3]);

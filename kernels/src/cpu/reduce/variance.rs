@@ -7,7 +7,7 @@ use opsmith_runtime::{Complex32, Complex64, Dims, Element, Error, Result, Scalar
 
 use super::fold::{Fold, fold};
 use super::scan::Running;
-use super::{Plain, reduced_count};
+use super::{Sum, reduced_count, sum_row};
 
 /// Compute types with a squared distance: floats and complex numbers.
 pub trait Deviation: Running {
@@ -88,6 +88,10 @@ impl<T: Element<Compute: Deviation>> Fold<T> for Squares<'_, T> {
         squares + T::Compute::square(Arithmetic::sub(element.to_compute().widen(), mean))
     }
     #[inline(always)]
+    fn take_row(&self, mean: Wide<T>, row: &[T]) -> f64 {
+        sum_row(row, |element| self.take(mean, 0.0, element))
+    }
+    #[inline(always)]
     fn merge(&self, first: f64, second: f64) -> f64 {
         first + second
     }
@@ -118,7 +122,7 @@ where
 }
 
 /// Elements whose second pass still finds them in the second cache.
-pub(in crate::cpu) const CACHED: i64 = 1 << 17;
+pub(in crate::cpu) const CACHED: i64 = 1 << 15;
 
 /// Writes variances.
 fn variance<T>(
@@ -133,11 +137,9 @@ where
 {
     let count = reduced_count(input.sizes(), reduced) as f64;
     let divisor = Wide::<T>::from_scalar(Scalar::Float(count));
-    let mean = Plain {
-        start: Wide::<T>::ZERO,
-        take: |sum: Wide<T>, element: T| Arithmetic::add(sum, element.to_compute().widen()),
-        merge: |a: Wide<T>, b: Wide<T>| Arithmetic::add(a, b),
-        end: |sum| Arithmetic::div(sum, divisor),
+    let mean = Sum {
+        map: |element: T| element.to_compute().widen(),
+        end: |sum: Wide<T>| Arithmetic::div(sum, divisor),
     };
     if let Some(Scalar::Complex(_)) = correction {
         return Err(Error::value("`correction` must be a real number"));
