@@ -5,17 +5,19 @@
 //! lie one after the other are copied to where they do (`blocks`).
 
 mod blocks;
+mod slots;
 
 use opsmith_core::DType;
 
 use crate::arith::{check_zero_division, clear_zero_division};
-use crate::axes::{Axes, Axis, Walk, in_memory_order};
+use crate::axes::{Axes, Axis, Tiles, in_memory_order};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::same_sizes;
 use crate::op::KernelCall;
 use crate::tensor::Tensor;
-use blocks::{Blocks, Loop};
+use blocks::Blocks;
+pub(crate) use blocks::{Loop, map_any};
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
@@ -30,6 +32,30 @@ pub struct Row<'a> {
     pub length: usize,
 }
 
+/// Rows of one length, so many bytes from one to the next of each operand.
+pub struct Rows<'a> {
+    /// The first of them.
+    pub first: Row<'a>,
+    /// Number of rows: one, unless elements of an operand that are neighbours are of different rows.
+    pub count: usize,
+    /// Bytes from a row to the next of each operand.
+    pub steps: &'a [isize; MAX_OPERANDS],
+}
+
+impl Rows<'_> {
+    /// Calls `body` for each row.
+    #[inline]
+    pub fn for_each(&self, mut body: impl FnMut(Row<'_>)) {
+        let mut pointers = *self.first.pointers;
+        for row in 0..self.count as isize {
+            for operand in 0..MAX_OPERANDS {
+                pointers[operand] = self.first.pointers[operand].wrapping_offset(row * self.steps[operand]);
+            }
+            body(Row { pointers: &pointers, ..self.first });
+        }
+    }
+}
+
 /// Calls `body` for rows that together cover every element of the first operand, the others
 /// broadcast to its shape.
 ///
@@ -37,6 +63,15 @@ pub struct Row<'a> {
 /// If there is no operand, or more than [`MAX_OPERANDS`], one does not broadcast to the shape of the first, or the host
 /// does not have its elements.
 pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Result<()> {
+    for_each_rows(operands, &mut |rows| rows.for_each(&mut *body))
+}
+
+/// As [`for_each_row`], with rows in tiles of which each operand's elements stay in the first cache, if operands lie in
+/// different orders.
+///
+/// # Errors
+/// As [`for_each_row`].
+pub(crate) fn for_each_rows(operands: &[&Tensor], body: &mut dyn FnMut(Rows<'_>)) -> Result<()> {
     let count = operands.len();
     let (Some((target, others)), true) = (operands.split_first(), count <= MAX_OPERANDS) else {
         return Err(Error::argument(format!(
@@ -61,7 +96,8 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Resu
         for (stride, tensor) in strides.iter_mut().zip(operands).filter(|(_, tensor)| dense(tensor)) {
             *stride = tensor.dtype().size() as isize;
         }
-        body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
+        let first = Row { pointers: &pointers, strides: &strides, length: numel as usize };
+        body(Rows { first, count: 1, steps: &[0; MAX_OPERANDS] });
         return Ok(());
     }
     // An odometer of no more offsets than there are operands.
@@ -76,19 +112,23 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Resu
 }
 
 /// Calls `body` for the rows of at most N operands that begin at these addresses.
-fn walk<const N: usize>(operands: &[&Tensor], start: [*mut u8; MAX_OPERANDS], body: &mut dyn FnMut(Row<'_>)) {
-    let mut outer = in_memory_order(byte_axes::<N>(operands));
-    let inner = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
-    let (mut pointers, mut strides) = (start, [0; MAX_OPERANDS]);
-    for (stride, step) in strides.iter_mut().zip(inner.steps) {
-        *stride = step as isize;
-    }
-    for offsets in Walk::new(&outer) {
+fn walk<const N: usize>(
+    operands: &[&Tensor],
+    start: [*mut u8; MAX_OPERANDS],
+    body: &mut dyn FnMut(Rows<'_>),
+) {
+    let sizes = std::array::from_fn(|index| operands.get(index).map_or(0, |tensor| tensor.dtype().size()));
+    let tiles = Tiles::new(in_memory_order(byte_axes::<N>(operands)), sizes, blocks::area(&sizes));
+    let (mut pointers, mut strides, mut steps) = (start, [0; MAX_OPERANDS], [0; MAX_OPERANDS]);
+    tiles.for_each(0..tiles.count(), |tile| {
         for operand in 0..N {
-            pointers[operand] = start[operand].wrapping_offset(offsets[operand] as isize);
+            pointers[operand] = start[operand].wrapping_offset(tile.start[operand] as isize);
+            strides[operand] = tile.row.steps[operand] as isize;
+            steps[operand] = tile.rows.steps[operand] as isize;
         }
-        body(Row { pointers: &pointers, strides: &strides, length: inner.size as usize });
-    }
+        let first = Row { pointers: &pointers, strides: &strides, length: tile.row.size as usize };
+        body(Rows { first, count: tile.rows.size as usize, steps: &steps });
+    });
 }
 
 /// Whether a tensor of these sizes broadcasts to others.
@@ -195,9 +235,9 @@ fn run<const N: usize>(
         }
         _ => {
             let blocks = Blocks::new(&operands, types.dtypes);
-            // SAFETY: the plan keeps every row inside its tensors, and the call is the only one that uses their elements:
+            // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
             // operands that share memory with the output are the same elements.
-            for_each_row(&operands, &mut |row| unsafe { blocks.run(&row, body) })?;
+            for_each_rows(&operands, &mut |rows| unsafe { blocks.run(&rows, body) })?;
         }
     }
     drop(writing);

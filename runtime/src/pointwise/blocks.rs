@@ -5,19 +5,19 @@
 //! and one loop serves `f32` and both 16-bit floats; copying is the same code for all of them. Must know no operator.
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 
-use half::slice::HalfFloatSliceExt;
 use opsmith_core::DType;
 
-use super::{MAX_OPERANDS, Row};
+use super::slots::{Block, Slot, load, load_transposed, store, store_transposed};
+use super::{MAX_OPERANDS, Row, Rows, for_each_rows};
+use crate::axes::TILE_BYTES;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 /// A loop over elements that lie one after the other. Without a table of its methods, as `dyn FnMut` has, whose unused
 /// half would be compiled, too.
 #[derive(Clone, Copy)]
-pub(super) struct Loop<'a> {
+pub(crate) struct Loop<'a> {
     /// The function that the loop calls for each element.
     function: *const (),
     run: Run,
@@ -26,7 +26,7 @@ pub(super) struct Loop<'a> {
 
 /// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
 /// that the loop was made for; before them, the function that it calls.
-pub(super) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
+pub(crate) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
 
 impl<'a> Loop<'a> {
     /// The loop of a function.
@@ -55,22 +55,9 @@ impl<'a> Loop<'a> {
 /// Bytes of a copy: those of three operands stay in the first cache.
 const BLOCK: usize = 2048;
 
-/// Copied elements of one operand.
-#[repr(align(64))]
-struct Block(MaybeUninit<[u8; BLOCK]>);
-
-/// An operand's dtype, and bytes from one element to the next, where the loop wants them.
-#[derive(Clone, Copy)]
-struct Slot {
-    dtype: DType,
-    step: isize,
-}
-
-impl Slot {
-    /// The dtype, if the loop wants another: a loop over 16-bit floats takes them as they are.
-    fn converted(self) -> Option<DType> {
-        (self.dtype.size() as isize != self.step).then_some(self.dtype)
-    }
+/// Most elements of a tile, whose blocks have [`TILE_BYTES`] each: 16-bit floats may become `f32` there.
+pub(super) fn area(sizes: &[usize]) -> usize {
+    TILE_BYTES / sizes.iter().copied().fold(size_of::<f32>(), usize::max)
 }
 
 /// The operands of a loop, and the size of the blocks that they are copied to.
@@ -89,12 +76,57 @@ impl<const N: usize> Blocks<N> {
         Blocks { slots: std::array::from_fn(slot), length: BLOCK / largest }
     }
 
+    /// Runs a loop over rows.
+    ///
+    /// # Safety
+    /// The elements of the rows are valid for reads, those of the first operand for writes; they have no other writer. An
+    /// operand that shares memory with the first has the same elements.
+    #[inline]
+    pub unsafe fn run(&self, rows: &Rows<'_>, body: Loop<'_>) {
+        // SAFETY: the caller's promises.
+        unsafe { if rows.count == 1 { self.run_row(&rows.first, body) } else { self.run_tile(rows, body) } }
+    }
+
+    /// Runs a loop over rows of a tile: operands whose neighbours are of different rows are transposed.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run), of at most [`area`] elements.
+    #[inline(never)]
+    unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
+        let mut blocks: [Block<TILE_BYTES>; N] = [const { Block::new() }; N];
+        let turned: [bool; N] = std::array::from_fn(|index| {
+            let unit = self.slots[index].dtype.size() as isize;
+            rows.steps[index] == unit && rows.first.strides[index] != unit
+        });
+        let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
+        // In blocks, elements have the loop's types and rows follow each other.
+        let mut slots = self.slots;
+        for index in (0..N).filter(|index| turned[*index]) {
+            let (slot, block) = (self.slots[index], blocks[index].pointer());
+            if index != 0 {
+                // SAFETY: the elements of the rows are valid for reads, and the block has room for as many.
+                unsafe { load_transposed(slot, pointers[index], strides[index], block, rows) };
+            }
+            slots[index] = Slot { dtype: slot.wanted(), ..slot };
+            (pointers[index], strides[index]) = (block, slot.step);
+            steps[index] = slot.step * rows.first.length as isize;
+        }
+        let first = Row { pointers: &pointers, strides: &strides, ..rows.first };
+        let moved = Blocks { slots, length: self.length };
+        // SAFETY: the rows are those of the operands or of their blocks.
+        Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe { moved.run_row(&row, body) });
+        if turned[0] {
+            let (to, step) = (rows.first.pointers[0], rows.first.strides[0]);
+            // SAFETY: the loop wrote as many elements into the block, and those of the rows are valid for writes.
+            unsafe { store_transposed(self.slots[0], pointers[0], to, step, rows) };
+        }
+    }
+
     /// Runs a loop over a row.
     ///
     /// # Safety
-    /// The row's elements are valid for reads, those of the first operand for writes; they have no other writer. An operand
-    /// that shares memory with the first has the same elements.
-    pub unsafe fn run(&self, row: &Row<'_>, body: Loop<'_>) {
+    /// As [`run`](Self::run).
+    unsafe fn run_row(&self, row: &Row<'_>, body: Loop<'_>) {
         let copies: [bool; N] = std::array::from_fn(|index| {
             let Slot { dtype, step } = self.slots[index];
             dtype.size() as isize != step || row.length > 1 && row.strides[index] != step
@@ -103,13 +135,13 @@ impl<const N: usize> Blocks<N> {
             // SAFETY: the row is as the loop wants it.
             return unsafe { body.run(row.pointers, row.length) };
         }
-        let mut blocks: [Block; N] = [const { Block(MaybeUninit::uninit()) }; N];
+        let mut blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
         let mut start = 0;
         while start < row.length {
             let length = self.length.min(row.length - start);
             for index in (0..N).filter(|index| copies[*index]) {
-                let block = blocks[index].0.as_mut_ptr().cast::<u8>();
+                let block = blocks[index].pointer();
                 pointers[index] = block;
                 let step = row.strides[index];
                 // A block of one element again and again holds it already.
@@ -152,6 +184,21 @@ impl<const N: usize> Blocks<N> {
     }
 }
 
+/// Runs a loop over the elements of two tensors, the first of which it writes, in their own dtypes.
+///
+/// # Errors
+/// If the second does not broadcast to the first.
+///
+/// # Safety
+/// The loop is one over elements of these dtypes. The borrows are held, and elements that both tensors have are the same.
+#[inline(never)]
+pub(crate) unsafe fn map_any(target: &Tensor, source: &Tensor, body: Loop<'_>) -> Result<()> {
+    let operands = [target, source];
+    let blocks = Blocks::new(&operands, operands.map(Tensor::dtype));
+    // SAFETY: the plan keeps all rows inside the tensors, and the caller promises the rest.
+    for_each_rows(&operands, &mut |rows| unsafe { blocks.run(&rows, body) })
+}
+
 /// Whether operands have other dtypes than a loop wants, which blocks convert: 16-bit floats for `f32`.
 ///
 /// # Errors
@@ -179,136 +226,6 @@ fn check_converted(operands: &[&Tensor], wanted: &[DType]) -> Result<()> {
 fn other_dtype(tensor: DType, kernel: DType) -> Error {
     Error::dtype(format!("the kernel computes with {kernel}, and was given {tensor}"))
         .with_help("install it for the dtype that it is written for")
-}
-
-/// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
-macro_rules! block_copies {
-    ($({ $half:ident: $rust:ty, $size:tt })*) => {
-        /// Copies elements into a block, 16-bit floats as `f32` if the loop wants that.
-        ///
-        /// # Safety
-        /// As many elements are valid for reads, at these steps; the block has room for them.
-        unsafe fn load(slot: Slot, from: *const u8, step: isize, block: *mut u8, length: usize) {
-            // SAFETY: the caller's promises are those of each function.
-            unsafe {
-                match (slot.converted(), slot.dtype.size()) {
-                    $((Some(DType::$half), _) => {
-                        let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
-                        widen(from, step, block, length, <$rust>::to_f32, slice)
-                    })*
-                    (_, 1) => gather::<u8>(from, step, block, length),
-                    (_, 2) => gather::<u16>(from, step, block, length),
-                    (_, 4) => gather::<u32>(from, step, block, length),
-                    (_, 8) => gather::<u64>(from, step, block, length),
-                    _ => gather::<[u64; 2]>(from, step, block, length),
-                }
-            }
-        }
-
-        /// Copies elements out of a block, `f32` as 16-bit floats where the tensor has them.
-        ///
-        /// # Safety
-        /// The block has as many elements; as many are valid for writes, at these steps.
-        unsafe fn store(slot: Slot, block: *const u8, to: *mut u8, step: isize, length: usize) {
-            // SAFETY: the caller's promises are those of each function.
-            unsafe {
-                match (slot.converted(), slot.dtype.size()) {
-                    $((Some(DType::$half), _) => {
-                        let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
-                        narrow(block, to, step, length, <$rust>::from_f32, slice)
-                    })*
-                    (_, 1) => scatter::<u8>(block, to, step, length),
-                    (_, 2) => scatter::<u16>(block, to, step, length),
-                    (_, 4) => scatter::<u32>(block, to, step, length),
-                    (_, 8) => scatter::<u64>(block, to, step, length),
-                    _ => scatter::<[u64; 2]>(block, to, step, length),
-                }
-            }
-        }
-    };
-}
-
-opsmith_core::for_each_half!(block_copies);
-
-/// # Safety
-/// As [`load`], of elements of `T`.
-unsafe fn gather<T: Copy>(from: *const u8, step: isize, block: *mut u8, length: usize) {
-    let block = block.cast::<T>();
-    // SAFETY: the places are those that the caller promises; addresses need no alignment.
-    unsafe {
-        if step == 0 {
-            let element = from.cast::<T>().read_unaligned();
-            (0..length).for_each(|index| block.add(index).write_unaligned(element));
-        } else {
-            (0..length).for_each(|index| {
-                let element = from.offset(step * index as isize).cast::<T>().read_unaligned();
-                block.add(index).write_unaligned(element);
-            });
-        }
-    }
-}
-
-/// # Safety
-/// As [`store`], of elements of `T`.
-unsafe fn scatter<T: Copy>(block: *const u8, to: *mut u8, step: isize, length: usize) {
-    let block = block.cast::<T>();
-    for index in 0..length {
-        // SAFETY: the places are those that the caller promises; addresses need no alignment.
-        unsafe {
-            to.offset(step * index as isize).cast::<T>().write_unaligned(block.add(index).read_unaligned());
-        }
-    }
-}
-
-/// # Safety
-/// As [`load`], of 16-bit floats of type `H`.
-unsafe fn widen<H: Copy>(
-    from: *const u8,
-    step: isize,
-    block: *mut u8,
-    length: usize,
-    convert: impl Fn(H) -> f32,
-    convert_slice: impl Fn(&[H], &mut [f32]),
-) {
-    let block = block.cast::<f32>();
-    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size.
-    unsafe {
-        if step == size_of::<H>() as isize {
-            block.write_bytes(0, length);
-            let halves = std::slice::from_raw_parts(from.cast::<H>(), length);
-            return convert_slice(halves, std::slice::from_raw_parts_mut(block, length));
-        }
-        if step == 0 {
-            let element = convert(from.cast::<H>().read());
-            return (0..length).for_each(|index| block.add(index).write(element));
-        }
-        (0..length).for_each(|index| {
-            block.add(index).write(convert(from.offset(step * index as isize).cast::<H>().read()));
-        });
-    }
-}
-
-/// # Safety
-/// As [`store`], of 16-bit floats of type `H`.
-unsafe fn narrow<H: Copy>(
-    block: *const u8,
-    to: *mut u8,
-    step: isize,
-    length: usize,
-    convert: impl Fn(f32) -> H,
-    convert_slice: impl Fn(&mut [H], &[f32]),
-) {
-    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size, and the memory of
-    // tensors is initialised.
-    unsafe {
-        let singles = std::slice::from_raw_parts(block.cast::<f32>(), length);
-        if step == size_of::<H>() as isize {
-            return convert_slice(std::slice::from_raw_parts_mut(to.cast::<H>(), length), singles);
-        }
-        for (index, single) in singles.iter().enumerate() {
-            to.offset(step * index as isize).cast::<H>().write(convert(*single));
-        }
-    }
 }
 
 #[cfg(test)]
