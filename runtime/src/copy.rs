@@ -11,7 +11,7 @@ mod moves;
 pub use convert_from::ConvertFrom;
 pub use host::{accumulate_elements, convert_elements, fill_elements};
 pub use moves::copy_elements;
-use moves::{Side, move_rows};
+use moves::{Side, area, move_rows};
 pub(crate) use moves::{move_row, transpose};
 
 use opsmith_core::DType;
@@ -71,7 +71,7 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
     }
     if target.dtype() == source.dtype() {
         let size = target.dtype().size();
-        return for_each_rows(&[target, source], &mut |rows| {
+        return for_each_rows(&[target, source], area(size), &mut |rows| {
             let Row { pointers, strides, length } = rows.first;
             let side = |operand: usize| Side {
                 start: pointers[operand],

@@ -63,15 +63,15 @@ impl Rows<'_> {
 /// If there is no operand, or more than [`MAX_OPERANDS`], one does not broadcast to the shape of the first, or the host
 /// does not have its elements.
 pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Result<()> {
-    for_each_rows(operands, &mut |rows| rows.for_each(&mut *body))
+    for_each_rows(operands, 1, &mut |rows| rows.for_each(&mut *body))
 }
 
-/// As [`for_each_row`], with rows in tiles of which each operand's elements stay in the first cache, if operands lie in
-/// different orders.
+/// As [`for_each_row`], with rows in tiles of at most `area` elements, if operands lie in different orders: as many as stay
+/// in a cache.
 ///
 /// # Errors
 /// As [`for_each_row`].
-pub(crate) fn for_each_rows(operands: &[&Tensor], body: &mut dyn FnMut(Rows<'_>)) -> Result<()> {
+pub(crate) fn for_each_rows(operands: &[&Tensor], area: usize, body: &mut dyn FnMut(Rows<'_>)) -> Result<()> {
     let count = operands.len();
     let (Some((target, others)), true) = (operands.split_first(), count <= MAX_OPERANDS) else {
         return Err(Error::argument(format!(
@@ -102,11 +102,11 @@ pub(crate) fn for_each_rows(operands: &[&Tensor], body: &mut dyn FnMut(Rows<'_>)
     }
     // An odometer of no more offsets than there are operands.
     match count {
-        1 | 2 => walk::<2>(operands, pointers, body),
-        3 => walk::<3>(operands, pointers, body),
-        4 => walk::<4>(operands, pointers, body),
-        5 | 6 => walk::<6>(operands, pointers, body),
-        _ => walk::<MAX_OPERANDS>(operands, pointers, body),
+        1 | 2 => walk::<2>(operands, area, pointers, body),
+        3 => walk::<3>(operands, area, pointers, body),
+        4 => walk::<4>(operands, area, pointers, body),
+        5 | 6 => walk::<6>(operands, area, pointers, body),
+        _ => walk::<MAX_OPERANDS>(operands, area, pointers, body),
     }
     Ok(())
 }
@@ -114,11 +114,12 @@ pub(crate) fn for_each_rows(operands: &[&Tensor], body: &mut dyn FnMut(Rows<'_>)
 /// Calls `body` for the rows of at most N operands that begin at these addresses.
 fn walk<const N: usize>(
     operands: &[&Tensor],
+    area: usize,
     start: [*mut u8; MAX_OPERANDS],
     body: &mut dyn FnMut(Rows<'_>),
 ) {
     let sizes = std::array::from_fn(|index| operands.get(index).map_or(0, |tensor| tensor.dtype().size()));
-    let tiles = Tiles::new(in_memory_order(byte_axes::<N>(operands)), sizes, blocks::area(&sizes));
+    let tiles = Tiles::new(in_memory_order(byte_axes::<N>(operands)), sizes, area);
     let (mut pointers, mut strides, mut steps) = (start, [0; MAX_OPERANDS], [0; MAX_OPERANDS]);
     tiles.for_each(0..tiles.count(), |tile| {
         for operand in 0..N {
@@ -237,7 +238,7 @@ fn run<const N: usize>(
             let blocks = Blocks::new(&operands, types.dtypes);
             // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
             // operands that share memory with the output are the same elements.
-            for_each_rows(&operands, &mut |rows| unsafe { blocks.run(&rows, body) })?;
+            for_each_rows(&operands, blocks.area(), &mut |rows| unsafe { blocks.run(&rows, body) })?;
         }
     }
     drop(writing);

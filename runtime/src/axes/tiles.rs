@@ -1,17 +1,18 @@
 //! Tiles of a walk: for operands that do not all have their neighbours along the same axis.
 //!
-//! In: axes in bytes, in memory order, and the size of each operand's elements. Out: tiles of two axes, small enough for the
-//! first cache, so that every operand is visited whole cache lines at a time. Where all operands have the same order, a tile
-//! is one row. Tiles have numbers, so that a walk can be cut anywhere. Must know no tensor.
+//! In: axes in bytes, in memory order, and the size of each operand's elements. Out: tiles of two axes, small enough for a
+//! cache, so that every operand is visited whole cache lines at a time. Where all operands have the same order, a tile is one
+//! row. Tiles have numbers, so that a walk can be cut anywhere. Must know no tensor.
 
 use std::ops::Range;
 
 use super::{Axes, Axis, Walk, count};
 
-/// Bytes of an operand in a tile: those of three stay in the first cache.
-pub const TILE_BYTES: usize = 8192;
+/// Bytes of an operand in a tile that is copied to a block: of a transposed operand, each of 128 columns has 256 neighbouring
+/// bytes there, of others each row 512 if elements have four. A shorter row is not worth the latency of its first cache line.
+pub const TILE_BYTES: usize = 32768;
 
-/// Most columns of a tile, unless it has few rows: as many rows then have a cache line each of a transposed operand.
+/// Most columns of a tile, unless it has few rows.
 const COLUMNS: i64 = 128;
 
 /// Rows of elements.
@@ -46,9 +47,12 @@ impl<const N: usize> Tiles<N> {
         Tiles { starts: axes, width: row.size, height: 1, row, rows }
     }
 
-    /// The tiles, of at most `area` elements, of a walk over operands whose elements have these bytes.
+    /// The tiles, of at most `area` elements, of a walk over operands whose elements have these sizes. An area of less than a
+    /// row of a tile leaves whole rows.
     pub fn new(mut axes: Axes<N>, sizes: [usize; N], area: usize) -> Tiles<N> {
-        let Some(across) = transposed(&axes, sizes) else { return Tiles::of_rows(axes) };
+        let Some(across) = transposed(&axes, sizes).filter(|_| area as i64 >= COLUMNS) else {
+            return Tiles::of_rows(axes);
+        };
         let mut rows = axes.remove(across);
         let Some(mut row) = axes.pop() else { return Tiles::of_rows(axes) };
         let neighbours = |axis: &Axis<N>| {
@@ -61,7 +65,12 @@ impl<const N: usize> Tiles<N> {
         let area = area as i64;
         let width = (area / rows.size).max(COLUMNS).min(row.size);
         let height = (area / width).clamp(1, rows.size);
-        for (axis, step) in [(row, width), (rows, height)] {
+        let mut steps = [(rows, height), (row, width)];
+        // Of two operands, the one that is read decides.
+        if N == 2 {
+            steps.reverse();
+        }
+        for (axis, step) in steps {
             axes.push(Axis { size: (axis.size + step - 1) / step, steps: axis.steps.map(|own| own * step) });
         }
         Tiles { starts: axes, row, rows, width, height }
@@ -84,10 +93,15 @@ impl<const N: usize> Tiles<N> {
             }
             return;
         }
-        let across = (self.rows.size + self.height - 1) / self.height;
-        let along = (self.row.size + self.width - 1) / self.width;
+        let (down, along) =
+            ((self.rows.size + self.height - 1) / self.height, (self.row.size + self.width - 1) / self.width);
         for (number, start) in (numbers.start as i64..).zip(walk.take(numbers.len())) {
-            let (column, row) = (number / across % along * self.width, number % across * self.height);
+            let (row, column) = if N == 2 {
+                (number % down, number / down % along)
+            } else {
+                (number / along % down, number % along)
+            };
+            let (row, column) = (row * self.height, column * self.width);
             tile.start = start;
             tile.row.size = self.width.min(self.row.size - column);
             tile.rows.size = self.height.min(self.rows.size - row);
@@ -134,6 +148,7 @@ mod tests {
     #[test]
     fn tiles_visit_every_position_once() {
         for sizes in [[2, 3, 5], [1, 300, 130], [2, 129, 400], [3, 3000, 2], [2, 4, 3000]] {
+            check_two(sizes);
             let [_, rows, columns] = sizes;
             let whole = in_memory_order(axes(
                 &sizes,
@@ -151,6 +166,16 @@ mod tests {
                 });
             }
         }
+    }
+
+    fn check_two([first, rows, columns]: [i64; 3]) {
+        let strides: [&[i64]; 2] = [&[rows * columns, columns, 1], &[rows * columns, 1, rows]];
+        let whole = in_memory_order(axes(&[first, rows, columns], strides, |_| true));
+        let mut all = positions(&Tiles::new(whole.clone(), [1; 2], 1000));
+        let mut expected: Vec<_> = Walk::new(&whole).collect();
+        all.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(all, expected);
     }
 
     #[test]

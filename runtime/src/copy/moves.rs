@@ -3,7 +3,7 @@
 //! In: addresses, steps in bytes, and the size of an element. Out: the same elements elsewhere. One loop a size serves every
 //! dtype. Must know no tensor.
 
-use crate::axes::{Axes, TILE_BYTES, Tiles, in_memory_order};
+use crate::axes::{Axes, Tiles, in_memory_order};
 
 /// Copies elements of `size` bytes, a power of two of at most 16, along axes in bytes: the first operand is the target.
 ///
@@ -11,7 +11,7 @@ use crate::axes::{Axes, TILE_BYTES, Tiles, in_memory_order};
 /// Every position of the axes is one of an element in both operands, valid for writes at `target` and for reads at `source`.
 /// If operands share memory, they are the same elements.
 pub unsafe fn copy_elements(axes: Axes<2>, size: usize, target: *mut u8, source: *const u8) {
-    let tiles = Tiles::new(in_memory_order(axes), [size; 2], TILE_BYTES / size);
+    let tiles = Tiles::new(in_memory_order(axes), [size; 2], area(size));
     tiles.for_each(0..tiles.count(), |tile| {
         let side = |operand: usize, start: *mut u8| Side {
             start: start.wrapping_offset(tile.start[operand] as isize),
@@ -22,6 +22,11 @@ pub unsafe fn copy_elements(axes: Axes<2>, size: usize, target: *mut u8, source:
         // SAFETY: the tiles are those of the axes, whose elements the caller promises.
         unsafe { move_rows(size, target, source, tile.rows.size as usize, tile.row.size as usize) }
     });
+}
+
+/// Most elements of a tile: a cache line of each of 128 rows.
+pub(crate) fn area(size: usize) -> usize {
+    8192 / size
 }
 
 /// Elements in rows.

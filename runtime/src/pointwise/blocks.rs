@@ -55,10 +55,8 @@ impl<'a> Loop<'a> {
 /// Bytes of a copy: those of three operands stay in the first cache.
 const BLOCK: usize = 2048;
 
-/// Most elements of a tile, whose blocks have [`TILE_BYTES`] each: 16-bit floats may become `f32` there.
-pub(super) fn area(sizes: &[usize]) -> usize {
-    TILE_BYTES / sizes.iter().copied().fold(size_of::<f32>(), usize::max)
-}
+/// Most operands that are transposed in blocks: others are copied row by row.
+const TRANSPOSED: usize = 2;
 
 /// The operands of a loop, and the size of the blocks that they are copied to.
 pub(super) struct Blocks<const N: usize> {
@@ -74,6 +72,11 @@ impl<const N: usize> Blocks<N> {
             |index: usize| Slot { dtype: operands[index].dtype(), step: wanted[index].size() as isize };
         let largest = wanted.iter().map(|dtype| dtype.size()).max().unwrap_or(1);
         Blocks { slots: std::array::from_fn(slot), length: BLOCK / largest }
+    }
+
+    /// Most elements of a tile.
+    pub fn area(&self) -> usize {
+        TILE_BYTES / BLOCK * self.length
     }
 
     /// Runs a loop over rows.
@@ -93,16 +96,16 @@ impl<const N: usize> Blocks<N> {
     /// As [`run`](Self::run), of at most [`area`] elements.
     #[inline(never)]
     unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
-        let mut blocks: [Block<TILE_BYTES>; N] = [const { Block::new() }; N];
-        let turned: [bool; N] = std::array::from_fn(|index| {
+        let mut blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
+        let transposed = (0..N).filter(|&index| {
             let unit = self.slots[index].dtype.size() as isize;
-            rows.steps[index] == unit && rows.first.strides[index] != unit
+            rows.steps[index] == unit && rows.first.strides[index] != unit && rows.first.length > 1
         });
         let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
         // In blocks, elements have the loop's types and rows follow each other.
         let mut slots = self.slots;
-        for index in (0..N).filter(|index| turned[*index]) {
-            let (slot, block) = (self.slots[index], blocks[index].pointer());
+        for (index, block) in transposed.zip(&mut blocks) {
+            let (slot, block) = (self.slots[index], block.pointer());
             if index != 0 {
                 // SAFETY: the elements of the rows are valid for reads, and the block has room for as many.
                 unsafe { load_transposed(slot, pointers[index], strides[index], block, rows) };
@@ -115,7 +118,7 @@ impl<const N: usize> Blocks<N> {
         let moved = Blocks { slots, length: self.length };
         // SAFETY: the rows are those of the operands or of their blocks.
         Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe { moved.run_row(&row, body) });
-        if turned[0] {
+        if pointers[0] != rows.first.pointers[0] {
             let (to, step) = (rows.first.pointers[0], rows.first.strides[0]);
             // SAFETY: the loop wrote as many elements into the block, and those of the rows are valid for writes.
             unsafe { store_transposed(self.slots[0], pointers[0], to, step, rows) };
@@ -196,7 +199,7 @@ pub(crate) unsafe fn map_any(target: &Tensor, source: &Tensor, body: Loop<'_>) -
     let operands = [target, source];
     let blocks = Blocks::new(&operands, operands.map(Tensor::dtype));
     // SAFETY: the plan keeps all rows inside the tensors, and the caller promises the rest.
-    for_each_rows(&operands, &mut |rows| unsafe { blocks.run(&rows, body) })
+    for_each_rows(&operands, blocks.area(), &mut |rows| unsafe { blocks.run(&rows, body) })
 }
 
 /// Whether operands have other dtypes than a loop wants, which blocks convert: 16-bit floats for `f32`.
