@@ -245,21 +245,22 @@ mod tests {
     static OP: OpDef =
         OpDef::new("op", Schema { text: "", args: &[], returns: &[] }, "tests.yaml:1", &Library::EMPTY);
 
-    /// Elements of three rows, each longer than a block, in an order that is not that of memory if `transposed`.
-    fn rows<T: Element>(first: usize, transposed: bool) -> Tensor {
-        let elements: Vec<T> = (0..3 * LENGTH)
+    /// Elements of rows, in an order that is not that of memory if `transposed`.
+    fn rows<T: Element>([count, length]: [i64; 2], first: usize, transposed: bool) -> Tensor {
+        let elements: Vec<T> = (0..(count * length) as usize)
             .map(|index| T::from_scalar(((index * 7 + first) as f64 / 16.0 % 50.0).into()))
             .collect();
-        let sizes = [3, LENGTH as i64];
+        let sizes = [count, length];
         let tensor = Tensor::from_slice(&elements, &sizes).unwrap();
         if !transposed {
             return tensor;
         }
-        let layout = Layout { sizes: sizes[..].into(), strides: [1, 3][..].into(), offset: 0 };
+        let layout = Layout { sizes: sizes[..].into(), strides: [1, count][..].into(), offset: 0 };
         tensor.with_layout(layout).unwrap()
     }
 
-    const LENGTH: usize = 1100;
+    /// Rows that are longer than a block, and more of them than a tile has.
+    const SIZES: [[i64; 2]; 3] = [[3, 1100], [150, 290], [600, 5]];
 
     /// Adds with a loop over `C`, and compares with sums of single elements of `T`.
     fn check<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>(
@@ -269,8 +270,9 @@ mod tests {
     ) {
         let (left, right) = (a.to_vec::<T>().unwrap(), b.to_vec::<T>().unwrap());
         let at = |elements: &[T], index: usize| elements[index % elements.len()].to_compute();
-        let expected: Vec<T> =
-            (0..3 * LENGTH).map(|index| T::from_compute(at(&left, index) + at(&right, index))).collect();
+        let expected: Vec<T> = (0..out.numel() as usize)
+            .map(|index| T::from_compute(at(&left, index) + at(&right, index)))
+            .collect();
         let args = [Arg::Tensor(a), Arg::Tensor(b)];
         // SAFETY: the tensors are this test's alone; those that share memory are the same elements.
         let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(out)).with_elements() };
@@ -279,15 +281,17 @@ mod tests {
     }
 
     fn check_layouts<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>() {
-        for (a, b, out) in
-            [(false, false, false), (false, true, false), (true, false, true), (true, true, false)]
-        {
-            check::<C, T>(&rows::<T>(1, a), &rows::<T>(5, b), &rows::<T>(0, out));
+        for sizes in SIZES {
+            for (a, b, out) in
+                [(false, false, false), (false, true, false), (true, false, true), (true, true, false)]
+            {
+                check::<C, T>(&rows::<T>(sizes, 1, a), &rows::<T>(sizes, 5, b), &rows::<T>(sizes, 0, out));
+            }
         }
         let number = Tensor::from_slice(&[T::from_scalar(2.5.into())], &[]).unwrap();
         for transposed in [false, true] {
-            let same = rows::<T>(3, transposed);
-            check::<C, T>(&same, &rows::<T>(5, true), &same);
+            let same = rows::<T>(SIZES[0], 3, transposed);
+            check::<C, T>(&same, &rows::<T>(SIZES[0], 5, true), &same);
             check::<C, T>(&same, &number, &same);
         }
     }
@@ -309,8 +313,8 @@ mod tests {
     #[test]
     fn a_loop_over_16_bit_floats_takes_them_as_they_are() {
         for transposed in [false, true] {
-            let (a, b) = (rows::<f16>(1, transposed), rows::<f16>(5, transposed));
-            let out = Tensor::from_slice(&vec![f16::ZERO; 3 * LENGTH], &[3, LENGTH as i64]).unwrap();
+            let (a, b) = (rows::<f16>(SIZES[0], 1, transposed), rows::<f16>(SIZES[0], 5, transposed));
+            let out = Tensor::from_slice(&[f16::ZERO; 3300], &SIZES[0]).unwrap();
             let args = [Arg::Tensor(&a), Arg::Tensor(&b)];
             // SAFETY: the arguments and the output live as long as the call, and nothing else uses them.
             let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(&out)) };
