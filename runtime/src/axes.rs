@@ -3,9 +3,13 @@
 //! In: sizes and, for each of N operands, steps, in elements or in bytes. Out: axes, in memory order and merged where every
 //! operand steps through them as one; and an iterator over their positions, N offsets at a time. Must know no tensor.
 
+mod tiles;
+
 use std::ops::Deref;
 
 use smallvec::SmallVec;
+
+pub use tiles::{TILE_BYTES, Tile, Tiles};
 
 /// One dimension: its size and its step in each of N operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,9 +6,13 @@
 mod convert_from;
 mod devices;
 mod host;
+mod moves;
 
 pub use convert_from::ConvertFrom;
 pub use host::{accumulate_elements, convert_elements, fill_elements};
+pub use moves::copy_elements;
+use moves::{Side, area, move_rows};
+pub(crate) use moves::{move_row, transpose};
 
 use opsmith_core::DType;
 
@@ -19,7 +23,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::KernelCall;
-use crate::pointwise::for_each_row;
+use crate::pointwise::{Loop, MAX_OPERANDS, Row, Rows, Visit, for_each_row, for_each_rows, map_any};
 use crate::scalar::Scalar;
 use crate::storage::Storage;
 use crate::tensor::{Tensor, observer};
@@ -66,18 +70,33 @@ pub(crate) fn convert(target: &Tensor, source: &Tensor) -> Result<()> {
         return devices::convert_between(target, source);
     }
     if target.dtype() == source.dtype() {
-        // The same bytes, so one loop a size serves every dtype.
-        return match target.dtype().size() {
-            1 => rows(target, source, |value: u8| value),
-            2 => rows(target, source, |value: u16| value),
-            4 => rows(target, source, |value: u32| value),
-            8 => rows(target, source, |value: u64| value),
-            _ => rows(target, source, |value: u128| value),
+        let size = target.dtype().size();
+        let move_tile = |rows: Rows<'_>| {
+            let Row { pointers, strides, length } = rows.first;
+            let side = |operand: usize| Side {
+                start: pointers[operand],
+                step: strides[operand],
+                row: rows.steps[operand],
+            };
+            // SAFETY: the plan keeps both inside their tensors, the borrows are held, and elements that both have are the
+            // same.
+            unsafe { move_rows(size, side(0), side(1), rows.count, length) }
         };
+        return for_each_rows(&[target, source], area(size), Visit::InThreads(&move_tile));
     }
     with_dtype!(source.dtype(), S => with_dtype!(target.dtype(), D => {
-        rows(target, source, <D as ConvertFrom<S>>::convert_from)
+        // SAFETY: the loop of these dtypes; the borrows are held.
+        unsafe { map_any(target, source, Loop::new(&(), convert_row::<S, D>)) }
     }))
+}
+
+/// Converts elements that lie one after the other.
+///
+/// # Safety
+/// `length` elements of `D` are valid for writes at the first pointer, and of `S` for reads at the second.
+unsafe fn convert_row<S: Copy, D: ConvertFrom<S>>(_: &(), pointers: &[*mut u8; MAX_OPERANDS], length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { D::convert_row(pointers[1].cast::<S>(), pointers[0].cast::<D>(), length) }
 }
 
 /// The only element of a tensor whose borrow is held.
@@ -169,31 +188,6 @@ fn add_typed<T: Element + std::ops::Add<Output = T>>(target: &Tensor, source: &T
             unsafe {
                 let out = row.pointers[0].offset(row.strides[0] * position).cast::<T>();
                 *out = *out + *row.pointers[1].offset(row.strides[1] * position).cast::<T>();
-            }
-        }
-    })
-}
-
-fn rows<S: Copy, D: Copy>(target: &Tensor, source: &Tensor, convert: impl Fn(S) -> D) -> Result<()> {
-    for_each_row(&[target, source], &mut |row| {
-        let (out, input) = (row.pointers[0], row.pointers[1]);
-        let (out_step, in_step) = (row.strides[0], row.strides[1]);
-        if out_step == size_of::<D>() as isize && in_step == size_of::<S>() as isize {
-            let (out, input) = (out.cast::<D>(), input.cast::<S>());
-            for position in 0..row.length {
-                // SAFETY: the plan keeps both inside their tensors, the borrows are held; a
-                // storage's data is 64-byte aligned and elements lie at multiples of their size.
-                unsafe { out.add(position).write_unaligned(convert(input.add(position).read_unaligned())) }
-            }
-        } else {
-            for position in 0..row.length as isize {
-                // SAFETY: the plan's steps stay inside both tensors, the borrows are held, and nothing is asked of
-                // how the addresses are aligned.
-                unsafe {
-                    out.offset(out_step * position).cast::<D>().write_unaligned(convert(
-                        input.offset(in_step * position).cast::<S>().read_unaligned(),
-                    ));
-                }
             }
         }
     })

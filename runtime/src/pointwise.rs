@@ -5,11 +5,14 @@
 //! lie one after the other are copied to where they do (`blocks`).
 
 mod blocks;
+mod slots;
+
+use std::ops::Range;
 
 use opsmith_core::DType;
 
 use crate::arith::{check_zero_division, clear_zero_division};
-use crate::axes::{Axes, Axis, Walk, in_memory_order};
+use crate::axes::{Axes, Axis, Tiles, in_memory_order};
 use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::same_sizes;
@@ -17,7 +20,8 @@ use crate::op::KernelCall;
 use crate::parallel;
 use crate::simd;
 use crate::tensor::Tensor;
-use blocks::{Blocks, Loop};
+use blocks::Blocks;
+pub(crate) use blocks::{Loop, map_any};
 
 /// Most operands a loop can have, output included.
 pub const MAX_OPERANDS: usize = 8;
@@ -32,6 +36,30 @@ pub struct Row<'a> {
     pub length: usize,
 }
 
+/// Rows of one length, so many bytes from one to the next of each operand.
+pub struct Rows<'a> {
+    /// The first of them.
+    pub first: Row<'a>,
+    /// Number of rows: one, unless elements of an operand that are neighbours are of different rows.
+    pub count: usize,
+    /// Bytes from a row to the next of each operand.
+    pub steps: &'a [isize; MAX_OPERANDS],
+}
+
+impl Rows<'_> {
+    /// Calls `body` for each row.
+    #[inline]
+    pub fn for_each(&self, mut body: impl FnMut(Row<'_>)) {
+        let mut pointers = *self.first.pointers;
+        for row in 0..self.count as isize {
+            for operand in 0..MAX_OPERANDS {
+                pointers[operand] = self.first.pointers[operand].wrapping_offset(row * self.steps[operand]);
+            }
+            body(Row { pointers: &pointers, ..self.first });
+        }
+    }
+}
+
 /// Calls `body` for rows that together cover every element of the first operand, the others
 /// broadcast to its shape.
 ///
@@ -39,6 +67,15 @@ pub struct Row<'a> {
 /// If there is no operand, or more than [`MAX_OPERANDS`], one does not broadcast to the shape of the first, or the host
 /// does not have its elements.
 pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Result<()> {
+    for_each_rows(operands, 1, Visit::InOrder(&mut |rows| rows.for_each(&mut *body)))
+}
+
+/// As [`for_each_row`], with rows in tiles of at most `area` elements, if operands lie in different orders: as many as stay
+/// in a cache.
+///
+/// # Errors
+/// As [`for_each_row`].
+pub(crate) fn for_each_rows(operands: &[&Tensor], area: usize, visit: Visit<'_>) -> Result<()> {
     let count = operands.len();
     let (Some((target, others)), true) = (operands.split_first(), count <= MAX_OPERANDS) else {
         return Err(Error::argument(format!(
@@ -63,33 +100,71 @@ pub fn for_each_row(operands: &[&Tensor], body: &mut dyn FnMut(Row<'_>)) -> Resu
         for (stride, tensor) in strides.iter_mut().zip(operands).filter(|(_, tensor)| dense(tensor)) {
             *stride = tensor.dtype().size() as isize;
         }
-        body(Row { pointers: &pointers, strides: &strides, length: numel as usize });
+        let numel = numel as usize;
+        visit.ranges(numel, CHUNK, pointers, &|range, mut pointers, body| {
+            for (pointer, stride) in pointers.iter_mut().zip(strides) {
+                *pointer = pointer.wrapping_offset(range.start as isize * stride);
+            }
+            let first = Row { pointers: &pointers, strides: &strides, length: range.len() };
+            body(Rows { first, count: 1, steps: &[0; MAX_OPERANDS] });
+        });
         return Ok(());
     }
     // An odometer of no more offsets than there are operands.
     match count {
-        1 | 2 => walk::<2>(operands, pointers, body),
-        3 => walk::<3>(operands, pointers, body),
-        4 => walk::<4>(operands, pointers, body),
-        5 | 6 => walk::<6>(operands, pointers, body),
-        _ => walk::<MAX_OPERANDS>(operands, pointers, body),
+        1 | 2 => walk::<2>(operands, area, pointers, visit),
+        3 => walk::<3>(operands, area, pointers, visit),
+        4 => walk::<4>(operands, area, pointers, visit),
+        5 | 6 => walk::<6>(operands, area, pointers, visit),
+        _ => walk::<MAX_OPERANDS>(operands, area, pointers, visit),
     }
     Ok(())
 }
 
 /// Calls `body` for the rows of at most N operands that begin at these addresses.
-fn walk<const N: usize>(operands: &[&Tensor], start: [*mut u8; MAX_OPERANDS], body: &mut dyn FnMut(Row<'_>)) {
-    let mut outer = in_memory_order(byte_axes::<N>(operands));
-    let inner = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
-    let (mut pointers, mut strides) = (start, [0; MAX_OPERANDS]);
-    for (stride, step) in strides.iter_mut().zip(inner.steps) {
-        *stride = step as isize;
-    }
-    for offsets in Walk::new(&outer) {
-        for operand in 0..N {
-            pointers[operand] = start[operand].wrapping_offset(offsets[operand] as isize);
+fn walk<const N: usize>(operands: &[&Tensor], area: usize, start: [*mut u8; MAX_OPERANDS], visit: Visit<'_>) {
+    let sizes = std::array::from_fn(|index| operands.get(index).map_or(0, |tensor| tensor.dtype().size()));
+    let tiles = Tiles::new(in_memory_order(byte_axes::<N>(operands)), sizes, area);
+    let count = tiles.count();
+    let elements = operands[0].numel() as usize;
+    let chunk = CHUNK.div_ceil((elements / count).max(1));
+    visit.ranges(count, chunk, start, &|range, start, body| {
+        let (mut pointers, mut strides, mut steps) = (start, [0; MAX_OPERANDS], [0; MAX_OPERANDS]);
+        tiles.for_each(range, |tile| {
+            for operand in 0..N {
+                pointers[operand] = start[operand].wrapping_offset(tile.start[operand] as isize);
+                strides[operand] = tile.row.steps[operand] as isize;
+                steps[operand] = tile.rows.steps[operand] as isize;
+            }
+            let first = Row { pointers: &pointers, strides: &strides, length: tile.row.size as usize };
+            body(Rows { first, count: tile.rows.size as usize, steps: &steps });
+        });
+    });
+}
+
+/// How rows are visited.
+pub(crate) enum Visit<'a> {
+    /// One after the other.
+    InOrder(&'a mut dyn FnMut(Rows<'_>)),
+    /// In several threads if it takes long; no two rows have an element of the first operand.
+    InThreads(&'a (dyn Fn(Rows<'_>) + Sync)),
+}
+
+/// Calls a function with the rows of a range, from these addresses.
+type RowsOf<'a> = &'a (dyn Fn(Range<usize>, [*mut u8; MAX_OPERANDS], &mut dyn FnMut(Rows<'_>)) + Sync);
+
+impl Visit<'_> {
+    /// Visits the rows of `0..count`, in ranges of at least `chunk`.
+    fn ranges(self, count: usize, chunk: usize, start: [*mut u8; MAX_OPERANDS], rows_of: RowsOf<'_>) {
+        match self {
+            Visit::InOrder(body) => rows_of(0..count, start, body),
+            Visit::InThreads(body) => {
+                let start = Shared(start);
+                parallel::for_each_range(count, chunk, |range| {
+                    rows_of(range, start.pointers(), &mut |rows| body(rows));
+                });
+            }
         }
-        body(Row { pointers: &pointers, strides: &strides, length: inner.size as usize });
     }
 }
 
@@ -191,26 +266,27 @@ fn run<const N: usize>(
             for (pointer, tensor) in pointers.iter_mut().zip(operands) {
                 *pointer = tensor.data_ptr();
             }
-            let in_place = pointers[1..N].contains(&pointers[0]);
             // SAFETY: each operand has as many elements of the loop's types, and they have no other writer while the call
             // lives; no view has those of the output, nor gets them while the loop runs. An input that shares memory with
             // the output is the same elements.
             unsafe {
-                // Quotients of integers by zero are noted for each thread.
                 if length > CHUNK && !types.integers {
                     run_in_threads(&pointers, &types.dtypes, length, body);
-                } else if in_place {
-                    blocks::run_in_place(&pointers, &types.dtypes, length, body);
                 } else {
-                    body.run(&pointers, length);
+                    run_natural(&pointers, &types.dtypes, length, body);
                 }
             }
         }
         _ => {
             let blocks = Blocks::new(&operands, types.dtypes);
-            // SAFETY: the plan keeps every row inside its tensors, and the call is the only one that uses their elements:
+            // SAFETY: the plan keeps all rows inside their tensors, and the call is the only one that uses their elements:
             // operands that share memory with the output are the same elements.
-            for_each_row(&operands, &mut |row| unsafe { blocks.run(&row, body) })?;
+            let run = |rows: Rows<'_>| unsafe { blocks.run(&rows, body) };
+            if types.integers {
+                for_each_rows(&operands, blocks.area(), Visit::InOrder(&mut { run }))?;
+            } else {
+                for_each_rows(&operands, blocks.area(), Visit::InThreads(&run))?;
+            }
         }
     }
     drop(writing);
@@ -224,14 +300,54 @@ fn run<const N: usize>(
 /// Elements of the ranges that threads share: a few microseconds of a fast loop.
 const CHUNK: usize = 8192;
 
-/// Runs a loop over elements one after the other, in several threads if it takes long.
+/// Runs a loop over elements one after the other.
 ///
 /// # Safety
-/// As [`blocks::run_in_place`].
-#[inline(never)]
-unsafe fn run_in_threads(
+/// As [`Loop::run`], but that an input may be the elements of the output.
+#[inline]
+unsafe fn run_natural<const N: usize>(
     pointers: &[*mut u8; MAX_OPERANDS],
-    dtypes: &[DType],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if pointers[1..N].contains(&pointers[0]) {
+            run_in_place(pointers, dtypes, length, body);
+        } else {
+            body.run(pointers, length);
+        }
+    }
+}
+
+/// As [`run_natural`], of an output that is an input, too.
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+unsafe fn run_in_place<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
+    length: usize,
+    body: Loop<'_>,
+) {
+    let mut strides = [0; MAX_OPERANDS];
+    for (stride, dtype) in strides.iter_mut().zip(dtypes) {
+        *stride = dtype.size() as isize;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { Blocks::of(*dtypes, *dtypes).run_row(&Row { pointers, strides: &strides, length }, body) };
+}
+
+/// As [`run_natural`], in several threads if the loop takes long.
+///
+/// # Safety
+/// As [`run_natural`].
+#[inline(never)]
+unsafe fn run_in_threads<const N: usize>(
+    pointers: &[*mut u8; MAX_OPERANDS],
+    dtypes: &[DType; N],
     length: usize,
     body: Loop<'_>,
 ) {
@@ -242,13 +358,7 @@ unsafe fn run_in_threads(
             *pointer = pointer.wrapping_add(range.start * dtype.size());
         }
         // SAFETY: the range lies in the caller's, and no other thread has one of its elements.
-        unsafe {
-            if pointers[1..dtypes.len()].contains(&pointers[0]) {
-                blocks::run_in_place(&pointers, dtypes, range.len(), body);
-            } else {
-                body.run(&pointers, range.len());
-            }
-        }
+        unsafe { run_natural(&pointers, dtypes, range.len(), body) }
     });
 }
 

@@ -3,7 +3,7 @@
 //! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
 
 use super::linalg::innermost::{Blocked, Kernels};
-use super::{convolution, lanes, linalg, normalisation, reduce, softmax, tiles};
+use super::{convolution, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles};
 
 /// Where a size stands, and how many elements it is.
 pub const BLOCKS: &[(&str, usize)] = &[
@@ -13,6 +13,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("lanes::SUMS", lanes::SUMS),
     ("lanes::TERMS", lanes::SUMS * lanes::TERMS),
     ("layer::CHUNK", normalisation::layer::CHUNK),
+    ("largest::WIDTH", pooling::largest::WIDTH),
     ("linalg::BLOCK", linalg::BLOCK),
     ("linalg::LANES", linalg::LANES),
     ("blocked::FEW_BLOCKS", linalg::blocked::FEW_BLOCKS),
@@ -26,6 +27,7 @@ pub const BLOCKS: &[(&str, usize)] = &[
     ("position::WIDTH", reduce::position::WIDTH),
     ("scan::FAR", reduce::scan::FAR),
     ("scan::NEAR", reduce::scan::NEAR),
+    ("scatter::RUN", index::scatter::RUN),
     ("softmax::BUFFER", softmax::BUFFER),
     ("tiles::SHORT", tiles::SHORT as usize),
     ("variance::CACHED", reduce::variance::CACHED as usize),

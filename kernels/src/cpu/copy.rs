@@ -1,6 +1,7 @@
 //! Copying elements between views of any strides.
 
-use opsmith_runtime::axes::{Axis, Walk, axes, merge};
+use opsmith_runtime::axes::axes;
+use opsmith_runtime::copy::copy_elements;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::strides::broadcast_strides;
@@ -30,6 +31,34 @@ pub(crate) unsafe fn copy_row<T: Copy>(
     }
 }
 
+/// Joins each of `length` elements of a row with one of another: `target = join(target, source)`, in this order.
+///
+/// # Safety
+/// As [`copy_row`]; the elements of `target` may be one.
+#[inline(always)]
+pub(crate) unsafe fn join_row<T: Copy>(
+    source: *const T,
+    source_step: i64,
+    target: *mut T,
+    target_step: i64,
+    length: usize,
+    join: impl Fn(T, T) -> T,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if source_step == 1 && target_step == 1 {
+            for index in 0..length {
+                *target.add(index) = join(*target.add(index), *source.add(index));
+            }
+            return;
+        }
+        for index in 0..length as isize {
+            let target = target.offset(index * target_step as isize);
+            *target = join(*target, *source.offset(index * source_step as isize));
+        }
+    }
+}
+
 /// Copies a view, broadcast to the output's shape, into the output.
 ///
 /// # Errors
@@ -43,21 +72,13 @@ pub(crate) fn copy_into<T: Element>(source: &View<'_, T>, out: &mut ViewMut<'_, 
 #[inline(never)]
 fn copy_bits<B: Element>(source: &View<'_, B>, out: &mut ViewMut<'_, B>) -> Result<()> {
     let strides = broadcast_strides(source.sizes(), source.strides(), out.sizes())?;
-    let mut outer = merge(axes(out.sizes(), [&strides, out.strides()], |_| true));
-    let row = outer.pop().unwrap_or(Axis { size: 1, steps: [1, 1] });
-    let target = out.as_mut_ptr();
-    for [from, to] in Walk::new(&outer) {
-        // SAFETY: the walk's rows are rows of the two views, which the borrow checker keeps apart.
-        unsafe {
-            copy_row(
-                source.as_ptr().offset(from as isize),
-                row.steps[0],
-                target.offset(to as isize),
-                row.steps[1],
-                row.size as usize,
-            );
-        }
+    let size = size_of::<B>();
+    let mut places = axes(out.sizes(), [out.strides(), &strides], |_| true);
+    for axis in &mut places {
+        axis.steps = axis.steps.map(|step| step.wrapping_mul(size as i64));
     }
+    // SAFETY: the positions are those of the two views, which the borrow checker keeps apart.
+    unsafe { copy_elements(places, size, out.as_mut_ptr().cast(), source.as_ptr().cast()) };
     Ok(())
 }
 

@@ -7,7 +7,8 @@ use opsmith_runtime::{DType, Element, Error, Result, Scalar, View, ViewMut};
 use super::copy::copy_into;
 use super::strides::expect_sizes;
 
-fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
+/// Writes one value to every element.
+pub(super) fn fill_with<T: Element>(out: &mut ViewMut<'_, T>, value: T) {
     if let Some(elements) = out.as_mut_slice() {
         return elements.fill(value);
     }

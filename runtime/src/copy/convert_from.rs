@@ -2,12 +2,29 @@
 //!
 //! In: an element. Out: one of another type, as a C cast would give where C defines it; see [`copy`](super::copy).
 
+use half::slice::HalfFloatSliceExt;
 use num_complex::Complex;
 
 /// Conversion of one element to another type, as a C cast would.
 pub trait ConvertFrom<S> {
     /// The converted element.
     fn convert_from(value: S) -> Self;
+
+    /// Converts elements that lie one after the other.
+    ///
+    /// # Safety
+    /// `length` elements are valid for reads at `from`, and for writes at `to`.
+    unsafe fn convert_row(from: *const S, to: *mut Self, length: usize)
+    where
+        Self: Sized,
+    {
+        for position in 0..length {
+            // SAFETY: the caller's promise; nothing is asked of how the addresses are aligned.
+            unsafe {
+                to.add(position).write_unaligned(Self::convert_from(from.add(position).read_unaligned()))
+            }
+        }
+    }
 }
 
 macro_rules! real_to_real {
@@ -102,10 +119,28 @@ macro_rules! halves {
         impl ConvertFrom<f32> for $half {
             #[inline(always)]
             fn convert_from(value: f32) -> $half { <$half>::from_f32(value) }
+
+            /// As a slice, which is converted with the processor's own instructions where it has them.
+            unsafe fn convert_row(from: *const f32, to: *mut $half, length: usize) {
+                // SAFETY: the caller's promise; elements lie at multiples of their size, and are initialised.
+                unsafe {
+                    std::slice::from_raw_parts_mut(to, length)
+                        .convert_from_f32_slice(std::slice::from_raw_parts(from, length));
+                }
+            }
         }
         impl ConvertFrom<$half> for f32 {
             #[inline(always)]
             fn convert_from(value: $half) -> f32 { value.to_f32() }
+
+            /// As a slice, which is converted with the processor's own instructions where it has them.
+            unsafe fn convert_row(from: *const $half, to: *mut f32, length: usize) {
+                // SAFETY: the caller's promise; elements lie at multiples of their size, and are initialised.
+                unsafe {
+                    std::slice::from_raw_parts(from, length)
+                        .convert_to_f32_slice(std::slice::from_raw_parts_mut(to, length));
+                }
+            }
         }
         complexes! { f32: [$half]; f64: [$half]; }
     };

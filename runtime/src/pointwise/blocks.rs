@@ -5,19 +5,19 @@
 //! and one loop serves `f32` and both 16-bit floats; copying is the same code for all of them. Must know no operator.
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 
-use half::slice::HalfFloatSliceExt;
 use opsmith_core::DType;
 
-use super::{MAX_OPERANDS, Row};
+use super::slots::{Block, Slot, load, load_transposed, store, store_transposed};
+use super::{MAX_OPERANDS, Row, Rows, Visit, for_each_rows};
+use crate::axes::TILE_BYTES;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 /// A loop over elements that lie one after the other. Without a table of its methods, as `dyn FnMut` has, whose unused
 /// half would be compiled, too.
 #[derive(Clone, Copy)]
-pub(super) struct Loop<'a> {
+pub(crate) struct Loop<'a> {
     /// The function that the loop calls for each element.
     function: *const (),
     run: Run,
@@ -29,7 +29,7 @@ unsafe impl Sync for Loop<'_> {}
 
 /// A loop over so many elements of each operand, of which these are the first: output first, all in the types and steps
 /// that the loop was made for; before them, the function that it calls.
-pub(super) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
+pub(crate) type Run = unsafe fn(*const (), &[*mut u8; MAX_OPERANDS], usize);
 
 impl<'a> Loop<'a> {
     /// The loop of a function.
@@ -61,23 +61,8 @@ impl<'a> Loop<'a> {
 /// Bytes of a copy: those of three operands stay in the first cache.
 const BLOCK: usize = 2048;
 
-/// Copied elements of one operand.
-#[repr(align(64))]
-struct Block(MaybeUninit<[u8; BLOCK]>);
-
-/// An operand's dtype, and bytes from one element to the next, where the loop wants them.
-#[derive(Clone, Copy)]
-struct Slot {
-    dtype: DType,
-    step: isize,
-}
-
-impl Slot {
-    /// The dtype, if the loop wants another: a loop over 16-bit floats takes them as they are.
-    fn converted(self) -> Option<DType> {
-        (self.dtype.size() as isize != self.step).then_some(self.dtype)
-    }
-}
+/// Most operands that are transposed in blocks: others are copied row by row.
+const TRANSPOSED: usize = 2;
 
 /// The operands of a loop, and the size of the blocks that they are copied to.
 pub(super) struct Blocks<const N: usize> {
@@ -89,18 +74,72 @@ pub(super) struct Blocks<const N: usize> {
 impl<const N: usize> Blocks<N> {
     /// For a loop that wants these dtypes.
     pub fn new(operands: &[&Tensor; N], wanted: [DType; N]) -> Blocks<N> {
-        let slot =
-            |index: usize| Slot { dtype: operands[index].dtype(), step: wanted[index].size() as isize };
+        Blocks::of(operands.map(Tensor::dtype), wanted)
+    }
+
+    /// As [`new`](Self::new), for operands of these dtypes.
+    pub fn of(dtypes: [DType; N], wanted: [DType; N]) -> Blocks<N> {
+        let slot = |index: usize| Slot { dtype: dtypes[index], step: wanted[index].size() as isize };
         let largest = wanted.iter().map(|dtype| dtype.size()).max().unwrap_or(1);
         Blocks { slots: std::array::from_fn(slot), length: BLOCK / largest }
+    }
+
+    /// Most elements of a tile.
+    pub fn area(&self) -> usize {
+        TILE_BYTES / BLOCK * self.length
+    }
+
+    /// Runs a loop over rows.
+    ///
+    /// # Safety
+    /// The elements of the rows are valid for reads, those of the first operand for writes; they have no other writer. An
+    /// operand that shares memory with the first has the same elements.
+    #[inline]
+    pub unsafe fn run(&self, rows: &Rows<'_>, body: Loop<'_>) {
+        // SAFETY: the caller's promises.
+        unsafe { if rows.count == 1 { self.run_row(&rows.first, body) } else { self.run_tile(rows, body) } }
+    }
+
+    /// Runs a loop over rows of a tile: operands whose neighbours are of different rows are transposed.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run), of at most [`area`] elements.
+    #[inline(never)]
+    unsafe fn run_tile(&self, rows: &Rows<'_>, body: Loop<'_>) {
+        let mut blocks: [Block<TILE_BYTES>; TRANSPOSED] = [const { Block::new() }; TRANSPOSED];
+        let transposed = (0..N).filter(|&index| {
+            let unit = self.slots[index].dtype.size() as isize;
+            rows.steps[index] == unit && rows.first.strides[index] != unit && rows.first.length > 1
+        });
+        let (mut pointers, mut strides, mut steps) = (*rows.first.pointers, *rows.first.strides, *rows.steps);
+        // In blocks, elements have the loop's types and rows follow each other.
+        let mut slots = self.slots;
+        for (index, block) in transposed.zip(&mut blocks) {
+            let (slot, block) = (self.slots[index], block.pointer());
+            if index != 0 {
+                // SAFETY: the elements of the rows are valid for reads, and the block has room for as many.
+                unsafe { load_transposed(slot, pointers[index], strides[index], block, rows) };
+            }
+            slots[index] = Slot { dtype: slot.wanted(), ..slot };
+            (pointers[index], strides[index]) = (block, slot.step);
+            steps[index] = slot.step * rows.first.length as isize;
+        }
+        let first = Row { pointers: &pointers, strides: &strides, ..rows.first };
+        let moved = Blocks { slots, length: self.length };
+        // SAFETY: the rows are those of the operands or of their blocks.
+        Rows { first, count: rows.count, steps: &steps }.for_each(|row| unsafe { moved.run_row(&row, body) });
+        if pointers[0] != rows.first.pointers[0] {
+            let (to, step) = (rows.first.pointers[0], rows.first.strides[0]);
+            // SAFETY: the loop wrote as many elements into the block, and those of the rows are valid for writes.
+            unsafe { store_transposed(self.slots[0], pointers[0], to, step, rows) };
+        }
     }
 
     /// Runs a loop over a row.
     ///
     /// # Safety
-    /// The row's elements are valid for reads, those of the first operand for writes; they have no other writer. An operand
-    /// that shares memory with the first has the same elements.
-    pub unsafe fn run(&self, row: &Row<'_>, body: Loop<'_>) {
+    /// As [`run`](Self::run).
+    pub unsafe fn run_row(&self, row: &Row<'_>, body: Loop<'_>) {
         let copies: [bool; N] = std::array::from_fn(|index| {
             let Slot { dtype, step } = self.slots[index];
             dtype.size() as isize != step || row.length > 1 && row.strides[index] != step
@@ -113,13 +152,13 @@ impl<const N: usize> Blocks<N> {
             // SAFETY: the row is as the loop wants it.
             return unsafe { body.run(row.pointers, row.length) };
         }
-        let mut blocks: [Block; N] = [const { Block(MaybeUninit::uninit()) }; N];
+        let mut blocks: [Block<BLOCK>; N] = [const { Block::new() }; N];
         let mut pointers = *row.pointers;
         let mut start = 0;
         while start < row.length {
             let length = self.length.min(row.length - start);
             for index in (0..N).filter(|index| copies[*index]) {
-                let block = blocks[index].0.as_mut_ptr().cast::<u8>();
+                let block = blocks[index].pointer();
                 pointers[index] = block;
                 let step = row.strides[index];
                 // A block of one element again and again holds it already.
@@ -162,37 +201,19 @@ impl<const N: usize> Blocks<N> {
     }
 }
 
-/// Runs a loop whose output is one of its inputs, or several: over copies of blocks of it.
+/// Runs a loop over the elements of two tensors, the first of which it writes, in their own dtypes.
+///
+/// # Errors
+/// If the second does not broadcast to the first.
 ///
 /// # Safety
-/// As [`Loop::run`], but that an input may be the elements of the output.
-pub(super) unsafe fn run_in_place(
-    pointers: &[*mut u8; MAX_OPERANDS],
-    dtypes: &[DType],
-    length: usize,
-    body: Loop<'_>,
-) {
-    let out = dtypes[0].size();
-    let most = BLOCK / dtypes.iter().map(|dtype| dtype.size()).max().unwrap_or(1);
-    let mut block = Block(MaybeUninit::uninit());
-    let copy = block.0.as_mut_ptr().cast::<u8>();
-    let mut start = 0;
-    while start < length {
-        let count = most.min(length - start);
-        let mut here = *pointers;
-        for (pointer, dtype) in here.iter_mut().zip(dtypes) {
-            *pointer = pointer.wrapping_add(start * dtype.size());
-        }
-        let target = here[0];
-        here[1..].iter_mut().filter(|pointer| **pointer == target).for_each(|pointer| *pointer = copy);
-        // SAFETY: the elements lie at the caller's pointers, and the block has room for as many; none of the operands is the
-        // output now.
-        unsafe {
-            copy.copy_from_nonoverlapping(target, count * out);
-            body.run(&here, count);
-        }
-        start += count;
-    }
+/// The loop is one over elements of these dtypes. The borrows are held, and elements that both tensors have are the same.
+#[inline(never)]
+pub(crate) unsafe fn map_any(target: &Tensor, source: &Tensor, body: Loop<'_>) -> Result<()> {
+    let operands = [target, source];
+    let blocks = Blocks::new(&operands, operands.map(Tensor::dtype));
+    // SAFETY: the plan keeps all rows inside the tensors, and the caller promises the rest.
+    for_each_rows(&operands, blocks.area(), Visit::InThreads(&|rows| unsafe { blocks.run(&rows, body) }))
 }
 
 /// Whether operands have other dtypes than a loop wants, which blocks convert: 16-bit floats for `f32`.
@@ -224,136 +245,6 @@ fn other_dtype(tensor: DType, kernel: DType) -> Error {
         .with_help("install it for the dtype that it is written for")
 }
 
-/// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
-macro_rules! block_copies {
-    ($({ $half:ident: $rust:ty, $size:tt })*) => {
-        /// Copies elements into a block, 16-bit floats as `f32` if the loop wants that.
-        ///
-        /// # Safety
-        /// As many elements are valid for reads, at these steps; the block has room for them.
-        unsafe fn load(slot: Slot, from: *const u8, step: isize, block: *mut u8, length: usize) {
-            // SAFETY: the caller's promises are those of each function.
-            unsafe {
-                match (slot.converted(), slot.dtype.size()) {
-                    $((Some(DType::$half), _) => {
-                        let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
-                        widen(from, step, block, length, <$rust>::to_f32, slice)
-                    })*
-                    (_, 1) => gather::<u8>(from, step, block, length),
-                    (_, 2) => gather::<u16>(from, step, block, length),
-                    (_, 4) => gather::<u32>(from, step, block, length),
-                    (_, 8) => gather::<u64>(from, step, block, length),
-                    _ => gather::<[u64; 2]>(from, step, block, length),
-                }
-            }
-        }
-
-        /// Copies elements out of a block, `f32` as 16-bit floats where the tensor has them.
-        ///
-        /// # Safety
-        /// The block has as many elements; as many are valid for writes, at these steps.
-        unsafe fn store(slot: Slot, block: *const u8, to: *mut u8, step: isize, length: usize) {
-            // SAFETY: the caller's promises are those of each function.
-            unsafe {
-                match (slot.converted(), slot.dtype.size()) {
-                    $((Some(DType::$half), _) => {
-                        let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
-                        narrow(block, to, step, length, <$rust>::from_f32, slice)
-                    })*
-                    (_, 1) => scatter::<u8>(block, to, step, length),
-                    (_, 2) => scatter::<u16>(block, to, step, length),
-                    (_, 4) => scatter::<u32>(block, to, step, length),
-                    (_, 8) => scatter::<u64>(block, to, step, length),
-                    _ => scatter::<[u64; 2]>(block, to, step, length),
-                }
-            }
-        }
-    };
-}
-
-opsmith_core::for_each_half!(block_copies);
-
-/// # Safety
-/// As [`load`], of elements of `T`.
-unsafe fn gather<T: Copy>(from: *const u8, step: isize, block: *mut u8, length: usize) {
-    let block = block.cast::<T>();
-    // SAFETY: the places are those that the caller promises; addresses need no alignment.
-    unsafe {
-        if step == 0 {
-            let element = from.cast::<T>().read_unaligned();
-            (0..length).for_each(|index| block.add(index).write_unaligned(element));
-        } else {
-            (0..length).for_each(|index| {
-                let element = from.offset(step * index as isize).cast::<T>().read_unaligned();
-                block.add(index).write_unaligned(element);
-            });
-        }
-    }
-}
-
-/// # Safety
-/// As [`store`], of elements of `T`.
-unsafe fn scatter<T: Copy>(block: *const u8, to: *mut u8, step: isize, length: usize) {
-    let block = block.cast::<T>();
-    for index in 0..length {
-        // SAFETY: the places are those that the caller promises; addresses need no alignment.
-        unsafe {
-            to.offset(step * index as isize).cast::<T>().write_unaligned(block.add(index).read_unaligned());
-        }
-    }
-}
-
-/// # Safety
-/// As [`load`], of 16-bit floats of type `H`.
-unsafe fn widen<H: Copy>(
-    from: *const u8,
-    step: isize,
-    block: *mut u8,
-    length: usize,
-    convert: impl Fn(H) -> f32,
-    convert_slice: impl Fn(&[H], &mut [f32]),
-) {
-    let block = block.cast::<f32>();
-    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size.
-    unsafe {
-        if step == size_of::<H>() as isize {
-            block.write_bytes(0, length);
-            let halves = std::slice::from_raw_parts(from.cast::<H>(), length);
-            return convert_slice(halves, std::slice::from_raw_parts_mut(block, length));
-        }
-        if step == 0 {
-            let element = convert(from.cast::<H>().read());
-            return (0..length).for_each(|index| block.add(index).write(element));
-        }
-        (0..length).for_each(|index| {
-            block.add(index).write(convert(from.offset(step * index as isize).cast::<H>().read()));
-        });
-    }
-}
-
-/// # Safety
-/// As [`store`], of 16-bit floats of type `H`.
-unsafe fn narrow<H: Copy>(
-    block: *const u8,
-    to: *mut u8,
-    step: isize,
-    length: usize,
-    convert: impl Fn(f32) -> H,
-    convert_slice: impl Fn(&mut [H], &[f32]),
-) {
-    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size, and the memory of
-    // tensors is initialised.
-    unsafe {
-        let singles = std::slice::from_raw_parts(block.cast::<f32>(), length);
-        if step == size_of::<H>() as isize {
-            return convert_slice(std::slice::from_raw_parts_mut(to.cast::<H>(), length), singles);
-        }
-        for (index, single) in singles.iter().enumerate() {
-            to.offset(step * index as isize).cast::<H>().write(convert(*single));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::arg::Arg;
@@ -368,21 +259,22 @@ mod tests {
     static OP: OpDef =
         OpDef::new("op", Schema { text: "", args: &[], returns: &[] }, "tests.yaml:1", &Library::EMPTY);
 
-    /// Elements of three rows, each longer than a block, in an order that is not that of memory if `transposed`.
-    fn rows<T: Element>(first: usize, transposed: bool) -> Tensor {
-        let elements: Vec<T> = (0..3 * LENGTH)
+    /// Elements of rows, in an order that is not that of memory if `transposed`.
+    fn rows<T: Element>([count, length]: [i64; 2], first: usize, transposed: bool) -> Tensor {
+        let elements: Vec<T> = (0..(count * length) as usize)
             .map(|index| T::from_scalar(((index * 7 + first) as f64 / 16.0 % 50.0).into()))
             .collect();
-        let sizes = [3, LENGTH as i64];
+        let sizes = [count, length];
         let tensor = Tensor::from_slice(&elements, &sizes).unwrap();
         if !transposed {
             return tensor;
         }
-        let layout = Layout { sizes: sizes[..].into(), strides: [1, 3][..].into(), offset: 0 };
+        let layout = Layout { sizes: sizes[..].into(), strides: [1, count][..].into(), offset: 0 };
         tensor.with_layout(layout).unwrap()
     }
 
-    const LENGTH: usize = 1100;
+    /// Rows that are longer than a block, and more of them than a tile has.
+    const SIZES: [[i64; 2]; 3] = [[3, 1100], [150, 290], [600, 5]];
 
     /// Adds with a loop over `C`, and compares with sums of single elements of `T`.
     fn check<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>(
@@ -392,8 +284,9 @@ mod tests {
     ) {
         let (left, right) = (a.to_vec::<T>().unwrap(), b.to_vec::<T>().unwrap());
         let at = |elements: &[T], index: usize| elements[index % elements.len()].to_compute();
-        let expected: Vec<T> =
-            (0..3 * LENGTH).map(|index| T::from_compute(at(&left, index) + at(&right, index))).collect();
+        let expected: Vec<T> = (0..out.numel() as usize)
+            .map(|index| T::from_compute(at(&left, index) + at(&right, index)))
+            .collect();
         let args = [Arg::Tensor(a), Arg::Tensor(b)];
         // SAFETY: the tensors are this test's alone; those that share memory are the same elements.
         let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(out)).with_elements() };
@@ -402,15 +295,17 @@ mod tests {
     }
 
     fn check_layouts<C: Element + std::ops::Add<Output = C>, T: Element<Compute = C>>() {
-        for (a, b, out) in
-            [(false, false, false), (false, true, false), (true, false, true), (true, true, false)]
-        {
-            check::<C, T>(&rows::<T>(1, a), &rows::<T>(5, b), &rows::<T>(0, out));
+        for sizes in SIZES {
+            for (a, b, out) in
+                [(false, false, false), (false, true, false), (true, false, true), (true, true, false)]
+            {
+                check::<C, T>(&rows::<T>(sizes, 1, a), &rows::<T>(sizes, 5, b), &rows::<T>(sizes, 0, out));
+            }
         }
         let number = Tensor::from_slice(&[T::from_scalar(2.5.into())], &[]).unwrap();
         for transposed in [false, true] {
-            let same = rows::<T>(3, transposed);
-            check::<C, T>(&same, &rows::<T>(5, true), &same);
+            let same = rows::<T>(SIZES[0], 3, transposed);
+            check::<C, T>(&same, &rows::<T>(SIZES[0], 5, true), &same);
             check::<C, T>(&same, &number, &same);
         }
     }
@@ -432,8 +327,8 @@ mod tests {
     #[test]
     fn a_loop_over_16_bit_floats_takes_them_as_they_are() {
         for transposed in [false, true] {
-            let (a, b) = (rows::<f16>(1, transposed), rows::<f16>(5, transposed));
-            let out = Tensor::from_slice(&vec![f16::ZERO; 3 * LENGTH], &[3, LENGTH as i64]).unwrap();
+            let (a, b) = (rows::<f16>(SIZES[0], 1, transposed), rows::<f16>(SIZES[0], 5, transposed));
+            let out = Tensor::from_slice(&[f16::ZERO; 3300], &SIZES[0]).unwrap();
             let args = [Arg::Tensor(&a), Arg::Tensor(&b)];
             // SAFETY: the arguments and the output live as long as the call, and nothing else uses them.
             let call = unsafe { KernelCall::new(&OP, &args, std::slice::from_ref(&out)) };

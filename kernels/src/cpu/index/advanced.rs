@@ -6,7 +6,7 @@ use opsmith_runtime::axes::{Axes, Axis, Walk, axes, merge};
 use opsmith_runtime::{Dims, Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
 use super::wrapped;
-use crate::cpu::copy::{copy_into, copy_row};
+use crate::cpu::copy::{copy_into, copy_row, join_row};
 use crate::cpu::strides::{broadcast_strides, expect_sizes};
 use crate::infer::{Indexed, Placed, check_mask, indexed, is_mask};
 
@@ -68,19 +68,19 @@ pub fn index_put<T: Element<Compute: Arithmetic>>(
     let strides = broadcast_strides(values.sizes(), values.strides(), &places.result.sizes)?;
     let Paths { pairs, rest, row } = places.against(&places.result.sizes, &strides)?;
     copy_into(&self_, &mut out)?;
+    let (source, target) = (values.as_ptr(), out.as_mut_ptr());
+    let add = |old: T, new: T| T::from_compute(Arithmetic::add(old.to_compute(), new.to_compute()));
     for (data, result) in pairs {
         for [to, from] in Walk::new(&rest) {
-            for element in 0..row.size {
-                let to = data + to + element * row.steps[0];
-                // SAFETY: positions of the views, since the indices were checked.
-                unsafe {
-                    let value = values.at(result + from + element * row.steps[1]);
-                    let value = if accumulate {
-                        T::from_compute(Arithmetic::add(out.at(to).to_compute(), value.to_compute()))
-                    } else {
-                        value
-                    };
-                    out.set(to, value);
+            let ([to_step, from_step], length) = (row.steps, row.size as usize);
+            // SAFETY: rows of the views, since the indices were checked.
+            unsafe {
+                let (source, target) =
+                    (source.offset((result + from) as isize), target.offset((data + to) as isize));
+                if accumulate {
+                    join_row(source, from_step, target, to_step, length, add);
+                } else {
+                    join_row(source, from_step, target, to_step, length, |_, new| new);
                 }
             }
         }

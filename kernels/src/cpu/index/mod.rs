@@ -6,7 +6,7 @@
 mod advanced;
 mod bag;
 mod masked;
-mod scatter;
+pub(super) mod scatter;
 mod select;
 
 use opsmith_runtime::{Error, Result};

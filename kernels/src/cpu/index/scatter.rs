@@ -10,7 +10,7 @@ use opsmith_runtime::layout::{contiguous_strides, wrap_dim};
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::copy::{copy_into, copy_row};
+use crate::cpu::copy::{copy_into, copy_row, join_row};
 use crate::cpu::strides::expect_sizes;
 use crate::math::{maximum, minimum};
 
@@ -47,17 +47,15 @@ fn gather_bits<B: Element>(
             let source = self_.as_ptr().offset(row.data as isize);
             let target = target.offset(row.other as isize);
             let [index_step, data_step, out_step] = row.axis.steps;
-            if index_step == 0 && row.axis.size > 0 {
-                let from = places.offset(*indices)?;
-                copy_row(source.offset(from), data_step, target, out_step, row.axis.size as usize);
-                return Ok(());
-            }
-            for element in 0..row.axis.size {
-                let from = places.offset(*indices.offset((element * index_step) as isize))?;
-                *target.offset((element * out_step) as isize) =
-                    *source.offset((element * data_step) as isize + from);
-            }
-            Ok(())
+            places.for_each_run(indices, index_step, row.axis.size, |from, first, length| {
+                let source = source.offset(from + (first * data_step) as isize);
+                let target = target.offset((first * out_step) as isize);
+                if length == 1 {
+                    *target = *source;
+                } else {
+                    copy_row(source, data_step, target, out_step, length as usize);
+                }
+            })
         }
     })
 }
@@ -197,9 +195,23 @@ fn scatter_with<T: Element>(
     let places = Places::new(out.sizes(), out.strides(), dim, index)?;
     check_source(index, src)?;
     copy_into(self_, &mut out)?;
-    places.for_each(index, src.strides(), |to, from| {
-        // SAFETY: positions of the output and the source.
-        unsafe { out.set(to, join(out.at(to), src.at(from))) }
+    let (source, target) = (src.as_ptr(), out.as_mut_ptr());
+    places.for_each_row(index, src.strides(), &mut |row| {
+        let [index_step, data_step, source_step] = row.axis.steps;
+        // SAFETY: the rows are rows of the views; each index is checked before it is followed.
+        unsafe {
+            let indices = index.as_ptr().offset(row.index as isize);
+            let (source, target) = (source.offset(row.other as isize), target.offset(row.data as isize));
+            places.for_each_run(indices, index_step, row.axis.size, |to, first, length| {
+                let source = source.offset((first * source_step) as isize);
+                let target = target.offset(to + (first * data_step) as isize);
+                if length == 1 {
+                    *target = join(*target, *source);
+                } else {
+                    join_row(source, source_step, target, data_step, length as usize, &join);
+                }
+            })
+        }
     })
 }
 
@@ -214,6 +226,9 @@ fn check_source<T: Element>(index: &View<'_, i64>, src: &View<'_, T>) -> Result<
         ShapeText(src.sizes())
     )))
 }
+
+/// Fewest equal indices one after the other whose elements are moved as a row.
+pub(in crate::cpu) const RUN: usize = 16;
 
 /// Where the elements of an index tensor lead in a data tensor.
 struct Places {
@@ -256,6 +271,47 @@ impl Places {
     #[inline(always)]
     fn offset(&self, index: i64) -> Result<isize> {
         Ok((checked(index, self.size, self.dim)? * self.strides[self.dim]) as isize)
+    }
+
+    /// Calls `body` for stretches of one index in a row of them, in order: how far it leads along the indexed dimension, the
+    /// stretch's first element, and its length. Elements of other stretches than those of [`RUN`] are single.
+    ///
+    /// # Safety
+    /// `length` indices are valid for reads, `step` apart.
+    #[inline(always)]
+    unsafe fn for_each_run(
+        &self,
+        indices: *const i64,
+        step: i64,
+        length: i64,
+        mut body: impl FnMut(isize, i64, i64),
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let at = |element: i64| unsafe { *indices.offset((element * step) as isize) };
+        if step == 0 && length > 0 {
+            body(self.offset(at(0))?, 0, length);
+            return Ok(());
+        }
+        // Whether so many indices are the one. Bits are gathered, since a comparison of each takes longer.
+        let is_run = |first: i64, index: i64| {
+            (first..first + RUN as i64).fold(0, |other, element| other | (at(element) ^ index)) == 0
+        };
+        let mut first = 0;
+        while first < length {
+            let mut end = (first + RUN as i64).min(length);
+            if step == 1 && end - first == RUN as i64 && is_run(first, at(first)) {
+                while end + RUN as i64 <= length && is_run(end, at(first)) {
+                    end += RUN as i64;
+                }
+                body(self.offset(at(first))?, first, end - first);
+            } else {
+                for element in first..end {
+                    body(self.offset(at(element))?, element, 1);
+                }
+            }
+            first = end;
+        }
+        Ok(())
     }
 
     /// Calls `body` for stretches that cover the index, in row-major order.

@@ -7,7 +7,8 @@ use opsmith_runtime::layout::wrap_dim;
 use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::checked;
-use crate::cpu::copy::{copy_into, copy_row};
+use crate::cpu::copy::{copy_into, copy_row, join_row};
+use crate::cpu::fill::fill_with;
 use crate::cpu::strides::expect_sizes;
 
 /// Slices of `self` at the indices, along a dimension: rows `[2, 0]` of a matrix.
@@ -85,22 +86,28 @@ pub fn index_add<T: Element<Compute: Arithmetic>>(
     }
     copy_into(&self_, &mut out)?;
     let alpha = T::Compute::from_scalar(alpha);
-    let out_strides = out.strides();
-    let mut add = |from: i64, to: i64| {
-        // SAFETY: the positions are positions of the views, since the indices were checked.
-        unsafe {
-            let product = Arithmetic::mul(alpha, source.at(from).to_compute());
-            out.set(to, T::from_compute(Arithmetic::add(out.at(to).to_compute(), product)));
-        }
+    let add = |old: T, new: T| {
+        T::from_compute(Arithmetic::add(old.to_compute(), Arithmetic::mul(alpha, new.to_compute())))
     };
+    let (from_all, to_all) = (source.as_ptr(), out.as_mut_ptr());
     if sizes.is_empty() {
-        index.iter().for_each(|_| add(0, 0));
+        // SAFETY: the only elements of both.
+        index.iter().for_each(|_| unsafe { *to_all = add(*to_all, *from_all) });
         return Ok(());
     }
-    let slices = Slices::new(source.sizes(), [out_strides, source.strides()], dim);
+    let slices = Slices::new(source.sizes(), [out.strides(), source.strides()], dim);
     slices.for_each_row(&index, |to, from, row| {
-        for element in 0..row.size {
-            add(from + element * row.steps[1], to + element * row.steps[0]);
+        let ([to_step, from_step], length) = (row.steps, row.size as usize);
+        // SAFETY: the rows lie inside the views, since the indices were checked.
+        unsafe {
+            join_row(
+                from_all.offset(from as isize),
+                from_step,
+                to_all.offset(to as isize),
+                to_step,
+                length,
+                add,
+            );
         }
     });
     Ok(())
@@ -168,7 +175,7 @@ pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
     let mut sizes: Dims = indices.sizes().into();
     sizes.push(row.size);
     expect_sizes(grad_output.sizes(), &sizes)?;
-    out.write(std::iter::repeat(T::default()))?;
+    fill_with(&mut out, T::default());
     let mut uses = Scratch::filled(0u32, if scale_grad_by_freq { rows.size as usize } else { 0 });
     for index in indices.iter() {
         let index = checked(index, rows.size, 0)?;
@@ -178,20 +185,25 @@ pub fn embedding_dense_backward<T: Element<Compute: Arithmetic>>(
     }
     let step = grad_output.strides()[indices.dim()];
     let places = axes(indices.sizes(), [indices.strides(), grad_output.strides()], |_| true);
+    let target = out.as_mut_ptr();
     for [at, from] in Walk::new(&places) {
         // SAFETY: a position of the index view.
         let index = unsafe { indices.at(at) };
         if index == padding_idx {
             continue;
         }
-        let uses = uses.get(index as usize).map_or(1, |&uses| uses);
-        let uses = T::Compute::from_scalar(Scalar::Int(i64::from(uses)));
-        for column in 0..row.size {
-            let (from, to) = (from + column * step, index * rows.steps[0] + column * row.steps[0]);
-            // SAFETY: positions of the gradient and, as the indices were checked, of the output.
-            unsafe {
-                let grad = Arithmetic::div(grad_output.at(from).to_compute(), uses);
-                out.set(to, T::from_compute(Arithmetic::add(out.at(to).to_compute(), grad)));
+        let add = |old: T, grad: T::Compute| T::from_compute(Arithmetic::add(old.to_compute(), grad));
+        // SAFETY: rows of the gradient and, as the indices were checked, of the output.
+        unsafe {
+            let source = grad_output.as_ptr().offset(from as isize);
+            let target = target.offset((index * rows.steps[0]) as isize);
+            let length = row.size as usize;
+            if let Some(&uses) = uses.get(index as usize) {
+                let uses = T::Compute::from_scalar(Scalar::Int(i64::from(uses)));
+                let mean = |old: T, grad: T| add(old, Arithmetic::div(grad.to_compute(), uses));
+                join_row(source, step, target, row.steps[0], length, mean);
+            } else {
+                join_row(source, step, target, row.steps[0], length, |old, grad| add(old, grad.to_compute()));
             }
         }
     }

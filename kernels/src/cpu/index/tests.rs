@@ -101,6 +101,46 @@ fn gathering_and_scattering() {
 }
 
 #[test]
+fn runs_of_one_index_are_rows() {
+    let width = 3 * scatter::RUN as i64 + 5;
+    // Whole rows of one index, runs that begin and end anywhere, and no runs.
+    let index = |kind: i64| {
+        let of = move |at: i64| [at / width, at / 20, at % 7][kind as usize] % 5;
+        Array::new(&[4, width], (0..4 * width).map(of))
+    };
+    for kind in 0..3 {
+        let places = index(kind);
+        for input in [dense(&[5, width]), dense(&[width, 5]).permuted(&[1, 0])] {
+            let mut out = Array::zeros(&[4, width]);
+            gather(input.view(), 0, places.view(), false, out.view_mut()).unwrap();
+            let mut sum = Array::zeros(&[5, width]);
+            scatter_add(input.view(), 0, places.view(), out.view(), sum.view_mut()).unwrap();
+            let mut expected: Vec<f64> = input.to_vec();
+            for at in indices(&[4, width]) {
+                let place = [places.at(&at), at[1]];
+                assert_eq!(out.at(&at), input.at(&place));
+                expected[(place[0] * width + place[1]) as usize] += input.at(&place);
+            }
+            assert_eq!(sum.to_vec(), expected);
+        }
+        // Along the last dimension, elements of a run have one place.
+        let mut out = Array::zeros(&[4, 5]);
+        let ones = Array::new(&[4, width], vec![1.0; 4 * width as usize]);
+        scatter_add(dense(&[4, 5]).view(), 1, places.view(), ones.view(), out.view_mut()).unwrap();
+        for at in indices(&[4, 5]) {
+            let times = (0..width).filter(|&column| places.at(&[at[0], column]) == at[1]).count();
+            let expected = (0..times).fold(dense(&[4, 5]).at(&at), |sum, _| sum + 1.0);
+            assert_eq!(out.at(&at), expected);
+        }
+    }
+    let mut outside = index(0).to_vec();
+    outside[width as usize * 2..].fill(5);
+    let outside = Array::new(&[4, width], outside);
+    let mut out = Array::zeros(&[4, width]);
+    assert!(gather(dense(&[5, width]).view(), 0, outside.view(), false, out.view_mut()).is_err());
+}
+
+#[test]
 fn reductions_while_scattering() {
     let base = Array::new(&[3], [1.0, 2.0, 4.0]);
     let (index, src) = (ints(&[3], &[0, 0, 2]), Array::new(&[3], [3.0, 5.0, -8.0]));

@@ -3,9 +3,11 @@
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::{Element, Error, Result, Scratch, Untyped, View, ViewMut};
 
-use super::Planes;
+use super::{Planes, Range, Ranges};
+use crate::cpu::copy::with_slice;
+use crate::cpu::simd;
 use crate::cpu::strides::expect_sizes;
-use crate::window::{Window, spatial_sizes};
+use crate::window::{MOST, Window, spatial_sizes};
 
 /// The largest elements of windows over the last two dimensions, and their positions in their planes,
 /// counted row by row. NaN is larger than everything.
@@ -53,18 +55,130 @@ fn max_pool<T: Element<Compute: Ordered>>(
 ) -> Result<()> {
     let planes = Planes::of_window(window, ceil, false, input.sizes(), out.sizes())?;
     expect_sizes(indices.sizes(), out.sizes())?;
-    let best = planes.gather(input, |plane, ranges| {
-        let mut best: Option<(T::Compute, usize)> = None;
-        planes.ranges.for_each_element(ranges, |at| {
-            let value = plane[at].to_compute();
-            if best.is_none_or(|(old, _)| value.gt(old) || !value.equal(value)) {
-                best = Some((value, at));
+    let elements = input.to_contiguous();
+    let (from, to) = (planes.ranges.inputs().max(1), planes.ranges.outputs().max(1));
+    let mut result = Ok(());
+    with_slice(&mut out, |values| {
+        result = with_slice(&mut indices, |places| {
+            let outputs = values.chunks_exact_mut(to).zip(places.chunks_exact_mut(to));
+            for (plane, (values, places)) in elements.chunks_exact(from).zip(outputs) {
+                largest_of_plane(&planes.ranges, window, plane, values, places);
             }
         });
-        best.unwrap_or((T::Compute::LOWEST, 0))
+    })?;
+    result
+}
+
+/// The largest elements of the windows over one plane, and their places there.
+fn largest_of_plane<T: Element<Compute: Ordered>>(
+    ranges: &Ranges,
+    window: &Window,
+    plane: &[T],
+    values: &mut [T],
+    places: &mut [i64],
+) {
+    let [depths, rows, columns] = &ranges.dims;
+    let step = ranges.step[2];
+    let is_whole = |range: &Range| (range.end - range.first + step - 1) / step == window.kernel[2];
+    // Windows that reach into the border on either side are visited one by one.
+    let first = columns.iter().position(is_whole).unwrap_or(columns.len());
+    let whole = columns[first..].iter().take_while(|range| is_whole(range)).count();
+    // Places in a block are `i32`, which vectors compare beside `f32`.
+    let whole = if i32::try_from(plane.len()).is_ok() { whole } else { 0 };
+    let mut start = 0;
+    for &depth in depths.iter() {
+        for &row in rows.iter() {
+            for column in (0..first).chain(first + whole..columns.len()) {
+                let (value, place) = largest(ranges, plane, [depth, row, columns[column]]);
+                (values[start + column], places[start + column]) = (T::from_compute(value), place as i64);
+            }
+            for block in (first..first + whole).step_by(WIDTH) {
+                let end = (block + WIDTH).min(first + whole);
+                let (values, places) =
+                    (&mut values[start + block..start + end], &mut places[start + block..start + end]);
+                simd::widest_over::<T, _>(
+                    #[inline(always)]
+                    || largest_of_block(ranges, window, plane, [depth, row, columns[block]], values, places),
+                );
+            }
+            start += columns.len();
+        }
+    }
+}
+
+/// The largest element that ranges see, and its place.
+fn largest<T: Element<Compute: Ordered>>(
+    ranges: &Ranges,
+    plane: &[T],
+    seen: [Range; MOST],
+) -> (T::Compute, usize) {
+    let mut best: Option<(T::Compute, usize)> = None;
+    ranges.for_each_element(seen, |at| {
+        let value = plane[at].to_compute();
+        if best.is_none_or(|(old, _)| value.gt(old) || !value.equal(value)) {
+            best = Some((value, at));
+        }
     });
-    out.write(best.iter().map(|&(value, _)| T::from_compute(value)))?;
-    indices.write(best.iter().map(|&(_, at)| at as i64))
+    best.unwrap_or((T::Compute::LOWEST, 0))
+}
+
+/// Most windows of a block.
+pub(in crate::cpu) const WIDTH: usize = 64;
+
+/// The same of neighbouring windows, of which the first sees these ranges; no window reaches into the border at the side.
+#[inline(always)]
+fn largest_of_block<T: Element<Compute: Ordered>>(
+    ranges: &Ranges,
+    window: &Window,
+    plane: &[T],
+    [depth, row, column]: [Range; MOST],
+    values: &mut [T],
+    places: &mut [i64],
+) {
+    let mut best = ([T::Compute::LOWEST; WIDTH], [0i32; WIDTH]);
+    let (count, stride) = (values.len(), window.stride[2] as usize);
+    let mut is_first = true;
+    // The places of the first window.
+    ranges.for_each_element(
+        [depth, row, column],
+        #[inline(always)]
+        |place| {
+            let line = &plane[place..=place + (count - 1) * stride];
+            match stride {
+                1 => join_line(&mut best, line, place, 1, count, is_first),
+                2 => join_line(&mut best, line, place, 2, count, is_first),
+                _ => join_line(&mut best, line, place, stride, count, is_first),
+            }
+            is_first = false;
+        },
+    );
+    for (value, &best) in values.iter_mut().zip(&best.0) {
+        *value = T::from_compute(best);
+    }
+    for (place, &best) in places.iter_mut().zip(&best.1) {
+        *place = i64::from(best);
+    }
+}
+
+/// Keeps in `best` the larger of each value there and every `stride`-th element of a line, which begins at a place.
+#[inline(always)]
+fn join_line<T: Element<Compute: Ordered>>(
+    best: &mut ([T::Compute; WIDTH], [i32; WIDTH]),
+    line: &[T],
+    place: usize,
+    stride: usize,
+    count: usize,
+    is_first: bool,
+) {
+    assert!(count <= WIDTH && (count - 1) * stride < line.len());
+    for number in 0..count {
+        // SAFETY: the last element was checked.
+        let value = unsafe { line.get_unchecked(number * stride) }.to_compute();
+        let (old, at) = (&mut best.0[number], &mut best.1[number]);
+        let is_larger = is_first | value.gt(*old) | !value.equal(value);
+        *old = if is_larger { value } else { *old };
+        *at = if is_larger { (place + number * stride) as i32 } else { *at };
+    }
 }
 
 /// The gradient of [`max_pool2d_with_indices`]: each output's goes to the element it came from.

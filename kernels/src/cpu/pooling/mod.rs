@@ -3,7 +3,7 @@
 //! Inputs that are not contiguous are copied first. Means of 16-bit floats are computed in `f32`.
 
 mod average;
-mod largest;
+pub(super) mod largest;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::{Element, Result, Scratch, View};

@@ -24,6 +24,43 @@ fn the_largest_of_each_window() {
 }
 
 #[test]
+fn blocks_of_windows_are_those_of_single_ones() {
+    let (rows, columns) = (7, 3 * largest::WIDTH as i64 + 1);
+    let mut elements: Vec<f64> =
+        scattered((2 * rows * columns) as usize).map(|x| (x * 4.0).floor()).collect();
+    elements[40] = f64::NAN;
+    elements[41] = f64::NAN;
+    elements[300..330].fill(f64::NEG_INFINITY);
+    let input = Array::new(&[2, rows, columns], elements);
+    for (kernel, stride, padding, dilation) in
+        [(2, 2, 0, 1), (3, 2, 1, 1), (3, 1, 1, 1), (2, 3, 1, 2), (5, 1, 2, 1), (3, 1, 1, 3)]
+    {
+        let window = Window::new(2, &[kernel], &[stride], &[padding], &[dilation]).unwrap();
+        let sizes = window.output_sizes([1, rows, columns], false).unwrap();
+        let sizes = [2, sizes[1], sizes[2]];
+        let (mut out, mut at) = (Array::zeros(&sizes), Array::zeros(&sizes));
+        let (k, s, p, d): ([i64; 1], [i64; 1], [i64; 1], [i64; 1]) =
+            ([kernel], [stride], [padding], [dilation]);
+        max_pool2d_with_indices(input.view(), &k, &s, &p, &d, false, out.view_mut(), at.view_mut()).unwrap();
+        for index in crate::cpu::testing::indices(&sizes) {
+            let [plane, row, column] = [index[0], index[1] * stride - padding, index[2] * stride - padding];
+            let mut best: Option<(f64, i64)> = None;
+            for (i, j) in (0..kernel).flat_map(|i| (0..kernel).map(move |j| (i, j))) {
+                let (row, column) = (row + i * dilation, column + j * dilation);
+                if (0..rows).contains(&row) && (0..columns).contains(&column) {
+                    let value = input.at(&[plane, row, column]);
+                    if best.is_none_or(|(old, _)| value > old || value.is_nan()) {
+                        best = Some((value, row * columns + column));
+                    }
+                }
+            }
+            let (value, place) = best.unwrap();
+            assert_eq!((out.at(&index).to_bits(), at.at(&index)), (value.to_bits(), place));
+        }
+    }
+}
+
+#[test]
 fn dilated_windows_skip_the_border() {
     let input = Array::new(&[1, 1, 5], [1.0, 2.0, 3.0, 4.0, 5.0]);
     let (mut out, mut at) = (Array::zeros(&[1, 1, 3]), Array::zeros(&[1, 1, 3]));

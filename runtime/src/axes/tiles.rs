@@ -1,0 +1,193 @@
+//! Tiles of a walk: for operands that do not all have their neighbours along the same axis.
+//!
+//! In: axes in bytes, in memory order, and the size of each operand's elements. Out: tiles of two axes, small enough for a
+//! cache, so that every operand is visited whole cache lines at a time. Where all operands have the same order, a tile is one
+//! row. Tiles have numbers, so that a walk can be cut anywhere. Must know no tensor.
+
+use std::ops::Range;
+
+use super::{Axes, Axis, Walk, count};
+
+/// Bytes of an operand in a tile that is copied to a block: of a transposed operand, each of 128 columns has 256 neighbouring
+/// bytes there, of others each row 512 if elements have four. A shorter row is not worth the latency of its first cache line.
+pub const TILE_BYTES: usize = 32768;
+
+/// Most columns of a tile, unless it has few rows.
+const COLUMNS: i64 = 128;
+
+/// Rows of elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tile<const N: usize> {
+    /// Position of the first element in each operand.
+    pub start: [i64; N],
+    /// Elements of a row.
+    pub row: Axis<N>,
+    /// The rows: one, or two and more if an operand is transposed.
+    pub rows: Axis<N>,
+}
+
+/// The tiles of a walk.
+#[derive(Clone, Debug)]
+pub struct Tiles<const N: usize> {
+    /// The first positions of all tiles.
+    starts: Axes<N>,
+    /// All elements along both axes of a tile.
+    row: Axis<N>,
+    rows: Axis<N>,
+    /// Most of them in one tile.
+    width: i64,
+    height: i64,
+}
+
+impl<const N: usize> Tiles<N> {
+    /// The rows of a walk, one a tile.
+    pub fn of_rows(mut axes: Axes<N>) -> Tiles<N> {
+        let row = axes.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
+        let rows = Axis { size: 1, steps: [0; N] };
+        Tiles { starts: axes, width: row.size, height: 1, row, rows }
+    }
+
+    /// The tiles, of at most `area` elements, of a walk over operands whose elements have these sizes. An area of less than a
+    /// row of a tile leaves whole rows.
+    pub fn new(mut axes: Axes<N>, sizes: [usize; N], area: usize) -> Tiles<N> {
+        let Some(across) = transposed(&axes, sizes).filter(|_| area as i64 >= COLUMNS) else {
+            return Tiles::of_rows(axes);
+        };
+        let mut rows = axes.remove(across);
+        let Some(mut row) = axes.pop() else { return Tiles::of_rows(axes) };
+        let neighbours = |axis: &Axis<N>| {
+            std::iter::zip(axis.steps, sizes).filter(|&(step, size)| step == size as i64).count()
+        };
+        // Along the axis of most operands, the fewest are moved.
+        if neighbours(&rows) > neighbours(&row) {
+            std::mem::swap(&mut rows, &mut row);
+        }
+        let area = area as i64;
+        let width = (area / rows.size).max(COLUMNS).min(row.size);
+        let height = (area / width).clamp(1, rows.size);
+        let mut steps = [(rows, height), (row, width)];
+        // Of two operands, the one that is read decides.
+        if N == 2 {
+            steps.reverse();
+        }
+        for (axis, step) in steps {
+            axes.push(Axis { size: (axis.size + step - 1) / step, steps: axis.steps.map(|own| own * step) });
+        }
+        Tiles { starts: axes, row, rows, width, height }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        count(&self.starts)
+    }
+
+    /// Calls `body` for the tiles of these numbers.
+    #[inline]
+    pub fn for_each(&self, numbers: Range<usize>, mut body: impl FnMut(&Tile<N>)) {
+        let walk = Walk::starting_at(&self.starts, numbers.start);
+        let mut tile = Tile { start: [0; N], row: self.row, rows: self.rows };
+        if self.rows.size == 1 {
+            for start in walk.take(numbers.len()) {
+                tile.start = start;
+                body(&tile);
+            }
+            return;
+        }
+        let (down, along) =
+            ((self.rows.size + self.height - 1) / self.height, (self.row.size + self.width - 1) / self.width);
+        for (number, start) in (numbers.start as i64..).zip(walk.take(numbers.len())) {
+            let (row, column) = if N == 2 {
+                (number % down, number / down % along)
+            } else {
+                (number / along % down, number % along)
+            };
+            let (row, column) = (row * self.height, column * self.width);
+            tile.start = start;
+            tile.row.size = self.width.min(self.row.size - column);
+            tile.rows.size = self.height.min(self.rows.size - row);
+            body(&tile);
+        }
+    }
+}
+
+/// The axis, besides the last, along which an operand has its neighbours that has them elsewhere along the last.
+fn transposed<const N: usize>(axes: &[Axis<N>], sizes: [usize; N]) -> Option<usize> {
+    let (row, outer) = axes.split_last()?;
+    (0..outer.len()).rev().find(|&axis| {
+        (0..N).any(|operand| {
+            let (size, along) = (sizes[operand] as i64, row.steps[operand]);
+            size > 0 && outer[axis].steps[operand] == size && along != 0 && along.abs() > size
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{axes, in_memory_order};
+    use super::*;
+
+    /// Every position of a walk with tiles, row by row, from the tiles of all numbers taken in two parts.
+    fn positions<const N: usize>(tiles: &Tiles<N>) -> Vec<[i64; N]> {
+        let (mut all, middle) = (Vec::new(), tiles.count() / 2);
+        for numbers in [0..middle, middle..tiles.count()] {
+            tiles.for_each(numbers, |tile| {
+                for row in 0..tile.rows.size {
+                    for element in 0..tile.row.size {
+                        all.push(std::array::from_fn(|operand| {
+                            tile.start[operand]
+                                + row * tile.rows.steps[operand]
+                                + element * tile.row.steps[operand]
+                        }));
+                    }
+                }
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn tiles_visit_every_position_once() {
+        for sizes in [[2, 3, 5], [1, 300, 130], [2, 129, 400], [3, 3000, 2], [2, 4, 3000]] {
+            check_two(sizes);
+            let [_, rows, columns] = sizes;
+            let whole = in_memory_order(axes(
+                &sizes,
+                [&[rows * columns * 4, columns * 4, 4], &[rows * columns * 4, 4, rows * 4], &[0, 0, 4]],
+                |_| true,
+            ));
+            let mut expected: Vec<_> = Walk::new(&whole).collect();
+            for tiles in [Tiles::new(whole.clone(), [4; 3], 2048), Tiles::of_rows(whole.clone())] {
+                let mut all = positions(&tiles);
+                all.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(all, expected);
+                tiles.for_each(0..tiles.count(), |tile| {
+                    assert!(tile.rows.size == 1 || tile.rows.size * tile.row.size <= 2048);
+                });
+            }
+        }
+    }
+
+    fn check_two([first, rows, columns]: [i64; 3]) {
+        let strides: [&[i64]; 2] = [&[rows * columns, columns, 1], &[rows * columns, 1, rows]];
+        let whole = in_memory_order(axes(&[first, rows, columns], strides, |_| true));
+        let mut all = positions(&Tiles::new(whole.clone(), [1; 2], 1000));
+        let mut expected: Vec<_> = Walk::new(&whole).collect();
+        all.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn operands_of_one_order_have_rows() {
+        let strides: &[i64] = &[400, 4];
+        for others in [strides, &[4, 0], &[0, 4], &[-4, 4]] {
+            let tiles =
+                Tiles::new(in_memory_order(axes(&[90, 100], [strides, others], |_| true)), [4; 2], 2048);
+            tiles.for_each(0..tiles.count(), |tile| assert_eq!(tile.rows.size, 1));
+        }
+        // Two of three in the other order: the first is moved.
+        let tiles = Tiles::new(axes(&[100, 100], [&[400, 4], &[4, 400], &[4, 400]], |_| true), [4; 3], 2048);
+        tiles.for_each(0..1, |tile| assert_eq!(tile.row.steps, [400, 4, 4]));
+    }
+}

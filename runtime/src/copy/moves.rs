@@ -1,0 +1,221 @@
+//! Moving elements as bytes: rows at any steps, and transposed tiles.
+//!
+//! In: addresses, steps in bytes, and the size of an element. Out: the same elements elsewhere. One loop a size serves every
+//! dtype. Must know no tensor.
+
+use crate::axes::{Axes, Tiles, in_memory_order};
+
+/// Copies elements of `size` bytes, a power of two of at most 16, along axes in bytes: the first operand is the target.
+///
+/// # Safety
+/// Every position of the axes is one of an element in both operands, valid for writes at `target` and for reads at `source`.
+/// If operands share memory, they are the same elements.
+pub unsafe fn copy_elements(axes: Axes<2>, size: usize, target: *mut u8, source: *const u8) {
+    let tiles = Tiles::new(in_memory_order(axes), [size; 2], area(size));
+    tiles.for_each(0..tiles.count(), |tile| {
+        let side = |operand: usize, start: *mut u8| Side {
+            start: start.wrapping_offset(tile.start[operand] as isize),
+            step: tile.row.steps[operand] as isize,
+            row: tile.rows.steps[operand] as isize,
+        };
+        let (target, source) = (side(0, target), side(1, source.cast_mut()));
+        // SAFETY: the tiles are those of the axes, whose elements the caller promises.
+        unsafe { move_rows(size, target, source, tile.rows.size as usize, tile.row.size as usize) }
+    });
+}
+
+/// Most elements of a tile: a cache line of each of 128 rows.
+pub(crate) fn area(size: usize) -> usize {
+    8192 / size
+}
+
+/// Elements in rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Side {
+    /// Address of the first.
+    pub start: *mut u8,
+    /// Bytes from one element of a row to the next.
+    pub step: isize,
+    /// Bytes from one row to the next.
+    pub row: isize,
+}
+
+/// Copies `rows` rows of `length` elements of `size` bytes.
+///
+/// # Safety
+/// As many elements are valid for reads at `source`, and for writes at `target`; if they share memory, they are the same.
+pub(crate) unsafe fn move_rows(size: usize, target: Side, source: Side, rows: usize, length: usize) {
+    let unit = size as isize;
+    // SAFETY: rows and elements are those that the caller promises.
+    unsafe {
+        if rows > 1 && target.step == unit && source.row == unit {
+            return transpose(size, source.start, source.step, length, target.start, target.row, rows);
+        }
+        if rows > 1 && target.row == unit && source.step == unit {
+            return transpose(size, source.start, source.row, rows, target.start, target.step, length);
+        }
+        for row in 0..rows as isize {
+            let (from, to) = (source.start.offset(row * source.row), target.start.offset(row * target.row));
+            move_row(size, from, source.step, to, target.step, length);
+        }
+    }
+}
+
+/// Copies `length` elements of `size` bytes from one row to another.
+///
+/// # Safety
+/// As many elements, at these steps, are valid for reads and for writes; if they share memory, they are the same.
+pub(crate) unsafe fn move_row(
+    size: usize,
+    from: *const u8,
+    from_step: isize,
+    to: *mut u8,
+    to_step: isize,
+    length: usize,
+) {
+    let unit = size as isize;
+    // SAFETY: the caller's promises are those of each function; equal addresses are allowed.
+    unsafe {
+        if from_step == unit && to_step == unit {
+            return to.copy_from(from, length * size);
+        }
+        match size {
+            1 => move_typed::<u8>(from, from_step, to, to_step, length),
+            2 => move_typed::<u16>(from, from_step, to, to_step, length),
+            4 => move_typed::<u32>(from, from_step, to, to_step, length),
+            8 => move_typed::<u64>(from, from_step, to, to_step, length),
+            _ => move_typed::<[u64; 2]>(from, from_step, to, to_step, length),
+        }
+    }
+}
+
+/// # Safety
+/// As [`move_row`], of elements of `T`.
+unsafe fn move_typed<T: Copy>(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, length: usize) {
+    let unit = size_of::<T>() as isize;
+    // SAFETY: the places are those that the caller promises; addresses need no alignment.
+    unsafe {
+        let read =
+            |index: usize, step: isize| from.offset(step * index as isize).cast::<T>().read_unaligned();
+        let write = |index: usize, step: isize, element: T| {
+            to.offset(step * index as isize).cast::<T>().write_unaligned(element);
+        };
+        // Loops of steps that the compiler knows use vectors.
+        if to_step == unit && from_step == 0 && length > 0 {
+            let element = from.cast::<T>().read_unaligned();
+            (0..length).for_each(|index| write(index, unit, element));
+        } else if to_step == unit && from_step == 2 * unit {
+            (0..length).for_each(|index| write(index, unit, read(index, 2 * unit)));
+        } else {
+            (0..length).for_each(|index| write(index, to_step, read(index, from_step)));
+        }
+    }
+}
+
+/// Copies `lines` lines of `length` elements of `size` bytes each, so that element `e` of line `l` becomes element `l` of line
+/// `e`. Elements of a line are neighbours; lines begin so many bytes from each other.
+///
+/// # Safety
+/// All elements are valid for reads and for writes, and do not overlap.
+pub(crate) unsafe fn transpose(
+    size: usize,
+    from: *const u8,
+    from_line: isize,
+    lines: usize,
+    to: *mut u8,
+    to_line: isize,
+    length: usize,
+) {
+    // SAFETY: the caller's promises are those of each function.
+    unsafe {
+        match size {
+            1 => transpose_typed::<u8, 8>(from, from_line, lines, to, to_line, length),
+            2 => transpose_typed::<u16, 8>(from, from_line, lines, to, to_line, length),
+            4 => transpose_typed::<u32, 4>(from, from_line, lines, to, to_line, length),
+            8 => transpose_typed::<u64, 4>(from, from_line, lines, to, to_line, length),
+            _ => transpose_typed::<[u64; 2], 2>(from, from_line, lines, to, to_line, length),
+        }
+    }
+}
+
+/// In squares of `K` elements, which stay in registers.
+///
+/// # Safety
+/// As [`transpose`], of elements of `T`.
+unsafe fn transpose_typed<T: Copy, const K: usize>(
+    from: *const u8,
+    from_line: isize,
+    lines: usize,
+    to: *mut u8,
+    to_line: isize,
+    length: usize,
+) {
+    let unit = size_of::<T>() as isize;
+    let (whole_lines, whole_length) = (lines / K * K, length / K * K);
+    // SAFETY: lines and elements are those that the caller promises; addresses need no alignment.
+    unsafe {
+        let source =
+            |line: usize, element: usize| from.offset(line as isize * from_line + element as isize * unit);
+        let target =
+            |line: usize, element: usize| to.offset(element as isize * to_line + line as isize * unit);
+        for line in (0..whole_lines).step_by(K) {
+            for element in (0..whole_length).step_by(K) {
+                let square: [[T; K]; K] =
+                    std::array::from_fn(|at| source(line + at, element).cast::<[T; K]>().read_unaligned());
+                let turned: [[T; K]; K] =
+                    std::array::from_fn(|at| std::array::from_fn(|other| square[other][at]));
+                for (at, row) in turned.into_iter().enumerate() {
+                    target(line, element + at).cast::<[T; K]>().write_unaligned(row);
+                }
+            }
+        }
+        for line in 0..lines {
+            let first = if line < whole_lines { whole_length } else { 0 };
+            for element in first..length {
+                let moved = source(line, element).cast::<T>().read_unaligned();
+                target(line, element).cast::<T>().write_unaligned(moved);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axes::axes;
+
+    /// Copies a matrix of elements of `N` bytes into its transpose, and from there to every second element.
+    fn check<const N: usize>(rows: i64, columns: i64) {
+        let bytes = rows as usize * columns as usize * N;
+        let source: Vec<u8> = (0..bytes).map(|byte| (byte * 7 % 251) as u8).collect();
+        let (mut turned, mut apart) = (vec![0u8; bytes], vec![0u8; 2 * bytes]);
+        let size = N as i64;
+        let (across, along): ([i64; 2], [i64; 2]) = ([size, rows * size], [columns * size, size]);
+        // SAFETY: the steps stay inside the vectors.
+        unsafe {
+            let whole = axes(&[rows, columns], [&across, &along], |_| true);
+            copy_elements(whole, N, turned.as_mut_ptr(), source.as_ptr());
+            let whole = axes(&[rows, columns], [&along.map(|step| 2 * step), &across], |_| true);
+            copy_elements(whole, N, apart.as_mut_ptr(), turned.as_ptr());
+        }
+        let element = |bytes: &[u8], at: usize| bytes[at * N..][..N].to_vec();
+        for row in 0..rows as usize {
+            for column in 0..columns as usize {
+                let expected = element(&source, row * columns as usize + column);
+                assert_eq!(element(&turned, column * rows as usize + row), expected);
+                assert_eq!(element(&apart, 2 * (row * columns as usize + column)), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_every_size_are_transposed() {
+        for (rows, columns) in [(1, 1), (3, 5), (8, 8), (17, 33), (130, 70), (2, 1100)] {
+            check::<1>(rows, columns);
+            check::<2>(rows, columns);
+            check::<4>(rows, columns);
+            check::<8>(rows, columns);
+            check::<16>(rows, columns);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Elements of an operand in a block: copied from the tensor and back, 16-bit floats converted to `f32` and back.
+//!
+//! In: addresses and steps in bytes. Out: the elements one after the other, in the type that the loop wants. Must know no
+//! operator.
+
+use std::mem::MaybeUninit;
+
+use half::slice::HalfFloatSliceExt;
+use opsmith_core::DType;
+
+use super::Rows;
+use crate::axes::TILE_BYTES;
+use crate::copy::{move_row, transpose};
+
+/// An operand's dtype, and bytes from one element to the next, where the loop wants them.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub dtype: DType,
+    pub step: isize,
+}
+
+impl Slot {
+    /// The dtype, if the loop wants another: a loop over 16-bit floats takes them as they are.
+    fn converted(self) -> Option<DType> {
+        (self.dtype.size() as isize != self.step).then_some(self.dtype)
+    }
+
+    /// A dtype of the size that the loop wants.
+    pub fn wanted(self) -> DType {
+        if self.converted().is_some() { DType::F32 } else { self.dtype }
+    }
+}
+
+/// Copied elements of one operand.
+#[repr(align(64))]
+pub(super) struct Block<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
+
+impl<const BYTES: usize> Block<BYTES> {
+    pub const fn new() -> Block<BYTES> {
+        Block(MaybeUninit::uninit())
+    }
+
+    pub fn pointer(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Copies between tensors and blocks, with an arm for each float that computes in `f32`.
+macro_rules! block_copies {
+    ($({ $half:ident: $rust:ty, $size:tt })*) => {
+        /// Copies elements into a block, 16-bit floats as `f32` if the loop wants that.
+        ///
+        /// # Safety
+        /// As many elements are valid for reads, at these steps; the block has room for them.
+        pub(super) unsafe fn load(slot: Slot, from: *const u8, step: isize, block: *mut u8, length: usize) {
+            // SAFETY: the caller's promises are those of each function.
+            unsafe {
+                match (slot.converted(), slot.dtype.size()) {
+                    $((Some(DType::$half), _) => {
+                        let slice = |halves: &[$rust], singles: &mut [f32]| halves.convert_to_f32_slice(singles);
+                        widen(from, step, block, length, <$rust>::to_f32, slice)
+                    })*
+                    (_, size) => move_row(size, from, step, block, size as isize, length),
+                }
+            }
+        }
+
+        /// Copies elements out of a block, `f32` as 16-bit floats where the tensor has them.
+        ///
+        /// # Safety
+        /// The block has as many elements; as many are valid for writes, at these steps.
+        pub(super) unsafe fn store(slot: Slot, block: *const u8, to: *mut u8, step: isize, length: usize) {
+            // SAFETY: the caller's promises are those of each function.
+            unsafe {
+                match (slot.converted(), slot.dtype.size()) {
+                    $((Some(DType::$half), _) => {
+                        let slice = |halves: &mut [$rust], singles: &[f32]| halves.convert_from_f32_slice(singles);
+                        narrow(block, to, step, length, <$rust>::from_f32, slice)
+                    })*
+                    (_, size) => move_row(size, block, size as isize, to, step, length),
+                }
+            }
+        }
+    };
+}
+
+opsmith_core::for_each_half!(block_copies);
+
+/// Copies the rows of a tile into a block, one after the other, as [`load`] does.
+///
+/// # Safety
+/// Elements that are `step` apart along a row and neighbours from row to row are valid for reads; the block has room for them.
+pub(super) unsafe fn load_transposed(
+    slot: Slot,
+    from: *const u8,
+    step: isize,
+    block: *mut u8,
+    rows: &Rows<'_>,
+) {
+    let (count, length, size) = (rows.count, rows.first.length, slot.dtype.size());
+    let line = (length * size) as isize;
+    // SAFETY: the places are those that the caller promises, and the converted ones those of two blocks.
+    unsafe {
+        if slot.converted().is_none() {
+            return transpose(size, from, step, length, block, line, count);
+        }
+        let mut halves = Block::<TILE_BYTES>::new();
+        transpose(size, from, step, length, halves.pointer(), line, count);
+        for row in 0..count as isize {
+            let from = halves.pointer().offset(row * line);
+            load(slot, from, size as isize, block.offset(row * slot.step * length as isize), length);
+        }
+    }
+}
+
+/// Copies the rows of a tile out of a block, as [`store`] does.
+///
+/// # Safety
+/// The block has the rows, one after the other; elements that are `step` apart along a row and neighbours from row to row are
+/// valid for writes.
+pub(super) unsafe fn store_transposed(
+    slot: Slot,
+    block: *const u8,
+    to: *mut u8,
+    step: isize,
+    rows: &Rows<'_>,
+) {
+    let (count, length, size) = (rows.count, rows.first.length, slot.dtype.size());
+    let line = (length * size) as isize;
+    // SAFETY: the places are those that the caller promises, and the converted ones those of two blocks.
+    unsafe {
+        if slot.converted().is_none() {
+            return transpose(size, block, line, count, to, step, length);
+        }
+        let mut halves = Block::<TILE_BYTES>::new();
+        halves.pointer().write_bytes(0, TILE_BYTES);
+        for row in 0..count as isize {
+            let from = block.offset(row * slot.step * length as isize);
+            store(slot, from, halves.pointer().offset(row * line), size as isize, length);
+        }
+        transpose(size, halves.pointer(), line, count, to, step, length);
+    }
+}
+
+/// # Safety
+/// As [`load`], of 16-bit floats of type `H`.
+unsafe fn widen<H: Copy>(
+    from: *const u8,
+    step: isize,
+    block: *mut u8,
+    length: usize,
+    convert: impl Fn(H) -> f32,
+    convert_slice: impl Fn(&[H], &mut [f32]),
+) {
+    let block = block.cast::<f32>();
+    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size.
+    unsafe {
+        if step == size_of::<H>() as isize {
+            block.write_bytes(0, length);
+            let halves = std::slice::from_raw_parts(from.cast::<H>(), length);
+            return convert_slice(halves, std::slice::from_raw_parts_mut(block, length));
+        }
+        if step == 0 {
+            let element = convert(from.cast::<H>().read());
+            return (0..length).for_each(|index| block.add(index).write(element));
+        }
+        (0..length).for_each(|index| {
+            block.add(index).write(convert(from.offset(step * index as isize).cast::<H>().read()));
+        });
+    }
+}
+
+/// # Safety
+/// As [`store`], of 16-bit floats of type `H`.
+unsafe fn narrow<H: Copy>(
+    block: *const u8,
+    to: *mut u8,
+    step: isize,
+    length: usize,
+    convert: impl Fn(f32) -> H,
+    convert_slice: impl Fn(&mut [H], &[f32]),
+) {
+    // SAFETY: the places are those that the caller promises; elements lie at multiples of their size, and the memory of
+    // tensors is initialised.
+    unsafe {
+        let singles = std::slice::from_raw_parts(block.cast::<f32>(), length);
+        if step == size_of::<H>() as isize {
+            return convert_slice(std::slice::from_raw_parts_mut(to.cast::<H>(), length), singles);
+        }
+        for (index, single) in singles.iter().enumerate() {
+            to.offset(step * index as isize).cast::<H>().write(convert(*single));
+        }
+    }
+}
