@@ -126,6 +126,26 @@ pub fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
     pool::run(threads, count, call);
 }
 
+/// Whether this thread helps another one, which gets its panics.
+pub(crate) fn is_helper() -> bool {
+    pool::is_helper()
+}
+
+/// An address for several threads, of elements that each writes apart from the others.
+#[derive(Debug)]
+pub struct Shared<T>(pub *mut T);
+
+impl<T> Shared<T> {
+    /// The address so many elements further.
+    #[inline]
+    pub fn at(&self, offset: i64) -> *mut T {
+        self.0.wrapping_offset(offset as isize)
+    }
+}
+
+// SAFETY: the address alone gives no access; whoever uses it promises that threads write different elements.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+
 /// The first of several errors by number, however threads noted them.
 #[doc(hidden)]
 #[derive(Default)]

@@ -34,6 +34,7 @@ use allocator_api2::vec::{IntoIter, Vec as GrowingVec};
 
 use crate::allocator;
 use crate::error::{Error, Result};
+use crate::parallel;
 
 /// A vector of elements in cached memory.
 ///
@@ -87,7 +88,8 @@ fn caught(kernel: &dyn Fn() -> Result<()>) -> Result<()> {
 /// Unwinds from the running kernel. Outside of one, the caller must abort the process, as a `Vec` does.
 #[cold]
 fn give_up(bytes: usize) -> AllocError {
-    if CAUGHT.get() > 0 {
+    // The panic of a thread that helps is that of the kernel's own.
+    if CAUGHT.get() > 0 || parallel::is_helper() {
         // Without a panic's message: the kernel has no defect.
         panic::resume_unwind(Box::new(OutOfMemory(bytes)));
     }

@@ -5,6 +5,7 @@
 //! another: threads help wherever calls are left.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 
@@ -62,6 +63,16 @@ pub(super) fn run(threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
 #[cfg(loom)]
 pub(super) fn run(_threads: usize, count: usize, call: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(call);
+}
+
+thread_local! {
+    /// Whether this is a thread of a pool.
+    static IS_HELPER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is a thread of the pool, whose panics reach the thread that wanted its help.
+pub(super) fn is_helper() -> bool {
+    IS_HELPER.get()
 }
 
 struct Pool {
@@ -179,6 +190,7 @@ impl Pool {
 
     /// The loop of each thread.
     fn work(&self) {
+        IS_HELPER.set(true);
         while let Some((place, job)) = self.next_job() {
             // SAFETY: `withdraw` waits until this thread, which is counted as active, leaves the count below.
             let job = unsafe { &*job };

@@ -17,7 +17,7 @@ pub const TABLE: Table = Table {
         ("lists", &["scalar"]),
         ("element", &["scalar"]),
         ("simd", &["element"]),
-        ("scratch", &["allocator", "error"]),
+        ("scratch", &["allocator", "error", "parallel"]),
         ("trace_hook", &[]),
         ("random", &["element", "error", "scratch", "trace_hook"]),
         ("layout", &["error"]),

@@ -10,8 +10,10 @@ mod unfolding;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{DType, Element, Error, Result, Scratch, View, ViewMut};
 
+use super::lanes::{computed, with_computed};
 use super::linalg::{Matrix, MatrixMut, Multiply};
 use super::rounded::held;
 use super::strides::expect_sizes;
@@ -46,14 +48,14 @@ pub fn convolution<T: Element<Compute: Convolve>>(
 ) -> Result<()> {
     let plan =
         Plan::new(input.sizes(), weight.sizes(), out.sizes(), stride, padding, dilation, transposed, groups)?;
-    let (x, w) = (widen(&input), widen(&weight));
+    let (x, w) = (input.to_contiguous(), widen(&weight));
+    let mut widened = Scratch::new();
+    let x = computed(&x, &mut widened);
     let held = in_memory::<T>(transposed, output_padding, stride);
-    let y = if transposed { plan.to_large(&x, &w, held) } else { plan.to_small(&x, &w) };
     let channels = out.sizes()[1] as usize;
-    let plane = y.len() / (plan.samples * channels).max(1);
     let bias = match bias {
-        None => Scratch::filled(T::Compute::ZERO, channels),
-        Some(bias) if bias.sizes() == [channels as i64] => widen(&bias),
+        None => None,
+        Some(bias) if bias.sizes() == [channels as i64] => Some(widen(&bias)),
         Some(bias) => {
             return Err(Error::shape(format!(
                 "the bias has the shape {} instead of ({channels})",
@@ -61,11 +63,26 @@ pub fn convolution<T: Element<Compute: Convolve>>(
             )));
         }
     };
-    let shifted = y
-        .chunks_exact(plane.max(1))
-        .zip(bias.iter().cycle())
-        .flat_map(|(plane, &bias)| plane.iter().map(move |&y| T::from_compute(Arithmetic::add(y, bias))));
-    out.write(shifted)
+    let compute = |y: &mut [T::Compute]| {
+        if transposed {
+            plan.to_large(x, &w, held, y)
+        } else {
+            plan.to_small(x, &w, y)
+        }
+        let Some(bias) = &bias else { return };
+        let plane = (y.len() / (plan.samples * channels).max(1)).max(1);
+        for (plane, &bias) in y.chunks_exact_mut(plane).zip(bias.iter().cycle()) {
+            plane.iter_mut().for_each(|y| *y = Arithmetic::add(*y, bias));
+        }
+    };
+    let mut result = Scratch::new();
+    if let Some(y) = out.as_mut_slice() {
+        with_computed(y, &mut result, compute);
+        return Ok(());
+    }
+    result.resize(out.numel(), T::Compute::ZERO);
+    compute(&mut result);
+    out.write(result.into_iter().map(T::from_compute))
 }
 
 /// The gradients of [`convolution`] for input, weight and bias; those not asked for in `output_mask`
@@ -93,7 +110,9 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     let (x_sizes, y_sizes) = (input.sizes(), grad_output.sizes());
     let plan = Plan::new(x_sizes, weight.sizes(), y_sizes, stride, padding, dilation, transposed, groups)?;
     let asked = |number: usize| output_mask.get(number).copied().unwrap_or(true);
-    let dy = widen(&grad_output);
+    let dy = grad_output.to_contiguous();
+    let mut widened = Scratch::new();
+    let dy = computed(&dy, &mut widened);
     let held = in_memory::<T>(transposed, output_padding, stride);
     let write = |out: &mut ViewMut<'_, T>, values: Option<Scratch<T::Compute>>| match values {
         Some(values) => out.write(values.into_iter().map(T::from_compute)),
@@ -101,11 +120,19 @@ pub fn convolution_backward<T: Element<Compute: Convolve>>(
     };
     let of_input = asked(0).then(|| {
         let w = widen(&weight);
-        if transposed { plan.to_small(&dy, &w) } else { plan.to_large(&dy, &w, held) }
+        let mut dx = Scratch::filled(T::Compute::ZERO, x_sizes.iter().product::<i64>() as usize);
+        if transposed {
+            plan.to_small(dy, &w, &mut dx)
+        } else {
+            plan.to_large(dy, &w, held, &mut dx)
+        }
+        dx
     });
     let of_weight = asked(1).then(|| {
-        let x = widen(&input);
-        if transposed { plan.of_weight(&dy, &x, held) } else { plan.of_weight(&x, &dy, held) }
+        let x = input.to_contiguous();
+        let mut widened = Scratch::new();
+        let x = computed(&x, &mut widened);
+        if transposed { plan.of_weight(dy, x, held) } else { plan.of_weight(x, dy, held) }
     });
     let of_bias = asked(2).then(|| {
         let channels = y_sizes[1].max(1) as usize;
@@ -131,7 +158,7 @@ fn in_memory<T: Element>(
     transposed: bool,
     output_padding: &[i64],
     stride: &[i64],
-) -> impl Fn(T::Compute) -> T::Compute + Copy {
+) -> impl Fn(T::Compute) -> T::Compute + Copy + Sync {
     let step = |dim: usize| stride.get(dim).or(stride.first()).copied().unwrap_or(1);
     let reaches = || output_padding.iter().enumerate().any(|(dim, &extra)| extra >= step(dim));
     let rounds = T::DTYPE == DType::F16 || T::DTYPE == DType::BF16 && transposed && reaches();
@@ -236,52 +263,63 @@ impl Plan {
         }
     }
 
-    /// Convolves the large side into the small one.
-    fn to_small<C: Convolve>(&self, large: &[C], weight: &[C]) -> Scratch<C> {
-        let mut small = Scratch::filled(C::ZERO, self.samples * self.groups * self.small_group());
-        let mut columns = Scratch::new();
-        for number in 0..self.samples * self.groups {
-            let planes = &large[number * self.large_group()..][..self.large_group()];
-            let target = &mut small[number * self.small_group()..][..self.small_group()];
-            let weight = self.weight_of(number, weight);
-            self.for_each_block(|rows| {
-                let (columns, width) = self.columns(planes, &rows, &mut columns);
-                let right = row_major(columns, self.column_height(), width);
-                let start = rows.start * self.sliding.row();
-                let out = MatrixMut {
-                    data: target[start..].as_mut_ptr(),
-                    row_stride: self.sliding.positions() as i64,
-                    column_stride: 1,
-                };
-                // SAFETY: the block's positions of each channel lie inside the group's slice.
-                unsafe { C::multiply(weight, right, None, C::ONE, out) };
-            });
-        }
-        small
+    /// Convolves the large side into the small one, a group of a sample after the other or in several threads.
+    fn to_small<C: Convolve>(&self, large: &[C], weight: &[C], small: &mut [C]) {
+        let target = Shared(small.as_mut_ptr());
+        parallel::for_each_range(self.samples * self.groups, 1, |numbers| {
+            let mut columns = Scratch::new();
+            for number in numbers {
+                let planes = &large[number * self.large_group()..][..self.large_group()];
+                let target = target.at((number * self.small_group()) as i64);
+                let weight = self.weight_of(number, weight);
+                self.for_each_block(|rows| {
+                    let (columns, width) = self.columns(planes, &rows, &mut columns);
+                    let right = row_major(columns, self.column_height(), width);
+                    let out = MatrixMut {
+                        data: target.wrapping_add(rows.start * self.sliding.row()),
+                        row_stride: self.sliding.positions() as i64,
+                        column_stride: 1,
+                    };
+                    // SAFETY: the block's positions of each channel lie inside the group, which no other thread has.
+                    unsafe { C::multiply(weight, right, None, C::ONE, out) };
+                });
+            }
+        });
     }
 
     /// The transpose of [`Plan::to_small`]; `held` rounds the columns' elements and their sums.
-    fn to_large<C: Convolve>(&self, small: &[C], weight: &[C], held: impl Fn(C) -> C) -> Scratch<C> {
-        let mut large = Scratch::filled(C::ZERO, self.samples * self.groups * self.large_group());
-        let mut columns = Scratch::new();
-        for number in 0..self.samples * self.groups {
-            let source = &small[number * self.small_group()..][..self.small_group()];
-            let planes = &mut large[number * self.large_group()..][..self.large_group()];
-            let weight = transpose(self.weight_of(number, weight));
-            self.for_each_block(|rows| {
-                let width = rows.len() * self.sliding.row();
-                columns.clear();
-                columns.resize(self.column_height() * width, C::ZERO);
-                let right = self.block_of(source, &rows);
-                let out =
-                    MatrixMut { data: columns.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
-                // SAFETY: the columns have a row for each column of the weight.
-                unsafe { C::multiply(weight, right, None, C::ONE, out) };
-                columns.iter_mut().for_each(|sum| *sum = held(*sum));
-                self.sliding.scatter(&columns, rows, planes, &held);
-            });
-        }
-        large
+    fn to_large<C: Convolve>(
+        &self,
+        small: &[C],
+        weight: &[C],
+        held: impl Fn(C) -> C + Sync,
+        large: &mut [C],
+    ) {
+        large.fill(C::ZERO);
+        let each = self.large_group();
+        let target = Shared(large.as_mut_ptr());
+        parallel::for_each_range(self.samples * self.groups, 1, |numbers| {
+            let mut columns = Scratch::new();
+            for number in numbers {
+                let source = &small[number * self.small_group()..][..self.small_group()];
+                // SAFETY: the group lies in the slice, and no other thread has it.
+                let planes =
+                    unsafe { std::slice::from_raw_parts_mut(target.at((number * each) as i64), each) };
+                let weight = transpose(self.weight_of(number, weight));
+                self.for_each_block(|rows| {
+                    let width = rows.len() * self.sliding.row();
+                    columns.clear();
+                    columns.resize(self.column_height() * width, C::ZERO);
+                    let right = self.block_of(source, &rows);
+                    let out =
+                        MatrixMut { data: columns.as_mut_ptr(), row_stride: width as i64, column_stride: 1 };
+                    // SAFETY: the columns have a row for each column of the weight.
+                    unsafe { C::multiply(weight, right, None, C::ONE, out) };
+                    columns.iter_mut().for_each(|sum| *sum = held(*sum));
+                    self.sliding.scatter(&columns, rows, planes, &held);
+                });
+            }
+        });
     }
 
     /// The gradient for the weight: the small side times the columns of the large one, transposed.

@@ -8,7 +8,7 @@
 
 use gemm_common::cache::{KernelParams, kernel_params};
 use gemm_common::{Parallelism, Ptr};
-use opsmith_runtime::Scratch;
+use opsmith_runtime::{Scratch, parallel};
 
 use super::innermost::{Blocked, Kernels};
 use super::product::{Matrix, MatrixMut};
@@ -136,7 +136,11 @@ pub(super) unsafe fn whole<T: Blocked>(
     }
 }
 
-/// The loops over columns, the inner dimension and rows.
+/// Multiplications of a product that several threads share: some tens of microseconds.
+const SHARED: usize = 1 << 20;
+
+/// The product, its columns or rows shared among threads if it is large. Block sizes are those of the whole product, so
+/// that each element is the same sum with any number of threads.
 ///
 /// # Safety
 /// As [`multiply`]; there are rows, columns and an inner dimension.
@@ -150,6 +154,55 @@ unsafe fn blocks<T: Blocked>(
 ) {
     let (rows, columns, inner) = (left.rows, right.columns, left.columns);
     let step = block_sizes::<T>(kernels, rows, columns, inner);
+    let threads = parallel::num_threads();
+    let of_part = |left: Matrix<T>, right: Matrix<T>, out: MatrixMut<T>| {
+        // SAFETY: the part's rows and columns are those of the product.
+        unsafe { part(kernels, &step, left, right, keep, scale, out) };
+    };
+    if threads == 1 || rows.saturating_mul(columns).saturating_mul(inner) < SHARED {
+        return of_part(left, right, out);
+    }
+    let by_columns = columns / kernels.columns >= rows / kernels.rows;
+    let (whole, unit) = if by_columns { (columns, kernels.columns) } else { (rows, kernels.rows) };
+    let each = whole.div_ceil(threads).next_multiple_of(unit);
+    let operands = Operands(left, right, out);
+    parallel::run(threads, whole.div_ceil(each), &|number| {
+        let Operands(left, right, out) = operands.get();
+        let (first, count) = (number * each, each.min(whole - number * each));
+        if by_columns {
+            of_part(left, Matrix { columns: count, ..right.at(0, first) }, out.at(0, first));
+        } else {
+            of_part(Matrix { rows: count, ..left.at(first, 0) }, right, out.at(first, 0));
+        }
+    });
+}
+
+/// The matrices of a product for several threads.
+struct Operands<T>(Matrix<T>, Matrix<T>, MatrixMut<T>);
+
+impl<T: Copy> Operands<T> {
+    fn get(&self) -> Operands<T> {
+        Operands(self.0, self.1, self.2)
+    }
+}
+
+// SAFETY: threads write different parts of the result.
+unsafe impl<T: Sync> Sync for Operands<T> {}
+
+/// The loops over columns, the inner dimension and rows.
+///
+/// # Safety
+/// As [`blocks`].
+unsafe fn part<T: Blocked>(
+    kernels: &Kernels<T>,
+    step: &KernelParams,
+    left: Matrix<T>,
+    right: Matrix<T>,
+    keep: Option<T>,
+    scale: T,
+    out: MatrixMut<T>,
+) {
+    let (rows, columns, inner) = (left.rows, right.columns, left.columns);
     let packs_right = rows > kernels.rows * if right.row_stride.abs() == 1 { MANY_BLOCKS } else { 2 };
     let packs_left = left.row_stride != 1
         || !rows.is_multiple_of(kernels.lanes)

@@ -10,8 +10,9 @@ mod narrow;
 mod product;
 
 use opsmith_runtime::arith::Arithmetic;
-use opsmith_runtime::axes::{Walk, axes};
+use opsmith_runtime::axes::{Walk, axes, count};
 use opsmith_runtime::error::ShapeText;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
 
 use super::simd::widest;
@@ -214,30 +215,32 @@ fn products<T: Multiply>(
         return Err(sizes_differ(left.sizes(), right.sizes()));
     }
     let strides = [&left.strides()[..stack], &right.strides()[..stack], &out.strides()[..stack]];
-    let target = out.as_mut_ptr();
-    for [left_at, right_at, out_at] in Walk::new(&axes(&left.sizes()[..stack], strides, |_| true)) {
-        let left = Matrix {
-            data: left.as_ptr().wrapping_offset(left_at as isize),
-            rows: rows as usize,
-            columns: inner as usize,
-            row_stride: left_rows,
-            column_stride: left_columns,
-        };
-        let right = Matrix {
-            data: right.as_ptr().wrapping_offset(right_at as isize),
-            rows: inner as usize,
-            columns: columns as usize,
-            row_stride: right_rows,
-            column_stride: right_columns,
-        };
-        let out = MatrixMut {
-            data: target.wrapping_offset(out_at as isize),
-            row_stride: out_row,
-            column_stride: out_column,
-        };
-        // SAFETY: the sizes were checked, and the views vouch for their elements.
-        unsafe { T::multiply(left, right, keep, scale, out) };
-    }
+    let stacks = axes(&left.sizes()[..stack], strides, |_| true);
+    let starts =
+        [Shared(left.as_ptr().cast_mut()), Shared(right.as_ptr().cast_mut()), Shared(out.as_mut_ptr())];
+    parallel::for_each_range(count(&stacks), 1, |range| {
+        for [left_at, right_at, out_at] in Walk::starting_at(&stacks, range.start).take(range.len()) {
+            let left = Matrix {
+                data: starts[0].at(left_at).cast_const(),
+                rows: rows as usize,
+                columns: inner as usize,
+                row_stride: left_rows,
+                column_stride: left_columns,
+            };
+            let right = Matrix {
+                data: starts[1].at(right_at).cast_const(),
+                rows: inner as usize,
+                columns: columns as usize,
+                row_stride: right_rows,
+                column_stride: right_columns,
+            };
+            let out =
+                MatrixMut { data: starts[2].at(out_at), row_stride: out_row, column_stride: out_column };
+            // SAFETY: the sizes were checked, the views vouch for their elements, and a stack's products have no element in
+            // common.
+            unsafe { T::multiply(left, right, keep, scale, out) };
+        }
+    });
     Ok(())
 }
 
