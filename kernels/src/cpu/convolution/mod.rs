@@ -170,7 +170,7 @@ fn widen<T: Element>(view: &View<'_, T>) -> Scratch<T::Compute> {
 }
 
 /// Columns that are made and multiplied at a time stay in the second cache: about this many elements.
-pub(super) const BLOCK: usize = 1 << 17;
+pub(super) const BLOCK: usize = 1 << 16;
 
 /// A convolution seen from its two sides: the *large* one, which the window slides over, and the
 /// *small* one, with an element for each position of the window.
