@@ -74,6 +74,7 @@ pub(crate) const TERMS: usize = 32;
 ///
 /// The order of additions depends on the length alone. An error grows with 1/1024 of it.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(crate) fn sum_terms<A: Element, C: Arithmetic, const K: usize, const N: usize>(
     inputs: [&[A]; K],
     term: impl Fn([A; K]) -> [C; N],

@@ -370,6 +370,7 @@ impl<T: Element, F: Fold<T>> Block<'_, T, F> {
     /// # Safety
     /// As [`Block::take_all`], of elements so far apart.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
     unsafe fn take_rows<const ROWS: usize>(
         &self,
         offsets: &[i64; ROWS],

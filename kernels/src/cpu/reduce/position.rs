@@ -194,6 +194,7 @@ unsafe fn search<T: Element<Compute: Ordered>>(
 
 /// The position of the first element that is `value`; 0 if there is none.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 fn first_of<T: Element<Compute: Ordered>>(elements: &[T], value: T::Compute) -> usize {
     let is_nan = !value.equal(value);
     let mut first = 0;
@@ -282,6 +283,7 @@ pub(in crate::cpu) const TOGETHER: usize = 4;
 /// # Safety
 /// An element for each line, `step` apart from the start of each row on, is valid for reads.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 unsafe fn take_rows<T: Element<Compute: Ordered>>(
     rows: [*const T; TOGETHER],
     step: isize,

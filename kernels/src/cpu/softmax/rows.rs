@@ -33,6 +33,7 @@ fn largest<C: Ordered>(row: &[C]) -> C {
 }
 
 /// exp(x), divided by its sum. NaN anywhere makes the sum NaN.
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(super) fn softmax<C: Ordered + Inexact>(row: &[C], out: &mut [C]) {
     widest(
         #[inline(always)]
