@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use opsmith_runtime::internals::TensorInternals;
 use opsmith_runtime::parallel::{
     MAX_THREADS, for_each_range, num_threads, set_num_threads, try_for_each_range,
 };
