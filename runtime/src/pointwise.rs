@@ -52,8 +52,10 @@ impl Rows<'_> {
     pub fn for_each(&self, mut body: impl FnMut(Row<'_>)) {
         let mut pointers = *self.first.pointers;
         for row in 0..self.count as isize {
-            for operand in 0..MAX_OPERANDS {
-                pointers[operand] = self.first.pointers[operand].wrapping_offset(row * self.steps[operand]);
+            for (pointer, (first, step)) in
+                pointers.iter_mut().zip(self.first.pointers.iter().zip(self.steps))
+            {
+                *pointer = first.wrapping_offset(row * step);
             }
             body(Row { pointers: &pointers, ..self.first });
         }

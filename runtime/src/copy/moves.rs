@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn elements_of_every_size_are_transposed() {
-        for (rows, columns) in [(1, 1), (3, 5), (8, 8), (17, 33), (130, 70), (2, 1100)] {
+        for (rows, columns) in
+            [(1, 1), (3, 5), (8, 8), (17, 33), (130, 70), (33, 512), (150, 1024), (4200, 3)]
+        {
             check::<1>(rows, columns);
             check::<2>(rows, columns);
             check::<4>(rows, columns);
