@@ -6,8 +6,9 @@
 mod rows;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
-use opsmith_runtime::axes::Walk;
+use opsmith_runtime::axes::{Walk, count};
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
 use super::lanes::{computed, fold_lanes, read_row, update_and_sum_lanes, with_computed, write_row};
@@ -100,7 +101,7 @@ fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
     inputs: [&View<'_, T>; N],
     dim: i64,
     out: &mut ViewMut<'_, T>,
-    body: impl Fn([&[T::Compute]; N], &mut [T::Compute]),
+    body: impl Fn([&[T::Compute]; N], &mut [T::Compute]) + Sync,
 ) -> Result<bool> {
     let sizes = inputs[0].sizes();
     let dim = wrap_dim(dim, sizes.len())?;
@@ -114,24 +115,27 @@ fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
         return Ok(false);
     }
     let length = line.size as usize;
-    let mut buffers = [const { Scratch::new() }; N];
-    let mut result = Scratch::new();
-    for start in Walk::new(&outer) {
-        let mut rows = [&[][..]; N];
-        for (view, (row, buffer)) in rows.iter_mut().zip(&mut buffers).enumerate() {
-            // SAFETY: the walk's lines are lines of the inputs.
-            let line = unsafe {
-                std::slice::from_raw_parts(inputs[view].as_ptr().offset(start[view] as isize), length)
-            };
-            *row = computed(line, buffer);
+    let (sources, target) = (inputs.map(|input| Shared(input.as_ptr().cast_mut())), Shared(out.as_mut_ptr()));
+    parallel::for_each_range(count(&outer), (CHUNK / length).max(1), |range| {
+        let mut buffers = [const { Scratch::new() }; N];
+        let mut result = Scratch::new();
+        for start in Walk::starting_at(&outer, range.start).take(range.len()) {
+            let mut rows = [&[][..]; N];
+            for (view, (row, buffer)) in rows.iter_mut().zip(&mut buffers).enumerate() {
+                // SAFETY: the walk's lines are lines of the inputs.
+                let line = unsafe { std::slice::from_raw_parts(sources[view].at(start[view]), length) };
+                *row = computed(line, buffer);
+            }
+            // SAFETY: the walk's lines are lines of the output, which is borrowed uniquely; each is one thread's.
+            let target = unsafe { std::slice::from_raw_parts_mut(target.at(start[2]), length) };
+            with_computed(target, &mut result, |target| body(rows, target));
         }
-        // SAFETY: the walk's lines are lines of the output, which is borrowed uniquely.
-        let target =
-            unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().offset(start[2] as isize), length) };
-        with_computed(target, &mut result, |target| body(rows, target));
-    }
+    });
     Ok(true)
 }
+
+/// Elements of the lines that a thread takes together.
+const CHUNK: usize = 1 << 13;
 
 /// Elements of a buffer, which then stays in the second cache.
 pub(super) const BUFFER: usize = 1 << 15;
@@ -142,7 +146,7 @@ fn along<T: Element, const N: usize>(
     inputs: [&View<'_, T>; N],
     dim: i64,
     mut out: ViewMut<'_, T>,
-    mut body: impl FnMut(&mut [Lines<T::Compute>; N]),
+    body: impl Fn(&mut [Lines<T::Compute>; N]) + Sync,
 ) -> Result<()> {
     let sizes = inputs[0].sizes();
     let dim = wrap_dim(dim, sizes.len())?;
@@ -152,18 +156,18 @@ fn along<T: Element, const N: usize>(
     }
     let length = sizes.get(dim).map_or(1, |&size| size as usize);
     let width = (BUFFER / length.max(1)).clamp(64, 512);
-    let mut lines = [const { Lines { values: Scratch::new(), lanes: 1, of_lines: Scratch::new() } }; N];
     let last = inputs.len() - 1;
     let strides = [inputs[0].strides(), inputs[last].strides(), out.strides()];
-    let target = out.as_mut_ptr();
-    for_each_tile(sizes, strides, dim, width, 1, |tile| {
-        for (view, (lines, input)) in lines.iter_mut().zip(inputs).enumerate() {
+    let (sources, target) = (inputs.map(|input| Shared(input.as_ptr().cast_mut())), Shared(out.as_mut_ptr()));
+    let none = || [const { Lines { values: Scratch::new(), lanes: 1, of_lines: Scratch::new() } }; N];
+    for_each_tile(sizes, strides, dim, width, 1, none, |lines, tile| {
+        for (view, (lines, source)) in lines.iter_mut().zip(&sources).enumerate() {
             // SAFETY: the tile's positions are positions of both inputs.
-            unsafe { lines.read(input.as_ptr(), &tile, view) };
+            unsafe { lines.read(source.at(0).cast_const(), &tile, view) };
         }
-        body(&mut lines);
-        // SAFETY: the tile's positions are positions of the output.
-        unsafe { lines[0].write(target, &tile, 2) };
+        body(lines);
+        // SAFETY: the tile's positions are positions of the output, which no other tile has.
+        unsafe { lines[0].write(target.at(0), &tile, 2) };
     });
     Ok(())
 }

@@ -3,7 +3,8 @@
 //! In: sizes and, for each of N views, strides. Out: the dimension of the lines and those that they are repeated over, or the
 //! tiles that together hold every line.
 
-use opsmith_runtime::axes::{Axes, Axis, Walk, axes, in_memory_order};
+use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
+use opsmith_runtime::parallel;
 
 /// The dimension a kernel works along, as size and step in each view, and the dimensions it is
 /// repeated over, those with the smallest steps in the first view last. A scalar is one line of one
@@ -30,39 +31,57 @@ pub(crate) struct Tile<const N: usize> {
 /// Lines shorter than this are worth working on side by side.
 pub(crate) const SHORT: i64 = 16;
 
-/// Calls `body` for tiles that together hold every line along `dim`.
+/// Calls `body` for tiles that together hold every line along `dim`, in several threads if that takes long, each with a
+/// state of its own from `state`.
 ///
 /// Where the elements of a line are farther apart in the first view than neighbouring lines, a tile
 /// has up to `near` of these, so that a cache line of memory is visited once. So it has where lines
 /// are short, which leaves longer loops over lanes. Otherwise it has up to `far`.
-pub(crate) fn for_each_tile<const N: usize>(
+pub(crate) fn for_each_tile<S, const N: usize>(
     sizes: &[i64],
     strides: [&[i64]; N],
     dim: usize,
     near: usize,
     far: usize,
-    mut body: impl FnMut(Tile<N>),
+    state: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, Tile<N>) + Sync,
 ) {
-    tiles(sizes, strides, dim, [near, far], &mut body);
+    tiles(sizes, strides, dim, [near, far], &|tiles| {
+        let mut state = state();
+        tiles.for_each(|tile| body(&mut state, tile));
+    });
 }
+
+/// Elements of the tiles that a thread takes together.
+const SHARED: i64 = 1 << 13;
 
 fn tiles<const N: usize>(
     sizes: &[i64],
     strides: [&[i64]; N],
     dim: usize,
     [near, far]: [usize; 2],
-    body: &mut dyn FnMut(Tile<N>),
+    body: &(dyn Fn(&mut dyn Iterator<Item = Tile<N>>) + Sync),
 ) {
     let (line, mut outer) = lines(sizes, strides, dim);
     let lane = outer.pop().unwrap_or(Axis { size: 1, steps: [0; N] });
     let is_near =
         lane.steps[0].abs() < line.steps[0].abs() || (line.size < SHORT && lane.size >= 2 * line.size);
-    let width = if is_near { near } else { far };
-    for start in Walk::new(&outer) {
-        for first in (0..lane.size).step_by(width) {
+    let width = if is_near { near } else { far } as i64;
+    let across = (lane.size as usize).div_ceil(width as usize);
+    let elements = line.size.max(1).saturating_mul(width.min(lane.size).max(1));
+    let chunk = (SHARED / elements).max(1) as usize;
+    parallel::for_each_range(count(&outer) * across, chunk, |range| {
+        let mut walk = Walk::starting_at(&outer, range.start / across);
+        let mut start = [0; N];
+        let mut tiles = range.clone().map(|number| {
+            let first = (number % across) as i64 * width;
+            if first == 0 || number == range.start {
+                start = walk.next().unwrap_or(start);
+            }
             let start = std::array::from_fn(|view| start[view] + first * lane.steps[view]);
-            let lane = Axis { size: (lane.size - first).min(width as i64), ..lane };
-            body(Tile { start, line, lane });
-        }
-    }
+            let lane = Axis { size: (lane.size - first).min(width), ..lane };
+            Tile { start, line, lane }
+        });
+        body(&mut tiles);
+    });
 }

@@ -2,6 +2,7 @@
 //! element.
 
 use opsmith_runtime::arith::Arithmetic;
+use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{DType, Element, Error, Result, Scalar, Scratch, View, ViewMut};
 
 use super::rows::{Statistics, add_to_factors, gradient, normalise, statistics_of};
@@ -29,10 +30,15 @@ pub fn native_layer_norm<T: Element<Compute: Real>>(
     let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
     let bias = rows.factors(bias.as_ref(), "bias", no_shift())?;
     let eps = T::Compute::from_scalar(Scalar::Float(eps));
-    let (mut means, mut rstds) = (Scratch::new(), Scratch::new());
-    rows.normalise::<true>(&input, &bias, eps, &mut out, |statistics| {
-        means.push(T::from_compute(statistics.mean));
-        rstds.push(T::from_compute(statistics.rstd));
+    let mut means = Scratch::filled(T::default(), rows.count);
+    let mut rstds = means.clone();
+    let places = [Shared(means.as_mut_ptr()), Shared(rstds.as_mut_ptr())];
+    rows.normalise::<true>(&input, &bias, eps, &mut out, |row, statistics| {
+        // SAFETY: each row has a place.
+        unsafe {
+            *places[0].at(row as i64) = T::from_compute(statistics.mean);
+            *places[1].at(row as i64) = T::from_compute(statistics.rstd);
+        }
     })?;
     mean.write(means)?;
     rstd.write(rstds)
@@ -86,7 +92,7 @@ pub fn rms_norm<T: Element<Compute: Real>>(
 ) -> Result<()> {
     let rows = Rows::new(&input, normalized_shape, weight.as_ref())?;
     let bias = rows.factors::<T>(None, "bias", no_shift())?;
-    rows.normalise::<false>(&input, &bias, epsilon::<T>(eps), &mut out, |_| {})
+    rows.normalise::<false>(&input, &bias, epsilon::<T>(eps), &mut out, |_, _| {})
 }
 
 /// The gradients of [`rms_norm`] for input and weight; those not asked for in `output_mask` are zeros. Wants `grad_out`
@@ -162,26 +168,46 @@ impl<C: Real> Rows<C> {
         row * self.width..(row + 1) * self.width
     }
 
-    /// Normalises each row and calls `report` with its statistics.
+    /// Normalises each row and calls `report` with its number and statistics.
     fn normalise<const CENTRED: bool>(
         &self,
         input: &View<'_, impl Element<Compute = C>>,
         bias: &[C],
         eps: C,
         out: &mut ViewMut<'_, impl Element<Compute = C>>,
-        mut report: impl FnMut(Statistics<C>),
+        report: impl Fn(usize, Statistics<C>) + Sync,
     ) -> Result<()> {
         expect_sizes(out.sizes(), input.sizes())?;
         let elements = input.to_contiguous();
-        let (mut row, mut normal) = (Scratch::new(), Scratch::new());
         with_slice(out, |out| {
-            for number in 0..self.count {
-                let row = computed(&elements[self.range(number)], &mut row);
-                report(with_computed(&mut out[self.range(number)], &mut normal, |out| {
-                    normalise::<CENTRED, C>(row, &self.weight, bias, eps, out)
-                }));
-            }
+            let target = Shared(out.as_mut_ptr());
+            parallel::for_each_range(self.count, self.chunk(), |range| {
+                let (mut row, mut normal) = (Scratch::new(), Scratch::new());
+                for number in range {
+                    let row = computed(&elements[self.range(number)], &mut row);
+                    // SAFETY: the row lies in the output, and no other thread has it.
+                    let out = unsafe { self.row_at(&target, number) };
+                    let statistics = with_computed(out, &mut normal, |out| {
+                        normalise::<CENTRED, C>(row, &self.weight, bias, eps, out)
+                    });
+                    report(number, statistics);
+                }
+            });
         })
+    }
+
+    /// Rows that a thread takes together.
+    fn chunk(&self) -> usize {
+        ((1 << 13) / self.width).max(1)
+    }
+
+    /// The elements of a row.
+    ///
+    /// # Safety
+    /// They lie at the address, for writes by this thread alone.
+    unsafe fn row_at<'a, T>(&self, start: &Shared<T>, row: usize) -> &'a mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(start.at((row * self.width) as i64), self.width) }
     }
 
     /// Writes the gradient of the input and returns those of weight and bias, each if it is wanted.
@@ -189,7 +215,7 @@ impl<C: Real> Rows<C> {
         &self,
         grad_out: &View<'_, impl Element<Compute = C>>,
         input: &View<'_, impl Element<Compute = C>>,
-        statistics: impl Fn(usize, &[C]) -> Statistics<C>,
+        statistics: impl Fn(usize, &[C]) -> Statistics<C> + Sync,
         [of_input, of_factors]: [bool; 2],
         mut grad_input: ViewMut<'_, impl Element<Compute = C>>,
     ) -> Result<[Scratch<C>; 2]> {
@@ -200,39 +226,46 @@ impl<C: Real> Rows<C> {
             write_if(false, [], &mut grad_input)?;
         }
         let (grads, elements) = (grad_out.to_contiguous(), input.to_contiguous());
-        let (mut dy, mut x, mut gradient_row) = (Scratch::new(), Scratch::new(), Scratch::new());
-        let zeros = || Scratch::filled(C::ZERO, if of_factors { self.width } else { 0 });
-        let [mut weight_sums, mut bias_sums] = [zeros(), zeros()];
-        let [mut weight_totals, mut bias_totals] = [zeros(), zeros()];
+        let chunks = self.count.div_ceil(CHUNK);
+        let room = if of_factors { chunks * self.width } else { 0 };
+        let mut sums = [Scratch::filled(C::ZERO, room), Scratch::filled(C::ZERO, room)];
+        let [of_weight, of_bias] = &mut sums;
+        let (of_weight, of_bias) = (Shared(of_weight.as_mut_ptr()), Shared(of_bias.as_mut_ptr()));
         with_slice(&mut grad_input, |grad_input| {
-            for number in 0..self.count {
-                let range = self.range(number);
-                let (dy, x) =
-                    (computed(&grads[range.clone()], &mut dy), computed(&elements[range.clone()], &mut x));
-                let statistics = statistics(number, x);
-                if of_factors {
-                    add_to_factors(dy, x, statistics, [&mut weight_sums, &mut bias_sums]);
+            let target = Shared(grad_input.as_mut_ptr());
+            parallel::for_each_range(chunks, 1, |range| {
+                let (mut dy, mut x, mut gradient_row) = (Scratch::new(), Scratch::new(), Scratch::new());
+                for number in range.start * CHUNK..self.count.min(range.end * CHUNK) {
+                    let dy = computed(&grads[self.range(number)], &mut dy);
+                    let x = computed(&elements[self.range(number)], &mut x);
+                    let statistics = statistics(number, x);
+                    if of_factors {
+                        // SAFETY: each chunk has sums, and one thread.
+                        let sums = unsafe {
+                            [self.row_at(&of_weight, number / CHUNK), self.row_at(&of_bias, number / CHUNK)]
+                        };
+                        add_to_factors(dy, x, statistics, sums);
+                    }
+                    if of_input {
+                        // SAFETY: the row lies in the gradient, and no other thread has it.
+                        let out = unsafe { self.row_at(&target, number) };
+                        with_computed(out, &mut gradient_row, |out| {
+                            gradient::<CENTRED, C>(dy, x, &self.weight, statistics, out);
+                        });
+                    }
                 }
-                if of_factors && ((number + 1) % CHUNK == 0 || number + 1 == self.count) {
-                    add_and_clear(&mut weight_totals, &mut weight_sums);
-                    add_and_clear(&mut bias_totals, &mut bias_sums);
-                }
-                if of_input {
-                    with_computed(&mut grad_input[range], &mut gradient_row, |out| {
-                        gradient::<CENTRED, C>(dy, x, &self.weight, statistics, out);
-                    });
-                }
-            }
+            });
         })?;
-        Ok([weight_totals, bias_totals])
+        Ok(sums.map(|sums| self.total(&sums)))
     }
-}
 
-/// Adds sums to totals; the sums are zeros afterwards.
-fn add_and_clear<C: Real>(totals: &mut [C], sums: &mut [C]) {
-    for (total, sum) in totals.iter_mut().zip(sums) {
-        *total = Arithmetic::add(*total, *sum);
-        *sum = C::ZERO;
+    /// The sums of all chunks, added in their order.
+    fn total(&self, sums: &[C]) -> Scratch<C> {
+        let mut total = Scratch::filled(C::ZERO, self.width);
+        for sums in sums.chunks_exact(self.width) {
+            total.iter_mut().zip(sums).for_each(|(total, &sum)| *total = Arithmetic::add(*total, sum));
+        }
+        total
     }
 }
 

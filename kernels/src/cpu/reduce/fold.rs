@@ -6,9 +6,12 @@
 //! registers, or *across* a kept dimension, with one partial result for each output. Both combine
 //! partial results pairwise, so rounding errors grow with the logarithm of the number of elements.
 
+use std::sync::{Mutex, PoisonError};
+
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
+use opsmith_runtime::parallel::{self, Shared};
+use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::lanes::{LANES, fold_lanes};
 use crate::cpu::simd::widest_over;
@@ -18,9 +21,9 @@ use crate::cpu::tiles::SHORT;
 /// How elements become one value: a start, a step an element, an associative merge, an end.
 pub(super) trait Fold<T: Element>: Sync {
     /// Facts about an output that precede its first element, besides its number.
-    type Context: Copy;
+    type Context: Copy + Sync;
     /// Facts about the output after some of its elements.
-    type Partial: Copy;
+    type Partial: Copy + Send;
     /// The type of outputs.
     type Out: Element;
 
@@ -127,34 +130,65 @@ fn fold_along<T: Element, F: Fold<T>>(
     let rows = count(outer);
     let length = row.size as usize;
     let rows_a_leaf = (LANES * LEAF / length).clamp(1, LEAF);
-    for [start, target, number] in Walk::new(kept) {
+    let (source, out) = (Shared(input.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
+    let one_output = |start: i64, number: i64| {
         let context = f.context(number as usize);
         if outer.is_empty() {
             // SAFETY: the row's elements are elements of the view.
-            let partial = unsafe {
-                let row_start = input.as_ptr().offset(start as isize);
-                fold_row(row_start, row.steps[0], length, context, f)
-            };
-            // SAFETY: the plan's output positions are positions of `out`.
-            unsafe { out.set(target, f.finish(partial)) }
-            continue;
+            return unsafe { fold_row(source.at(start), row.steps[0], length, context, f) };
         }
         let leaf = |first: usize, rows: usize| {
             let mut partial = f.start();
             for [offset] in Walk::starting_at(outer, first).take(rows) {
-                // SAFETY: the row's first element is one the view reaches.
-                let row_start = unsafe { input.as_ptr().offset((start + offset) as isize) };
-                // SAFETY: so are the `length` elements of the row.
-                let folded = unsafe { fold_row(row_start, row.steps[0], length, context, f) };
+                // SAFETY: the row's elements are elements of the view.
+                let folded = unsafe { fold_row(source.at(start + offset), row.steps[0], length, context, f) };
                 partial = f.merge(partial, folded);
             }
             partial
         };
-        let partial = pairwise(0, rows, rows_a_leaf, &leaf, &|a, b| f.merge(a, b));
-        // SAFETY: the plan's output positions are positions of `out`.
-        unsafe { out.set(target, f.finish(partial)) }
+        pairwise(0, rows, rows_a_leaf, &leaf, &|a, b| f.merge(a, b))
+    };
+    let chunk = (SHARED / (rows * length).max(1)).max(1);
+    parallel::for_each_range(count(kept), chunk, |range| {
+        for [start, target, number] in Walk::starting_at(kept, range.start).take(range.len()) {
+            // SAFETY: the plan's output positions are positions of `out`, each of one output.
+            unsafe { *out.at(target) = f.finish(one_output(start, number)) }
+        }
+    });
+}
+
+/// Elements that are folded in one thread.
+const SHARED: usize = 1 << 13;
+
+/// As [`pairwise`], of halves in several threads while they are long.
+fn pairwise_in_threads<P: Send>(
+    first: usize,
+    length: usize,
+    leaf: usize,
+    run: &(impl Fn(usize, usize) -> P + Sync),
+    merge: &(impl Fn(P, P) -> P + Sync),
+) -> P {
+    let half = length.div_ceil(2).next_multiple_of(leaf);
+    if length < LONG || half >= length {
+        return pairwise(first, length, leaf, run, merge);
+    }
+    let parts = [(first, half), (first + half, length - half)];
+    let results = [const { Mutex::new(None) }; 2];
+    parallel::run(parallel::num_threads(), 2, &|number| {
+        let (first, length) = parts[number];
+        let result = pairwise_in_threads(first, length, leaf, run, merge);
+        *results[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    });
+    let [low, high] = results.map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+    match (low, high) {
+        (Some(low), Some(high)) => merge(low, high),
+        // Both calls were made.
+        _ => pairwise(first, length, leaf, run, merge),
     }
 }
+
+/// Elements of a row that several threads fold: some tens of microseconds.
+const LONG: usize = 1 << 18;
 
 /// Folds `length` things in groups of at most `leaf`, merging the groups in a balanced tree.
 fn pairwise<P>(
@@ -187,8 +221,9 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
     context: F::Context,
     f: &F,
 ) -> F::Partial {
+    let row = Shared(row.cast_mut());
     let run = |first: usize, length: usize| {
-        let start = row.wrapping_offset(first as isize * step as isize);
+        let start = row.at(first as i64 * step).cast_const();
         if step != 1 {
             // One element after the other, which wider vectors do not help.
             let mut partial = f.start();
@@ -207,7 +242,12 @@ unsafe fn fold_row<T: Element, F: Fold<T>>(
         )
     };
     let leaf = if step == 1 { LANES * LEAF } else { LEAF };
-    pairwise(0, length, leaf, &run, &|a, b| f.merge(a, b))
+    let merge = |a, b| f.merge(a, b);
+    // Every build pays for each version of each loop.
+    if const { matches!(T::DTYPE, DType::F32 | DType::F64) } && length >= LONG {
+        return pairwise_in_threads(0, length, leaf, &run, &merge);
+    }
+    pairwise(0, length, leaf, &run, &merge)
 }
 
 /// Many outputs at a time: those along `lane` lie closer together than the elements of one of them.
@@ -220,11 +260,18 @@ fn fold_across<T: Element, F: Fold<T>>(
     f: &F,
 ) {
     let [in_step, out_step, number_step] = lane.steps;
-    let most = (BLOCK_BYTES / size_of::<F::Partial>().max(1)).min(lane.size as usize);
+    // The elements of an output are folded in the same order for any width of blocks.
+    let most = (BLOCK_BYTES / size_of::<F::Partial>().max(1))
+        .min((lane.size as usize).div_ceil(parallel::num_threads()).next_multiple_of(NARROW as usize))
+        .min(lane.size as usize);
     let parts = split_rows(&lane, reduced);
-    let out = out.as_mut_ptr();
-    for [start, target, number] in Walk::new(kept) {
-        for first in (0..lane.size as usize).step_by(most) {
+    let (source, out) = (Shared(input.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
+    let across = (lane.size as usize).div_ceil(most);
+    let chunk = (SHARED / (most * count(reduced)).max(1)).max(1);
+    parallel::for_each_range(count(kept) * across, chunk, |range| {
+        for number_of_block in range {
+            let (row, first) = (number_of_block / across, number_of_block % across * most);
+            let Some([start, target, number]) = Walk::starting_at(kept, row).next() else { return };
             let width = (lane.size as usize - first).min(most);
             let at = |base: i64, step: i64| base + first as i64 * step;
             let number = at(number, number_step);
@@ -233,18 +280,18 @@ fn fold_across<T: Element, F: Fold<T>>(
                 let contexts = (0..(width * part.rows_in_one) as i64)
                     .map(|i| f.context((number + i % width as i64 * number_step) as usize))
                     .collect();
-                let start = input.as_ptr().wrapping_offset((at(start, in_step) + part.start) as isize);
+                let start = source.at(at(start, in_step) + part.start).cast_const();
                 let block = Block { start, step: in_step, contexts, reduced: &part.rows, f };
                 // SAFETY: the reduced dimensions times the block's lanes are positions of the view.
                 unsafe { block.fold_into(&mut partials) };
             }
-            let target = out.wrapping_offset(at(target, out_step) as isize);
+            let target = at(target, out_step);
             for (i, partial) in (0..).zip(partials) {
-                // SAFETY: the plan's output positions are positions of `out`.
-                unsafe { *target.offset(i * out_step as isize) = f.finish(partial) }
+                // SAFETY: the plan's output positions are positions of `out`, each of one output.
+                unsafe { *out.at(target + i * out_step) = f.finish(partial) }
             }
         }
-    }
+    });
 }
 
 /// Rows to fold together.

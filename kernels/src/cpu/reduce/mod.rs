@@ -38,7 +38,7 @@ struct Plain<P, Take, Merge, End> {
 impl<T, P, O, Take, Merge, End> Fold<T> for Plain<P, Take, Merge, End>
 where
     T: Element,
-    P: Copy + Sync,
+    P: Copy + Send + Sync,
     O: Element,
     Take: Fn(P, T) -> P + Sync,
     Merge: Fn(P, P) -> P + Sync,

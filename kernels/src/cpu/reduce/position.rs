@@ -6,6 +6,7 @@ use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::axes::{Axis, Walk, axes, merge};
 use opsmith_runtime::infer::reduced_dims;
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Element, Result, Scratch, View, ViewMut};
 
 use super::extreme::{Choice, Largest, Smallest, best_of, refuse_empty};
@@ -116,10 +117,13 @@ fn along<T: Element<Compute: Ordered>>(
         None => index_strides.clone(),
     };
     let strides = [input.strides(), &value_strides[..], &index_strides[..]];
-    let mut best = Best { values: Scratch::new(), places: Scratch::new() };
-    for_each_tile(input.sizes(), strides, dim, WIDTH, 1, |tile| {
+    let none = || Best { values: Scratch::new(), places: Scratch::new() };
+    let source = Shared(input.as_ptr().cast_mut());
+    let (values, indices) =
+        (values.as_mut().map(|values| Shared(values.as_mut_ptr())), Shared(indices.as_mut_ptr()));
+    for_each_tile(input.sizes(), strides, dim, WIDTH, 1, none, |best, tile| {
         let line = Axis { size: tile.line.size, steps: [tile.line.steps[0]] };
-        let start = input.as_ptr().wrapping_offset(tile.start[0] as isize);
+        let start = source.at(tile.start[0]).cast_const();
         best.values.clear();
         best.places.clear();
         // SAFETY: the tile's elements are elements of the view.
@@ -129,17 +133,17 @@ fn along<T: Element<Compute: Ordered>>(
                 best.values.push(value);
                 best.places.push(index);
             } else {
-                search_lines(start, line, tile.lane.size as usize, tile.lane.steps[0], choice, &mut best);
+                search_lines(start, line, tile.lane.size as usize, tile.lane.steps[0], choice, best);
             }
         }
         for (lane, (&value, &index)) in (0..).zip(best.values.iter().zip(&best.places)) {
             let [value_at, index_at] = [1, 2].map(|view| tile.start[view] + lane * tile.lane.steps[view]);
-            // SAFETY: the tile's lanes are positions of the outputs.
+            // SAFETY: the tile's lanes are positions of the outputs, which no other tile has.
             unsafe {
-                if let Some(values) = &mut values {
-                    values.set(value_at, T::from_compute(value));
+                if let Some(values) = &values {
+                    *values.at(value_at) = T::from_compute(value);
                 }
-                indices.set(index_at, index);
+                *indices.at(index_at) = index;
             }
         }
     });

@@ -2,6 +2,7 @@
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::layout::wrap_dim;
+use opsmith_runtime::parallel::Shared;
 use opsmith_runtime::{Complex32, Complex64, Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::strides::expect_sizes;
@@ -81,29 +82,37 @@ fn scan<T: Element<Compute: Running>>(
     input: &View<'_, T>,
     dim: i64,
     start: <T::Compute as Running>::Wide,
-    step: impl Fn(<T::Compute as Running>::Wide, <T::Compute as Running>::Wide) -> <T::Compute as Running>::Wide,
+    step: impl Fn(<T::Compute as Running>::Wide, <T::Compute as Running>::Wide) -> <T::Compute as Running>::Wide
+    + Sync,
     mut out: ViewMut<'_, T>,
 ) -> Result<()> {
     let dim = wrap_dim(dim, input.dim())?;
     expect_sizes(out.sizes(), input.sizes())?;
     let strides = [input.strides(), out.strides()];
-    let out = out.as_mut_ptr();
-    for_each_tile(input.sizes(), strides, dim, NEAR, FAR, |tile| {
-        let source = input.as_ptr().wrapping_offset(tile.start[0] as isize);
-        let target = out.wrapping_offset(tile.start[1] as isize);
-        let lanes = tile.lane.size as usize;
-        let widen = |element: T| element.to_compute().widen();
-        let narrow = |running| T::from_compute(Running::narrow(running));
-        // SAFETY: the tile's positions are positions of the two views.
-        unsafe {
-            // A fixed number of running results stays in registers.
-            match lanes {
-                1 => advance(source, target, &tile, [start; 1], widen, &step, narrow),
-                FAR => advance(source, target, &tile, [start; FAR], widen, &step, narrow),
-                _ => advance(source, target, &tile, Scratch::filled(start, lanes), widen, &step, narrow),
+    let (source, target) = (Shared(input.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
+    for_each_tile(
+        input.sizes(),
+        strides,
+        dim,
+        NEAR,
+        FAR,
+        || (),
+        |(), tile| {
+            let (source, target) = (source.at(tile.start[0]).cast_const(), target.at(tile.start[1]));
+            let lanes = tile.lane.size as usize;
+            let widen = |element: T| element.to_compute().widen();
+            let narrow = |running| T::from_compute(Running::narrow(running));
+            // SAFETY: the tile's positions are positions of the two views.
+            unsafe {
+                // A fixed number of running results stays in registers.
+                match lanes {
+                    1 => advance(source, target, &tile, [start; 1], widen, &step, narrow),
+                    FAR => advance(source, target, &tile, [start; FAR], widen, &step, narrow),
+                    _ => advance(source, target, &tile, Scratch::filled(start, lanes), widen, &step, narrow),
+                }
             }
-        }
-    });
+        },
+    );
     Ok(())
 }
 
