@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
+/// Elements of a range for loops that do little with each: some microseconds.
+pub const CHUNK: usize = 1 << 13;
 /// Maximal number of threads.
 pub const MAX_THREADS: usize = 1024;
 /// Shortest remaining time of a loop that several threads share: a few times the time until another one has joined.

@@ -3,6 +3,16 @@
 //! The plan (which dimensions to walk, in which order, merged where possible) is the same code for
 //! every operator; only the innermost loop is compiled for each function and element type, once: elements that do not
 //! lie one after the other are copied to where they do (`blocks`).
+//!
+//! A long loop runs in several threads, so its function has no access to the call, whose views are for one:
+//!
+//! ```compile_fail,E0277
+//! use opsmith_runtime::{op::KernelCall, pointwise::map1};
+//!
+//! fn a_view_of_what_the_loop_writes(call: &KernelCall<'_>) {
+//!     let _ = map1(call, [0], |x: f32| call.view_mut::<f32>(0).numel() as f32 + x);
+//! }
+//! ```
 
 mod blocks;
 mod slots;
@@ -17,7 +27,7 @@ use crate::element::Element;
 use crate::error::{Error, Result, ShapeText};
 use crate::layout::same_sizes;
 use crate::op::KernelCall;
-use crate::parallel;
+use crate::parallel::{self, CHUNK, Shared};
 use crate::simd;
 use crate::tensor::Tensor;
 use blocks::Blocks;
@@ -161,9 +171,9 @@ impl Visit<'_> {
         match self {
             Visit::InOrder(body) => rows_of(0..count, start, body),
             Visit::InThreads(body) => {
-                let start = Shared(start);
+                let start = start.map(Shared);
                 parallel::for_each_range(count, chunk, |range| {
-                    rows_of(range, start.pointers(), &mut |rows| body(rows));
+                    rows_of(range, addresses(&start), &mut |rows| body(rows));
                 });
             }
         }
@@ -299,9 +309,6 @@ fn run<const N: usize>(
     if types.integers { check_zero_division() } else { Ok(()) }
 }
 
-/// Elements of the ranges that threads share: a few microseconds of a fast loop.
-const CHUNK: usize = 8192;
-
 /// Runs a loop over elements one after the other.
 ///
 /// # Safety
@@ -353,9 +360,9 @@ unsafe fn run_in_threads<const N: usize>(
     length: usize,
     body: Loop<'_>,
 ) {
-    let start = Shared(*pointers);
+    let start = pointers.map(Shared);
     parallel::for_each_range(length, CHUNK, |range| {
-        let mut pointers = start.pointers();
+        let mut pointers = addresses(&start);
         for (pointer, dtype) in pointers.iter_mut().zip(dtypes) {
             *pointer = pointer.wrapping_add(range.start * dtype.size());
         }
@@ -364,17 +371,9 @@ unsafe fn run_in_threads<const N: usize>(
     });
 }
 
-/// Addresses for several threads.
-struct Shared([*mut u8; MAX_OPERANDS]);
-
-impl Shared {
-    fn pointers(&self) -> [*mut u8; MAX_OPERANDS] {
-        self.0
-    }
+fn addresses(shared: &[Shared<u8>; MAX_OPERANDS]) -> [*mut u8; MAX_OPERANDS] {
+    std::array::from_fn(|operand| shared[operand].at(0))
 }
-
-// SAFETY: whoever uses the addresses promises that threads write to different elements.
-unsafe impl Sync for Shared {}
 
 macro_rules! map {
     ($(#[$doc:meta])* $name:ident, $count:literal, $($T:ident $input:ident $slot:literal),*) => {

@@ -8,7 +8,7 @@ mod rows;
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::axes::{Walk, count};
 use opsmith_runtime::layout::wrap_dim;
-use opsmith_runtime::parallel::{self, Shared};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
 use super::lanes::{computed, fold_lanes, read_row, update_and_sum_lanes, with_computed, write_row};
@@ -133,9 +133,6 @@ fn by_rows<T: Element<Compute: Ordered>, const N: usize>(
     });
     Ok(true)
 }
-
-/// Elements of the lines that a thread takes together.
-const CHUNK: usize = 1 << 13;
 
 /// Elements of a buffer, which then stays in the second cache.
 pub(super) const BUFFER: usize = 1 << 15;

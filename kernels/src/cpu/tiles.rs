@@ -4,7 +4,7 @@
 //! tiles that together hold every line.
 
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
-use opsmith_runtime::parallel;
+use opsmith_runtime::parallel::{self, CHUNK};
 
 /// The dimension a kernel works along, as size and step in each view, and the dimensions it is
 /// repeated over, those with the smallest steps in the first view last. A scalar is one line of one
@@ -52,9 +52,6 @@ pub(crate) fn for_each_tile<S, const N: usize>(
     });
 }
 
-/// Elements of the tiles that a thread takes together.
-const SHARED: i64 = 1 << 13;
-
 fn tiles<const N: usize>(
     sizes: &[i64],
     strides: [&[i64]; N],
@@ -69,7 +66,7 @@ fn tiles<const N: usize>(
     let width = if is_near { near } else { far } as i64;
     let across = (lane.size as usize).div_ceil(width as usize);
     let elements = line.size.max(1).saturating_mul(width.min(lane.size).max(1));
-    let chunk = (SHARED / elements).max(1) as usize;
+    let chunk = (CHUNK as i64 / elements).max(1) as usize;
     parallel::for_each_range(count(&outer) * across, chunk, |range| {
         let mut walk = Walk::starting_at(&outer, range.start / across);
         let mut start = [0; N];

@@ -198,7 +198,7 @@ impl<C: Real> Rows<C> {
 
     /// Rows that a thread takes together.
     fn chunk(&self) -> usize {
-        ((1 << 13) / self.width).max(1)
+        (parallel::CHUNK / self.width).max(1)
     }
 
     /// The elements of a row.

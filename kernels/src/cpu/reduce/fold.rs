@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use opsmith_runtime::axes::{Axes, Axis, Walk, axes, count, in_memory_order};
 use opsmith_runtime::layout::contiguous_strides;
-use opsmith_runtime::parallel::{self, Shared};
+use opsmith_runtime::parallel::{self, CHUNK, Shared};
 use opsmith_runtime::{DType, Element, Result, Scratch, View, ViewMut};
 
 use crate::cpu::lanes::{LANES, fold_lanes};
@@ -148,7 +148,7 @@ fn fold_along<T: Element, F: Fold<T>>(
         };
         pairwise(0, rows, rows_a_leaf, &leaf, &|a, b| f.merge(a, b))
     };
-    let chunk = (SHARED / (rows * length).max(1)).max(1);
+    let chunk = (CHUNK / (rows * length).max(1)).max(1);
     parallel::for_each_range(count(kept), chunk, |range| {
         for [start, target, number] in Walk::starting_at(kept, range.start).take(range.len()) {
             // SAFETY: the plan's output positions are positions of `out`, each of one output.
@@ -156,9 +156,6 @@ fn fold_along<T: Element, F: Fold<T>>(
         }
     });
 }
-
-/// Elements that are folded in one thread.
-const SHARED: usize = 1 << 13;
 
 /// As [`pairwise`], of halves in several threads while they are long.
 fn pairwise_in_threads<P: Send>(
@@ -267,7 +264,7 @@ fn fold_across<T: Element, F: Fold<T>>(
     let parts = split_rows(&lane, reduced);
     let (source, out) = (Shared(input.as_ptr().cast_mut()), Shared(out.as_mut_ptr()));
     let across = (lane.size as usize).div_ceil(most);
-    let chunk = (SHARED / (most * count(reduced)).max(1)).max(1);
+    let chunk = (CHUNK / (most * count(reduced)).max(1)).max(1);
     parallel::for_each_range(count(kept) * across, chunk, |range| {
         for number_of_block in range {
             let (row, first) = (number_of_block / across, number_of_block % across * most);

@@ -1,0 +1,104 @@
+//! Results do not depend on the number of threads: the same bits with one, two and five, of calls that are long enough to
+//! be shared.
+
+use opsmith::autograd::{self, Options};
+use opsmith::runtime::parallel::set_num_threads;
+use opsmith::runtime::random::Normal;
+use opsmith::{
+    AmaxOptions, ArgmaxOptions, Conv2dOptions, DType, Generator, LayerNormOptions, Result, RmsNormOptions,
+    Tensor, TensorOps,
+};
+
+fn normal(shape: &[i64]) -> Result<Tensor> {
+    let mut elements = vec![0.0f32; shape.iter().product::<i64>() as usize];
+    Generator::new(7).fill(&Normal::<f32>::new(), &mut elements);
+    Tensor::from_slice(&elements, shape)
+}
+
+/// The bytes of results with each number of threads, which the program has one of: so one test has all calls.
+fn compare(name: &str, call: impl Fn() -> Result<Vec<Tensor>>) {
+    let results = |threads: usize| -> Result<Vec<Vec<u8>>> {
+        set_num_threads(threads)?;
+        call()?.iter().map(|result| result.contiguous()?.view_dtype_bytes()).collect()
+    };
+    let alone = results(1).unwrap_or_else(|error| panic!("{name}: {error}"));
+    for threads in [2, 5] {
+        // Several times: who takes which range differs.
+        for _ in 0..3 {
+            assert!(results(threads).unwrap() == alone, "{name} with {threads} threads");
+        }
+    }
+}
+
+/// The bytes of a tensor's elements.
+trait Bytes {
+    fn view_dtype_bytes(&self) -> Result<Vec<u8>>;
+}
+
+impl Bytes for Tensor {
+    fn view_dtype_bytes(&self) -> Result<Vec<u8>> {
+        Ok(match self.dtype() {
+            DType::F32 => self.to_vec::<f32>()?.iter().flat_map(|element| element.to_ne_bytes()).collect(),
+            DType::I64 => self.to_vec::<i64>()?.iter().flat_map(|element| element.to_ne_bytes()).collect(),
+            DType::BF16 => {
+                let elements = self.to_vec::<opsmith::runtime::bf16>()?;
+                elements.iter().flat_map(|element| element.to_ne_bytes()).collect()
+            }
+            other => panic!("no bytes of {other}"),
+        })
+    }
+}
+
+#[test]
+fn a_number_of_threads_changes_no_bit() {
+    let (a, b) = (normal(&[700, 900]).unwrap(), normal(&[700, 900]).unwrap());
+    let (row, column) = (normal(&[900]).unwrap(), normal(&[700, 1]).unwrap());
+    let half = a.to_dtype(DType::BF16).unwrap();
+    compare("element-wise", || {
+        let inplace = a.clone().mul(1.0)?;
+        inplace.mul_(&b)?;
+        inplace.exp_()?;
+        Ok(vec![a.add(&b)?, a.tanh()?, half.gelu()?, inplace, a.gt(&b)?.to_dtype(DType::I64)?])
+    });
+    compare("strided", || {
+        let transposed = a.t()?.add(&b.t()?)?;
+        Ok(vec![a.add(&row)?, a.mul(&column)?, transposed, a.t()?.contiguous()?, a.to_dtype(DType::BF16)?])
+    });
+    compare("reductions", || {
+        Ok(vec![
+            a.sum()?,
+            a.sum_dim(Some(&[0]))?,
+            a.sum_dim(Some(&[1]))?,
+            a.var_dim(Some(&[-1]))?,
+            a.amax_with(AmaxOptions::new().dim([0]))?,
+            a.argmax_with(ArgmaxOptions::new().dim(0))?,
+            a.argmax_with(ArgmaxOptions::new().dim(1))?,
+            a.argmax()?,
+            a.cumsum(0)?,
+            half.sum()?,
+        ])
+    });
+    compare("softmax", || Ok(vec![a.softmax(-1)?, a.softmax(0)?, a.log_softmax(1)?]));
+    compare("norms", || {
+        let (x, weight) = (a.detach().requires_grad_(true)?, row.detach().requires_grad_(true)?);
+        let layer = x.layer_norm_with([900], LayerNormOptions::new().weight(&weight).bias(&row))?;
+        let rms = x.rms_norm_with([900], RmsNormOptions::new().weight(&weight))?;
+        let mut gradients = autograd::grad(&[&layer], &[&x, &weight], &[Some(&b)], Options::default())?;
+        gradients.extend(autograd::grad(&[&rms], &[&x, &weight], &[Some(&b)], Options::default())?);
+        let mut results = vec![layer.detach()?, rms.detach()?];
+        results.extend(gradients.into_iter().flatten());
+        Ok(results)
+    });
+    compare("products", || {
+        let stack = normal(&[9, 64, 100])?;
+        Ok(vec![a.mm(&b.t()?)?, a.t()?.mm(&b)?, stack.bmm(&stack.transpose(1, 2)?)?, a.mv(&row)?])
+    });
+    compare("convolutions", || {
+        let (x, weight) = (normal(&[3, 16, 40, 40])?.requires_grad_(true)?, normal(&[16, 16, 3, 3])?);
+        let weight = weight.requires_grad_(true)?;
+        let result = x.conv2d_with(&weight, Conv2dOptions::new().padding([1, 1]))?;
+        let gradients =
+            autograd::grad(&[&result], &[&x, &weight], &[Some(&result.detach()?)], Options::default())?;
+        Ok(std::iter::once(result.detach()?).chain(gradients.into_iter().flatten()).collect())
+    });
+}
