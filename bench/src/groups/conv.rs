@@ -1,7 +1,7 @@
 //! `conv`: convolutions and pooling of images.
 
 use opsmith::autograd::{self, Options};
-use opsmith::{Conv2dOptions, MemoryFormat, Result, Tensor, TensorOps};
+use opsmith::{ContiguousOptions, Conv2dOptions, MemoryFormat, Result, Tensor, TensorOps};
 
 use super::normal;
 use crate::harness::{Harness, Work};
@@ -14,7 +14,9 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     let flops = 2.0 * 8.0 * 64.0 * 64.0 * 9.0 * 56.0 * 56.0;
     let convolve = |x: &Tensor, weight: &Tensor| x.conv2d_with(weight, Conv2dOptions::new().padding([1, 1]));
     harness.case("conv.8x64x56_k3p1", Work::flops(flops), || convolve(&x, &weight));
-    let last = |tensor: &Tensor| opsmith::clone_with(tensor, MemoryFormat::ChannelsLast);
+    let last = |tensor: &Tensor| {
+        tensor.contiguous_with(ContiguousOptions::new().memory_format(MemoryFormat::ChannelsLast))
+    };
     let (x_last, weight_last) = (last(&x)?, last(&weight)?);
     harness.case("conv.8x64x56_k3p1_channels_last", Work::flops(flops), || convolve(&x_last, &weight_last));
     let grad = normal(&[8, 64, 56, 56])?;

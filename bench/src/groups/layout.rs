@@ -1,7 +1,7 @@
 //! `bc`, `tr`, `st`: operands of other layouts than the result: broadcast, transposed, with steps. `cp`: copies between
 //! layouts and dtypes.
 
-use opsmith::{CatOptions, DType, Result, Tensor, TensorOps};
+use opsmith::{CatOptions, DType, Result, SliceOptions, Tensor, TensorOps};
 
 use super::normal;
 use crate::harness::{Harness, Work};
@@ -35,7 +35,7 @@ fn operands(harness: &mut Harness) -> Result<()> {
         harness.case(&format!("{name}.out"), work, || one.add_out(other, &mut out));
     }
     harness.case("tr.add_t_t", Work::memory(12.0, ELEMENTS), || a.t()?.add(&b.t()?));
-    let steps = normal(&[1024, 2048])?.slice_with(1, opsmith::SliceOptions::new().step(2))?;
+    let steps = normal(&[1024, 2048])?.slice_with(SliceOptions::new().dim(1).step(2))?;
     harness.case("st.add_stride2.out", Work::memory(12.0, ELEMENTS), || steps.add_out(&b, &mut out));
     Ok(())
 }
@@ -55,7 +55,7 @@ fn copies(harness: &mut Harness) -> Result<()> {
     harness.case("cp.contiguous_t4096", work, || a.t()?.contiguous());
     harness.case("cp.copy_t4096.out", work, || out.copy_(&a.t()?));
     harness.case("cp.copy_4096.out", work, || out.copy_(&a));
-    harness.case("cp.clone_4096", work, || opsmith::clone(&a));
+    harness.case("cp.clone_4096", work, || a.deep_clone());
     let heads = normal(&[8, 128, 4, 64])?;
     let work = Work::memory(8.0, heads.numel() as f64);
     harness.case("cp.permute_heads", work, || heads.transpose(1, 2)?.contiguous());

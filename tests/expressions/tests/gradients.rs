@@ -63,7 +63,7 @@ fn cases(op: &OpDef) -> &'static [usize] {
 
 /// Pointwise operators, and compositions of such.
 fn expressions() -> impl Iterator<Item = &'static OpDef> {
-    let lacks = |op: &OpDef| op.name.starts_with("rms_norm") || LACKING.contains(&op.name);
+    let lacks = |op: &OpDef| op.name.starts_with("scale_norm") || LACKING.contains(&op.name);
     opsmith_expressions::LIBRARY.ops.iter().copied().filter(move |op| !lacks(op))
 }
 

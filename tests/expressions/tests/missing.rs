@@ -70,7 +70,7 @@ const READS_RSTD: &str = "reads result `rstd`, which is declared to have no grad
 /// The first derivative is right, and the second an error.
 #[test]
 fn a_formula_that_reads_a_result_without_a_gradient_is_not_differentiated_again() {
-    for name in ["rms_norm", "rms_norm.tangents"] {
+    for name in ["scale_norm", "scale_norm.tangents"] {
         gradient(&call(name)).unwrap();
         forward_mode(&call(name)).unwrap();
         let text = second_order(&call(name)).unwrap_err();
@@ -81,8 +81,8 @@ fn a_formula_that_reads_a_result_without_a_gradient_is_not_differentiated_again(
 #[test]
 fn both_modes_through_each_other_refuse_as_well() {
     let squared = |out: Tensor| opsmith::sum(&opsmith::mul(&out, &x())?);
-    let by_formula = |inputs: &[Tensor]| squared(ops::rms_norm_tangents(&inputs[0])?.0);
-    let by_transpose = |inputs: &[Tensor]| squared(ops::rms_norm(&inputs[0])?.0);
+    let by_formula = |inputs: &[Tensor]| squared(ops::scale_norm_tangents(&inputs[0])?.0);
+    let by_transpose = |inputs: &[Tensor]| squared(ops::scale_norm(&inputs[0])?.0);
     type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
     let functions: [Function<'_>; 2] = [&by_formula, &by_transpose];
     for (number, function) in functions.into_iter().enumerate() {
@@ -122,7 +122,7 @@ fn both_modes_through_each_other_refuse_as_well() {
 
 #[test]
 fn a_result_whose_gradient_is_given_or_zero_is_followed() {
-    for name in ["rms_norm.followed", "rms_norm.constant"] {
+    for name in ["scale_norm.followed", "scale_norm.constant"] {
         gradient(&call(name)).unwrap();
         second_order(&call(name)).unwrap();
         forward_mode(&call(name)).unwrap();
