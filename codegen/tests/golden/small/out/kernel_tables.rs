@@ -22,10 +22,15 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>) -> T {
         let alpha = call.args()[2].scalar();
         let constant0 = C::from_scalar(alpha);
-        rt::pointwise::map2(call, [0, 1], |self_: T, other: T| {
-            let (self_, other) = (self_.to_compute(), other.to_compute());
-            R::from_compute(Arithmetic::add(self_, Arithmetic::mul(constant0, other)))
-        })
+        rt::pointwise::map2(
+            call,
+            [0, 1],
+            #[inline(always)]
+            move |self_: T, other: T| {
+                let (self_, other) = (self_.to_compute(), other.to_compute());
+                R::from_compute(Arithmetic::add(self_, Arithmetic::mul(constant0, other)))
+            },
+        )
     }
 }
 
@@ -36,10 +41,15 @@ rt::pointwise_kernels! {
         let (other, alpha) = (call.args()[1].scalar(), call.args()[2].scalar());
         let constant0 = alpha * other;
         let constant1 = C::from_scalar(constant0);
-        rt::pointwise::map1(call, [0], |self_: T| {
-            let self_ = self_.to_compute();
-            R::from_compute(Arithmetic::add(self_, constant1))
-        })
+        rt::pointwise::map1(
+            call,
+            [0],
+            #[inline(always)]
+            move |self_: T| {
+                let self_ = self_.to_compute();
+                R::from_compute(Arithmetic::add(self_, constant1))
+            },
+        )
     }
 }
 
@@ -49,18 +59,28 @@ rt::pointwise_kernels! {
     fn kernel(call: &KernelCall<'_>) -> T {
         let twice = call.args()[1].bool();
         if twice {
-            rt::pointwise::map1(call, [0], |self_: T| {
-                let self_ = self_.to_compute();
-                R::from_compute({
-                    let once = kernels::scalar::grow(self_);
-                    kernels::scalar::grow(once)
-                })
-            })
+            rt::pointwise::map1(
+                call,
+                [0],
+                #[inline(always)]
+                move |self_: T| {
+                    let self_ = self_.to_compute();
+                    R::from_compute({
+                        let once = kernels::scalar::grow(self_);
+                        kernels::scalar::grow(once)
+                    })
+                },
+            )
         } else {
-            rt::pointwise::map1(call, [0], |self_: T| {
-                let self_ = self_.to_compute();
-                R::from_compute(kernels::scalar::grow(self_))
-            })
+            rt::pointwise::map1(
+                call,
+                [0],
+                #[inline(always)]
+                move |self_: T| {
+                    let self_ = self_.to_compute();
+                    R::from_compute(kernels::scalar::grow(self_))
+                },
+            )
         }
     }
 }
