@@ -92,10 +92,13 @@ impl<'a, const N: usize> Walk<&'a [Axis<N>], N> {
         Walk::over(axes)
     }
 
-    /// The positions from number `first` on.
+    /// The positions from number `first` on; none if there are not so many.
     pub fn starting_at(axes: &'a [Axis<N>], first: usize) -> Self {
         let mut walk = Walk::over(axes);
-        walk.left -= first;
+        walk.left = walk.left.saturating_sub(first);
+        if walk.left == 0 {
+            return walk;
+        }
         let mut rest = first as i64;
         for (axis, index) in axes.iter().zip(&mut walk.index).rev() {
             *index = rest % axis.size;
@@ -171,5 +174,7 @@ mod tests {
     fn strides_of_no_elements_may_be_of_any_size() {
         let none = merge(axes(&[2, 0, 3], [&[1, i64::MAX, i64::MAX]], |_| true));
         assert_eq!(Walk::new(&none).next(), None);
+        assert_eq!(Walk::starting_at(&none, 0).next(), None);
+        assert_eq!(Walk::starting_at(&axes(&[2], [&[1]], |_| true), 3).next(), None);
     }
 }

@@ -6,13 +6,9 @@
 mod convert_from;
 mod devices;
 mod host;
-mod moves;
 
 pub use convert_from::ConvertFrom;
 pub use host::{accumulate_elements, convert_elements, fill_elements};
-pub use moves::copy_elements;
-use moves::{Side, area, move_rows};
-pub(crate) use moves::{move_row, transpose};
 
 use opsmith_core::DType;
 
@@ -22,6 +18,8 @@ use crate::dispatch::{Borrows, endless};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+pub use crate::moves::copy_elements;
+use crate::moves::{Side, area, move_rows};
 use crate::op::KernelCall;
 use crate::pointwise::{Loop, MAX_OPERANDS, Row, Rows, Visit, for_each_row, for_each_rows, map_any};
 use crate::scalar::Scalar;

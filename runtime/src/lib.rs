@@ -38,6 +38,7 @@ pub mod internals;
 pub mod layout;
 pub mod library;
 pub mod lists;
+mod moves;
 pub mod npy;
 pub mod op;
 mod operators;

@@ -10,7 +10,7 @@ use opsmith_core::DType;
 
 use super::Rows;
 use crate::axes::TILE_BYTES;
-use crate::copy::{move_row, transpose};
+use crate::moves::{move_row, transpose};
 
 /// An operand's dtype, and bytes from one element to the next, where the loop wants them.
 #[derive(Clone, Copy)]

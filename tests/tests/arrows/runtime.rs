@@ -25,6 +25,7 @@ pub const TABLE: Table = Table {
         ("storage", &["allocator", "backend", "device", "error", "sync"]),
         ("facts", &[]),
         ("axes", &[]),
+        ("moves", &["axes"]),
         ("view", &["axes", "element", "error", "layout", "scratch"]),
         ("checked", &["error", "layout", "lists"]),
         ("sample", &[]),
@@ -60,6 +61,7 @@ pub const TABLE: Table = Table {
                 "element",
                 "error",
                 "layout",
+                "moves",
                 "op",
                 "pointwise",
                 "scalar",
@@ -104,7 +106,10 @@ pub const TABLE: Table = Table {
                 "sample", "scalar", "scratch", "tensor", "view",
             ],
         ),
-        ("pointwise", &["arith", "axes", "element", "error", "layout", "op", "parallel", "simd", "tensor"]),
+        (
+            "pointwise",
+            &["arith", "axes", "element", "error", "layout", "moves", "op", "parallel", "simd", "tensor"],
+        ),
         (
             "tensor",
             &[
