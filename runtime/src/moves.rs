@@ -49,10 +49,26 @@ pub(crate) unsafe fn move_rows(size: usize, target: Side, source: Side, rows: us
     // SAFETY: rows and elements are those that the caller promises.
     unsafe {
         if rows > 1 && target.step == unit && source.row == unit {
-            return transpose(size, source.start, source.step, length, target.start, target.row, rows);
+            return transpose_elements(
+                size,
+                source.start,
+                source.step,
+                length,
+                target.start,
+                target.row,
+                rows,
+            );
         }
         if rows > 1 && target.row == unit && source.step == unit {
-            return transpose(size, source.start, source.row, rows, target.start, target.step, length);
+            return transpose_elements(
+                size,
+                source.start,
+                source.row,
+                rows,
+                target.start,
+                target.step,
+                length,
+            );
         }
         for row in 0..rows as isize {
             let (from, to) = (source.start.offset(row * source.row), target.start.offset(row * target.row));
@@ -117,7 +133,7 @@ unsafe fn move_typed<T: Copy>(from: *const u8, from_step: isize, to: *mut u8, to
 ///
 /// # Safety
 /// All elements are valid for reads and for writes, and do not overlap.
-pub(crate) unsafe fn transpose(
+pub(crate) unsafe fn transpose_elements(
     size: usize,
     from: *const u8,
     from_line: isize,
@@ -141,7 +157,7 @@ pub(crate) unsafe fn transpose(
 /// In squares of `K` elements, which stay in registers.
 ///
 /// # Safety
-/// As [`transpose`], of elements of `T`.
+/// As [`transpose_elements`], of elements of `T`.
 unsafe fn transpose_typed<T: Copy, const K: usize>(
     from: *const u8,
     from_line: isize,

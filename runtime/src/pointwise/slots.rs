@@ -10,7 +10,7 @@ use opsmith_core::DType;
 
 use super::Rows;
 use crate::axes::TILE_BYTES;
-use crate::moves::{move_row, transpose};
+use crate::moves::{move_row, transpose_elements};
 
 /// An operand's dtype, and bytes from one element to the next, where the loop wants them.
 #[derive(Clone, Copy)]
@@ -102,10 +102,10 @@ pub(super) unsafe fn load_transposed(
     // SAFETY: the places are those that the caller promises, and the converted ones those of two blocks.
     unsafe {
         if slot.converted().is_none() {
-            return transpose(size, from, step, length, block, line, count);
+            return transpose_elements(size, from, step, length, block, line, count);
         }
         let mut halves = Block::<TILE_BYTES>::new();
-        transpose(size, from, step, length, halves.pointer(), line, count);
+        transpose_elements(size, from, step, length, halves.pointer(), line, count);
         for row in 0..count as isize {
             let from = halves.pointer().offset(row * line);
             load(slot, from, size as isize, block.offset(row * slot.step * length as isize), length);
@@ -130,7 +130,7 @@ pub(super) unsafe fn store_transposed(
     // SAFETY: the places are those that the caller promises, and the converted ones those of two blocks.
     unsafe {
         if slot.converted().is_none() {
-            return transpose(size, block, line, count, to, step, length);
+            return transpose_elements(size, block, line, count, to, step, length);
         }
         let mut halves = Block::<TILE_BYTES>::new();
         halves.pointer().write_bytes(0, TILE_BYTES);
@@ -138,7 +138,7 @@ pub(super) unsafe fn store_transposed(
             let from = block.offset(row * slot.step * length as isize);
             store(slot, from, halves.pointer().offset(row * line), size as isize, length);
         }
-        transpose(size, halves.pointer(), line, count, to, step, length);
+        transpose_elements(size, halves.pointer(), line, count, to, step, length);
     }
 }
 
