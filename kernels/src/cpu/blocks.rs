@@ -3,10 +3,12 @@
 //! Tests read them and try sizes on both sides of each; a kernel with a block of its own has a row here.
 
 use super::linalg::innermost::{Blocked, Kernels};
-use super::{convolution, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles};
+use super::{attention, convolution, index, lanes, linalg, normalisation, pooling, reduce, softmax, tiles};
 
 /// Where a size stands, and how many elements it is.
 pub const BLOCKS: &[(&str, usize)] = &[
+    ("attention::COLUMNS", attention::COLUMNS),
+    ("attention::ROWS", attention::ROWS),
     ("convolution::BLOCK", convolution::BLOCK),
     ("lanes::LANES", lanes::LANES),
     ("lanes::NARROW", lanes::NARROW),

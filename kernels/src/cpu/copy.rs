@@ -97,3 +97,28 @@ pub(crate) fn with_slice<T: Element>(out: &mut ViewMut<'_, T>, body: impl FnOnce
     body(&mut elements);
     out.write(elements)
 }
+
+/// As [`with_slice`], for several outputs.
+///
+/// # Errors
+/// None: each buffer has as many elements.
+pub(crate) fn with_slices<T: Element, const N: usize>(
+    outs: &mut [ViewMut<'_, T>; N],
+    body: impl FnOnce([&mut [T]; N]),
+) -> Result<()> {
+    let mut buffers = [const { Scratch::new() }; N];
+    let mut unused = buffers.iter_mut();
+    body(outs.each_mut().map(|out| match unused.next() {
+        Some(buffer) if !out.is_contiguous() => {
+            buffer.resize(out.numel(), T::default());
+            &mut buffer[..]
+        }
+        _ => out.as_mut_slice().unwrap_or(&mut []),
+    }));
+    for (out, buffer) in outs.iter_mut().zip(buffers) {
+        if !out.is_contiguous() {
+            out.write(buffer)?;
+        }
+    }
+    Ok(())
+}

@@ -5,6 +5,7 @@
 //! contiguous; its outputs have their final shape. Dimensions, indices and other values that come
 //! from a user are checked and lead to errors, never to panics.
 
+pub mod attention;
 pub mod backward;
 pub mod blocks;
 pub mod by_value;

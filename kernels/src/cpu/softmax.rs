@@ -3,7 +3,7 @@
 //! 16-bit floats compute in `f32` and are rounded once. Flags that choose the output's dtype act in
 //! inference, before these kernels are chosen.
 
-mod rows;
+pub(super) mod rows;
 
 use opsmith_runtime::arith::{Arithmetic, Ordered};
 use opsmith_runtime::axes::{Walk, count};

@@ -38,6 +38,24 @@ pub fn batched(own: &[i64], other: &[i64]) -> Result<Dims> {
     Ok(sizes)
 }
 
+/// The sizes of queries whose heads are grouped by those of keys: `[2, 6, 5, 4]` and `[2, 3, 7, 4]` give
+/// `[2, 3, 2, 5, 4]`.
+///
+/// # Errors
+/// If there are not three dimensions, or the heads of queries are not a multiple of those of keys.
+pub fn grouped(queries: &[i64], keys: &[i64]) -> Result<Dims> {
+    let ([leading @ .., heads, rows, columns], [.., key_heads, _, _]) = (queries, keys) else {
+        return Err(Error::shape("heads that share keys need a dimension before the last two"));
+    };
+    if *key_heads < 1 || heads % key_heads != 0 {
+        return Err(Error::shape(format!("{heads} heads of queries cannot share {key_heads} heads of keys"))
+            .with_help("give a multiple of the heads of keys"));
+    }
+    let mut sizes = Dims::from_slice(leading);
+    sizes.extend_from_slice(&[*key_heads, heads / key_heads, *rows, *columns]);
+    Ok(sizes)
+}
+
 /// As [`batched`], with the leading dimensions joined into one.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ pub(super) mod blocked;
 mod by_reals;
 pub(super) mod innermost;
 mod narrow;
-mod product;
+pub(super) mod product;
 
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::axes::{Walk, axes, count};
@@ -15,8 +15,8 @@ use opsmith_runtime::error::ShapeText;
 use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Error, Result, Scalar, View, ViewMut};
 
+use super::copy::copy_into;
 use super::simd::widest;
-use super::strides::broadcast_strides;
 use crate::math::{Number, conj};
 
 pub use product::{Matrix, MatrixMut, Multiply};
@@ -186,11 +186,9 @@ fn add_products<T: Multiply>(
     if beta.equal(T::Compute::ZERO) {
         return products(left, right, None, alpha, out);
     }
-    let strides = broadcast_strides(bias.sizes(), bias.strides(), out.sizes())?;
-    let both = axes(out.sizes(), [&strides, out.strides()], |_| true);
-    for [source, target] in Walk::new(&both) {
-        // SAFETY: the walk's positions are positions of the two views.
-        unsafe { out.set(target, bias.at(source)) }
+    // In place, the output holds the first operand.
+    if bias.as_ptr() != out.as_mut_ptr() || bias.strides() != out.strides() {
+        copy_into(bias, out)?;
     }
     products(left, right, Some(beta), alpha, out)
 }

@@ -4,6 +4,8 @@
 //! multiplied in blocks, and so are complex numbers, as pairs; 16-bit floats are widened to `f32` first and rounded once at the
 //! end; integers wrap, in a loop the compiler vectorises.
 
+use std::ops::Range;
+
 use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::element::named;
 use opsmith_runtime::{Complex32, Complex64, Element, Scratch};
@@ -28,13 +30,18 @@ pub struct Matrix<T> {
 
 impl<T> Matrix<T> {
     /// The part from a row and a column on; its sizes are the caller's to know.
-    pub(super) fn at(self, row: usize, column: usize) -> Matrix<T> {
+    pub(in crate::cpu) fn at(self, row: usize, column: usize) -> Matrix<T> {
         let offset = row as isize * self.row_stride as isize + column as isize * self.column_stride as isize;
         Matrix { data: self.data.wrapping_offset(offset), ..self }
     }
 
+    /// Some of the rows.
+    pub(in crate::cpu) fn some_rows(self, rows: &Range<usize>) -> Matrix<T> {
+        Matrix { rows: rows.len(), ..self.at(rows.start, 0) }
+    }
+
     /// Rows as columns.
-    pub(super) fn transposed(self) -> Matrix<T> {
+    pub(in crate::cpu) fn transposed(self) -> Matrix<T> {
         Matrix {
             rows: self.columns,
             columns: self.rows,
@@ -42,6 +49,22 @@ impl<T> Matrix<T> {
             column_stride: self.row_stride,
             ..self
         }
+    }
+}
+
+impl<T: Element> Matrix<T> {
+    /// The matrix in the compute type: itself if its elements are of that type, else a row-major copy in the buffer.
+    ///
+    /// # Safety
+    /// Every element is valid for reads.
+    pub(in crate::cpu) unsafe fn computed(self, buffer: &mut Scratch<T::Compute>) -> Matrix<T::Compute> {
+        if const { T::DTYPE as u8 == T::Compute::DTYPE as u8 } {
+            let Matrix { data, rows, columns, row_stride, column_stride } = self;
+            return Matrix { data: data.cast(), rows, columns, row_stride, column_stride };
+        }
+        // SAFETY: the caller's promise.
+        *buffer = unsafe { pack(self) };
+        row_major(buffer, self.rows, self.columns)
     }
 }
 
@@ -208,6 +231,7 @@ pub(super) unsafe fn pack<T: Element>(matrix: Matrix<T>) -> Scratch<T::Compute> 
     elements
 }
 
-fn row_major<T>(elements: &[T], rows: usize, columns: usize) -> Matrix<T> {
+/// The matrix of elements in row-major order.
+pub(in crate::cpu) fn row_major<T>(elements: &[T], rows: usize, columns: usize) -> Matrix<T> {
     Matrix { data: elements.as_ptr(), rows, columns, row_stride: columns as i64, column_stride: 1 }
 }

@@ -11,7 +11,7 @@ use crate::math::{Inexact, exp, log, reciprocal, select};
 
 /// The largest number of a row; NaN does not count, minus infinity if there is nothing else.
 #[inline(always)]
-fn largest<C: Ordered>(row: &[C]) -> C {
+pub(in crate::cpu) fn largest<C: Ordered>(row: &[C]) -> C {
     let mut lanes = [C::LOWEST; NARROW];
     let (blocks, rest) = row.as_chunks::<NARROW>();
     for block in blocks {
