@@ -97,7 +97,7 @@ impl Block {
         self.norms.iter().chain(&self.layers).flatten()
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, x: &Tensor, attention: Attention) -> Result<Tensor> {
         let &[batch, length, width] = x.shape() else { unreachable!("three dimensions") };
         let heads = 4;
         let norm = |x: &Tensor, [weight, bias]: &[Tensor; 2]| {
@@ -109,12 +109,20 @@ impl Block {
             .view([batch, length, 3, heads, width / heads])?
             .permute([2, 0, 3, 1, 4])?;
         let (q, k, v) = (parts.select(0, 0)?, parts.select(0, 1)?, parts.select(0, 2)?);
-        let scores = (q.matmul(&k.transpose(-1, -2)?)? * (width as f64 / heads as f64).powf(-0.5))?;
-        let mixed = scores.softmax(-1)?.matmul(&v)?.transpose(1, 2)?.reshape([batch, length, width])?;
+        let mixed = attention([&q, &k, &v])?.transpose(1, 2)?.reshape([batch, length, width])?;
         let x = (x + linear(&mixed, out)?)?;
         let wide = linear(&norm(&x, &self.norms[1])?, up)?.gelu()?;
         &x + linear(&wide, down)?
     }
+}
+
+/// From queries, keys and values to the mean of values.
+type Attention = fn([&Tensor; 3]) -> Result<Tensor>;
+
+/// Attention whose scores are a tensor.
+fn manual([q, k, v]: [&Tensor; 3]) -> Result<Tensor> {
+    let scores = (q.matmul(&k.transpose(-1, -2)?)? * (q.size(-1)? as f64).powf(-0.5))?;
+    scores.softmax(-1)?.matmul(v)
 }
 
 fn block(harness: &mut Harness) -> Result<()> {
@@ -122,19 +130,24 @@ fn block(harness: &mut Harness) -> Result<()> {
     let x = normal(&[8, 128, 256])?;
     let flops = 2.0 * 1024.0 * 256.0 * (768 + 256 + 1024 + 1024) as f64
         + 2.0 * 2.0 * 8.0 * 4.0 * 128.0 * 128.0 * 64.0;
-    let total = || block.forward(&x)?.sum();
     let clear = || {
         block.parameters().for_each(Tensor::zero_grad);
         Ok(())
     };
-    let work = Work { flops: 3.0 * flops, ..Work::default() };
-    harness.case("train.block_d256_manual_fwd_bwd", work, || {
-        clear()?;
-        total()?.backward()
-    });
-    memory(harness, "train.block_d256_manual_fwd_bwd.memory", total, clear)?;
-    let work = Work { flops, ..Work::default() };
-    autograd::no_grad(|| harness.case("train.block_d256_manual_fwd", work, || block.forward(&x)));
+    let fused: Attention = |[q, k, v]| opsmith::scaled_dot_product_attention(q, k, v);
+    for (name, attention) in [("sdpa", fused), ("manual", manual)] {
+        let total = || block.forward(&x, attention)?.sum();
+        let work = Work { flops: 3.0 * flops, ..Work::default() };
+        let step = format!("train.block_d256_{name}_fwd_bwd");
+        harness.case(&step, work, || {
+            clear()?;
+            total()?.backward()
+        });
+        memory(harness, &format!("{step}.memory"), total, clear)?;
+        let work = Work { flops, ..Work::default() };
+        let name = format!("train.block_d256_{name}_fwd");
+        autograd::no_grad(|| harness.case(&name, work, || block.forward(&x, attention)));
+    }
     Ok(())
 }
 
