@@ -84,7 +84,7 @@ elementary! {
 }
 
 macro_rules! floats {
-    ($($ty:ty, $module:ident, $functions:ident;)*) => {$(
+    ($($ty:ty, $module:ident, $functions:ident, $angles:ident;)*) => {$(
         impl Inexact for $ty {
             #[inline(always)]
             fn exp(self) -> $ty {
@@ -92,7 +92,7 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn exp2(self) -> $ty {
-                <$ty>::powf(2.0, self)
+                $functions::exp2(self)
             }
             #[inline(always)]
             fn expm1(self) -> $ty {
@@ -128,27 +128,27 @@ macro_rules! floats {
             }
             #[inline(always)]
             fn sin(self) -> $ty {
-                <$ty>::sin(self)
+                $angles::sin(self)
             }
             #[inline(always)]
             fn cos(self) -> $ty {
-                <$ty>::cos(self)
+                $angles::cos(self)
             }
             #[inline(always)]
             fn tan(self) -> $ty {
-                <$ty>::tan(self)
+                $angles::tan(self)
             }
             #[inline(always)]
             fn asin(self) -> $ty {
-                <$ty>::asin(self)
+                $angles::asin(self)
             }
             #[inline(always)]
             fn acos(self) -> $ty {
-                <$ty>::acos(self)
+                $angles::acos(self)
             }
             #[inline(always)]
             fn atan(self) -> $ty {
-                <$ty>::atan(self)
+                $angles::atan(self)
             }
             #[inline(always)]
             fn sinh(self) -> $ty {
@@ -184,10 +184,31 @@ macro_rules! floats {
     )*};
 }
 
-use vectorised::single;
+use vectorised::{angles, single};
 
 /// Functions of double precision that are not worth vector code of their own.
 mod platform {
+    pub fn exp2(x: f64) -> f64 {
+        f64::powf(2.0, x)
+    }
+    pub fn sin(x: f64) -> f64 {
+        x.sin()
+    }
+    pub fn cos(x: f64) -> f64 {
+        x.cos()
+    }
+    pub fn tan(x: f64) -> f64 {
+        x.tan()
+    }
+    pub fn asin(x: f64) -> f64 {
+        x.asin()
+    }
+    pub fn acos(x: f64) -> f64 {
+        x.acos()
+    }
+    pub fn atan(x: f64) -> f64 {
+        x.atan()
+    }
     pub fn expm1(x: f64) -> f64 {
         x.exp_m1()
     }
@@ -215,8 +236,8 @@ mod platform {
 }
 
 floats! {
-    f32, single, single;
-    f64, double, platform;
+    f32, single, single, angles;
+    f64, double, platform, platform;
 }
 
 impl Inexact for Complex64 {

@@ -3,7 +3,7 @@
 use num_complex::{Complex32, Complex64};
 use opsmith_runtime::arith::Arithmetic;
 
-use super::complex;
+use super::{complex, vectorised};
 
 /// Types with powers: integers, floats and complex numbers.
 pub trait Power: Arithmetic {
@@ -61,7 +61,7 @@ fn power_by_squaring<T: Arithmetic>(mut base: T, mut exponent: u64) -> T {
 impl Power for f32 {
     #[inline(always)]
     fn pow(self, exponent: f32) -> f32 {
-        self.powf(exponent)
+        vectorised::single::pow(self, exponent)
     }
 }
 

@@ -6,8 +6,9 @@
 //! instruction, which have no AVX2 either, call a function for it.
 //!
 //! [`single`] stays in `f32` where that is accurate to two units in the last place; differences that cancel go
-//! through [`double`], which is accurate to one, and are rounded once.
+//! through [`double`], which is accurate to one, and are rounded once; so do powers, and angles ([`angles`]).
 
+pub(super) mod angles;
 pub(super) mod double;
 pub(super) mod single;
 

@@ -1,6 +1,7 @@
 //! Single precision.
 
 use std::f32::consts::LOG2_E;
+use std::f64::consts::LN_2;
 
 use super::{double, polynomial, select};
 
@@ -34,6 +35,30 @@ pub fn exp(x: f32) -> f32 {
     let exponent = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
     let half = exponent >> 1;
     value * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+}
+
+/// 2ˣ.
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    double::exp(f64::from(x) * LN_2) as f32
+}
+
+/// The power: 1 for the exponent 0 and the base 1, NaN for a negative base unless the exponent is an integer.
+///
+/// Source: exp(exponent * ln |base|) in double precision; special values as in IEEE 754.
+#[inline(always)]
+pub fn pow(base: f32, exponent: f32) -> f32 {
+    let size = f64::from(base.abs());
+    let wide = f64::from(exponent);
+    // The logarithm 0 has a product with infinity, too.
+    let product = select(size == 1.0 && wide.abs() == f64::INFINITY, 0.0, wide * double::log(size));
+    let value = double::exp(product);
+    let is_integer = wide.trunc() == wide;
+    let is_odd = is_integer && (0.5 * wide).trunc() != 0.5 * wide;
+    let is_negative = base.is_sign_negative();
+    let value = select(is_negative && is_odd, -value, value);
+    let value = select(base < 0.0 && size < f64::INFINITY && !is_integer, f64::NAN, value);
+    select(exponent == 0.0 || base == 1.0, 1.0, value) as f32
 }
 
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! Every function against a more accurate one, over numbers of every size.
 
-use super::{double, single};
+use super::{angles, double, single};
 
 /// Every `step`-th single-precision number.
 fn singles(step: usize) -> impl Iterator<Item = f32> {
@@ -47,6 +47,13 @@ fn single_precision() {
     check_single("acosh", single::acosh, crate::math::acosh, 0.51);
     check_single("atanh", single::atanh, libm::atanh, 0.51);
     check_single("erf", single::erf, libm::erf, 2.0);
+    check_single("exp2", single::exp2, f64::exp2, 0.51);
+    check_single("sin", angles::sin, f64::sin, 0.51);
+    check_single("cos", angles::cos, f64::cos, 0.51);
+    check_single("tan", angles::tan, f64::tan, 0.51);
+    check_single("asin", angles::asin, f64::asin, 0.51);
+    check_single("acos", angles::acos, f64::acos, 0.51);
+    check_single("atan", angles::atan, f64::atan, 0.51);
 }
 
 #[test]
@@ -67,7 +74,29 @@ fn double_precision() {
 }
 
 #[test]
+fn powers() {
+    let special = [0.0, 0.5, 1.0, 2.0, 3.0, 1e-45, 1e30, 16_777_216.0, 16_777_215.0, f32::MAX, f32::INFINITY];
+    let special: Vec<f32> = special.iter().flat_map(|&x| [x, -x]).chain([f32::NAN]).collect();
+    for &base in &special {
+        for &exponent in &special {
+            let (got, exact) = (single::pow(base, exponent), base.powf(exponent));
+            let same = got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan());
+            assert!(same, "pow({base}, {exponent}) is {got}, not {exact}");
+        }
+    }
+    for (base, exponent) in singles(60_013).zip(singles(40_009).chain(singles(20_011))) {
+        for (base, exponent) in [(base, exponent), (exponent.abs(), base), (base.abs(), exponent % 40.0)] {
+            let error = single_error(single::pow(base, exponent), f64::from(base).powf(f64::from(exponent)));
+            assert!(error <= 0.51, "pow({base}, {exponent}) is off by {error} units");
+        }
+    }
+}
+
+#[test]
 fn signs_of_zero_survive() {
+    for function in [angles::sin, angles::tan, angles::asin, angles::atan] {
+        assert_eq!(function(-0.0).to_bits(), (-0.0f32).to_bits());
+    }
     for function in [single::tanh, single::erf, single::expm1, single::log1p, single::sinh, single::asinh] {
         assert_eq!(function(-0.0).to_bits(), (-0.0f32).to_bits());
     }
