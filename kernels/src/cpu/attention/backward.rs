@@ -1,5 +1,6 @@
 //! The gradients of attention: heads in parallel, for each the blocks of keys in order, and in each those of queries.
 
+use opsmith_runtime::arith::Arithmetic;
 use opsmith_runtime::parallel::{self, Shared};
 use opsmith_runtime::{Element, Result, Scalar, Scratch, View, ViewMut};
 
@@ -11,7 +12,7 @@ use crate::cpu::linalg::Matrix;
 use crate::cpu::linalg::product::row_major;
 use crate::cpu::strides::expect_sizes;
 
-/// The gradients of [`attention`](super::attention) by `query`, `key`, `value` and `attn_mask`; those that `output_mask`
+/// From the gradients of results and logarithms, those of [`attention`](super::attention) by `query`, `key`, `value` and `attn_mask`; those that `output_mask`
 /// does not ask for are left as they are.
 ///
 /// # Errors
@@ -19,6 +20,7 @@ use crate::cpu::strides::expect_sizes;
 #[allow(clippy::too_many_arguments, reason = "the signature is the operator's")]
 pub fn attention_backward<T: Element<Compute: Real>>(
     grad_out: View<'_, T>,
+    grad_logsumexp: Option<View<'_, f64>>,
     query: View<'_, T>,
     key: View<'_, T>,
     value: View<'_, T>,
@@ -44,11 +46,16 @@ pub fn attention_backward<T: Element<Compute: Real>>(
     for ((grad, size), wanted) in grads.iter().zip(sizes).zip(wanted) {
         expect_sizes(&[grad.numel() as i64], &[if wanted { size as i64 } else { 0 }])?;
     }
+    if let Some(grad) = &grad_logsumexp {
+        expect_sizes(grad.sizes(), logsumexp.sizes())?;
+    }
     let logarithms = logsumexp.to_contiguous();
+    let grad_logarithms = grad_logsumexp.as_ref().map(View::to_contiguous);
     let results = Results {
         grad: Stack::new(grad_out, "grad_out")?,
         out: Stack::new(out, "out")?,
         logarithms: &logarithms,
+        grad_logarithms: grad_logarithms.as_deref(),
     };
     with_slices(&mut grads, |grads| each_head(&heads, &results, grads))
 }
@@ -57,11 +64,12 @@ fn asked(output_mask: &[bool], number: usize) -> bool {
     output_mask.get(number).copied().unwrap_or(true)
 }
 
-/// What the forward pass left, and the gradient of its result.
+/// The forward pass's results and their gradients.
 struct Results<'a, T> {
     grad: Stack<'a, T>,
     out: Stack<'a, T>,
     logarithms: &'a [f64],
+    grad_logarithms: Option<&'a [f64]>,
 }
 
 /// Writes the gradients of all heads, each to the part of a slice that is the head's; an empty slice is not wanted.
@@ -103,7 +111,7 @@ struct Block<C> {
     /// Gradients of weights, then of scores.
     gradients: Scratch<C>,
     logarithms: Scratch<C>,
-    /// For each query the product of its result and the gradient of it.
+    /// For each query the product of its result and the gradient of that, less the gradient of the logarithm.
     products: Scratch<C>,
 }
 
@@ -136,6 +144,10 @@ impl<C: Real> Block<C> {
             self.logarithms[row] = C::from_scalar(Scalar::Float(logarithm));
             // SAFETY: the matrices are those of the head, with a row for each query.
             self.products[row] = unsafe { product(grad.at(row, 0), out.at(row, 0)) };
+            if let Some(grads) = results.grad_logarithms {
+                let grad = C::from_scalar(Scalar::Float(grads[head * query.rows + row]));
+                self.products[row] = Arithmetic::sub(self.products[row], grad);
+            }
         }
         of_query.fill(C::ZERO);
         of_key.fill(C::ZERO);

@@ -103,7 +103,7 @@ pub(super) fn into_weights<C: Real>(scores: &mut [C], columns: usize, logarithms
 }
 
 /// The gradients of scores from those of weights, in their place: `weight * (gradient - product)`, with the row's
-/// product of the result and its gradient.
+/// product of the result and its gradient, less the gradient of the logarithm.
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined are not vectorised")]
 pub(super) fn score_gradients<C: Real>(gradients: &mut [C], weights: &[C], columns: usize, products: &[C]) {
     widest(

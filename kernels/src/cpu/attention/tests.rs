@@ -9,6 +9,8 @@ use crate::cpu::testing::{Array, assert_close, scattered};
 struct Case {
     arrays: [Array<f64>; 4],
     mask: Option<Array<f64>>,
+    /// The gradient of logarithms.
+    grad_logarithms: Option<Array<f64>>,
     is_causal: bool,
 }
 
@@ -50,7 +52,8 @@ fn expected(case: &Case, scale: f64) -> Found {
                 let weight = weights[column as usize];
                 let of_weight: f64 =
                     (0..values).map(|i| grad.at(&[head, row, i]) * value.at(&[head, column, i])).sum();
-                let of_score = weight * (of_weight - along);
+                let of_logarithm = case.grad_logarithms.as_ref().map_or(0.0, |grad| grad.at(&[head, row]));
+                let of_score = weight * (of_weight - along + of_logarithm);
                 by_mask.push(of_score);
                 for i in 0..width {
                     let (q, k) = ([head, row, i], [head, column, i]);
@@ -97,6 +100,7 @@ fn computed(case: &Case, scale: Option<f64>, wanted: [bool; 4]) -> Found {
     let [by_query, by_key, by_value, by_mask] = grads.each_mut().map(Array::view_mut);
     attention_backward(
         grad.view(),
+        case.grad_logarithms.as_ref().map(Array::view),
         query.view(),
         key.view(),
         value.view(),
@@ -120,7 +124,7 @@ fn case(queries: usize, keys: usize, is_causal: bool) -> Case {
     let (queries, keys) = (queries as i64, keys as i64);
     let arrays =
         [dense(&[2, queries, 3]), dense(&[2, keys, 3]), dense(&[2, keys, 2]), dense(&[2, queries, 2])];
-    Case { arrays, mask: None, is_causal }
+    Case { arrays, mask: None, grad_logarithms: None, is_causal }
 }
 
 #[track_caller]
@@ -159,7 +163,8 @@ fn operands_have_any_strides() {
         dense(&[70, 2]).repeated(2),
     ];
     let mask = Some(dense(&[300, 70]).permuted(&[1, 0]).repeated(2));
-    check(&Case { arrays, mask, is_causal: true }, None);
+    let grad_logarithms = Some(dense(&[70, 2]).permuted(&[1, 0]));
+    check(&Case { arrays, mask, grad_logarithms, is_causal: true }, None);
 }
 
 #[test]
