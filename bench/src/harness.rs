@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use opsmith::Tensor;
+use opsmith::graph::Graph;
 use serde_json::{Map, Value, json};
 
 use crate::Arguments;
@@ -49,6 +51,8 @@ pub struct Harness {
     only: String,
     run: String,
     gate: Duration,
+    /// Whether each case runs once and nothing is timed.
+    is_once: bool,
     limits: Option<PathBuf>,
     measured_limits: Option<(Instant, Map<String, Value>)>,
 }
@@ -60,6 +64,7 @@ impl Harness {
             only: arguments.only.clone(),
             run: arguments.run.clone(),
             gate: Duration::from_secs_f64(arguments.gate),
+            is_once: arguments.once,
             limits: arguments.limits.clone(),
             measured_limits: None,
         }
@@ -80,7 +85,15 @@ impl Harness {
     }
 
     /// Times a call; returns the median in nanoseconds, unless the case is not selected.
-    pub fn case<R>(&mut self, name: &str, work: Work, mut call: impl FnMut() -> R) -> Option<f64> {
+    ///
+    /// # Panics
+    /// If a call fails: its time says nothing.
+    pub fn case<R: Outcome>(&mut self, name: &str, work: Work, mut call: impl FnMut() -> R) -> Option<f64> {
+        if name.contains(&self.only)
+            && let Some(error) = call().error()
+        {
+            panic!("{name} failed: {error}");
+        }
         self.timed(name, work, |count| {
             let start = Instant::now();
             for _ in 0..count {
@@ -96,6 +109,11 @@ impl Harness {
             return None;
         }
         let mut timer = |count: u64| timer(count).as_nanos() as f64;
+        if self.is_once {
+            timer(1);
+            self.line(name, json!({"ran": true}));
+            return None;
+        }
         self.measure_limits();
         let inner = calibrate(&mut timer);
         let repetitions = (BUDGET / (timer(inner).max(1.0))).clamp(20.0, 31.0) as usize;
@@ -200,3 +218,28 @@ fn rounded(value: f64, digits: i32) -> Value {
     let scale = 10f64.powi(digits);
     ((value * scale).round() / scale).into()
 }
+
+/// The result of a case's call.
+pub trait Outcome {
+    /// The message of a failed call.
+    fn error(&self) -> Option<String>;
+}
+
+impl<T, E: std::fmt::Display> Outcome for Result<T, E> {
+    fn error(&self) -> Option<String> {
+        self.as_ref().err().map(E::to_string)
+    }
+}
+
+/// Results of calls that cannot fail.
+macro_rules! always {
+    ($($ty:ty),*) => {$(
+        impl Outcome for $ty {
+            fn error(&self) -> Option<String> {
+                None
+            }
+        }
+    )*};
+}
+
+always!((), Tensor, Graph, &[i64]);

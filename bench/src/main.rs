@@ -22,6 +22,9 @@ struct Arguments {
     /// Only cases whose name contains this, such as `ovh.` or `ew.add.1e6`
     #[arg(long, default_value = "")]
     only: String,
+    /// Run each case once and time nothing: whether all cases still work
+    #[arg(long)]
+    once: bool,
     /// Numbers of threads, each timed in a process of its own
     #[arg(long, value_delimiter = ',', default_value = "1")]
     threads: Vec<usize>,
@@ -52,6 +55,7 @@ fn main() -> Result<ExitCode> {
                 let status = Command::new(std::env::current_exe()?)
                     .args(["--threads", &threads.to_string(), "--only", &arguments.only])
                     .args(["--run", &arguments.run, "--gate", &arguments.gate.to_string()])
+                    .args(arguments.once.then_some("--once"))
                     .args(arguments.limits.iter().flat_map(|path| ["--limits".as_ref(), path.as_os_str()]))
                     .env("OPSMITH_NUM_THREADS", threads.to_string())
                     .status()

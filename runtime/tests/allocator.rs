@@ -1,6 +1,9 @@
 //! The allocator: alignment, reuse, and memory that moves between threads.
 
-use opsmith_runtime::allocator::{ALIGNMENT, empty_cache, live_bytes, peak_bytes, system_allocations};
+use opsmith_runtime::allocator::{
+    ALIGNMENT, cached_bytes, empty_cache, live_bytes, peak_bytes, set_cache_limit, set_limit,
+    system_allocations, trim,
+};
 use opsmith_runtime::storage::Storage;
 
 /// The counters are global to the process, so this file has only one test.
@@ -57,4 +60,27 @@ fn memory_is_reused_and_given_back() {
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(live_bytes(), before);
+
+    cached_blocks_go_back_to_the_system(before);
+}
+
+fn cached_blocks_go_back_to_the_system(before: usize) {
+    let large = |megabytes: usize| Storage::uninitialized(megabytes << 20).unwrap();
+    empty_cache();
+    assert_eq!(cached_bytes(), 0);
+    drop((large(8), large(16)));
+    assert!((24 << 20..25 << 20).contains(&cached_bytes()), "{}", cached_bytes());
+    trim(10 << 20);
+    assert!((8 << 20..9 << 20).contains(&cached_bytes()), "{}", cached_bytes());
+    // A block that would pass the limit together with cached ones takes their place.
+    set_limit(Some(before + (30 << 20)));
+    let held = large(28);
+    assert_eq!(cached_bytes(), 0);
+    drop(held);
+    set_limit(None);
+    set_cache_limit(1 << 20);
+    assert_eq!(cached_bytes(), 0);
+    drop(large(8));
+    assert_eq!(cached_bytes(), 0, "the block is larger than the cache");
+    set_cache_limit(2 << 30);
 }

@@ -36,8 +36,7 @@ pub fn attention_backward<T: Element<Compute: Real>>(
     grad_mask: ViewMut<'_, T>,
 ) -> Result<()> {
     let heads = Heads::new([query, key, value], attn_mask, is_causal, scale)?;
-    expect_sizes(logsumexp.sizes(), &query.sizes()[..query.dim() - 1])?;
-    expect_sizes(out.sizes(), &[logsumexp.sizes(), &[heads.value.columns as i64]].concat())?;
+    heads.expect_results(out.sizes(), logsumexp.sizes())?;
     expect_sizes(grad_out.sizes(), out.sizes())?;
     let wanted = [0, 1, 2, 3].map(|number| asked(output_mask, number));
     let of_mask = attn_mask.map_or(0, |mask| mask.numel());

@@ -9,7 +9,6 @@ use crate::cpu::copy::with_slice;
 use crate::cpu::lanes::with_computed;
 use crate::cpu::linalg::Matrix;
 use crate::cpu::linalg::product::row_major;
-use crate::cpu::strides::expect_sizes;
 
 /// `softmax(scale * query @ keyᵀ + attn_mask) @ value` for each head, and the logarithm of each row's sum of
 /// exponentials. An absent `scale` is 1 / √E. With `is_causal`, query number i has the keys up to number i. The row of a
@@ -30,8 +29,7 @@ pub fn attention<T: Element<Compute: Real>>(
 ) -> Result<()> {
     let heads = Heads::new([query, key, value], attn_mask, is_causal, scale)?;
     let (queries, width) = (heads.query.rows, heads.value.columns);
-    expect_sizes(logsumexp.sizes(), &query.sizes()[..query.dim() - 1])?;
-    expect_sizes(out.sizes(), &[logsumexp.sizes(), &[width as i64]].concat())?;
+    heads.expect_results(out.sizes(), logsumexp.sizes())?;
     let blocks = queries.div_ceil(ROWS);
     let mut done = Ok(());
     with_slice(&mut out, |out| {

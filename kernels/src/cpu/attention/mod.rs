@@ -14,9 +14,10 @@ mod rows;
 use std::ops::Range;
 
 use opsmith_runtime::arith::Ordered;
-use opsmith_runtime::{Element, Error, Result, Scalar, Scratch, View};
+use opsmith_runtime::{Dims, Element, Error, Result, Scalar, Scratch, View};
 
 use super::linalg::{Matrix, MatrixMut, Multiply};
+use super::strides::expect_sizes;
 use crate::math::Inexact;
 
 pub use backward::attention_backward;
@@ -113,6 +114,15 @@ impl<'a, T: Element<Compute: Real>> Heads<'a, T> {
         let scale = scale.unwrap_or_else(|| 1.0 / (query.columns as f64).sqrt());
         let scale = T::Compute::from_scalar(Scalar::Float(scale));
         Ok(Heads { query, key, value, mask, is_causal, scale })
+    }
+
+    /// Refuses results whose sizes are not `(…, L, F)` and `(…, L)`.
+    fn expect_results(&self, out: &[i64], logsumexp: &[i64]) -> Result<()> {
+        let mut sizes = Dims::from_slice(self.query.leading());
+        sizes.push(self.query.rows as i64);
+        expect_sizes(logsumexp, &sizes)?;
+        sizes.push(self.value.columns as i64);
+        expect_sizes(out, &sizes)
     }
 
     /// Number of heads.

@@ -1,0 +1,108 @@
+//! Blocks of the system.
+//!
+//! In: a class. Out: zeroed memory of its size, on huge pages where the system allows them.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::ALIGNMENT;
+use super::classes::{SMALL_CLASSES, class_size};
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of blocks requested from the system since the start; a warm loop does not raise it.
+pub fn system_allocations() -> usize {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// A block of zeros of a class; `None` if the system has none.
+#[cold]
+pub fn allocate(class: usize) -> Option<NonNull<u8>> {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the layout's size is at least 64.
+    let start = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) })?;
+    if class < SMALL_CLASSES {
+        return Some(start);
+    }
+    let distance = ALIGNMENT - start.addr().get() % ALIGNMENT;
+    // SAFETY: the layout has room before the block for the distance, at most `ALIGNMENT`; the distance is a multiple of
+    // `SYSTEM_ALIGNMENT`, so the gap holds a `usize`.
+    unsafe {
+        let pointer = start.add(distance);
+        pointer.cast::<usize>().sub(1).write(distance);
+        prefer_huge_pages(pointer, class_size(class));
+        Some(pointer)
+    }
+}
+
+/// Gives a block back to the system.
+#[cold]
+pub fn release(pointer: NonNull<u8>, class: usize) {
+    // SAFETY: blocks of a class are allocated with the class's layout; a large block is preceded by its distance from
+    // the start of the allocation.
+    unsafe {
+        let distance = if class < SMALL_CLASSES { 0 } else { pointer.cast::<usize>().sub(1).read() };
+        dealloc(pointer.sub(distance).as_ptr(), block_layout(class));
+    }
+}
+
+/// The alignment that the system provides by default.
+const SYSTEM_ALIGNMENT: usize = 2 * size_of::<usize>();
+
+/// The allocation to request from the system for a class. The system has large blocks of zeros ready, but only with its
+/// own alignment: with a larger one it zeroes them by writing, which takes as long as a fast kernel.
+fn block_layout(class: usize) -> Layout {
+    let layout = match class {
+        ..SMALL_CLASSES => Layout::from_size_align(class_size(class), ALIGNMENT),
+        _ => Layout::from_size_align(class_size(class) + ALIGNMENT, SYSTEM_ALIGNMENT),
+    };
+    layout.expect("class sizes are below isize::MAX")
+}
+
+/// Smallest block for huge pages, of which half its memory is at least.
+const HUGE_FROM: usize = 4 << 20;
+
+/// Asks for pages of 2 MiB: a page costs the system a microsecond when it is first touched, and the processor a walk
+/// through tables when it was not used lately. Half of the largest pages' size would be wasted at most. The system is free
+/// to refuse.
+///
+/// # Safety
+/// The memory has so many bytes, and no other code uses it.
+unsafe fn prefer_huge_pages(pointer: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if bytes >= HUGE_FROM {
+        // Whole pages alone: what shares a page with other memory is left as it is.
+        let before = pointer.as_ptr().align_offset(HUGE_PAGE);
+        let pages = bytes.saturating_sub(before) / HUGE_PAGE * HUGE_PAGE;
+        // SAFETY: the range lies in the memory; the advice changes no content.
+        unsafe { libc::madvise(pointer.as_ptr().add(before).cast(), pages, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (pointer, bytes);
+}
+
+/// The size of a huge page.
+#[cfg(all(target_os = "linux", not(miri)))]
+const HUGE_PAGE: usize = 2 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::super::classes::class_of;
+    use super::*;
+
+    #[test]
+    fn blocks_of_every_size_are_zeroed_aligned_and_given_back() {
+        // Sizes that no other test uses.
+        for bytes in [100usize, 70_000, (1 << 20) - 8, (1 << 20) + 8, 5 << 20, 70 << 20] {
+            let class = class_of(bytes);
+            let pointer = allocate(class).unwrap();
+            assert_eq!(pointer.addr().get() % ALIGNMENT, 0);
+            // SAFETY: only this test has the block, whose class has this size.
+            let content = unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), class_size(class)) };
+            assert!(content.iter().all(|byte| *byte == 0), "{bytes}");
+            content.fill(0xFF);
+            release(pointer, class);
+        }
+    }
+}
