@@ -27,7 +27,12 @@ pub(in crate::infer::symbolic) fn fit(points: &[(&[i64], i64)]) -> Option<Size> 
         more.into_iter().find_map(|powers| multiple(points, &powers))
     };
     let quadratic = || (count <= MAX_SQUARES).then(|| solve(points, &powers(2))).flatten();
-    constant().or_else(linear).or_else(one_product).or_else(quadratic)
+    // Few points determine a sum of several terms by chance, where one product fits them all.
+    let short = |size: &Size| size.symbols().len() < 2;
+    match constant().or_else(linear) {
+        Some(sum) if short(&sum) => Some(sum),
+        sum => one_product().or(sum).or_else(quadratic),
+    }
 }
 
 /// The integer coefficient of one product, if the points determine it and at least one confirms it. There are many
