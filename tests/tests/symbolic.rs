@@ -41,6 +41,7 @@ fn symbols_give_what_calls_give_when_they_are_bound() {
         "cosine_similarity",
         "grid_sampler_2d_along",
         "im2col",
+        "scaled_dot_product_attention",
         "slice.Tensor",
         "split.Tensor",
     ];
