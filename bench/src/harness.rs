@@ -84,6 +84,11 @@ impl Harness {
         self.only.is_empty() || group.contains(&self.only) || self.only.starts_with(group)
     }
 
+    /// Whether cases run once, for correctness alone.
+    pub fn is_once(&self) -> bool {
+        self.is_once
+    }
+
     /// Times a call; returns the median in nanoseconds, unless the case is not selected.
     ///
     /// # Panics
