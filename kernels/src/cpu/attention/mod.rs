@@ -2,7 +2,7 @@
 //!
 //! In: queries `(…, L, E)`, keys `(…, S, E)` and values `(…, S, F)` of any strides, and a mask `(…, L, S)` that is added to
 //! the scores. Out: results `(…, L, F)`, and for each query the logarithm of its sum of exponentials, with which the
-//! gradients compute the weights anew. Scores exist for [`ROWS`] queries and [`COLUMNS`] keys at a time, never as a whole.
+//! gradients compute the weights anew. Scores exist for `ROWS` queries and `COLUMNS` keys at a time, never as a whole.
 //!
 //! Source: T. Dao et al., "FlashAttention" (2022); the sums of a row that is not finished are those of M. Milakov and
 //! N. Gimelshein, "Online normalizer calculation for softmax" (2018).
