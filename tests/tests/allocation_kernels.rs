@@ -38,6 +38,8 @@ fn over_an_input_allocates_nothing() {
     for passes in [Passes::none().with(Pass::InPlaceReuse), Passes::all()] {
         let found = allocations_of(&graph.optimize(&passes), std::slice::from_ref(&x)).unwrap();
         assert_eq!(found, 0, "{passes:?}");
+        let tiled = graph.optimize(&passes).with_tiles(500);
+        assert_eq!(allocations_of(&tiled, std::slice::from_ref(&x)).unwrap(), 0, "{passes:?} in tiles");
     }
 }
 

@@ -78,6 +78,8 @@ fn look(folder: &Path, note: &dyn Fn(&str)) {
     }
     note("all passes");
     let mut less = graph.optimize(&Passes::all());
+    note("run in tiles");
+    run(&less.clone().with_tiles(3));
     note("run with threads");
     less.set_threads(3);
     run(&less);

@@ -258,7 +258,11 @@ fn random_programs_give_the_same_bits() {
             let traced = || Graph::trace(|x: &[Tensor]| program(seed, x, &state), [square(), square()]);
             let graph = drawing(traced).unwrap();
             let mut graph = graph.optimize(&passes);
+            if passes == only(Pass::Fusion) {
+                graph = graph.with_tiles(1 + seed as i64 % 6);
+            }
             if seed % 2 == 0 && passes == Passes::all() {
+                graph = graph.with_tiles(5);
                 graph.set_threads(3);
             }
             let found = twice(&|x| graph.run(x), &state);
@@ -289,6 +293,105 @@ fn threads_give_the_same_bits() {
             assert_eq!(bits(&graph.run(&[&x]).unwrap()[0]), expected);
         }
     }
+}
+
+/// Calls with operands of every kind: of the same shape, rows, columns, numbers, transposed, of other dtypes.
+fn gate(x: &[Tensor]) -> Result<Tensor> {
+    let shifted = x[0].add(&x[1])?.mul(&x[2])?;
+    let gate = shifted.mul(0.5)?.add(&x[3])?.relu()?;
+    let mask = gate.gt(0.25)?;
+    gate.to_dtype(DType::F64)?.mul(&x[4].transpose(0, 1)?)?.where_(&mask, 0.0)?.sub(&shifted)
+}
+
+fn gate_inputs(rows: i64, columns: i64) -> Vec<Tensor> {
+    let shapes = [vec![rows, columns], vec![columns], vec![rows, 1], vec![], vec![columns, rows]];
+    let numbers = |(seed, shape): (u64, Vec<i64>)| {
+        opsmith::rand_generator(shape, Some(&Generator::new(seed))).unwrap().sub(0.5).unwrap()
+    };
+    (1..).zip(shapes).map(numbers).collect()
+}
+
+#[test]
+fn fused_calls_keep_their_bits_and_need_memory_for_a_tile_alone() {
+    // The last tiles have fewer elements; rows are shorter and longer than a tile.
+    for (rows, columns) in [(300, 100), (7, 20_011), (20_011, 3), (3, 8192), (129, 64)] {
+        let inputs = gate_inputs(rows, columns);
+        let eager = gate(&inputs).unwrap().to_vec::<f64>().unwrap();
+        let traced = Graph::trace(gate, &inputs).unwrap();
+        let graph = traced.optimize(&Passes::all());
+        let report = graph.memory().unwrap();
+        let tiled = report.buffers.iter().filter(|buffer| matches!(buffer.place, Place::Tile { .. })).count();
+        assert!(
+            tiled >= 6 && report.planned == 0,
+            "{rows} x {columns}: {tiled} in tiles, {}",
+            report.planned
+        );
+        assert!(report.tile <= 8192 * 32, "{} bytes", report.tile);
+        for threads in [1, 2, 5] {
+            opsmith::runtime::parallel::set_num_threads(threads).unwrap();
+            for graph in [graph.clone(), graph.clone().with_tiles(1000), traced.optimize(&only(Pass::Fusion))]
+            {
+                for _ in 0..3 {
+                    let found = graph.run(&inputs).unwrap()[0].to_vec::<f64>().unwrap();
+                    let same = found.iter().map(|x| x.to_bits()).eq(eager.iter().map(|x| x.to_bits()));
+                    assert!(same, "{rows} x {columns} in {threads} threads");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fused_calls_give_memory_of_callers_back() {
+    let x = opsmith::ones([10_000]).unwrap();
+    let graph = Graph::trace(|x: &[Tensor]| x[0].add(1.0)?.mul(&x[0])?.sub(&x[0]), [&x]).unwrap();
+    let graph = graph.optimize(&Passes::all());
+    let mut outputs = Vec::new();
+    graph.run_into(&[&x], &mut outputs).unwrap();
+    assert_eq!(x.storage().references(), 1);
+    let kept = outputs.pop().unwrap();
+    graph.run_into(&[&opsmith::zeros([10_000]).unwrap()], &mut outputs).unwrap();
+    assert_eq!(
+        kept.to_vec::<f32>().unwrap(),
+        vec![1.0; 10_000],
+        "an output that its caller has stays as it is"
+    );
+}
+
+/// Whatever tile fails first, the error is that of the first call that fails.
+#[test]
+fn the_error_of_fused_calls_is_that_of_the_first_call() {
+    let mut divisors = vec![1i64; 20_000];
+    divisors[19_999] = 0;
+    let late = Tensor::from_slice(&divisors, &[20_000]).unwrap();
+    let early = late.flip(&[0]).unwrap();
+    let function = |x: &[Tensor]| x[0].add(1)?.remainder(&x[1])?.add(1)?.floor_divide(&x[2])?.neg();
+    let x = opsmith::ones_like(&late).unwrap();
+    let traced = Graph::trace(function, [&x, &x, &x]).unwrap();
+    let fused = traced.optimize(&Passes::all());
+    assert!(fused.memory().unwrap().tile > 0);
+    for inputs in [[&x, &late, &early], [&x, &early, &late], [&x, &x, &late], [&x, &early, &x]] {
+        let error = fused.run(&inputs).unwrap_err().to_string();
+        assert_eq!(error, traced.run(&inputs).unwrap_err().to_string());
+        assert!(error.contains("(20000)") || error.contains("[20000]"), "{error}");
+    }
+    assert_eq!(fused.run(&[&x, &x, &x]).unwrap()[0].numel(), 20_000, "it runs after an error");
+}
+
+/// A call that reads other elements than those that a call before wrote at the same index is not fused with it.
+#[test]
+fn calls_at_other_indices_are_not_fused() {
+    let x = opsmith::rand_generator([150, 150], Some(&Generator::new(3))).unwrap();
+    let function = |x: &[Tensor]| {
+        let y = x[0].mul(2.0)?.add(1.0)?;
+        let z = y.add(&y.transpose(0, 1)?)?;
+        z.narrow(0, 0, 1)?.copy_(&x[0].narrow(0, 5, 1)?)?;
+        z.mul(&z.narrow(0, 0, 1)?)?.sub(&z)
+    };
+    let eager = bits(&function(std::slice::from_ref(&x)).unwrap());
+    let graph = Graph::trace(function, [&x]).unwrap().optimize(&Passes::all());
+    assert!(graph.memory().unwrap().planned > 0);
+    assert_eq!(bits(&graph.run(&[&x]).unwrap()[0]), eager);
 }
 
 /// The plans of a graph that ran while it was optimised are not those of the graph that comes out.

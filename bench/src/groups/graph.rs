@@ -4,7 +4,7 @@
 //! calls the same kernel as often with prepared arguments, and nothing else. The cost of the graph is the difference to
 //! `graph.run_1000`: the line `graph.overhead` has it per node (`overhead_ns`), with both times.
 
-use opsmith::graph::{Graph, InputSpec, Passes};
+use opsmith::graph::{Graph, InputSpec, Pass, Passes};
 use opsmith::runtime::op::KernelCall;
 use opsmith::runtime::{Arg, Backend};
 use opsmith::{DType, Result, Tensor, TensorOps};
@@ -19,6 +19,7 @@ pub fn run(harness: &mut Harness) -> Result<()> {
     }
     chains(harness)?;
     layers(harness)?;
+    fusion(harness)?;
     branches(harness)
 }
 
@@ -51,6 +52,30 @@ fn chains(harness: &mut Harness) -> Result<()> {
     harness.case("graph.check_10000", CALL, || symbolic.check());
     harness.case("graph.plan_10000", CALL, || symbolic.memory_at(&[("n", 8)]));
     harness.case("graph.optimise_10000", CALL, || symbolic.optimize(&Passes::all()));
+    Ok(())
+}
+
+/// Chains of element-wise calls, eager, and as graphs with and without fusion.
+fn fusion(harness: &mut Harness) -> Result<()> {
+    for (name, rows) in [("1e5", 100), ("1e6", 1000), ("1e7", 10_000)] {
+        let work = Work { bytes: 8 * 1000 * rows as u64, ..CALL };
+        let (x, bias) = (normal([rows, 1000])?, normal([1000])?);
+        let activation = |x: &[Tensor]| {
+            // A gated unit: a bias that is broadcast, two activations, and products.
+            let shifted = x[0].add(&x[1])?;
+            let gate = shifted.mul(0.5)?.add(1.0)?.relu()?;
+            shifted.mul(&gate)?.sub(&x[0])?.mul(0.25)
+        };
+        let inputs = [x, bias];
+        harness.case(&format!("graph.eager_gate.{name}"), work, || activation(&inputs));
+        let graph = Graph::trace(activation, &inputs)?;
+        let mut outputs = Vec::new();
+        for (kind, passes) in [("unfused", Passes::all().without(Pass::Fusion)), ("fused", Passes::all())] {
+            let graph = graph.optimize(&passes);
+            harness
+                .case(&format!("graph.{kind}_gate.{name}"), work, || graph.run_into(&inputs, &mut outputs));
+        }
+    }
     Ok(())
 }
 

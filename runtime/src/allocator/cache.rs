@@ -89,7 +89,7 @@ pub fn take_class(class: usize) -> Option<NonNull<u8>> {
     cached.or_else(|| allocate(class))
 }
 
-/// Keeps a block for later, or frees it.
+/// Caches a block, or returns it to the system.
 ///
 /// # Safety
 /// It came from [`take_class`] for the same class, and is not used any more.
@@ -123,19 +123,18 @@ fn allocate(class: usize) -> Option<NonNull<u8>> {
     })
 }
 
-/// Bytes of the large blocks that the process keeps for later.
+/// Bytes of large blocks in the process's cache.
 pub fn cached_bytes() -> usize {
     process_cache().bytes
 }
 
-/// Limits the large blocks that the process keeps for later, 2 GiB by default, in bytes; what is beyond goes back to the
-/// system.
+/// Limits the process's cache of large blocks, in bytes, 2 GiB by default; blocks beyond the limit return to the system.
 pub fn set_cache_limit(bytes: usize) {
     PROCESS_CACHE_LIMIT.store(bytes, Ordering::Relaxed);
     trim(bytes);
 }
 
-/// Returns large blocks that the process keeps for later to the system, until at most so many bytes are left.
+/// Returns the largest blocks of the process's cache to the system, until at most so many bytes are left.
 pub fn trim(bytes: usize) {
     process_cache().trim(bytes);
 }

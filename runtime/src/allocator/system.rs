@@ -72,7 +72,7 @@ const HUGE_FROM: usize = 4 << 20;
 unsafe fn prefer_huge_pages(pointer: NonNull<u8>, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     if bytes >= HUGE_FROM {
-        // Whole pages alone: what shares a page with other memory is left as it is.
+        // Whole pages alone: the ends share theirs with other memory.
         let before = pointer.as_ptr().align_offset(HUGE_PAGE);
         let pages = bytes.saturating_sub(before) / HUGE_PAGE * HUGE_PAGE;
         // SAFETY: the range lies in the memory; the advice changes no content.

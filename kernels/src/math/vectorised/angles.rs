@@ -2,10 +2,8 @@
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
+use super::double::ROUNDER;
 use super::{polynomial, select};
-
-/// Adding this to a number of moderate size rounds it to an integer, which the low bits then hold.
-const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
 /// 1 / 2π in parts of 29 bits, whose products with numbers of 24 bits are exact, and the rest.
 const TURNS: [f64; 5] = [

@@ -5,7 +5,7 @@ use std::f64::consts::LOG2_E;
 use super::{polynomial, select};
 
 /// Adding this to a number of moderate size rounds it to an integer, which the low bits then hold.
-const ROUNDER: f64 = 6_755_399_441_055_744.0;
+pub(super) const ROUNDER: f64 = 6_755_399_441_055_744.0;
 /// ln 2 with zeros at the end, so that products with exponents are exact.
 const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
 /// The low bits of ln 2, which [`LN_2_HIGH`] lacks.

@@ -6,6 +6,7 @@
 mod executable;
 mod recycle;
 mod segments;
+mod tiled;
 
 use std::borrow::Borrow;
 
@@ -250,9 +251,9 @@ const FEW: usize = 8;
 
 /// An argument in the form for kernels.
 #[inline(always)]
-fn ready<'a>(arg: &'a StepArg, tensors: &'a [Tensor], lists: &'a [Value]) -> Arg<'a> {
+fn ready<'a>(arg: &'a StepArg, tensor: impl Fn(TensorId) -> &'a Tensor, lists: &'a [Value]) -> Arg<'a> {
     match arg {
-        StepArg::Tensor(id) => Arg::Tensor(&tensors[id.index()]),
+        StepArg::Tensor(id) => Arg::Tensor(tensor(*id)),
         StepArg::Plain(arg) => *arg,
         StepArg::List(position) => lists[*position].as_arg(),
         StepArg::Value(value) => value.as_arg(),
@@ -262,15 +263,37 @@ fn ready<'a>(arg: &'a StepArg, tensors: &'a [Tensor], lists: &'a [Value]) -> Arg
 /// Runs a step without regions.
 #[inline]
 fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
+    bare(step, tensors, lists).map_err(|error| describe(step, error, |id| &tensors[id.index()], lists))
+}
+
+/// An error of a step, with its operator, operands and call site.
+#[cold]
+fn describe<'a>(
+    step: &'a Step,
+    error: Error,
+    tensor: impl Fn(TensorId) -> &'a Tensor,
+    lists: &'a [Value],
+) -> Error {
+    let StepKind::Kernel { op, .. } = &step.kind else { return error };
+    let names = op.schema.args.iter().map(|arg| arg.name);
+    let args = step.args.iter().map(|arg| ready(arg, &tensor, lists));
+    let error = error.in_op(op.name, describe_operands(names.zip(args)));
+    error.with_note(format!("called at {}", step.site))
+}
+
+/// Runs a step without regions; its error is that of the kernel alone.
+#[inline]
+fn bare(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { kernel, op } => {
+            let tensor = |id: TensorId| &tensors[id.index()];
             let (mut few, many): ([Arg<'_>; FEW], Scratch<Arg<'_>>);
             let args: &[Arg<'_>] = if step.args.len() <= FEW {
                 few = [Arg::None; FEW];
-                few.iter_mut().zip(&step.args).for_each(|(place, arg)| *place = ready(arg, tensors, lists));
+                few.iter_mut().zip(&step.args).for_each(|(place, arg)| *place = ready(arg, tensor, lists));
                 &few[..step.args.len()]
             } else {
-                many = step.args.iter().map(|arg| ready(arg, tensors, lists)).collect();
+                many = step.args.iter().map(|arg| ready(arg, tensor, lists)).collect();
                 &many
             };
             let several: Scratch<Tensor>;
@@ -284,12 +307,7 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
             // SAFETY: tracing inferred the outputs and converted the inputs; the plan's layouts are inside its memory,
             // where an output overlaps an input only if the operator is element-wise; the run has borrowed the
             // storages.
-            let result = unsafe { internals::run_kernel(*kernel, &KernelCall::new(op, args, outs)) };
-            result.map_err(|error| {
-                let names = op.schema.args.iter().map(|arg| arg.name);
-                let error = error.in_op(op.name, describe_operands(names.zip(args.iter().copied())));
-                error.with_note(format!("called at {}", step.site))
-            })
+            unsafe { internals::run_kernel(*kernel, &KernelCall::new(op, args, outs)) }
         }
         StepKind::Copy => {
             let [StepArg::Tensor(source)] = &*step.args else { return Err(malformed(step)) };
@@ -308,6 +326,7 @@ fn run_plain(step: &Step, tensors: &[Tensor], lists: &[Value]) -> Result<()> {
 fn run_step(step: &Step, tensors: &mut Vec<Tensor>, lists: &[Value]) -> Result<()> {
     match &step.kind {
         StepKind::Kernel { .. } | StepKind::Copy | StepKind::Add => run_plain(step, tensors, lists),
+        StepKind::Tiled(tiled) => tiled::run(tiled, tensors),
         StepKind::Cond { branches } => {
             let [StepArg::Tensor(predicate)] = &*step.args else { return Err(malformed(step)) };
             let chosen = if truth(&tensors[predicate.index()])? { 0 } else { 1 };

@@ -19,6 +19,7 @@ use super::GeneratorStates;
 use super::executable::Executable;
 use crate::ir::{BufferId, BufferKind, Graph, Node, NodeKind, SymbolSource, TensorId};
 use crate::plan::bind::argument;
+use crate::plan::fusion::Fusion;
 use crate::plan::liveness::Liveness;
 use crate::plan::schedule::levels;
 
@@ -66,7 +67,7 @@ pub(crate) fn split(graph: &Graph) -> Vec<Segment> {
             }
         }
         read_sizes_of_inputs(&mut segment);
-        let liveness = Liveness::of(&segment, &levels(&segment));
+        let liveness = Liveness::of(&segment, &levels(&segment, &Fusion::default()));
         let later = |id: usize| needs[number + 1..].iter().any(|needs| needs[id]) || is_output(id);
         let of_last = |id: usize| last.as_ref().is_some_and(|node| touched(graph, std::iter::once(node))[id]);
         let mut left = Vec::new();

@@ -41,6 +41,9 @@ pub(super) struct Graph {
     pub nodes: Vec<Node>,
     /// Whether element-wise calls may write over dead inputs.
     pub reuse: bool,
+    /// Whether consecutive element-wise calls run tile by tile.
+    #[serde(default)]
+    pub fuse: bool,
     /// Graphs that run instead of this one for certain values of symbols.
     pub variants: Vec<Variant>,
 }

@@ -26,6 +26,7 @@ use crate::ir::{
     Variant,
 };
 use crate::plan::bind;
+use crate::plan::fusion::TILE;
 use crate::plan::verify::malformed;
 
 /// The graph in `graph.json` and `constants.safetensors`.
@@ -112,6 +113,7 @@ impl Loader<'_> {
                 })
                 .collect::<Result<_>>()?,
             reuse: document.reuse,
+            tile: document.fuse.then_some(TILE),
             loaded: true,
             // Graphs with generators or shape constants of their own are not saved.
             ..Graph::default()

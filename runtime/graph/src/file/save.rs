@@ -123,6 +123,7 @@ impl Saver {
             tensors: graph.tensors.iter().map(tensor).collect(),
             nodes: self.nodes(&graph.nodes)?,
             reuse: graph.reuse,
+            fuse: graph.tile.is_some(),
             variants: graph
                 .variants
                 .iter()

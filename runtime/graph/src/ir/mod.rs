@@ -72,6 +72,8 @@ pub struct Graph {
     pub(crate) grad_inputs: Vec<usize>,
     /// Whether element-wise calls may write over dead inputs.
     pub(crate) reuse: bool,
+    /// Maximal number of elements of a tile if consecutive element-wise calls run tile by tile.
+    pub(crate) tile: Option<i64>,
     /// Number of threads that run independent nodes; one thread below 2.
     pub(crate) threads: usize,
     /// Whether it was loaded from a file, so that every plan is verified.

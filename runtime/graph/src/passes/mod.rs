@@ -1,9 +1,7 @@
 //! Passes: transformations of a graph that keep its results bit for bit.
 //!
 //! In: a graph and the passes to run. Out: another graph. A pass is a function of its own file and a row
-//! of [`ORDER`]; it may leave unreferenced tensors and buffers behind, which `compact` drops. A pass that
-//! fuses calls belongs behind [`Pass::DeadCode`]: the passes before it leave fewer calls to fuse, those after it
-//! order nodes and assign memory.
+//! of [`ORDER`]; it may leave unreferenced tensors and buffers behind, which `compact` drops.
 
 mod common;
 mod compact;
@@ -14,6 +12,7 @@ mod facts;
 mod order;
 
 use crate::ir::{Argument, Graph, Node, NodeKind, RunState, TensorId, Variant};
+use crate::plan::fusion::TILE;
 
 /// A transformation that reduces the work or memory of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -29,6 +28,9 @@ pub enum Pass {
     /// Moves nodes that free memory and allocate none, such as updates of parameters by gradients, to an earlier
     /// position.
     EarlyRelease,
+    /// Runs consecutive element-wise calls of one shape tile by tile, so that intermediate results stay in the
+    /// processor's cache, without memory beyond a tile. The choice is made when sizes are known: [`Graph::memory`] shows it.
+    Fusion,
     /// Lets element-wise calls write over dead inputs. The choice is made when sizes are known: [`Graph::memory`] shows
     /// it.
     InPlaceReuse,
@@ -38,12 +40,13 @@ pub enum Pass {
 type Run = fn(&mut Graph, &Passes);
 
 /// The passes in the order they run.
-const ORDER: [(Pass, Run); 6] = [
+const ORDER: [(Pass, Run); 7] = [
     (Pass::ConstantFolding, constants::fold),
     (Pass::CommonSubexpressions, |graph, _| common::merge(graph)),
     (Pass::ViewElimination, |graph, _| copies::drop(graph)),
     (Pass::DeadCode, |graph, _| dead::drop(graph)),
     (Pass::EarlyRelease, |graph, _| order::release_early(graph)),
+    (Pass::Fusion, |graph, _| graph.tile = Some(TILE)),
     (Pass::InPlaceReuse, |graph, _| graph.reuse = true),
 ];
 

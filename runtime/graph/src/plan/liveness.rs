@@ -8,6 +8,7 @@ use opsmith_runtime::device::Device;
 use opsmith_runtime::error::{Error, Result};
 use opsmith_runtime::layout::Layout;
 
+use super::fusion::Fusion;
 use super::offsets::{self, Lifetime};
 use crate::ir::{Argument, BufferId, BufferKind, Graph, Node, NodeKind, TensorId};
 
@@ -26,6 +27,11 @@ pub(crate) enum BufferLocation {
     Arena {
         /// The device of the arena.
         device: Device,
+        /// Offset in bytes.
+        offset: usize,
+    },
+    /// In memory of a tile of a fused group.
+    Tile {
         /// Offset in bytes.
         offset: usize,
     },
@@ -62,6 +68,8 @@ pub(crate) struct Liveness {
     written: Vec<bool>,
     /// Whether an output is a tensor over the buffer.
     is_result: Vec<bool>,
+    /// Whether it exists for a tile of a fused group alone.
+    is_tile: Vec<bool>,
 }
 
 impl Liveness {
@@ -72,6 +80,7 @@ impl Liveness {
             at_last: vec![0; count],
             written: vec![false; count],
             is_result: vec![false; count],
+            is_tile: vec![false; count],
         };
         // The last node that used a buffer, so that each node is counted once.
         let mut counted = vec![usize::MAX; count];
@@ -103,6 +112,7 @@ impl Liveness {
     fn in_arena(&self, graph: &Graph, buffer: usize) -> bool {
         matches!(graph.buffers[buffer].kind, BufferKind::Internal)
             && !self.is_result[buffer]
+            && !self.is_tile[buffer]
             && self.live_ranges[buffer].is_some()
     }
 }
@@ -116,10 +126,12 @@ impl BufferAssignment {
         graph: &Graph,
         layouts: &[Option<Layout>],
         levels: &[usize],
+        fusion: &Fusion,
         cleared: &[BufferId],
     ) -> Result<BufferAssignment> {
         check_total(graph, layouts)?;
         let mut liveness = Liveness::of(graph, levels);
+        fusion.private().for_each(|(buffer, _)| liveness.is_tile[buffer] = true);
         for buffer in cleared {
             if let Some(range) = &mut liveness.live_ranges[buffer.index()] {
                 range.0 = 0;
@@ -158,6 +170,7 @@ impl BufferAssignment {
                 BufferKind::Internal => BufferLocation::Nowhere,
             })
             .collect();
+        fusion.private().for_each(|(buffer, offset)| locations[buffer] = BufferLocation::Tile { offset });
         let placed = |buffer: &usize| liveness.in_arena(graph, *buffer) && shares[*buffer].is_none();
         let mut left: Vec<usize> = (0..count).filter(placed).collect();
         let mut arenas = Vec::new();

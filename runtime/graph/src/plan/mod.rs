@@ -5,9 +5,11 @@
 //! to run (an input's, an output's); only tensors of the last kind are updated before a run.
 
 pub(crate) mod bind;
+pub(crate) mod fusion;
 pub(crate) mod liveness;
 mod offsets;
 pub(crate) mod schedule;
+pub(crate) mod tiles;
 pub(crate) mod verify;
 
 use opsmith_runtime::arg::{Arg, Value};
@@ -26,8 +28,10 @@ use smallvec::SmallVec;
 
 use crate::ir::{Argument, BufferKind, Graph, Node, NodeKind, Region, Site, TensorId};
 use bind::{Bound, argument};
+use fusion::{Fusion, Group};
 use liveness::{BufferAssignment, BufferLocation};
 use schedule::levels;
+use tiles::Tiled;
 
 /// A graph at known sizes, ready to run.
 pub(crate) struct Plan {
@@ -79,12 +83,27 @@ pub(crate) struct Step {
 }
 
 pub(crate) enum StepKind {
-    Kernel { kernel: Kernel, op: &'static OpDef },
+    Kernel {
+        kernel: Kernel,
+        op: &'static OpDef,
+    },
     Copy,
     Add,
-    Cond { branches: [Vec<Step>; 2] },
-    While { condition: Vec<Step>, predicate: TensorId, body: Vec<Step> },
-    Scan { length: i64, moving: Vec<(TensorId, i64)>, body: Vec<Step> },
+    Cond {
+        branches: [Vec<Step>; 2],
+    },
+    While {
+        condition: Vec<Step>,
+        predicate: TensorId,
+        body: Vec<Step>,
+    },
+    Scan {
+        length: i64,
+        moving: Vec<(TensorId, i64)>,
+        body: Vec<Step>,
+    },
+    /// A fused group.
+    Tiled(Box<Tiled>),
 }
 
 pub(crate) enum StepArg {
@@ -102,8 +121,9 @@ impl Plan {
     /// # Errors
     /// If there is no memory, or no kernel.
     pub fn new(graph: &Graph, bound: &Bound) -> Result<Plan> {
-        let levels = levels(graph);
-        let assignment = BufferAssignment::new(graph, &bound.layouts, &levels, &bound.cleared)?;
+        let fusion = Fusion::of(graph, &bound.layouts, &bound.cleared);
+        let levels = levels(graph, &fusion);
+        let assignment = BufferAssignment::new(graph, &bound.layouts, &levels, &fusion, &bound.cleared)?;
         let mut builder = Builder {
             graph,
             bound,
@@ -133,7 +153,7 @@ impl Plan {
             matches!(kind, BufferKind::Input(_)).then_some(id)
         };
         builder.plan.handles = graph.outputs.iter().map(|id| (over_input(*id), None)).collect();
-        builder.top(&levels)?;
+        builder.top(&levels, &fusion)?;
         builder.plan.let_go();
         Ok(builder.plan)
     }
@@ -215,25 +235,37 @@ impl Builder<'_> {
     }
 
     /// The top-level nodes, by schedule level.
-    fn top(&mut self, levels: &[usize]) -> Result<()> {
+    fn top(&mut self, levels: &[usize], fusion: &Fusion) -> Result<()> {
         let nodes = &self.graph.nodes;
-        if self.plan.threads < 2 {
-            self.plan.steps = self.steps(nodes)?;
-            return Ok(());
-        }
+        let memory = tiles::tile_memory(fusion.tile_bytes())?;
         let mut order: Vec<usize> = (0..nodes.len()).collect();
-        order.sort_by_key(|&number| levels[number]);
+        if self.plan.threads > 1 {
+            order.sort_by_key(|&number| levels[number]);
+        }
         let mut last = None;
         for number in order {
-            let Some(step) = self.step(&nodes[number])? else { continue };
-            if last.is_some_and(|last| last != levels[number]) {
+            let step = match fusion.group_of(number) {
+                Some(group) if group.nodes.start == number => Some(self.group(group, &memory)?),
+                Some(_) => None,
+                None => self.step(&nodes[number])?,
+            };
+            let Some(step) = step else { continue };
+            if self.plan.threads > 1 && last.is_some_and(|last| last != levels[number]) {
                 self.plan.levels.push(self.plan.steps.len());
             }
             last = Some(levels[number]);
             self.plan.steps.push(step);
         }
-        self.plan.levels.push(self.plan.steps.len());
+        if self.plan.threads > 1 {
+            self.plan.levels.push(self.plan.steps.len());
+        }
         Ok(())
+    }
+
+    fn group(&mut self, group: &Group, memory: &[Storage]) -> Result<Step> {
+        let site = self.graph.nodes[group.nodes.start].site.clone();
+        let kind = StepKind::Tiled(Box::new(self.tiled(group, memory)?));
+        Ok(Step { kind, args: Box::default(), outs: SmallVec::new(), site })
     }
 
     fn steps(&mut self, nodes: &[Node]) -> Result<Vec<Step>> {

@@ -9,16 +9,19 @@ use opsmith_runtime::layout::{Layout, checked_numel};
 
 use crate::ir::{BufferId, Graph, TensorId};
 use crate::plan::bind::{Bound, bind, check_guards};
+use crate::plan::fusion::Fusion;
 use crate::plan::liveness::{self, BufferAssignment, BufferLocation};
 use crate::plan::schedule::levels;
 
 /// The memory of a graph at known sizes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryReport {
-    /// Bytes of the arenas, one per device, which contain all private buffers.
+    /// Bytes of the arenas, one per device, which contain all private buffers but those of fused calls.
     pub planned: usize,
     /// The maximum over levels of their live bytes: no plan needs less.
     pub lower_bound: usize,
+    /// Bytes of intermediate results of one tile of fused calls; each thread has so many.
+    pub tile: usize,
     /// Bytes of outputs.
     pub results: usize,
     /// Bytes of constants.
@@ -41,7 +44,7 @@ pub struct BufferReport {
     /// Its size.
     pub bytes: usize,
     /// The first and last level that uses it, if a node does. Nodes in sequential execution have a level each, in the
-    /// order of [`Graph::nodes`]; with several threads, nodes that run together share one.
+    /// order of [`Graph::nodes`]; with several threads, nodes that run together share one, as fused calls do.
     pub span: Option<(usize, usize)>,
     /// Its location.
     pub place: Place,
@@ -62,6 +65,11 @@ pub enum Place {
         offset: usize,
         /// The buffer whose memory it reuses, as the output of an element-wise call does.
         over: Option<BufferId>,
+    },
+    /// In memory of a tile: fused calls write and read it tile by tile.
+    Tile {
+        /// Offset in bytes.
+        offset: usize,
     },
 }
 
@@ -98,10 +106,12 @@ impl Graph {
     fn memory_where(&self, values: Bindings) -> Result<MemoryReport> {
         let Bound { layouts, cleared, .. } = self.bound_at(values)?;
         let layouts = &layouts;
-        let arranged = BufferAssignment::new(self, layouts, &levels(self), &cleared)?;
+        let fusion = Fusion::of(self, layouts, &cleared);
+        let arranged = BufferAssignment::new(self, layouts, &levels(self, &fusion), &fusion, &cleared)?;
         let mut report = MemoryReport {
             planned: arranged.arenas.iter().map(|arena| arena.bytes).sum(),
             lower_bound: arranged.arenas.iter().map(|arena| arena.lower_bound).sum(),
+            tile: fusion.tile_bytes(),
             results: 0,
             constants: 0,
             inputs: 0,
@@ -118,13 +128,14 @@ impl Graph {
                     let over = arranged.shares[number].map(|buffer| BufferId(buffer as u32));
                     Place::Arena { offset, over }
                 }
+                BufferLocation::Tile { offset } => Place::Tile { offset },
             };
             let bytes = liveness::bytes(self, layouts, number)?;
             match place {
                 Place::Input => report.inputs += bytes,
                 Place::Constant => report.constants += bytes,
                 Place::Output => report.results += bytes,
-                Place::Arena { .. } => {}
+                Place::Arena { .. } | Place::Tile { .. } => {}
             }
             let buffer_id = BufferId(number as u32);
             let span = arranged.live_ranges[number];

@@ -219,6 +219,7 @@ fn place(report: &BufferReport) -> String {
         Place::Input => "input".to_owned(),
         Place::Constant => "constant".to_owned(),
         Place::Output => "output".to_owned(),
+        Place::Tile { offset } => format!("tile {offset}"),
         Place::Arena { offset, over: None } => format!("arena {offset}"),
         Place::Arena { offset, over: Some(_) } => format!("arena {offset}, in place"),
     }

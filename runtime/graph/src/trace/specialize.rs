@@ -125,6 +125,7 @@ impl Graph {
             generators: self.generators.clone(),
             grad_inputs: self.grad_inputs.clone(),
             reuse: self.reuse,
+            tile: self.tile,
             threads: self.threads,
             loaded: self.loaded,
             shape_constants: self.shape_constants.clone(),

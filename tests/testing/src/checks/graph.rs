@@ -38,10 +38,15 @@ pub(super) fn difference(graph: &[Tensor], eager: &[Tensor]) -> Option<String> {
 /// A graph with the name of its transformation.
 pub(super) type Variant = (String, Graph);
 
-/// A graph as traced and after all passes; if `thorough`, also after each pass alone.
+/// A graph as traced, after all passes, and fused in tiny tiles; if `thorough`, also after each pass alone.
 pub(super) fn variants(graph: &Graph, thorough: bool) -> Vec<Variant> {
     let all = graph.optimize(&Passes::all().frozen());
-    let mut graphs = vec![("as traced".to_owned(), graph.clone()), ("all passes".to_owned(), all)];
+    let tiled = all.clone().with_tiles(3);
+    let mut graphs = vec![
+        ("as traced".to_owned(), graph.clone()),
+        ("all passes".to_owned(), all),
+        ("tiles".to_owned(), tiled),
+    ];
     if thorough {
         let alone = |pass| (format!("{pass:?}"), graph.optimize(&Passes::none().with(pass)));
         graphs.extend(Pass::all().map(alone));
